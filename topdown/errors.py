@@ -1,0 +1,99 @@
+"""Every error a user can meet: what happened, where, and how to fix it.
+
+One root, few leaves. The leaf decides the exit code; the code (`C012`, `D031`, ...) names the page that
+`topdown explain CODE` prints. Messages on the confidential side carry rule and column only, never a value.
+"""
+
+from __future__ import annotations
+
+EXIT_OK, EXIT_CHECK_FAILED, EXIT_USER, EXIT_INFEASIBLE, EXIT_INTERNAL, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+class TopdownError(Exception):
+    """Root of all errors raised on purpose.
+
+    Args:
+        text: one sentence: what is wrong and where.
+        code: letter and three digits; C config, D data, B budget, I infeasible, H human answer missing,
+            V verify, A audit, X internal.
+        fix: one sentence in the imperative.
+        details: (key, value) lines printed between the sentence and the fix.
+        file, line, column: place in a user's file, 1-based.
+        source: the offending line of that file, to be printed with a caret (public files only).
+        node: geocode of the area concerned.
+    """
+
+    exit_code = EXIT_INTERNAL
+    default_code = "X000"
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        code: str | None = None,
+        fix: str = "",
+        details: tuple[tuple[str, str], ...] = (),
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        source: str | None = None,
+        caret: str = "",
+        node: str | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.text, self.code, self.fix = text, code or self.default_code, fix
+        self.details = details
+        self.file, self.line, self.column, self.source, self.caret = file, line, column, source, caret
+        self.node = node
+
+    def to_json(self) -> dict[str, object]:
+        """Return the `topdown.error` document (specs of the command line: one shape for screen and JSON)."""
+        return {
+            "type": "topdown.error",
+            "version": 1,
+            "code": self.code,
+            "text": self.text,
+            "details": [list(d) for d in self.details],
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "node": self.node,
+            "fix": self.fix,
+            "exit_code": self.exit_code,
+        }
+
+
+class ConfigError(TopdownError, ValueError):
+    """A run file, schema, invariants or settings file says something impossible (exit 2)."""
+
+    exit_code, default_code = EXIT_USER, "C000"
+
+
+class DataError(TopdownError, ValueError):
+    """An input table breaks a rule (exit 2)."""
+
+    exit_code, default_code = EXIT_USER, "D000"
+
+
+class BudgetError(TopdownError, ValueError):
+    """The ledger refuses the spend, or shares do not add up (exit 2)."""
+
+    exit_code, default_code = EXIT_USER, "B000"
+
+
+class InfeasibleError(TopdownError):
+    """No population satisfies the stated constraints together (exit 3)."""
+
+    exit_code, default_code = EXIT_INFEASIBLE, "I000"
+
+
+class CertificateError(TopdownError):
+    """A check of a release failed (exit 1)."""
+
+    exit_code, default_code = EXIT_CHECK_FAILED, "V000"
+
+
+class InternalError(TopdownError, RuntimeError):
+    """The engine broke one of its own promises; nothing was published (exit 4)."""
+
+    exit_code, default_code = EXIT_INTERNAL, "X000"

@@ -1,0 +1,81 @@
+"""Sparse integer histograms: how many records in each cell of each node of a level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.query import Query
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts of one level, stored as (node, cell, count) triples without zeros.
+
+    Args:
+        n_nodes: nodes of the level.
+        n_cells: cells of the schema.
+        node, cell, count: int64, same length, sorted by (node, cell), each pair once, no zero count.
+    """
+
+    n_nodes: int
+    n_cells: int
+    node: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    @staticmethod
+    def build(
+        n_nodes: int, n_cells: int, node: NDArray[np.int64], cell: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Histogram:
+        """Add up triples in any order; entries that sum to zero are dropped."""
+        key = node.astype(np.int64) * n_cells + cell
+        order = np.argsort(key, kind="stable")
+        key, count = key[order], count[order].astype(np.int64)
+        if len(key) == 0:
+            return Histogram(n_nodes, n_cells, key, key, count)
+        first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+        total = np.add.reduceat(count, first)
+        key = key[first][total != 0]
+        return Histogram(n_nodes, n_cells, key // n_cells, key % n_cells, total[total != 0])
+
+    @property
+    def n_records(self) -> int:
+        """Sum of all counts."""
+        return int(self.count.sum())
+
+    def pointers(self) -> NDArray[np.int64]:
+        """Return p with node i's entries at p[i]:p[i+1]."""
+        return np.searchsorted(self.node, np.arange(self.n_nodes + 1))
+
+    def dense(self, first: int, last: int) -> NDArray[np.int64]:
+        """Return the counts of nodes first..last-1 as an array of shape (last - first, n_cells)."""
+        p, q = np.searchsorted(self.node, (first, last))
+        out = np.zeros((last - first, self.n_cells), dtype=np.int64)
+        out[self.node[p:q] - first, self.cell[p:q]] = self.count[p:q]
+        return out
+
+    def aggregate(self, parent: NDArray[np.int64], n_parents: int) -> Histogram:
+        """Add up to the level above; `parent` gives each node's parent index."""
+        return Histogram.build(n_parents, self.n_cells, parent[self.node], self.cell, self.count)
+
+    def answers(self, query: Query) -> NDArray[np.int64]:
+        """Answer a query at every node: int64 array of shape (n_nodes, n_answers)."""
+        key = self.node * query.n_answers + query.labels[self.cell]
+        out = np.zeros(self.n_nodes * query.n_answers, dtype=np.int64)
+        np.add.at(out, key, self.count)
+        return out.reshape(self.n_nodes, query.n_answers)
+
+    def sparse_answers(self, query: Query) -> Histogram:
+        """Answer a query as triples (node, answer, count) without zeros."""
+        return Histogram.build(
+            self.n_nodes, query.n_answers, self.node, query.labels[self.cell].astype(np.int64), self.count
+        )
+
+    def totals(self) -> NDArray[np.int64]:
+        """Return the number of records of every node."""
+        out = np.zeros(self.n_nodes, dtype=np.int64)
+        np.add.at(out, self.node, self.count)
+        return out

@@ -1,0 +1,83 @@
+"""Public facts about leaves, and what they say about every node of the tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.constraint import Invariants
+from topdown.model.geography import Geography
+from topdown.model.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFacts:
+    """Named integer columns, one value a leaf, in the geography's leaf order.
+
+    Args:
+        columns: column name to int64 array of shape (n_leaves,), nonnegative.
+    """
+
+    columns: dict[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Where each cell may hold records, and how many at least, at every node of every level.
+
+    Cells that the same constraints forbid form a *class*. A class is open at a leaf if no constraint forbids
+    it there, and at an inner node if it is open at one of its leaves (Census TopDown, Theorem 8). A lower
+    bound of an inner node is the sum of its leaves' bounds (Theorem 3, part 2).
+
+    Args:
+        class_of_cell: class of every cell, shape (n_cells,).
+        open: per level, bool array of shape (n_nodes, n_classes).
+        bound_cells: per lower bound, bool array of shape (n_cells,).
+        lower: per level, int64 array of shape (n_nodes, n_bounds).
+    """
+
+    class_of_cell: NDArray[np.int64]
+    open: tuple[NDArray[np.bool_], ...]
+    bound_cells: tuple[NDArray[np.bool_], ...]
+    lower: tuple[NDArray[np.int64], ...]
+
+    @cached_property
+    def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
+        """Per level, whether a node may hold any record at all."""
+        return tuple(level.any(axis=1) for level in self.open)
+
+
+def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, facts: PublicFacts) -> Rules:
+    """Turn leaf constraints into open classes and lower bounds for every node."""
+    never = np.zeros(schema.n_cells, dtype=bool)
+    for zero in invariants.never:
+        never |= schema.select(dict(zero.cells))
+    members = [schema.select(dict(z.cells)) for z in invariants.none_where_zero]
+    signature = np.stack([never, *members], axis=1)
+    kinds, class_of_cell = np.unique(signature, axis=0, return_inverse=True)
+    n_leaves = len(geography.leaves)
+    shut = np.zeros((n_leaves, 1 + len(members)), dtype=bool)
+    shut[:, 0] = True
+    for k, zero in enumerate(invariants.none_where_zero):
+        shut[:, 1 + k] = sum((facts.columns[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
+    leaf_open = ~((shut.astype(np.int64) @ kinds.T.astype(np.int64)) > 0)
+    leaf_lower = np.stack(
+        [b.per * facts.columns[b.column] for b in invariants.at_least] or [np.zeros(n_leaves, dtype=np.int64)], axis=1
+    )[:, : len(invariants.at_least)]
+    open_levels, lower_levels = [leaf_open], [leaf_lower]
+    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
+        up_open = np.zeros((len(above), leaf_open.shape[1]), dtype=bool)
+        np.logical_or.at(up_open, below.parent, open_levels[-1])
+        up_lower = np.zeros((len(above), leaf_lower.shape[1]), dtype=np.int64)
+        np.add.at(up_lower, below.parent, lower_levels[-1])
+        open_levels.append(up_open)
+        lower_levels.append(up_lower)
+    return Rules(
+        class_of_cell.reshape(-1).astype(np.int64),
+        tuple(reversed(open_levels)),
+        tuple(schema.select(dict(b.cells)) for b in invariants.at_least),
+        tuple(reversed(lower_levels)),
+    )

@@ -1,0 +1,157 @@
+"""What a record can say: attributes, their values, and recodes that group values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.errors import ConfigError
+
+MAX_CELLS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Recode:
+    """A named grouping of one attribute's values; every value belongs to exactly one group.
+
+    Args:
+        name: unique among all attributes and recodes of the schema.
+        group_labels: one label a group.
+        group_of: for each value of the attribute, the index of its group.
+    """
+
+    name: str
+    group_labels: tuple[str, ...]
+    group_of: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        used = set(self.group_of)
+        if used != set(range(len(self.group_labels))):
+            raise ConfigError(
+                f"recode {self.name!r}: groups {sorted(used)} do not match its {len(self.group_labels)} labels",
+                code="C021",
+                fix="give every group at least one value of the attribute",
+            )
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column of a record: a finite list of labelled values and the recodes defined on it."""
+
+    name: str
+    labels: tuple[str, ...]
+    recodes: tuple[Recode, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.labels or len(set(self.labels)) != len(self.labels):
+            raise ConfigError(
+                f"attribute {self.name!r} needs at least one value and no value twice",
+                code="C020",
+                fix="list each label once under `labels`",
+            )
+        for recode in self.recodes:
+            if len(recode.group_of) != len(self.labels):
+                raise ConfigError(
+                    f"recode {recode.name!r} covers {len(recode.group_of)} values, "
+                    f"attribute {self.name!r} has {len(self.labels)}",
+                    code="C021",
+                    fix="put every value of the attribute in exactly one group of the recode",
+                )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The finite domain of a record: the product of its attributes' values.
+
+    A cell is one combination of values, numbered in row-major order of the attributes (the last attribute
+    varies fastest).
+    """
+
+    name: str
+    title: str
+    unit: str
+    attributes: tuple[Attribute, ...]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        names = [a.name for a in self.attributes] + [r.name for a in self.attributes for r in a.recodes]
+        names += ["total", "detailed", "geocode", "count", "level", "node"]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise ConfigError(
+                f"schema {self.name!r} uses the name {twice[0]!r} twice (total, detailed, geocode, count, level, "
+                "node are reserved)",
+                code="C022",
+                fix="rename the attribute or recode",
+            )
+        if not self.attributes:
+            raise ConfigError(f"schema {self.name!r} has no attribute", code="C020", fix="add an [[attribute]]")
+        n_cells = 1
+        for attribute in self.attributes:
+            n_cells *= len(attribute.labels)
+        if n_cells > MAX_CELLS:
+            raise ConfigError(
+                f"schema {self.name!r} has {n_cells:,} cells, more than {MAX_CELLS:,}",
+                code="C023",
+                fix="split the schema and release it in stages",
+            )
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each attribute."""
+        return tuple(len(a.labels) for a in self.attributes)
+
+    @cached_property
+    def n_cells(self) -> int:
+        """Number of cells, the product of `shape`."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute called `name`; ConfigError if there is none."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise ConfigError(
+            f"schema {self.name!r} has no attribute {name!r}",
+            code="C024",
+            fix="use one of: " + ", ".join(a.name for a in self.attributes),
+        )
+
+    def coordinates(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.intp], ...]:
+        """Return the value index of each attribute for each cell number."""
+        return np.unravel_index(cells, self.shape)
+
+    def cells(self, coordinates: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
+        """Return the cell number of each combination of value indices."""
+        return np.ravel_multi_index(coordinates, self.shape).astype(np.int64)
+
+    def select(self, values: dict[str, tuple[str, ...]]) -> NDArray[np.bool_]:
+        """Mark the cells whose attributes have one of the named values; an unnamed attribute may be anything.
+
+        Args:
+            values: attribute name to labels.
+
+        Returns:
+            bool array of shape (n_cells,).
+
+        Raises:
+            ConfigError: unknown attribute or label.
+        """
+        chosen = np.ones(self.shape, dtype=bool)
+        for name, labels in values.items():
+            attribute = self.attribute(name)
+            wrong = [label for label in labels if label not in attribute.labels]
+            if wrong:
+                raise ConfigError(
+                    f"attribute {name!r} has no value {wrong[0]!r}",
+                    code="C025",
+                    fix="use labels of the schema: " + ", ".join(attribute.labels[:12]),
+                )
+            axis = [1] * len(self.shape)
+            axis[self.attributes.index(attribute)] = len(attribute.labels)
+            keep = np.isin(np.asarray(attribute.labels), np.asarray(labels))
+            chosen &= keep.reshape(axis)
+        return chosen.reshape(-1)

@@ -1,0 +1,197 @@
+"""Strict TOML: every key is known, every exact number exact, every error names file, line and fix."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from topdown.errors import ConfigError
+
+T = TypeVar("T")
+_FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
+
+
+def exact(value: object) -> Fraction:
+    """Read an exact nonnegative number: an integer, or a string "a/b".
+
+    Raises:
+        ValueError: anything else; a float is refused because it is not the number that was typed.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        shown = Fraction(str(value)) if isinstance(value, float) and value == value and abs(value) < 1e9 else None
+        hint = f'"{shown.numerator}/{shown.denominator}"' if shown is not None else '"1/2"'
+        raise ValueError(f"needs an exact number, got the {type(value).__name__} {value}; write {hint}")
+    if isinstance(value, str) and not _FRACTION.match(value):
+        raise ValueError(f'needs an exact number like "1/2" or 3, got "{value}"')
+    if isinstance(value, int) and value < 0:
+        raise ValueError(f"needs a nonnegative number, got {value}")
+    return Fraction(value)
+
+
+def exact_text(value: Fraction) -> str:
+    """Write an exact number as "a/b", or "a" if it is whole."""
+    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+
+
+def dec_hook(kind: type, value: object) -> object:
+    """Let msgspec read Fractions."""
+    if kind is Fraction:
+        return exact(value)
+    raise NotImplementedError(f"no way to read {kind!r}")
+
+
+def enc_hook(value: object) -> object:
+    """Let msgspec write Fractions."""
+    if isinstance(value, Fraction):
+        return exact_text(value)
+    raise NotImplementedError(f"no way to write {type(value)!r}")
+
+
+def read_toml(path: Path, kind: type[T], document_type: str) -> T:
+    """Read one TOML document into a frozen struct.
+
+    Args:
+        path: file to read.
+        kind: msgspec struct with `forbid_unknown_fields`.
+        document_type: required value of the key `type`.
+
+    Raises:
+        ConfigError: not TOML, another type or version, unknown key, wrong type, inexact number (C010-C015).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist", code="C001", fix="check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read as text ({error})", code="C002", fix="give a UTF-8 TOML file"
+        ) from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        where = re.search(r"line (\d+)", str(error))
+        line = int(where.group(1)) if where else None
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}",
+            code="C010",
+            file=str(path),
+            line=line,
+            source=text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else None,
+            fix="correct the syntax; see https://toml.io for the format",
+        ) from None
+    if data.get("type") != document_type or data.get("version") != 1:
+        raise ConfigError(
+            f'{path} is not a "{document_type}" document of version 1',
+            code="C011",
+            file=str(path),
+            fix=f'start the file with type = "{document_type}" and version = 1',
+        )
+    try:
+        return msgspec.convert(data, kind, dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        raise _located(error, path, text, data, kind) from None
+
+
+def _located(error: msgspec.ValidationError, path: Path, text: str, data: dict[str, Any], kind: type) -> ConfigError:
+    message, _, where = str(error).partition(" - at `")
+    keys = re.findall(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]", where.rstrip("`"))
+    trail: list[str] = [name or index for name, index in keys]
+    unknown = re.search(r"unknown field `(.*)`", message)
+    if unknown:
+        name = unknown.group(1)
+        line, source = find_key(text, [*trail, name])
+        known = _known_keys(kind, trail)
+        close = difflib.get_close_matches(name, known, n=1)
+        return ConfigError(
+            f'unknown key "{name}" in {path}' + (f", line {line}" if line else ""),
+            code="C012",
+            file=str(path),
+            line=line,
+            source=source,
+            caret=f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}",
+            fix=("rename the key" if close else "remove the key") + "; nothing was read or spent",
+        )
+    missing = re.search(r"missing required field `(.*)`", message)
+    if missing:
+        line, source = find_key(text, trail)
+        place = ".".join(trail) or "the file"
+        return ConfigError(
+            f'key "{missing.group(1)}" is missing in {place} of {path}',
+            code="C013",
+            file=str(path),
+            line=line,
+            source=source,
+            fix=f'add {missing.group(1)} = ... under {place}; nothing was read or spent',
+        )
+    line, source = find_key(text, trail)
+    place = ".".join(trail)
+    inexact = "exact number" in message
+    return ConfigError(
+        f"{place} in {path}{f', line {line}' if line else ''}: {message[:1].lower()}{message[1:]}",
+        code="C014" if inexact else "C015",
+        file=str(path),
+        line=line,
+        source=source,
+        fix="write exact numbers as whole numbers or fractions in quotes" if inexact else "correct the value",
+    )
+
+
+def _known_keys(kind: type, trail: list[str]) -> list[str]:
+    known = {f.encode_name for f in msgspec.structs.fields(kind)} if issubclass(kind, msgspec.Struct) else set()
+    current: Any = kind
+    for step in trail:
+        if step.isdigit() or step == "...":
+            args = getattr(current, "__args__", ())
+            current = args[0] if args else None
+            continue
+        if not (isinstance(current, type) and issubclass(current, msgspec.Struct)):
+            return sorted(known)
+        found = {f.encode_name: f.type for f in msgspec.structs.fields(current)}
+        current = found.get(step)
+    if isinstance(current, type) and issubclass(current, msgspec.Struct):
+        known = {f.encode_name for f in msgspec.structs.fields(current)}
+    return sorted(known)
+
+
+def find_key(text: str, trail: list[str]) -> tuple[int | None, str | None]:
+    """Find the line of a key, following table headers; (None, None) if it cannot be told.
+
+    Args:
+        text: the TOML file.
+        trail: key names and list positions from the root, as in ["level", "2", "share"].
+    """
+    want = [step for step in trail if not step.isdigit() and step != "..."]
+    index = [int(step) for step in trail if step.isdigit()]
+    if not want:
+        return None, None
+    counts: dict[str, int] = {}
+    header: list[str] = []
+    position = 0
+    best: tuple[int | None, str | None] = (None, None)
+    for number, line in enumerate(text.splitlines(), start=1):
+        table = re.match(r"^\s*\[(\[)?\s*([^\]]+?)\s*\]", line)
+        if table:
+            header = [part.strip().strip('"') for part in table.group(2).split(".")]
+            if table.group(1):
+                counts[table.group(2)] = counts.get(table.group(2), -1) + 1
+                position = counts[table.group(2)]
+            if header == want and (not index or position == index[0] or not table.group(1)):
+                return number, line
+            continue
+        key = re.match(r'^\s*("?)([^"=]+?)\1\s*=', line)
+        inside = header == want[: len(header)] and (not index or not header or position == index[0])
+        if key and inside:
+            here = [*header, *(p.strip() for p in key.group(2).split("."))]
+            if here == want:
+                return number, line
+            if here == want[: len(here)]:
+                best = (number, line)
+        elif inside and best[0] is not None and re.search(rf"\b{re.escape(want[-1])}\s*=", line):
+            return number, line
+    return best

@@ -1,0 +1,206 @@
+"""Schemas, invariants and settings as files: TOML in, nouns out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from topdown.errors import ConfigError
+from topdown.model.constraint import AtLeast, Basis, Exact, Invariants, Never, NoneWhereZero, Selection
+from topdown.model.query import Neighbours
+from topdown.model.schema import Attribute, Recode, Schema
+from topdown.plan.document import read_toml
+
+Mechanism = Literal["discrete_gaussian", "geometric"]
+
+
+class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class AttributeTable(_Struct):
+    """One `[[attribute]]` of a schema file."""
+
+    name: str
+    labels: tuple[str, ...]
+    recodes: dict[str, dict[str, tuple[str, ...]]] = {}
+
+
+class SchemaFile(_Struct):
+    """A schema file."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    unit: str
+    source: str
+    attribute: tuple[AttributeTable, ...]
+
+
+class ConstraintTable(_Struct):
+    """One constraint of an invariants file; which keys it needs depends on its kind."""
+
+    name: str
+    legal_basis: str
+    decided_by: str = ""
+    date: str = ""
+    level: str = ""
+    query: str = ""
+    cells: dict[str, tuple[str, ...]] = {}
+    column: str = ""
+    columns: tuple[str, ...] = ()
+    per: int = 1
+
+
+class InvariantsFile(_Struct):
+    """An invariants file."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    schema: str
+    source: str = ""
+    exact: tuple[ConstraintTable, ...] = ()
+    at_least: tuple[ConstraintTable, ...] = ()
+    none_where_zero: tuple[ConstraintTable, ...] = ()
+    never: tuple[ConstraintTable, ...] = ()
+
+
+class PassTable(_Struct):
+    """One pass of a level: solve `table` for the best fit to `queries` (all measured ones if empty), then fix it."""
+
+    table: str
+    queries: tuple[str, ...] = ()
+
+
+class RoundingTable(_Struct):
+    """One table of the rounding chain and the weight of one person of rounding error in it."""
+
+    table: str
+    weight: int
+
+
+class LevelTable(_Struct):
+    """Budget share, queries and solving order of one level."""
+
+    name: str
+    share: Fraction
+    queries: dict[str, Fraction]
+    passes: tuple[PassTable, ...]
+    rounding: tuple[RoundingTable, ...]
+    root_passes: tuple[PassTable, ...] = ()
+
+
+class BudgetTable(_Struct):
+    """Total privacy loss of all levels together: exactly one of rho (zCDP) and epsilon (pure DP)."""
+
+    rho: Fraction | None = None
+    epsilon: Fraction | None = None
+
+
+class SettingsFile(_Struct):
+    """A settings file: who measures what with which share."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    schema: str
+    invariants: str
+    neighbours: Neighbours
+    mechanism: Mechanism
+    budget: BudgetTable
+    level: tuple[LevelTable, ...]
+    source: str = ""
+
+
+def load_schema(path: Path) -> Schema:
+    """Read a schema file; ConfigError if it is not one."""
+    file = read_toml(path, SchemaFile, "topdown.schema")
+    attributes = []
+    for table in file.attribute:
+        recodes = tuple(_recode(path, table, name, groups) for name, groups in table.recodes.items())
+        attributes.append(Attribute(table.name, table.labels, recodes))
+    return Schema(file.name, file.title, file.unit, tuple(attributes), file.source)
+
+
+def _recode(path: Path, table: AttributeTable, name: str, groups: dict[str, tuple[str, ...]]) -> Recode:
+    group_of = dict.fromkeys(table.labels, -1)
+    for index, (group, labels) in enumerate(groups.items()):
+        for label in labels:
+            if group_of.get(label) != -1:
+                problem = "is in two groups" if label in group_of else f"is no value of {table.name!r}"
+                raise ConfigError(
+                    f"recode {name!r} in {path}: {label!r} in group {group!r} {problem}",
+                    code="C021",
+                    file=str(path),
+                    fix="put every value of the attribute in exactly one group",
+                )
+            group_of[label] = index
+    left = [label for label, index in group_of.items() if index == -1]
+    if left:
+        raise ConfigError(
+            f"recode {name!r} in {path} leaves out {left[0]!r}",
+            code="C021",
+            file=str(path),
+            fix="put every value of the attribute in exactly one group",
+        )
+    return Recode(name, tuple(groups), tuple(group_of.values()))
+
+
+def load_invariants(path: Path, schema: Schema) -> Invariants:
+    """Read an invariants file and check every name it uses against the schema.
+
+    Raises:
+        ConfigError: another schema, missing or superfluous key, unknown attribute or label.
+    """
+    file = read_toml(path, InvariantsFile, "topdown.invariants")
+    if file.schema != schema.name:
+        raise ConfigError(
+            f"invariants {file.name!r} are for schema {file.schema!r}, not {schema.name!r}",
+            code="C030",
+            file=str(path),
+            fix="choose invariants written for this schema",
+        )
+    needs = {"exact": {"level", "query"}, "at_least": {"cells", "column"}}
+    needs |= {"none_where_zero": {"cells", "columns"}, "never": {"cells"}}
+    for kind, required in needs.items():
+        for table in getattr(file, kind):
+            given = {k for k in ("level", "query", "cells", "column", "columns") if getattr(table, k)}
+            if given != required or table.per < 1:
+                raise ConfigError(
+                    f"constraint {table.name!r} of {path}: [[{kind}]] needs exactly the keys {sorted(required)}, "
+                    f"has {sorted(given)}",
+                    code="C031",
+                    file=str(path),
+                    fix="add the missing keys, remove the others; `per` is at least 1",
+                )
+            schema.select(table.cells)
+    return Invariants(
+        file.name,
+        file.title,
+        file.schema,
+        tuple(Exact(t.name, t.level, t.query, _basis(t)) for t in file.exact),
+        tuple(AtLeast(t.name, _cells(t), t.column, t.per, _basis(t)) for t in file.at_least),
+        tuple(NoneWhereZero(t.name, _cells(t), t.columns, _basis(t)) for t in file.none_where_zero),
+        tuple(Never(t.name, _cells(t), _basis(t)) for t in file.never),
+        file.source,
+    )
+
+
+def _basis(table: ConstraintTable) -> Basis:
+    return Basis(table.legal_basis, table.decided_by, table.date)
+
+
+def _cells(table: ConstraintTable) -> Selection:
+    return tuple(table.cells.items())
+
+
+def load_settings(path: Path) -> SettingsFile:
+    """Read a settings file; its numbers are checked when a plan is made from them."""
+    return read_toml(path, SettingsFile, "topdown.settings")

@@ -1,0 +1,101 @@
+"""Write a complete, commented run file from bundled settings."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+import tomllib
+
+from topdown.errors import ConfigError
+from topdown.plan.document import exact_text
+from topdown.plan.files import SettingsFile, load_settings
+from topdown.resources import find
+
+CENSUS_PREFIXES = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
+
+
+def run_file_text(
+    schema: str, settings_name: str, records: Path, leaves: Path, out: Path, levels: tuple[str, ...] = ()
+) -> str:
+    """Return the text of a run file.
+
+    Args:
+        schema: bundled schema name or path; must be the settings' schema.
+        settings_name: bundled settings name or path.
+        records, leaves: input tables; written relative to the run file's folder where possible.
+        out: where the run file will be.
+        levels: levels of the geography, root first; all levels of the settings below "us" if empty.
+
+    Raises:
+        ConfigError: schema and settings do not belong together, or a level has no known geocode length.
+    """
+    path = find("settings", settings_name, Path.cwd())
+    settings = load_settings(path)
+    if schema != settings.schema:
+        raise ConfigError(
+            f"settings {settings.name!r} are for schema {settings.schema!r}, not {schema!r}",
+            code="C060",
+            fix=f"use --schema {settings.schema}, or other settings",
+        )
+    chosen = levels or tuple(t.name for t in settings.level if t.name != "us")
+    folder = out.resolve().parent
+    head = _head(settings, chosen, records, leaves, folder)
+    body = path.read_text(encoding="utf-8")
+    return head + "\n" + body[body.index("[budget]") :]
+
+
+def _head(settings: SettingsFile, levels: tuple[str, ...], records: Path, leaves: Path, folder: Path) -> str:
+    known = all(name in CENSUS_PREFIXES for name in levels)
+    lengths = [CENSUS_PREFIXES[name] for name in levels] if known else list(range(len(levels)))
+    note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
+    budget = settings.budget.rho or settings.budget.epsilon or Fraction(1)
+    shares = [t.share for t in settings.level if t.name in levels]
+    spent = budget * sum(shares, Fraction(0))
+    limit = Fraction(ceil(2 * (spent + budget * max(shares, default=Fraction(0)))), 2)
+    unit = "rho" if settings.mechanism == "discrete_gaussian" else "epsilon"
+    data_set = records.name.split(".")[0]
+    return f"""\
+# A release, from records to microdata. Check it with: topdown plan {"run.toml"}
+# Paths are relative to this file. Exact numbers are whole, or fractions in quotes.
+type = "topdown.run"
+version = 1
+schema = {_quote(settings.schema)}
+invariants = {_quote(settings.invariants)}
+settings = {_quote(settings.name)}  # where the numbers below came from; they may be changed here
+neighbours = "{settings.neighbours}"  # bounded: one record replaced; add_remove: one record more or less
+mechanism = "{settings.mechanism}"
+
+[release]
+id = {_quote(data_set + "-r1")}
+title = {_quote(settings.title)}
+data_set = {_quote(data_set)}  # privacy loss adds up over all releases from one data set
+agency = "?"  # only a person can answer; while open, the release is stamped DRAFT
+contact = "?"
+
+[input]
+records = {_quote(_relative(records, folder))}  # confidential; only the measure stage opens it
+leaves = {_quote(_relative(leaves, folder))}  # public facts, one row a leaf
+
+[geography]
+levels = [{", ".join(_quote(name) for name in levels)}]
+prefix_lengths = {lengths}  # {note}
+
+[ledger]
+path = {_quote(f"ledger/{data_set}.jsonl")}
+limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
+"""
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    if any(ord(c) < 32 for c in escaped):
+        raise ConfigError(f"{text!r} has a control character", code="C061", fix="rename the file")
+    tomllib.loads(f'x = "{escaped}"')
+    return f'"{escaped}"'
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return os.path.relpath(path.resolve(), folder)

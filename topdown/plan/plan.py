@@ -1,0 +1,166 @@
+"""The plan: what will be measured, with which noise, at which exact cost. Reads no confidential data.
+
+A plan is a value. Its hash covers everything that decides the release (schema, invariants, geography and
+public facts, budget, queries, solving order) and nothing else (no path, no time, no machine).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+import msgspec
+
+from topdown.errors import ConfigError
+from topdown.model.constraint import Invariants
+from topdown.model.query import Neighbours, Query, parse_query
+from topdown.model.schema import Schema
+from topdown.plan.document import dec_hook, enc_hook
+from topdown.plan.files import Mechanism
+
+Law = Literal["discrete_gaussian", "two_sided_geometric"]
+
+
+@dataclass(frozen=True)
+class MeasurementPlan:
+    """One query at every inhabited node of one level.
+
+    Args:
+        query: name of the query.
+        n_answers: answers a node.
+        share: of the level's budget.
+        loss: rho (discrete Gaussian) or epsilon (geometric) this query costs.
+        law: noise law.
+        parameter: variance parameter in records squared (discrete Gaussian) or scale in records (geometric).
+    """
+
+    query: str
+    n_answers: int
+    share: Fraction
+    loss: Fraction
+    law: Law
+    parameter: Fraction
+
+    @property
+    def variance(self) -> Fraction:
+        """Variance of the noise in records squared, as the solver weighs it.
+
+        The parameter for the discrete Gaussian; for the geometric 2 t^2, which exceeds the exact variance
+        1/(2 sinh(1/2t)^2) by at most 1/6. Only privacy needs exact laws; weights need close ones.
+        """
+        return self.parameter if self.law == "discrete_gaussian" else 2 * self.parameter**2
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Solve `table` for the best fit to `queries`, then keep it fixed in the passes that follow."""
+
+    table: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """One table of the rounding chain; `weight` is the cost of one person of rounding error in it."""
+
+    table: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class LevelPlan:
+    """Everything one level of the tree needs."""
+
+    name: str
+    n_nodes: int
+    n_measured: int
+    share: Fraction
+    loss: Fraction
+    measurements: tuple[MeasurementPlan, ...]
+    passes: tuple[Pass, ...]
+    rounding: tuple[Rounding, ...]
+
+    @property
+    def answers_per_node(self) -> int:
+        """Noisy numbers drawn at one node."""
+        return sum(m.n_answers for m in self.measurements)
+
+    @property
+    def n_numbers(self) -> int:
+        """Noisy numbers drawn at the level."""
+        return self.n_measured * self.answers_per_node
+
+
+@dataclass(frozen=True)
+class ReleaseInfo:
+    """Names of the release and answers only people can give ("?" while open)."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str
+    contact: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole release before anything is spent; see the module for what `plan_hash` covers."""
+
+    release: ReleaseInfo
+    schema: Schema
+    invariants: Invariants
+    neighbours: Neighbours
+    mechanism: Mechanism
+    settings: str
+    budget: Fraction
+    levels: tuple[LevelPlan, ...]
+    unspent: tuple[tuple[str, Fraction], ...]
+    public_sha256: str
+    simulate: bool = False
+    type: str = field(default="topdown.plan")
+    version: int = 1
+
+    @property
+    def loss(self) -> Fraction:
+        """Total rho (discrete Gaussian) or epsilon (geometric) that the measurements cost."""
+        return sum((level.loss for level in self.levels), Fraction(0))
+
+    @property
+    def loss_name(self) -> str:
+        """`rho` or `epsilon`: the unit of every loss in this plan."""
+        return "rho" if self.mechanism == "discrete_gaussian" else "epsilon"
+
+    @property
+    def n_numbers(self) -> int:
+        """Noisy numbers drawn in all."""
+        return sum(level.n_numbers for level in self.levels)
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256, in hex, of the canonical JSON of the plan."""
+        return hashlib.sha256(msgspec.json.encode(self.to_document(), order="deterministic")).hexdigest()
+
+    def level(self, name: str) -> LevelPlan:
+        """Return one level by name; KeyError if there is none."""
+        return {level.name: level for level in self.levels}[name]
+
+    def query(self, name: str) -> Query:
+        """Return a query of the plan's schema by name."""
+        return parse_query(self.schema, name)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready values; exact numbers are strings "a/b"."""
+        document = msgspec.to_builtins(self, enc_hook=enc_hook)
+        if not isinstance(document, dict):
+            raise TypeError("a plan must become a JSON object")
+        return document
+
+
+def plan_from_document(document: dict[str, Any]) -> Plan:
+    """Read a plan back; ConfigError if it is not one."""
+    try:
+        return msgspec.convert(document, Plan, dec_hook=dec_hook, strict=True)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"not a plan: {error}", code="C016", fix="make it with: topdown plan RUN.toml") from None

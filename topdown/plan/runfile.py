@@ -1,0 +1,98 @@
+"""The run file: everything one release needs, in one strict TOML file."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from topdown.errors import ConfigError
+from topdown.model.query import Neighbours
+from topdown.plan.document import read_toml
+from topdown.plan.files import BudgetTable, LevelTable, Mechanism, _Struct
+
+OPEN = "?"  # an answer only a person can give, not given yet
+
+
+class ReleaseTable(_Struct):
+    """What the release is called, and answers only people can give ("?" while open)."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str = OPEN
+    contact: str = OPEN
+
+
+class InputTable(_Struct):
+    """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public."""
+
+    records: str
+    leaves: str
+
+
+class GeographyTable(_Struct):
+    """Levels from the root down: by prefixes of the geocode, or by a table geocode,parent,level."""
+
+    levels: tuple[str, ...]
+    prefix_lengths: tuple[int, ...] = ()
+    table: str = ""
+
+
+class LedgerTable(_Struct):
+    """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget)."""
+
+    path: str
+    limit: Fraction
+    reason: str = ""
+
+
+class RunFile(_Struct):
+    """A whole run file."""
+
+    type: str
+    version: int
+    schema: str
+    invariants: str
+    neighbours: Neighbours
+    mechanism: Mechanism
+    release: ReleaseTable
+    input: InputTable
+    geography: GeographyTable
+    ledger: LedgerTable
+    budget: BudgetTable
+    level: tuple[LevelTable, ...]
+    settings: str = ""
+    simulate: bool = False
+
+
+def load_runfile(path: Path) -> RunFile:
+    """Read a run file.
+
+    Raises:
+        ConfigError: see `read_toml`; also when geography is given twice or not at all.
+    """
+    run = read_toml(path, RunFile, "topdown.run")
+    geo = run.geography
+    if bool(geo.prefix_lengths) == bool(geo.table):
+        raise ConfigError(
+            f"{path}: geography needs either prefix_lengths or table",
+            code="C040",
+            file=str(path),
+            fix="keep one of the two",
+        )
+    if geo.prefix_lengths and (
+        len(geo.prefix_lengths) != len(geo.levels)
+        or any(a >= b for a, b in zip(geo.prefix_lengths, geo.prefix_lengths[1:], strict=False))
+        or geo.prefix_lengths[0] < 0
+    ):
+        raise ConfigError(
+            f"{path}: geography.prefix_lengths must be one increasing length a level",
+            code="C041",
+            file=str(path),
+            fix=f"give {len(geo.levels)} increasing whole numbers",
+        )
+    if len(set(geo.levels)) != len(geo.levels) or not geo.levels:
+        raise ConfigError(
+            f"{path}: geography.levels must name each level once", code="C042", file=str(path), fix="rename a level"
+        )
+    return run
