@@ -1,0 +1,279 @@
+"""The sampler's boundaries: every stage border, memory, refusals, wide and narrow laws."""
+
+from __future__ import annotations
+
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from topdown.errors import InternalError
+from topdown.noise import (
+    AesBits,
+    BitSource,
+    DiscreteGaussian,
+    Law,
+    Sampler,
+    SimulationBits,
+    TwoSidedGeometric,
+    sampler,
+)
+from topdown.noise.thresholds import UNDECIDED, certified_thresholds, table_of
+
+
+class ScriptedBits(BitSource):
+    """Give the listed byte strings, one a read, and fail on any other read."""
+
+    is_release = False
+
+    def __init__(self, *reads: bytes) -> None:
+        self.reads = list(reads)
+
+    def read(self, n_bytes: int) -> bytes:
+        """Give the next scripted read."""
+        drawn = self.reads.pop(0)
+        assert len(drawn) == n_bytes
+        return drawn
+
+
+def scripted_draw(law: Law, prefix: int, *more: int) -> int:
+    """Draw one outcome from a 64-bit prefix, then the given bytes; all must be used."""
+    later = [bytes([byte]) for byte in more]
+    source = ScriptedBits(
+        (prefix >> 48).to_bytes(2, "little"), (prefix << 16 & 2**64 - 1).to_bytes(8, "little"), *later
+    )
+    (outcome,) = Sampler(law, source).draw(1)
+    assert source.reads == []
+    return int(outcome)
+
+
+@pytest.mark.parametrize("law", [DiscreteGaussian(4), TwoSidedGeometric(Fraction(17, 10))], ids=str)
+def test_outcome_steps_exactly_at_every_threshold(law: Law) -> None:
+    """Off by one at a threshold (wrong search side) is invisible in samples: step over each border."""
+    exact, wide = certified_thresholds(law, 64), certified_thresholds(law, 72)
+    half, extra = len(exact) // 2, (len(wide) - len(exact)) // 2
+    for k in range(1 - half, half - 1):
+        threshold, last_byte = exact[k + half], wide[k + half + extra] & 255
+        if exact[k + half - 1] < threshold - 1:
+            assert k == scripted_draw(law, threshold - 1)
+        if threshold + 1 < exact[k + half + 1]:
+            assert k + 1 == scripted_draw(law, threshold + 1)
+        if 0 < last_byte < 255:
+            assert k >= scripted_draw(law, threshold, last_byte - 1)
+            assert k + 1 <= scripted_draw(law, threshold, last_byte + 1)
+        if 0 < last_byte < 255 and exact[k + half - 1] < threshold < exact[k + half + 1]:
+            assert k == scripted_draw(law, threshold, last_byte - 1)
+            assert k + 1 == scripted_draw(law, threshold, last_byte + 1)
+
+
+def test_last_stage_goes_on_until_decided() -> None:
+    """A last stage that stopped early would have to guess between two outcomes."""
+    law = DiscreteGaussian(4)
+    exact = [certified_thresholds(law, n) for n in (64, 72, 80, 88)]
+    at = [t[len(t) // 2 + 1] for t in exact]  # floor(2^n F(1))
+    followed = [at[1] & 255, at[2] & 255]
+    assert scripted_draw(law, at[0], *followed, (at[3] & 255) - 1) == 1
+    assert scripted_draw(law, at[0], *followed, (at[3] & 255) + 1) == 2
+
+
+@pytest.mark.parametrize(("prefix", "sign"), [(0, -1), (2**64 - 1, 1)])
+def test_extreme_prefixes_reach_past_the_table(prefix: int, sign: int) -> None:
+    """A table that clamped its ends would truncate the law, which costs privacy (delta > 0)."""
+    law = DiscreteGaussian(4)
+    half = len(table_of(law).thresholds) // 2
+    more = [0 if sign < 0 else 255] * 8
+    source = ScriptedBits(
+        (prefix >> 48).to_bytes(2, "little"),
+        (prefix << 16 & 2**64 - 1).to_bytes(8, "little"),
+        *(bytes([byte]) for byte in more),
+        bytes([128]),
+    )
+    (outcome,) = Sampler(law, source).draw(1)
+    assert sign * outcome > half
+
+
+def test_first_stage_reads_two_bytes_a_draw() -> None:
+    """Fresh bits for each draw and no more than needed: reuse would correlate noise, waste costs speed."""
+    law = DiscreteGaussian(4)
+    lookup = table_of(law).lookup
+    cells = np.flatnonzero(lookup != UNDECIDED)[::997].astype("<u2")
+    drawn = Sampler(law, ScriptedBits(cells.tobytes())).draw(cells.size)
+    assert lookup[cells].tolist() == drawn.tolist()
+
+
+def test_undecided_draws_keep_their_places() -> None:
+    """A later stage that wrote to the wrong position would pair noise with the wrong cell."""
+    law = DiscreteGaussian(4)
+    lookup = table_of(law).lookup
+    undecided = int(np.flatnonzero(lookup == UNDECIDED)[3])
+    cells = np.array([32768 - 3000, undecided, 40000, undecided, 20000], dtype="<u2")
+    lows = np.array([0, 2**64 - 1], dtype="<u8")
+    drawn = Sampler(law, ScriptedBits(cells.tobytes(), lows.tobytes())).draw(5)
+    assert lookup[cells[[0, 2, 4]]].tolist() == drawn[[0, 2, 4]].tolist()
+    assert [lookup[undecided - 1], lookup[undecided + 1]] == drawn[[1, 3]].tolist()
+
+
+def test_draw_into_fills_any_contiguous_shape_like_draw() -> None:
+    """The in-place path is the one releases use: it must be the same sampler, chunk borders included."""
+    n = 3 * sampler._CHUNK + 17
+    law = DiscreteGaussian(Fraction(795, 7))
+    drawn = Sampler(law, SimulationBits(5)).draw(n)
+    out = np.full(n, UNDECIDED, dtype=np.int32)
+    Sampler(law, SimulationBits(5)).draw_into(out)
+    assert np.array_equal(drawn, out)
+    assert np.int32 == drawn.dtype
+    square = np.full((4, 5), UNDECIDED, dtype=np.int32)
+    Sampler(law, SimulationBits(5)).draw_into(square)
+    assert drawn[:20].tolist() == square.ravel().tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, sampler._CHUNK - 1, sampler._CHUNK, sampler._CHUNK + 1])
+def test_sizes_around_the_chunk(n: int) -> None:
+    """A chunk border must neither skip nor repeat a draw."""
+    drawn = Sampler(DiscreteGaussian(9), AesBits()).draw(n)
+    assert (n,) == drawn.shape
+    assert UNDECIDED not in drawn
+
+
+def test_memory_of_draw_into_is_bounded() -> None:
+    """A temporary of the output's size would end a national release out of memory."""
+    drawing, out = Sampler(DiscreteGaussian(2500), AesBits()), np.zeros(4_000_000, dtype=np.int32)
+    drawing.draw_into(out[:100])
+    tracemalloc.start()
+    drawing.draw_into(out)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty(4, dtype=np.int64),
+        np.empty(4, dtype=np.uint32),
+        np.empty(4, dtype=float),
+        np.empty(8, dtype=np.int32)[::2],
+        np.empty((3, 4), dtype=np.int32).T,
+        [0, 0],
+    ],
+    ids=["int64", "uint32", "float", "strided", "transposed", "list"],
+)
+def test_other_outputs_are_refused(out: object) -> None:
+    """A silent copy would leave the caller's array without noise: the true answers would be released."""
+    with pytest.raises(TypeError, match="C-contiguous int32"):
+        Sampler(DiscreteGaussian(4), AesBits()).draw_into(out)  # type: ignore[arg-type]
+
+
+def test_read_only_output_is_refused() -> None:
+    """A write that fails must be heard."""
+    out = np.zeros(4, dtype=np.int32)
+    out.flags.writeable = False
+    for law in (DiscreteGaussian(4), DiscreteGaussian(10**12)):
+        with pytest.raises(ValueError, match=r"read-only|not writeable"):
+            Sampler(law, AesBits()).draw_into(out)
+
+
+@pytest.mark.parametrize("n", [2.0, "2", None])
+def test_number_of_draws_is_an_integer(n: object) -> None:
+    """A rounded count would leave cells without noise."""
+    with pytest.raises(TypeError):
+        Sampler(DiscreteGaussian(4), AesBits()).draw(n)  # type: ignore[arg-type]
+
+
+def test_negative_number_of_draws_is_refused() -> None:
+    """A negative count is a caller's mistake, not an empty answer."""
+    with pytest.raises(ValueError, match="negative"):
+        Sampler(DiscreteGaussian(4), AesBits()).draw(-1)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """A variance passed as a law, or a seed passed as a source, must not get anywhere."""
+    with pytest.raises(TypeError, match="needs a law"):
+        Sampler(Fraction(4), AesBits())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="needs a bit source"):
+        Sampler(DiscreteGaussian(4), 2020)  # type: ignore[arg-type]
+
+
+def test_release_flag_follows_the_source() -> None:
+    """A seeded draw that looked like a release would not be stamped NOT-A-RELEASE."""
+    assert Sampler(DiscreteGaussian(4), AesBits()).is_release
+    assert not Sampler(DiscreteGaussian(4), SimulationBits(1)).is_release
+
+
+def test_failing_source_returns_nothing() -> None:
+    """A failure half way must not hand back an array of which a part has no noise."""
+
+    class Failing(BitSource):
+        is_release = True
+
+        def __init__(self) -> None:
+            self.left = 3
+
+        def read(self, n_bytes: int) -> bytes:
+            self.left -= 1
+            if not self.left:
+                raise InternalError("no bits")
+            return bytes([77]) * n_bytes
+
+    with pytest.raises(InternalError):
+        Sampler(DiscreteGaussian(4), Failing()).draw(10 * sampler._CHUNK)
+
+
+def test_tiny_variance_is_almost_always_zero() -> None:
+    """At variance 1/50 P(X != 0) is 2 e^-25: a nonzero draw in 10^5 would mean a wrong scale."""
+    assert not Sampler(DiscreteGaussian(Fraction(1, 50)), AesBits()).draw(100_000).any()
+
+
+def test_huge_variance_goes_by_rejection() -> None:
+    """A law wider than any table must be drawn whole: mean and spread of 4,000 draws."""
+    drawing = Sampler(DiscreteGaussian(10**12), AesBits())
+    assert drawing._table is None
+    drawn = drawing.draw(4000).astype(object)
+    # 6 standard errors each: probability of a false alarm below 1e-8
+    assert abs(sum(drawn)) < 6 * 10**6 * 64
+    mean_square = Fraction(sum(x * x for x in drawn), 4000 * 10**12)
+    assert abs(mean_square - 1) < 6 * Fraction(224, 10_000)
+
+
+@pytest.mark.parametrize("law", [DiscreteGaussian(2**54 + 1), TwoSidedGeometric(2**24 + 1)], ids=str)
+def test_laws_past_int32_are_refused(law: Law) -> None:
+    """Beyond this width outcomes outside int32 are likely enough for the guard to shape the law."""
+    with pytest.raises(ValueError, match="too wide for 32-bit"):
+        Sampler(law, AesBits())
+
+
+@pytest.mark.parametrize("law", [DiscreteGaussian(2**54), TwoSidedGeometric(2**24)], ids=str)
+def test_widest_laws_are_drawn(law: Law) -> None:
+    """A limit off by one would refuse what the documentation promises."""
+    assert len(set(Sampler(law, AesBits()).draw(20).tolist())) > 10
+
+
+@pytest.mark.parametrize("outcome", [2**31, -(2**31), -(2**31) - 1])
+def test_outcome_outside_int32_raises(outcome: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapped or clamped outcome would be a different, bounded law."""
+    monkeypatch.setattr(sampler, "draw_one", lambda law, bits: outcome)
+    with pytest.raises(OverflowError, match="32 bits"):
+        Sampler(DiscreteGaussian(10**12), AesBits()).draw(1)
+    monkeypatch.setattr(sampler, "draw_one", lambda law, bits: 2**31 - 1)
+    assert Sampler(DiscreteGaussian(10**12), AesBits()).draw(1).tolist() == [2**31 - 1]
+
+
+def test_last_stage_outcome_outside_int32_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard must also hold where an outcome comes from the far tail of a table law."""
+    monkeypatch.setattr(sampler, "locate", lambda law, prefix, n_bits: 2**31)
+    with pytest.raises(OverflowError, match="32 bits"):
+        scripted_draw(DiscreteGaussian(4), 0, 0)
+
+
+def test_source_that_answers_short_is_refused() -> None:
+    """A foreign source that ran dry would leave the rest of the array without noise."""
+
+    class Short(BitSource):
+        is_release = True
+
+        def read(self, n_bytes: int) -> bytes:
+            return bytes([77]) * (n_bytes - 2)
+
+    with pytest.raises(ValueError, match="output array"):
+        Sampler(DiscreteGaussian(4), Short()).draw(10)
