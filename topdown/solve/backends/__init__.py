@@ -1,0 +1,1 @@
+"""Solvers behind one seam: each module adapts one library and is imported only when it is used."""

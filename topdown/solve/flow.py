@@ -1,0 +1,219 @@
+"""Rounding as a minimum-cost flow (Census TopDown, Eq. 7 and 11, on a laminar chain of tables).
+
+Each record still to be placed is one unit that flows from its child through the chain of tables to a cell.
+A unit in a cell costs 1 - 2 frac (L1 distance to the estimate); a tree edge of a coarser table carries the L1
+distance of that table's answer as three parallel arcs, which is exact because the cost is convex with kinks
+at the two neighbouring whole numbers. Lower bounds and exact totals are mandatory flow, never a large penalty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topdown.solve.problem import Floats, Ints
+
+UNIT = 1_000_000  # integer cost of one person of error
+SNAP = 1e-6  # closer to a whole number than this counts as whole
+
+
+class Unroundable(Exception):
+    """No way of rounding up the chosen cells meets the constraints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A minimum-cost flow problem with integer data.
+
+    Args:
+        tails, heads, capacities, costs: int64 (n_arcs,).
+        supplies: int64 (n_nodes,), positive for sources; they sum to zero.
+        cell_arcs: the first `len(cell_arcs)` arcs put one unit in a (row, child); flat index row * m + child.
+    """
+
+    tails: Ints
+    heads: Ints
+    capacities: Ints
+    costs: Ints
+    supplies: Ints
+    cell_arcs: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingProblem:
+    """An estimate to round.
+
+    Args:
+        estimate: float64 (n, m), nonnegative; allowed: bool (n, m).
+        sums: int64 (n,), the parent's counts; None at the root.
+        chain: answers of each row in each table, coarse to fine, int64 (n_tables, n); the last tells rows apart.
+        weights: weight of one person of error in each table.
+        bound_of: int64 (n,); lower: int64 (n_bounds, m).
+        bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
+        totals: int64 (m,), exact totals of the children; None if not exact. The first table is then the total.
+    """
+
+    estimate: Floats
+    allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    sums: Ints | None
+    chain: Ints
+    weights: tuple[int, ...]
+    bound_of: Ints
+    lower: Ints
+    bound_places: tuple[tuple[int, int], ...] | None
+    totals: Ints | None
+
+
+def floors(problem: RoundingProblem) -> tuple[Ints, Floats]:
+    """Return whole parts and fractions; values within SNAP of a whole number count as whole."""
+    whole = np.floor(problem.estimate + SNAP)
+    fraction = np.clip(problem.estimate - whole, 0.0, 1.0)
+    fraction[fraction < SNAP] = 0.0
+    return whole.astype(np.int64), fraction
+
+
+def laminar_places(chain: tuple[Ints, ...], bound_of: Ints, n_bounds: int) -> tuple[tuple[int, int], ...] | None:
+    """Return (table, answer) of each lower bound if the rounding is a flow, else None.
+
+    It is a flow when every table refines the one before, the last tells every cell apart, and the cells of each
+    lower bound are exactly one answer of one table. What holds for all cells holds for any subset of them.
+    """
+    for coarse, fine in zip(chain[:-1], chain[1:], strict=True):
+        if len(np.unique(np.stack([fine, coarse]), axis=1).T) != len(np.unique(fine)):
+            return None
+    if not chain or len(np.unique(chain[-1])) != len(chain[-1]):
+        return None
+    places = []
+    for b in range(n_bounds):
+        cells = bound_of == b
+        found = [(t, np.unique(table[cells])) for t, table in enumerate(chain[:-1])]
+        one = [(t, int(a[0])) for t, a in found if len(a) == 1 and np.array_equal(chain[t] == a[0], cells)]
+        if not one:
+            return None
+        places.append(one[0])
+    return tuple(places)
+
+
+def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Network, Ints]:
+    """Return the network and the whole parts that the flow adds to.
+
+    Args:
+        problem: with `bound_places` (see `laminar_places`).
+        every_cell: let any allowed cell go one up, not only those with a fraction.
+
+    Raises:
+        Unroundable: the cells that may go up cannot meet a sum or a bound.
+    """
+    n, m = problem.estimate.shape
+    whole, fraction = floors(problem)
+    up = problem.allowed & ((fraction > 0) | every_cell)
+    row, child = np.nonzero(up)
+    w = problem.weights
+    part = fraction[row, child]
+    cost = [np.rint(UNIT * w[-1] * (1 - 2 * part)).astype(np.int64)]
+    # Nodes: one a (table, answer, child) that occurs, then one sink a row (or one for all at the root).
+    depth = len(problem.chain) - 1
+    keys = [problem.chain[t] for t in range(depth)]
+    node_of: list[Ints] = []
+    first_node: list[int] = [1]
+    occurs: list[Ints] = []
+    for key in keys:
+        code = key[:, None] * m + np.arange(m)[None, :]
+        present = np.unique(code[row, child]) if len(row) else np.zeros(0, dtype=np.int64)
+        node_of.append(np.searchsorted(present, code))
+        occurs.append(present)
+        first_node.append(first_node[-1] + len(present))
+    sink_of_row = first_node[-1] + (np.arange(n) if problem.sums is not None else np.zeros(n, dtype=np.int64))
+    n_nodes = first_node[-1] + (n if problem.sums is not None else 1)
+    supplies = np.zeros(n_nodes, dtype=np.int64)
+    bottom = first_node[depth - 1] + node_of[depth - 1][row, child] if depth else np.zeros(len(row), dtype=np.int64)
+    tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
+    forced = _forced_units(problem, whole)
+    for t in range(depth):
+        base, value, most = _tree_values(problem, t, occurs[t], whole, up)
+        head = first_node[t] + np.arange(len(occurs[t]))
+        tail = np.zeros(len(occurs[t]), dtype=np.int64)
+        if t:
+            parent = node_of[t - 1][row, child]
+            tail[node_of[t][row, child]] = first_node[t - 1] + parent
+        must = np.array([forced.pop((t, int(code)), 0) for code in occurs[t]], dtype=np.int64)
+        if t == 0 and problem.totals is not None:
+            most = must
+        if (most < must).any() or (must < 0).any():
+            raise Unroundable
+        np.add.at(supplies, tail, -must)
+        np.add.at(supplies, head, must)
+        for capacity, slope in _l1_pieces(base + must, value, most - must):
+            keep = capacity > 0
+            tails.append(tail[keep])
+            heads.append(head[keep])
+            capacities.append(capacity[keep])
+            cost.append(np.rint(UNIT * w[t] * slope[keep]).astype(np.int64))
+    if problem.sums is not None:
+        left = problem.sums - whole.sum(axis=1)
+        supplies[first_node[-1] :] -= left
+        placed = int(left.sum())
+    else:
+        placed = int(problem.totals.sum() - whole.sum()) if problem.totals is not None else len(row)
+        left = np.array([placed])
+        supplies[first_node[-1]] -= placed
+        if problem.totals is None:  # no known total: a unit may stay at home for nothing
+            tails.append(np.array([0]))
+            heads.append(np.array([first_node[-1]]))
+            capacities.append(np.array([placed]))
+            cost.append(np.array([0]))
+    if (left < 0).any() or any(forced.values()):
+        raise Unroundable
+    supplies[0] += placed
+    network = Network(
+        np.concatenate(tails).astype(np.int64),
+        np.concatenate(heads).astype(np.int64),
+        np.concatenate(capacities).astype(np.int64),
+        np.concatenate(cost).astype(np.int64),
+        supplies,
+        (row * m + child).astype(np.int64),
+    )
+    return network, whole
+
+
+def _forced_units(problem: RoundingProblem, whole: Ints) -> dict[tuple[int, int], int]:
+    """Units that lower bounds and exact totals force through a tree edge: {(table, answer * m + child): units}."""
+    m = problem.estimate.shape[1]
+    forced: dict[tuple[int, int], int] = {}
+    for b, (t, answer) in enumerate(problem.bound_places or ()):
+        if problem.lower[b].any():
+            short = problem.lower[b] - whole[problem.bound_of == b].sum(axis=0)
+            for j in np.flatnonzero(short > 0):
+                forced[t, answer * m + int(j)] = int(short[j])
+    if problem.totals is not None:
+        for j, missing in enumerate(problem.totals - whole.sum(axis=0)):
+            forced[0, j] = int(missing)
+    return forced
+
+
+def _tree_values(
+    problem: RoundingProblem, t: int, occurs: Ints, whole: Ints, up: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+) -> tuple[Ints, Floats, Ints]:
+    """Whole part, estimate and largest increase of each occurring (answer, child) of table t."""
+    m = problem.estimate.shape[1]
+    code = (problem.chain[t][:, None] * m + np.arange(m)[None, :]).reshape(-1)
+    place = np.searchsorted(occurs, code)
+    inside = place < len(occurs)
+    inside[inside] &= occurs[place[inside]] == code[inside]
+    base, most = np.zeros(len(occurs), dtype=np.int64), np.zeros(len(occurs), dtype=np.int64)
+    value = np.zeros(len(occurs))
+    np.add.at(base, place[inside], whole.reshape(-1)[inside])
+    np.add.at(value, place[inside], problem.estimate.reshape(-1)[inside])
+    np.add.at(most, place[inside], up.reshape(-1)[inside])
+    return base, value, most
+
+
+def _l1_pieces(base: Ints, value: Floats, most: Ints) -> list[tuple[Ints, Floats]]:
+    """Cut |base + y - value| for y = 0..most into runs of constant slope: [(length, slope), ...]."""
+    goal = np.floor(value + SNAP)
+    part = np.clip(value - goal, 0.0, 1.0)
+    down = np.clip(goal.astype(np.int64) - base, 0, most)
+    middle = np.clip(goal.astype(np.int64) + 1 - base, 0, most) - down
+    ones = np.ones(len(base))
+    return [(down, -ones), (middle, 1 - 2 * part), (most - down - middle, ones)]

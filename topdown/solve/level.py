@@ -1,0 +1,94 @@
+"""What all problems of one level share: query labels, weights, passes, rounding chain, bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.errors import ConfigError
+from topdown.model.query import parse_query
+from topdown.plan.plan import Pass
+from topdown.plan.prepare import Context
+from topdown.solve.problem import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class LevelModel:
+    """One level of a plan in the solver's terms.
+
+    Args:
+        index: position of the level, 0 at the root.
+        query_names: measured queries, in the order of the answers.
+        labels: int64 (n_queries, n_cells), answer of each cell in each measured query.
+        offsets: int64 (n_queries,), where each query's answers start in a node's answer row.
+        weights: float64 (n_queries,), inverse variance.
+        passes: solving order.
+        tables: labels of every table the passes fix, by name.
+        chain: labels of the rounding chain, coarse to fine, each int64 (n_cells,).
+        chain_weights: int64, weight of one person of rounding error in each table of the chain.
+        bound_of_cell: lower bound each cell belongs to, -1 for none.
+        exact: exact node totals of the level, or None.
+    """
+
+    index: int
+    query_names: tuple[str, ...]
+    labels: Ints
+    offsets: Ints
+    weights: Floats
+    passes: tuple[Pass, ...]
+    tables: dict[str, Ints]
+    chain: tuple[Ints, ...]
+    chain_weights: tuple[int, ...]
+    bound_of_cell: Ints
+    class_of_cell: Ints
+    open: NDArray[np.bool_]
+    lower: Ints
+    exact: Ints | None
+
+
+def build_levels(context: Context, exact: dict[str, Ints]) -> tuple[LevelModel, ...]:
+    """Describe every level of a plan.
+
+    Args:
+        context: plan and public facts.
+        exact: exact node totals by level name.
+
+    Raises:
+        ConfigError: two lower bounds share a cell, which the structured solver cannot express.
+    """
+    plan, rules = context.plan, context.rules
+    bound_of_cell = np.full(plan.schema.n_cells, -1, dtype=np.int64)
+    for k, cells in enumerate(rules.bound_cells):
+        if (bound_of_cell[cells] >= 0).any():
+            raise ConfigError(
+                f"lower bound {plan.invariants.at_least[k].name!r} shares cells with another one",
+                code="C070",
+                fix="make the cells of lower bounds disjoint",
+            )
+        bound_of_cell[cells] = k
+    levels = []
+    for i, level in enumerate(plan.levels):
+        queries = [parse_query(plan.schema, m.query) for m in level.measurements]
+        sizes = np.array([q.n_answers for q in queries], dtype=np.int64)
+        chain = [parse_query(plan.schema, r.table) for r in level.rounding]
+        levels.append(
+            LevelModel(
+                index=i,
+                query_names=tuple(q.name for q in queries),
+                labels=np.stack([q.labels.astype(np.int64) for q in queries]),
+                offsets=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+                weights=np.array([float(1 / m.variance) for m in level.measurements]),
+                passes=level.passes,
+                tables={p.table: parse_query(plan.schema, p.table).labels.astype(np.int64) for p in level.passes},
+                chain=tuple(q.labels.astype(np.int64) for q in chain),
+                chain_weights=tuple(r.weight for r in level.rounding),
+                bound_of_cell=bound_of_cell,
+                class_of_cell=rules.class_of_cell,
+                open=rules.open[i],
+                lower=rules.lower[i],
+                exact=exact.get(level.name),
+            )
+        )
+    return tuple(levels)

@@ -1,0 +1,215 @@
+"""The least-squares estimate of one split, pass by pass.
+
+A pass solves a table for the best fit to some queries and fixes it for the passes that follow. If the queries
+are sums over the table they are fitted directly. If some are finer, the table is fitted to its unconstrained
+generalised-least-squares estimate with that estimate's inverse covariance as weight, so that the noise of
+many empty cells does not push the table (margin-first solving).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from topdown.errors import InternalError
+from topdown.plan.plan import Pass
+from topdown.solve import admm
+from topdown.solve.kernels import gram
+from topdown.solve.kkt import residual_persons
+from topdown.solve.level import LevelModel
+from topdown.solve.problem import Floats, Ints, Problem, group_sums
+
+TARGET_PERSONS = admm.TARGET_PERSONS
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One parent and the children that may hold records, on the parent's nonzero cells.
+
+    Args:
+        cells: int64 (n,), cells with records in the parent (all open cells at the root).
+        counts: int64 (n,), the parent's counts; None at the root.
+        allowed: bool (n, m).
+        targets: float64 (n_answers_of_all_queries, m), what each query should answer at each child.
+        lower: int64 (n_bounds, m).
+        totals: int64 (m,), exact totals of the children; None if not exact.
+    """
+
+    cells: Ints
+    counts: Ints | None
+    allowed: NDArray[np.bool_]
+    targets: Floats
+    lower: Ints
+    totals: Ints | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How the passes of one split went."""
+
+    residual_persons: float
+    iterations: int
+    n_problems: int
+    n_variables: int
+
+
+def estimate(level: LevelModel, split: Split) -> tuple[Floats, Fit]:
+    """Return the constrained least-squares table of one split, float64 (n, m), and how it was found.
+
+    Raises:
+        InternalError: two passes that must nest do not.
+    """
+    fixed_rows: Ints | None = None
+    fixed = np.zeros((0, split.allowed.shape[1]))
+    if split.totals is not None:
+        fixed_rows, fixed = np.zeros(len(split.cells), dtype=np.int64), split.totals[None, :].astype(np.float64)
+    worst, iterations, n_variables = 0.0, 0, 0
+    z = np.zeros(split.allowed.shape)
+    for step in level.passes:
+        last = step is level.passes[-1]
+        answers, group = np.unique(level.tables[step.table][split.cells], return_inverse=True)
+        # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
+        for refine in (False, True) if split.counts is None and not last else (True,):
+            problem, row_of_cell, back = _problem(level, split, step, fixed_rows, fixed, refine=refine)
+            solution = admm.solve(problem)
+            z = solution.z[back]
+            row_table = np.zeros(len(z), dtype=np.int64)
+            row_table[row_of_cell] = group
+            table = group_sums(z, row_table, len(answers))
+            if refine or _bounds_fit(level, split, group, table[:, 0]):
+                break
+        worst = max(worst, residual_persons(problem, solution))
+        iterations += solution.iterations
+        n_variables += problem.g.size
+        fixed_rows, fixed = group.astype(np.int64), table
+    return z, Fit(worst, iterations, len(level.passes), n_variables)
+
+
+def _problem(
+    level: LevelModel, split: Split, step: Pass, fixed_rows: Ints | None, fixed: Floats, *, refine: bool
+) -> tuple[Problem, Ints, Ints]:
+    """Set up one pass; returns it, the row of each cell, and the order that puts rows back."""
+    n, m = split.allowed.shape
+    last = step is level.passes[-1]
+    bound_of_cell = level.bound_of_cell[split.cells] if len(split.lower) else np.full(n, -1, dtype=np.int64)
+    table = level.tables[step.table][split.cells]
+    if last:
+        row_of_cell = np.arange(n)
+    elif not refine:
+        row_of_cell = np.unique(table, return_inverse=True)[1].reshape(-1)
+        bound_of_cell = np.full(n, -1, dtype=np.int64)
+    else:
+        # Rows: the table, refined so that bounds and open cells can still be told apart.
+        keys = np.stack([table, bound_of_cell, level.class_of_cell[split.cells]])
+        if fixed_rows is not None:
+            keys = np.vstack([keys, fixed_rows])
+        row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    n_rows = int(row_of_cell.max()) + 1
+    lower = split.lower if (bound_of_cell >= 0).any() else np.zeros((0, m), dtype=np.int64)
+    first = np.zeros(n_rows, dtype=np.int64)
+    first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
+    hessian, g, curvature, scale = _objective(level, split, step, table, first, last)
+    fixed_of = fixed_rows[first] if fixed_rows is not None else None
+    order = np.arange(n_rows)
+    if split.counts is not None:
+        sums = np.zeros(n_rows)
+        np.add.at(sums, row_of_cell, split.counts.astype(np.float64))
+        pointers = np.arange(0, n_rows * m + 1, m, dtype=np.int64)
+    elif fixed_of is not None:  # root: the fixed table's groups are the segments
+        order = np.argsort(fixed_of, kind="stable")
+        pointers = np.searchsorted(fixed_of[order], np.arange(len(fixed) + 1)).astype(np.int64)
+        sums, fixed_of, fixed = fixed[:, 0].copy(), None, np.zeros((0, m))
+    else:
+        pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
+    problem = Problem(
+        hessian=np.ascontiguousarray(hessian[np.ix_(order, order)]),
+        g=np.ascontiguousarray(g[order]),
+        pointers=pointers,
+        sums=sums,
+        allowed=np.ascontiguousarray(split.allowed[first][order]),
+        fixed_of=fixed_of,
+        fixed=fixed if fixed_of is not None else np.zeros((0, m)),
+        bound_of=np.ascontiguousarray(bound_of_cell[first][order]),
+        lower=lower.astype(np.float64),
+        curvature=curvature,
+        scale=scale,
+    )
+    back = np.empty(n_rows, dtype=np.int64)
+    back[order] = np.arange(n_rows)
+    return problem, row_of_cell, back
+
+
+def _bounds_fit(level: LevelModel, split: Split, group: Ints, values: Floats) -> bool:
+    """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.
+
+    Args:
+        group: answer of the table each cell belongs to, 0..n_groups-1.
+        values: the table, persons; only whole persons are counted on.
+    """
+    need = split.lower[:, 0]
+    if not need.any():
+        return True
+    n_groups, n_bounds = len(values), len(need)
+    bound = level.bound_of_cell[split.cells]
+    usable = np.zeros((n_groups, n_bounds), dtype=bool)
+    usable[group[bound >= 0], bound[bound >= 0]] = True
+    need = np.minimum(need, 2**30)
+    network = np.zeros((n_groups + n_bounds + 2, n_groups + n_bounds + 2), dtype=np.int32)
+    network[0, 1 : 1 + n_groups] = np.minimum(np.floor(values), 2**30)
+    network[1 : 1 + n_groups, 1 + n_groups : -1] = np.where(usable, need[None, :], 0)
+    network[1 + n_groups : -1, -1] = need
+    return bool(maximum_flow(csr_array(network), 0, len(network) - 1).flow_value == need.sum())
+
+
+def _objective(
+    level: LevelModel, split: Split, step: Pass, table: Ints, first: Ints, last: bool
+) -> tuple[Floats, Floats, float, float]:
+    """Return Hessian, linear term, curvature and gradient scale of one pass, on its rows."""
+    chosen = np.array([level.query_names.index(name) for name in step.queries])
+    labels = np.ascontiguousarray(level.labels[chosen][:, split.cells])
+    weights = level.weights[chosen]
+    direct = last or all(_sums_over(table, labels[q]) for q in range(len(chosen)))
+    at = labels[:, first] if direct else labels
+    rows = level.offsets[chosen][:, None] + at
+    g = np.einsum("q,qnm->nm", weights, split.targets[rows])
+    hessian = gram(np.ascontiguousarray(at), weights)
+    if direct:
+        separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
+        return hessian, g, sum(separate), float(weights.min())
+    # Finer queries: reduce to the table's unconstrained estimate and its inverse covariance.
+    answers, of_cell = np.unique(table, return_inverse=True)
+    select = np.zeros((len(answers), len(table)))
+    select[of_cell, np.arange(len(table))] = 1.0
+    try:
+        factor = cho_factor(hessian)
+    except np.linalg.LinAlgError:
+        raise InternalError(
+            f"pass {step.table!r} needs measured queries that tell every cell apart",
+            code="C057",
+            fix="measure 'detailed' at this level, or list only coarser queries in the pass",
+        ) from None
+    value = select @ cho_solve(factor, g)
+    information = np.linalg.inv(select @ cho_solve(factor, select.T))
+    information = (information + information.T) / 2
+    lowest = float(np.linalg.eigvalsh(information)[0])
+    row_table = of_cell[first]
+    one_row_each = len(first) == len(answers)
+    return (
+        information[np.ix_(row_table, row_table)],
+        (information @ value)[row_table],
+        lowest * (1 - 1e-9) if one_row_each else 0.0,
+        lowest,
+    )
+
+
+def _sums_over(fine: Ints, coarse: Ints) -> bool:
+    """Tell whether `coarse` is constant on the groups of `fine`."""
+    groups, group = np.unique(fine, return_inverse=True)
+    seen = np.zeros(len(groups), dtype=np.int64)
+    seen[group] = coarse
+    return bool(np.array_equal(seen[group], coarse))

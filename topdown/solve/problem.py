@@ -1,0 +1,76 @@
+"""One least-squares problem: a parent's table split over its children, or the root's table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min over x >= 0 of sum_j 1/2 x_j' H x_j - g_j' x_j under linear constraints (Census TopDown, Eq. 6 and 9).
+
+    Rows are cells or groups of cells, columns are children (one column at the root). A *segment* is a run of
+    entries of the flattened (row-major) array whose sum is known: a row over the children, or at the root a
+    group of rows. Every entry lies in one segment.
+
+    Args:
+        hessian: (n, n), symmetric positive semidefinite; shared by all columns.
+        g: (n, m).
+        pointers: (n_segments + 1,), runs of the flattened array.
+        sums: (n_segments,) in persons; negative where a segment has no known sum.
+        allowed: (n, m) bool, False where no record may be.
+        fixed_of: (n,), answer of the already fixed table each row belongs to; None if there is no such table.
+        fixed: (n_fixed, m), its values in persons.
+        bound_of: (n,), lower bound each row belongs to, -1 for none.
+        lower: (n_bounds, m), persons.
+        curvature: smallest eigenvalue of `hessian` or a positive number below it; 0 if it is singular.
+        scale: smallest weight of a query, to express gradients in persons when the Hessian is singular.
+    """
+
+    hessian: Floats
+    g: Floats
+    pointers: Ints
+    sums: Floats
+    allowed: NDArray[np.bool_]
+    fixed_of: Ints | None
+    fixed: Floats
+    bound_of: Ints
+    lower: Floats
+    curvature: float
+    scale: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.g.shape[0], self.g.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a least-squares backend returns.
+
+    Args:
+        z: (n, m), nonnegative, zero where not allowed, segment sums exact to rounding error.
+        fixed_multipliers: (n_fixed, m), of the equalities with the fixed table.
+        bound_multipliers: (n_bounds, m), nonnegative.
+        iterations: of the backend.
+    """
+
+    z: Floats
+    fixed_multipliers: Floats
+    bound_multipliers: Floats
+    iterations: int
+
+
+def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
+    """Add the rows of `values` by group; rows with group -1 are left out."""
+    out = np.zeros((n_groups, values.shape[1]))
+    inside = group >= 0
+    np.add.at(out, group[inside], values[inside])
+    return out

@@ -1,0 +1,95 @@
+"""From a fractional table to whole people, with a proof that no better rounding exists.
+
+Laminar chains go to a minimum-cost flow whose optimality is re-checked by residual cycles; other chains to a
+mixed-integer program whose optimality is re-checked against its bound. Either way the result is re-checked
+against every constraint in integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topdown.errors import InfeasibleError, InternalError
+from topdown.solve.backends import ortools_flow
+from topdown.solve.flow import RoundingProblem, Unroundable, build_network
+from topdown.solve.kernels import has_negative_cycle
+from topdown.solve.problem import Ints
+
+LARGEST_COST = 2**52
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A rounding: int64 (n, m), whether its optimality was proved, and how it was found."""
+
+    counts: Ints
+    optimal: bool
+    route: str
+
+
+def round_table(problem: RoundingProblem) -> Rounded:
+    """Round an estimate.
+
+    Raises:
+        InfeasibleError: no whole table satisfies the constraints.
+        InternalError: a solver's answer broke a constraint.
+    """
+    if problem.bound_places is None:
+        from topdown.solve.backends.milp import round_by_milp
+
+        result = round_by_milp(problem)
+    else:
+        result = _by_flow(problem)
+    check_rounding(problem, result.counts)
+    return result
+
+
+def _by_flow(problem: RoundingProblem) -> Rounded:
+    for every_cell in (False, True):
+        try:
+            network, whole = build_network(problem, every_cell=every_cell)
+        except Unroundable:
+            continue
+        if len(network.costs) and int(np.abs(network.costs).max()) * (len(network.supplies) + 1) > LARGEST_COST:
+            raise InternalError("rounding weights are too large for exact integer costs", code="X002")
+        flows = ortools_flow.solve(network)
+        if flows is None:
+            continue
+        inside = ((flows >= 0) & (flows <= network.capacities)).all()
+        balance = network.supplies.copy()
+        np.subtract.at(balance, network.tails, flows)
+        np.add.at(balance, network.heads, flows)
+        if not inside or balance.any():
+            raise InternalError("the flow solver returned a flow that is not feasible")
+        cycle = has_negative_cycle(
+            network.tails, network.heads, network.capacities, network.costs, flows, len(network.supplies)
+        )
+        counts = whole.reshape(-1).copy()
+        counts[network.cell_arcs] += flows[: len(network.cell_arcs)]
+        return Rounded(counts.reshape(whole.shape), not cycle, "flow")
+    raise InfeasibleError(
+        "no whole table satisfies the constraints of this split",
+        code="I010",
+        fix="check the public facts below this node for constraints that exclude each other",
+    )
+
+
+def check_rounding(problem: RoundingProblem, counts: Ints) -> None:
+    """Re-check a rounding in integers; InternalError names the broken constraint."""
+    broken = ""
+    if (counts < 0).any():
+        broken = "a negative count"
+    elif counts[~problem.allowed].any():
+        broken = "records where none may be"
+    elif problem.sums is not None and (counts.sum(axis=1) != problem.sums).any():
+        broken = "children that do not add up to their parent"
+    elif problem.totals is not None and (counts.sum(axis=0) != problem.totals).any():
+        broken = "an exact total that is missed"
+    elif any((counts[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
+        broken = "a lower bound that is missed"
+    elif problem.bound_places is not None and (np.abs(counts - problem.estimate) > 1 + 1e-5).any():
+        broken = "a count more than one away from its estimate"
+    if broken:
+        raise InternalError(f"rounding left {broken}", code="X003")

@@ -1,0 +1,135 @@
+"""The solve stage: measurements in, leaf table out. Needs no confidential file and no luck."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+from topdown.progress import Event, Report, silent
+from topdown.solve.descend import Descent, Node
+from topdown.solve.problem import Ints
+from topdown.solve.tally import Tally
+from topdown.solve.targets import Targets
+
+TASKS_PER_WORKER = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The leaf table and the `topdown.solve` document."""
+
+    leaves: Histogram
+    document: dict[str, Any]
+
+
+_descent: Descent | None = None  # inherited by forked workers, so that tasks stay small
+
+
+def solve(
+    context: Context, targets: Targets, exact: dict[str, Ints], *, workers: int = 1, report: Report = silent
+) -> Solved:
+    """Solve the whole tree.
+
+    The result depends on the plan, the public facts and the targets only: one or many workers give equal bytes.
+
+    Args:
+        context: plan and public facts.
+        targets: answers of every query at every inhabited node.
+        exact: exact node totals by level name.
+        workers: processes; 1 solves in this one.
+        report: told after every subtree.
+
+    Raises:
+        InfeasibleError: a split has no solution; the node is named.
+    """
+    global _descent  # noqa: PLW0603 - the only way to hand large read-only data to forked workers
+    tally = Tally()
+    geography = context.geography
+    _descent = Descent(context, targets, exact)
+    with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
+        _ = _descent.levels, _descent.places
+        nodes = [_descent.root(tally)]
+        last = len(geography.levels) - 1
+        cut = next((i for i in range(last) if len(geography.levels[i]) >= TASKS_PER_WORKER * workers), max(last - 1, 0))
+        total = sum(len(level) for level in geography.levels[1:])
+        done = 0
+        with _Pool(workers) as pool:
+            for depth in range(cut):
+                nodes = sorted(pool.run(_split, [(depth, n) for n in nodes], tally), key=lambda n: n.index)
+                done += len(geography.levels[depth + 1])
+                report(Event("solve", done, total, geography.levels[depth + 1].name))
+            leaves: list[Node] = []
+            if last == 0:
+                leaves = nodes
+            else:
+                n_tasks = len(nodes)
+                for i, part in enumerate(pool.stream(_subtree, [(cut, n) for n in nodes], tally), start=1):
+                    leaves += part
+                    report(Event("solve", done + (total - done) * i // n_tasks, total, geography.leaves.name))
+    _descent = None
+    node = np.concatenate([np.full(len(n.cells), n.index, dtype=np.int64) for n in leaves] or [np.zeros(0, np.int64)])
+    cell = np.concatenate([n.cells for n in leaves] or [np.zeros(0, np.int64)])
+    count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
+    table = Histogram.build(len(geography.leaves), context.plan.schema.n_cells, node, cell, count)
+    report(Event("solve", total, total, geography.leaves.name))
+    return Solved(table, tally.to_document(context.plan.plan_hash, tuple(v.name for v in context.plan.levels)))
+
+
+Task = tuple[int, Node]
+
+
+def _split(task: Task) -> tuple[list[Node], Tally]:
+    tally = Tally()
+    if _descent is None:
+        raise RuntimeError("no descent in this process")
+    return _descent.children(*task, tally), tally
+
+
+def _subtree(task: Task) -> tuple[list[Node], Tally]:
+    tally = Tally()
+    if _descent is None:
+        raise RuntimeError("no descent in this process")
+    return _descent.subtree(*task, tally), tally
+
+
+class _Pool:
+    """Run tasks here or in forked workers; results may come in any order, the caller sorts."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.pool: Any = None
+
+    def __enter__(self) -> _Pool:
+        if self.workers > 1:
+            self.pool = multiprocessing.get_context("fork").Pool(self.workers, initializer=_start_worker)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.terminate()
+            self.pool.join()
+
+    def stream(self, work: Any, tasks: list[Task], tally: Tally) -> Iterator[list[Node]]:
+        """Yield each task's nodes; large tasks start first so that no worker ends late."""
+        tasks = sorted(tasks, key=lambda t: (-int(t[1].counts.sum()), t[1].index))
+        results = map(work, tasks) if self.pool is None else self.pool.imap_unordered(work, tasks)
+        for nodes, part in results:
+            tally.merge(part)
+            yield nodes
+
+    def run(self, work: Any, tasks: list[Task], tally: Tally) -> list[Node]:
+        """Run all tasks and return their nodes in any order."""
+        return [node for nodes in self.stream(work, tasks, tally) for node in nodes]
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threadpool_limits(limits=1)

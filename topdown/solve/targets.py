@@ -1,0 +1,22 @@
+"""Where a split's targets come from: the one seam between measurements and the solver.
+
+Plain TopDown uses each node's own noisy answers. A tree-wide estimate can take their place by giving better
+targets (and, in the plan's terms, other weights) through the same two methods.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.solve.problem import Ints
+
+
+class Targets(Protocol):
+    """What every query should answer at every inhabited node."""
+
+    def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, NDArray[np.generic]]:
+        """Return the inhabited nodes among first..last-1 and their answers, (n_nodes, answers_per_node)."""
+        ...
