@@ -1,0 +1,1 @@
+"""Nouns only: frozen values, no input or output."""

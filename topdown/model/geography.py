@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,9 @@ class Geography:
         return {level.name: i for i, level in enumerate(self.levels)}[name]
 
 
-def from_prefixes(names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: tuple[str, ...]) -> Geography:
+def from_prefixes(
+    names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: tuple[str, ...]
+) -> Geography:
     """Build a geography from geocodes in which each level is a prefix of the next.
 
     Args:
@@ -95,7 +98,7 @@ def from_prefixes(names: tuple[str, ...], prefix_lengths: tuple[int, ...], leave
     codes = [sorted({code[:n] for code in leaves}) for n in prefix_lengths]
     if len(codes[-1]) != len(leaves):
         twice = sorted(leaves)
-        repeated = next(a for a, b in zip(twice, twice[1:], strict=False) if a == b)
+        repeated = next(a for a, b in pairwise(twice) if a == b)
         raise DataError(
             f"leaf {repeated!r} is listed twice", code="D012", fix="keep one row a leaf", node=repeated
         )
@@ -105,7 +108,9 @@ def from_prefixes(names: tuple[str, ...], prefix_lengths: tuple[int, ...], leave
             code="D013",
             fix="add a root level with prefix length 0 in front, or give one root's leaves only",
         )
-    levels = [Level(names[0], ("0",) if prefix_lengths[0] == 0 else tuple(codes[0]), np.zeros(1, dtype=np.int64))]
+    levels = [
+        Level(names[0], ("0",) if prefix_lengths[0] == 0 else tuple(codes[0]), np.zeros(1, dtype=np.int64))
+    ]
     for name, n_up, up, here in zip(names[1:], prefix_lengths, codes, codes[1:], strict=False):
         position = {code: i for i, code in enumerate(up)}
         parent = np.array([position[code[:n_up]] for code in here], dtype=np.int64)
@@ -125,7 +130,7 @@ def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
     level_of = {code: level for code, _, level in rows}
     if len(parent_of) != len(rows):
         codes = sorted(code for code, _, _ in rows)
-        repeated = next(a for a, b in zip(codes, codes[1:], strict=False) if a == b)
+        repeated = next(a for a, b in pairwise(codes) if a == b)
         raise DataError(f"geocode {repeated!r} is listed twice", code="D012", fix="keep one row a node")
     roots = [code for code, parent in parent_of.items() if parent == ""]
     if len(roots) != 1:
@@ -137,7 +142,9 @@ def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
     children: dict[str, list[str]] = {}
     for code, parent in parent_of.items():
         if parent and parent not in parent_of:
-            raise DataError(f"node {code!r} has the unknown parent {parent!r}", code="D014", fix="add that node")
+            raise DataError(
+                f"node {code!r} has the unknown parent {parent!r}", code="D014", fix="add that node"
+            )
         if parent:
             children.setdefault(parent, []).append(code)
     levels = [Level(level_of[roots[0]], (roots[0],), np.zeros(1, dtype=np.int64))]
@@ -150,7 +157,9 @@ def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
         names = {level_of[code] for _, code in pairs}
         if len(names) != 1 or names & {level.name for level in levels}:
             raise DataError(
-                f"nodes at one depth carry the levels {sorted(names)}", code="D015", fix="one level name a depth"
+                f"nodes at one depth carry the levels {sorted(names)}",
+                code="D015",
+                fix="one level name a depth",
             )
         childless = [up for up in above.codes if up not in children]
         if childless:

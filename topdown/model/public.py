@@ -47,14 +47,14 @@ class Rules:
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
         """Per level, whether a node may hold any record at all."""
-        return tuple(level.any(axis=1) for level in self.open)
+        return tuple(np.asarray(level.any(axis=1), dtype=bool) for level in self.open)
 
 
 def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, facts: PublicFacts) -> Rules:
     """Turn leaf constraints into open classes and lower bounds for every node."""
     never = np.zeros(schema.n_cells, dtype=bool)
-    for zero in invariants.never:
-        never |= schema.select(dict(zero.cells))
+    for rule in invariants.never:
+        never |= schema.select(dict(rule.cells))
     members = [schema.select(dict(z.cells)) for z in invariants.none_where_zero]
     signature = np.stack([never, *members], axis=1)
     kinds, class_of_cell = np.unique(signature, axis=0, return_inverse=True)
@@ -62,10 +62,14 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
     shut = np.zeros((n_leaves, 1 + len(members)), dtype=bool)
     shut[:, 0] = True
     for k, zero in enumerate(invariants.none_where_zero):
-        shut[:, 1 + k] = sum((facts.columns[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
+        shut[:, 1 + k] = (
+            sum((facts.columns[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
+        )
     leaf_open = ~((shut.astype(np.int64) @ kinds.T.astype(np.int64)) > 0)
     leaf_lower = np.stack(
-        [b.per * facts.columns[b.column] for b in invariants.at_least] or [np.zeros(n_leaves, dtype=np.int64)], axis=1
+        [b.per * facts.columns[b.column] for b in invariants.at_least]
+        or [np.zeros(n_leaves, dtype=np.int64)],
+        axis=1,
     )[:, : len(invariants.at_least)]
     open_levels, lower_levels = [leaf_open], [leaf_lower]
     for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):

@@ -40,7 +40,9 @@ class Query:
     @cached_property
     def n_answers(self) -> int:
         """Number of answers at one node."""
-        return int(np.prod([len(f.group_labels) for f in self.factors], dtype=np.int64)) if self.factors else 1
+        return (
+            int(np.prod([len(f.group_labels) for f in self.factors], dtype=np.int64)) if self.factors else 1
+        )
 
     @cached_property
     def labels(self) -> NDArray[np.int32]:
@@ -86,7 +88,11 @@ class Query:
 
     def _largest_column_norm(self) -> int:
         # One label a cell: the query matrix has a single 1 in each column. Checked, because every budget rests on it.
-        if self.labels.shape != (self.schema.n_cells,) or self.labels.min() < 0 or self.labels.max() >= self.n_answers:
+        if (
+            self.labels.shape != (self.schema.n_cells,)
+            or self.labels.min() < 0
+            or self.labels.max() >= self.n_answers
+        ):
             raise ConfigError(f"query {self.name!r} does not label every cell once", code="C026")
         return 1
 
@@ -103,7 +109,9 @@ def parse_query(schema: Schema, name: str) -> Query:
     Raises:
         ConfigError: a name is unknown, or two factors use the same attribute.
     """
-    by_name = {a.name: Factor(a.name, a.name, a.labels, tuple(range(len(a.labels)))) for a in schema.attributes}
+    by_name = {
+        a.name: Factor(a.name, a.name, a.labels, tuple(range(len(a.labels)))) for a in schema.attributes
+    }
     for a in schema.attributes:
         by_name.update({r.name: Factor(a.name, r.name, r.group_labels, r.group_of) for r in a.recodes})
     parts = [part.strip() for part in name.split("*")]

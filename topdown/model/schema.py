@@ -88,7 +88,9 @@ class Schema:
                 fix="rename the attribute or recode",
             )
         if not self.attributes:
-            raise ConfigError(f"schema {self.name!r} has no attribute", code="C020", fix="add an [[attribute]]")
+            raise ConfigError(
+                f"schema {self.name!r} has no attribute", code="C020", fix="add an [[attribute]]"
+            )
         n_cells = 1
         for attribute in self.attributes:
             n_cells *= len(attribute.labels)

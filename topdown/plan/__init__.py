@@ -1,0 +1,1 @@
+"""From a run file to a plan; opens public files only."""

@@ -20,7 +20,9 @@ def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
     for name, share in shares.items():
         if share <= 0:
             raise BudgetError(
-                f"{what}: the share of {name!r} is {share}", code="B002", fix="give a positive share or remove it"
+                f"{what}: the share of {name!r} is {share}",
+                code="B002",
+                fix="give a positive share or remove it",
             )
     total = sum(shares.values(), Fraction(0))
     if total != 1:

@@ -24,9 +24,13 @@ def exact(value: object) -> Fraction:
         ValueError: anything else; a float is refused because it is not the number that was typed.
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
-        shown = Fraction(str(value)) if isinstance(value, float) and value == value and abs(value) < 1e9 else None
+        shown = (
+            Fraction(str(value)) if isinstance(value, float) and value == value and abs(value) < 1e9 else None
+        )
         hint = f'"{shown.numerator}/{shown.denominator}"' if shown is not None else '"1/2"'
-        raise ValueError(f"needs an exact number, got the {type(value).__name__} {value}; write {hint}")
+        raise ValueError(  # noqa: TRY004 - msgspec turns a ValueError into a located error
+            f"needs an exact number, got the {type(value).__name__} {value}; write {hint}"
+        )
     if isinstance(value, str) and not _FRACTION.match(value):
         raise ValueError(f'needs an exact number like "1/2" or 3, got "{value}"')
     if isinstance(value, int) and value < 0:
@@ -98,7 +102,9 @@ def read_toml(path: Path, kind: type[T], document_type: str) -> T:
         raise _located(error, path, text, data, kind) from None
 
 
-def _located(error: msgspec.ValidationError, path: Path, text: str, data: dict[str, Any], kind: type) -> ConfigError:
+def _located(
+    error: msgspec.ValidationError, path: Path, text: str, data: dict[str, Any], kind: type
+) -> ConfigError:
     message, _, where = str(error).partition(" - at `")
     keys = re.findall(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]", where.rstrip("`"))
     trail: list[str] = [name or index for name, index in keys]
@@ -127,7 +133,7 @@ def _located(error: msgspec.ValidationError, path: Path, text: str, data: dict[s
             file=str(path),
             line=line,
             source=source,
-            fix=f'add {missing.group(1)} = ... under {place}; nothing was read or spent',
+            fix=f"add {missing.group(1)} = ... under {place}; nothing was read or spent",
         )
     line, source = find_key(text, trail)
     place = ".".join(trail)
@@ -143,7 +149,9 @@ def _located(error: msgspec.ValidationError, path: Path, text: str, data: dict[s
 
 
 def _known_keys(kind: type, trail: list[str]) -> list[str]:
-    known = {f.encode_name for f in msgspec.structs.fields(kind)} if issubclass(kind, msgspec.Struct) else set()
+    known = (
+        {f.encode_name for f in msgspec.structs.fields(kind)} if issubclass(kind, msgspec.Struct) else set()
+    )
     current: Any = kind
     for step in trail:
         if step.isdigit() or step == "...":

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-import msgspec
+from msgspec import Struct
 
 from topdown.errors import ConfigError
 from topdown.model.constraint import AtLeast, Basis, Exact, Invariants, Never, NoneWhereZero, Selection
@@ -17,11 +17,7 @@ from topdown.plan.document import read_toml
 Mechanism = Literal["discrete_gaussian", "geometric"]
 
 
-class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    pass
-
-
-class AttributeTable(_Struct):
+class AttributeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One `[[attribute]]` of a schema file."""
 
     name: str
@@ -29,7 +25,7 @@ class AttributeTable(_Struct):
     recodes: dict[str, dict[str, tuple[str, ...]]] = {}
 
 
-class SchemaFile(_Struct):
+class SchemaFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A schema file."""
 
     type: str
@@ -41,7 +37,7 @@ class SchemaFile(_Struct):
     attribute: tuple[AttributeTable, ...]
 
 
-class ConstraintTable(_Struct):
+class ConstraintTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One constraint of an invariants file; which keys it needs depends on its kind."""
 
     name: str
@@ -56,7 +52,7 @@ class ConstraintTable(_Struct):
     per: int = 1
 
 
-class InvariantsFile(_Struct):
+class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An invariants file."""
 
     type: str
@@ -71,21 +67,21 @@ class InvariantsFile(_Struct):
     never: tuple[ConstraintTable, ...] = ()
 
 
-class PassTable(_Struct):
+class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One pass of a level: solve `table` for the best fit to `queries` (all measured ones if empty), then fix it."""
 
     table: str
     queries: tuple[str, ...] = ()
 
 
-class RoundingTable(_Struct):
+class RoundingTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One table of the rounding chain and the weight of one person of rounding error in it."""
 
     table: str
     weight: int
 
 
-class LevelTable(_Struct):
+class LevelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Budget share, queries and solving order of one level."""
 
     name: str
@@ -96,14 +92,14 @@ class LevelTable(_Struct):
     root_passes: tuple[PassTable, ...] = ()
 
 
-class BudgetTable(_Struct):
+class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Total privacy loss of all levels together: exactly one of rho (zCDP) and epsilon (pure DP)."""
 
     rho: Fraction | None = None
     epsilon: Fraction | None = None
 
 
-class SettingsFile(_Struct):
+class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A settings file: who measures what with which share."""
 
     type: str

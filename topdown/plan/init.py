@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-
-import tomllib
 
 from topdown.errors import ConfigError
 from topdown.plan.document import exact_text

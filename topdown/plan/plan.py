@@ -163,4 +163,6 @@ def plan_from_document(document: dict[str, Any]) -> Plan:
     try:
         return msgspec.convert(document, Plan, dec_hook=dec_hook, strict=True)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"not a plan: {error}", code="C016", fix="make it with: topdown plan RUN.toml") from None
+        raise ConfigError(
+            f"not a plan: {error}", code="C016", fix="make it with: topdown plan RUN.toml"
+        ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
@@ -15,7 +16,15 @@ from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
 from topdown.plan.files import LevelTable, PassTable, load_invariants, load_schema
-from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding, plan_from_document
+from topdown.plan.plan import (
+    LevelPlan,
+    MeasurementPlan,
+    Pass,
+    Plan,
+    ReleaseInfo,
+    Rounding,
+    plan_from_document,
+)
 from topdown.plan.public_tables import public_sha256, read_public, read_release_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.resources import find
@@ -35,7 +44,7 @@ class Context:
         return derive_rules(self.plan.schema, self.geography, self.plan.invariants, self.facts)
 
     def queries(self, level: str) -> tuple[Query, ...]:
-        """Queries measured at a level, in the order of their answers in the measurement files."""
+        """Return the queries measured at a level, in the order of their answers in the measurement files."""
         return tuple(parse_query(self.plan.schema, m.query) for m in self.plan.level(level).measurements)
 
 
@@ -99,15 +108,21 @@ def read_plan_document(path: Path) -> dict[str, object]:
         stated = document.pop("plan_hash")
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise ConfigError(
-            f"{path} is not a plan ({type(error).__name__})", code="C016", fix="make it with: topdown plan RUN.toml"
+            f"{path} is not a plan ({type(error).__name__})",
+            code="C016",
+            fix="make it with: topdown plan RUN.toml",
         ) from None
     document.pop("run_file", None)
     if plan_from_document(document).plan_hash != stated:
-        raise ConfigError(f"{path} was altered: its hash does not match", code="C018", fix="make the plan again")
+        raise ConfigError(
+            f"{path} was altered: its hash does not match", code="C018", fix="make the plan again"
+        )
     return dict(document)
 
 
-def _plan(run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts) -> Plan:
+def _plan(
+    run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts
+) -> Plan:
     gaussian = run.mechanism == "discrete_gaussian"
     budget = run.budget.rho if gaussian else run.budget.epsilon
     if budget is None or (run.budget.rho is None) == (run.budget.epsilon is None):
@@ -154,7 +169,13 @@ def _plan(run: RunFile, schema: Schema, invariants: Invariants, geography: Geogr
 
 
 def _level(
-    run: RunFile, table: LevelTable, schema: Schema, budget: Fraction, depth: int, n_nodes: int, n_measured: int
+    run: RunFile,
+    table: LevelTable,
+    schema: Schema,
+    budget: Fraction,
+    depth: int,
+    n_nodes: int,
+    n_measured: int,
 ) -> LevelPlan:
     check_shares(table.queries, f"queries of level {table.name!r}")
     loss = budget * table.share
@@ -169,13 +190,19 @@ def _level(
             )
         else:
             scale = geometric_scale(cost, query, run.neighbours)
-            measurements.append(MeasurementPlan(query.name, query.n_answers, share, cost, "two_sided_geometric", scale))
+            measurements.append(
+                MeasurementPlan(query.name, query.n_answers, share, cost, "two_sided_geometric", scale)
+            )
     use_root = depth == 0 and table.root_passes
     passes = _passes(table.root_passes if use_root else table.passes, table, schema)
     rounding = tuple(Rounding(parse_query(schema, r.table).name, r.weight) for r in table.rounding)
     if any(r.weight < 1 for r in rounding):
-        raise ConfigError(f"level {table.name!r}: rounding weights start at 1", code="C055", fix="raise the weight")
-    return LevelPlan(table.name, n_nodes, n_measured, table.share, loss, tuple(measurements), passes, rounding)
+        raise ConfigError(
+            f"level {table.name!r}: rounding weights start at 1", code="C055", fix="raise the weight"
+        )
+    return LevelPlan(
+        table.name, n_nodes, n_measured, table.share, loss, tuple(measurements), passes, rounding
+    )
 
 
 def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:
@@ -192,7 +219,7 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
             )
         passes.append(Pass(parse_query(schema, table.table).name, tuple(names)))
     queries = [parse_query(schema, p.table) for p in passes]
-    ordered = all(b.refines(a) for a, b in zip(queries, queries[1:], strict=False))
+    ordered = all(b.refines(a) for a, b in pairwise(queries))
     if not passes or passes[-1].table != "detailed" or not ordered:
         raise ConfigError(
             f"passes of level {level.name!r} must go from coarse to fine and end with the table 'detailed'",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from topdown.errors import DataError
 from topdown.model.geography import Geography, from_parents, from_prefixes
@@ -41,7 +42,10 @@ def read_table(path: Path, text_columns: tuple[str, ...]) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:160]
         raise DataError(
-            f"{path} cannot be read: {reason}", code="D002", file=str(path), fix="give a whole CSV or Parquet file"
+            f"{path} cannot be read: {reason}",
+            code="D002",
+            file=str(path),
+            fix="give a whole CSV or Parquet file",
         ) from None
     missing = [name for name in text_columns if name not in table.column_names]
     if missing:
@@ -52,7 +56,9 @@ def read_table(path: Path, text_columns: tuple[str, ...]) -> pa.Table:
             fix=f"it has: {', '.join(table.column_names[:12])}",
         )
     if table.num_rows == 0:
-        raise DataError(f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row")
+        raise DataError(
+            f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
+        )
     for name in text_columns:
         column = table.column(name)
         if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
@@ -69,7 +75,7 @@ def read_table(path: Path, text_columns: tuple[str, ...]) -> pa.Table:
     return table
 
 
-def whole_numbers(table: pa.Table, name: str, path: Path) -> np.ndarray:
+def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
     """Return a column as int64; DataError with the row if a value is not a whole number in 0..2^31-1 (D007)."""
     column = table.column(name)
     try:
@@ -95,7 +101,7 @@ def whole_numbers(table: pa.Table, name: str, path: Path) -> np.ndarray:
             line=row + 2 if not path.name.endswith(".parquet") else None,
             fix="correct the row",
         )
-    return numbers.astype(np.int64)
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def read_public(
@@ -187,7 +193,11 @@ def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None
         level += [here.name] * len(here)
         code += list(here.codes)
         parent += [""] if i == 0 else [geography.levels[i - 1].codes[p] for p in here.parent]
-    columns = {"level": pa.array(level).dictionary_encode(), "geocode": pa.array(code), "parent": pa.array(parent)}
+    columns = {
+        "level": pa.array(level).dictionary_encode(),
+        "geocode": pa.array(code),
+        "parent": pa.array(parent),
+    }
     _write(folder / "geography.parquet", pa.table(columns), "topdown.geography")
     leaf_columns = {"geocode": pa.array(geography.leaves.codes)}
     leaf_columns |= {name: pa.array(values) for name, values in facts.columns.items()}
@@ -205,7 +215,9 @@ def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
 
 
 def _write(path: Path, table: pa.Table, document_type: str) -> None:
-    table = table.replace_schema_metadata({"type": document_type, "version": "1"})
     part = path.with_suffix(".parquet.tmp")
-    pq.write_table(table, part, compression="zstd", store_schema=False)
+    with pq.ParquetWriter(part, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata
+        writer.add_key_value_metadata({"type": document_type, "version": "1"})
     part.replace(path)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct
 
 from topdown.errors import ConfigError
 from topdown.model.query import Neighbours
 from topdown.plan.document import read_toml
-from topdown.plan.files import BudgetTable, LevelTable, Mechanism, _Struct
+from topdown.plan.files import BudgetTable, LevelTable, Mechanism
 
 OPEN = "?"  # an answer only a person can give, not given yet
 
 
-class ReleaseTable(_Struct):
+class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the release is called, and answers only people can give ("?" while open)."""
 
     id: str
@@ -23,14 +26,14 @@ class ReleaseTable(_Struct):
     contact: str = OPEN
 
 
-class InputTable(_Struct):
+class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public."""
 
     records: str
     leaves: str
 
 
-class GeographyTable(_Struct):
+class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Levels from the root down: by prefixes of the geocode, or by a table geocode,parent,level."""
 
     levels: tuple[str, ...]
@@ -38,7 +41,7 @@ class GeographyTable(_Struct):
     table: str = ""
 
 
-class LedgerTable(_Struct):
+class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget)."""
 
     path: str
@@ -46,7 +49,7 @@ class LedgerTable(_Struct):
     reason: str = ""
 
 
-class RunFile(_Struct):
+class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole run file."""
 
     type: str
@@ -82,7 +85,7 @@ def load_runfile(path: Path) -> RunFile:
         )
     if geo.prefix_lengths and (
         len(geo.prefix_lengths) != len(geo.levels)
-        or any(a >= b for a, b in zip(geo.prefix_lengths, geo.prefix_lengths[1:], strict=False))
+        or any(a >= b for a, b in pairwise(geo.prefix_lengths))
         or geo.prefix_lengths[0] < 0
     ):
         raise ConfigError(
@@ -93,6 +96,9 @@ def load_runfile(path: Path) -> RunFile:
         )
     if len(set(geo.levels)) != len(geo.levels) or not geo.levels:
         raise ConfigError(
-            f"{path}: geography.levels must name each level once", code="C042", file=str(path), fix="rename a level"
+            f"{path}: geography.levels must name each level once",
+            code="C042",
+            file=str(path),
+            fix="rename a level",
         )
     return run

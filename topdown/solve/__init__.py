@@ -1,0 +1,1 @@
+"""From noisy answers to whole people that add up; sees public files only."""

@@ -9,6 +9,7 @@ at the two neighbouring whole numbers. Lower bounds and exact totals are mandato
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,7 +19,7 @@ UNIT = 1_000_000  # integer cost of one person of error
 SNAP = 1e-6  # closer to a whole number than this counts as whole
 
 
-class Unroundable(Exception):
+class UnroundableError(Exception):
     """No way of rounding up the chosen cells meets the constraints."""
 
 
@@ -73,13 +74,15 @@ def floors(problem: RoundingProblem) -> tuple[Ints, Floats]:
     return whole.astype(np.int64), fraction
 
 
-def laminar_places(chain: tuple[Ints, ...], bound_of: Ints, n_bounds: int) -> tuple[tuple[int, int], ...] | None:
+def laminar_places(
+    chain: tuple[Ints, ...], bound_of: Ints, n_bounds: int
+) -> tuple[tuple[int, int], ...] | None:
     """Return (table, answer) of each lower bound if the rounding is a flow, else None.
 
     It is a flow when every table refines the one before, the last tells every cell apart, and the cells of each
     lower bound are exactly one answer of one table. What holds for all cells holds for any subset of them.
     """
-    for coarse, fine in zip(chain[:-1], chain[1:], strict=True):
+    for coarse, fine in pairwise(chain):
         if len(np.unique(np.stack([fine, coarse]), axis=1).T) != len(np.unique(fine)):
             return None
     if not chain or len(np.unique(chain[-1])) != len(chain[-1]):
@@ -103,7 +106,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         every_cell: let any allowed cell go one up, not only those with a fraction.
 
     Raises:
-        Unroundable: the cells that may go up cannot meet a sum or a bound.
+        UnroundableError: the cells that may go up cannot meet a sum or a bound.
     """
     n, m = problem.estimate.shape
     whole, fraction = floors(problem)
@@ -127,7 +130,11 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     sink_of_row = first_node[-1] + (np.arange(n) if problem.sums is not None else np.zeros(n, dtype=np.int64))
     n_nodes = first_node[-1] + (n if problem.sums is not None else 1)
     supplies = np.zeros(n_nodes, dtype=np.int64)
-    bottom = first_node[depth - 1] + node_of[depth - 1][row, child] if depth else np.zeros(len(row), dtype=np.int64)
+    bottom = (
+        first_node[depth - 1] + node_of[depth - 1][row, child]
+        if depth
+        else np.zeros(len(row), dtype=np.int64)
+    )
     tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
     forced = _forced_units(problem, whole)
     for t in range(depth):
@@ -141,7 +148,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         if t == 0 and problem.totals is not None:
             most = must
         if (most < must).any() or (must < 0).any():
-            raise Unroundable
+            raise UnroundableError
         np.add.at(supplies, tail, -must)
         np.add.at(supplies, head, must)
         for capacity, slope in _l1_pieces(base + must, value, most - must):
@@ -164,7 +171,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
             capacities.append(np.array([placed]))
             cost.append(np.array([0]))
     if (left < 0).any() or any(forced.values()):
-        raise Unroundable
+        raise UnroundableError
     supplies[0] += placed
     network = Network(
         np.concatenate(tails).astype(np.int64),
@@ -184,16 +191,19 @@ def _forced_units(problem: RoundingProblem, whole: Ints) -> dict[tuple[int, int]
     for b, (t, answer) in enumerate(problem.bound_places or ()):
         if problem.lower[b].any():
             short = problem.lower[b] - whole[problem.bound_of == b].sum(axis=0)
-            for j in np.flatnonzero(short > 0):
-                forced[t, answer * m + int(j)] = int(short[j])
+            forced |= {(t, answer * m + j): units for j, units in enumerate(short.tolist()) if units > 0}
     if problem.totals is not None:
-        for j, missing in enumerate(problem.totals - whole.sum(axis=0)):
-            forced[0, j] = int(missing)
+        missing = (problem.totals - whole.sum(axis=0)).tolist()
+        forced |= {(0, j): units for j, units in enumerate(missing)}
     return forced
 
 
 def _tree_values(
-    problem: RoundingProblem, t: int, occurs: Ints, whole: Ints, up: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    problem: RoundingProblem,
+    t: int,
+    occurs: Ints,
+    whole: Ints,
+    up: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
 ) -> tuple[Ints, Floats, Ints]:
     """Whole part, estimate and largest increase of each occurring (answer, child) of table t."""
     m = problem.estimate.shape[1]

@@ -79,7 +79,26 @@ def project_segments(v, pointers, sums, allowed, out):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def admm(inverse, constant, g, rho, rho_bound, z, u, pointers, sums, allowed, bound_of, lower, y, w, steps, tolerance):  # type: ignore[no-untyped-def]
+# fmt: off
+def admm(
+    inverse,
+    constant,
+    g,
+    rho,
+    rho_bound,
+    z,
+    u,
+    pointers,
+    sums,
+    allowed,
+    bound_of,
+    lower,
+    y,
+    w,
+    steps,
+    tolerance,
+):  # type: ignore[no-untyped-def]  # noqa: C901, E501 - one loop, compiled whole
+    # fmt: on
     """Run ADMM steps on min 1/2 x'Hx - g'x with x = z in the segments' simplices and bound sums y >= lower.
 
     Changes z, u (scaled multipliers of x = z), y, w (of bound sums) in place. The linear step is
@@ -166,11 +185,3 @@ def has_negative_cycle(tails, heads, capacities, costs, flows, n_nodes):  # type
         if not changed:
             return False
     return True
-
-
-@njit(cache=True)
-def sum_rows(values, group, out):  # type: ignore[no-untyped-def]
-    """Add each row of `values` (n, m) to out[group[row]]; out is (n_groups, m) and starts at zero."""
-    for c in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            out[group[c], j] += values[c, j]

@@ -81,7 +81,9 @@ def build_levels(context: Context, exact: dict[str, Ints]) -> tuple[LevelModel, 
                 offsets=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
                 weights=np.array([float(1 / m.variance) for m in level.measurements]),
                 passes=level.passes,
-                tables={p.table: parse_query(plan.schema, p.table).labels.astype(np.int64) for p in level.passes},
+                tables={
+                    p.table: parse_query(plan.schema, p.table).labels.astype(np.int64) for p in level.passes
+                },
                 chain=tuple(q.labels.astype(np.int64) for q in chain),
                 chain_weights=tuple(r.weight for r in level.rounding),
                 bound_of_cell=bound_of_cell,

@@ -18,12 +18,19 @@ from topdown.plan.prepare import Context
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """One file: its footer, and pointers with row group g holding measured nodes first[g]:first[g + 1]."""
+class _Level:
+    """Files of one level, opened as far as their footers.
 
-    path: Path
-    footer: Any
+    Args:
+        measured: indices of the measured nodes, int64, increasing.
+        first: row group k holds measured nodes first[k] .. first[k + 1] - 1.
+        places: file, footer and number within the file of every row group.
+
+    """
+
+    measured: NDArray[np.int64]
     first: NDArray[np.int64]
+    places: tuple[tuple[Path, Any, int], ...]
 
 
 @final
@@ -43,8 +50,8 @@ class MeasurementReader:
 
     def __init__(self, release: Path, context: Context, n_groups: int = 8) -> None:
         self._release, self._context, self._n_groups = Path(release), context, n_groups
-        self._parts: dict[int, list[_Part]] = {}
-        self._cache: OrderedDict[tuple[int, int, int], NDArray[np.int32]] = OrderedDict()
+        self._levels: dict[int, _Level] = {}
+        self._cache: OrderedDict[tuple[int, int], NDArray[np.int32]] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[MeasurementReader], tuple[Path, Context, int]]:
         return MeasurementReader, (self._release, self._context, self._n_groups)
@@ -65,17 +72,17 @@ class MeasurementReader:
         Cost: about 4 ns a number of the row groups touched, nothing for groups still in memory.
 
         """
-        measured = np.flatnonzero(self._context.rules.inhabited[level_index]).astype(np.int64)
-        low, high = (int(i) for i in np.searchsorted(measured, (first_node, last_node)))
+        level = self._levels.get(level_index) or self._open_level(level_index)
+        low, high = (int(i) for i in np.searchsorted(level.measured, (first_node, last_node)))
         width = self._context.plan.levels[level_index].answers_per_node
-        pieces = [np.empty((0, width), dtype=np.int32)]
-        for p, part in enumerate(self._level(level_index)):
-            for g in range(len(part.first) - 1):
-                start, stop = int(part.first[g]), int(part.first[g + 1])
-                if start < high and stop > low:
-                    group = self._group(level_index, p, g, measured[start:stop])
-                    pieces.append(group[max(low - start, 0) : high - start])
-        return measured[low:high], pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+        pieces = []
+        for k in range(int(np.searchsorted(level.first, low, side="right")) - 1, len(level.places)):
+            start = int(level.first[k])
+            if start >= high:
+                break
+            pieces.append(self._group(level_index, k)[max(low - start, 0) : high - start])
+        empty = np.empty((0, width), dtype=np.int32)
+        return level.measured[low:high], pieces[0] if len(pieces) == 1 else np.concatenate([empty, *pieces])
 
     def exact(self) -> dict[str, NDArray[np.int64]]:
         """Return the answers that are exact by policy: invariant name to int64 of shape (n_nodes, n_answers).
@@ -108,12 +115,7 @@ class MeasurementReader:
             raise _damaged(path)
         return out
 
-    def _level(self, level_index: int) -> list[_Part]:
-        if level_index not in self._parts:
-            self._parts[level_index] = self._open_level(level_index)
-        return self._parts[level_index]
-
-    def _open_level(self, level_index: int) -> list[_Part]:
+    def _open_level(self, level_index: int) -> _Level:
         level = self._context.plan.levels[level_index]
         folder = self._release / "measurements" / level.name
         expected = {
@@ -122,10 +124,10 @@ class MeasurementReader:
             b"plan_hash": self._context.plan.plan_hash.encode(),
             b"level": level.name.encode(),
         }
-        parts: list[_Part] = []
-        n_nodes = 0
-        while n_nodes < level.n_measured:
-            path = folder / f"part-{len(parts):03d}.parquet"
+        places: list[tuple[Path, Any, int]] = []
+        first, n_parts = [0], 0
+        while first[-1] < level.n_measured:
+            path = folder / f"part-{n_parts:03d}.parquet"
             try:
                 footer = pq.read_metadata(path)
                 stated = footer.metadata or {}
@@ -133,36 +135,41 @@ class MeasurementReader:
             except (OSError, pa.ArrowException, ValueError):
                 raise _damaged(path) from None
             rows = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
-            whole = all(n and n % len(level.measurements) == 0 for n in rows) and rows
+            whole = bool(rows) and all(n and n % len(level.measurements) == 0 for n in rows)
             if (
                 any(stated.get(key) != value for key, value in expected.items())
                 or queries != [m.query for m in level.measurements]
                 or not whole
             ):
                 raise _damaged(path)
-            nodes = np.array(rows, dtype=np.int64) // len(level.measurements)
-            first = n_nodes + np.concatenate(([0], np.cumsum(nodes)))
-            parts.append(_Part(path, footer, first))
-            n_nodes = int(first[-1])
-        if n_nodes != level.n_measured:
+            places += [(path, footer, g) for g in range(len(rows))]
+            for n in rows:
+                first.append(first[-1] + n // len(level.measurements))
+            n_parts += 1
+        if first[-1] != level.n_measured or (folder / f"part-{n_parts:03d}.parquet").exists():
             raise _damaged(folder)
-        return parts
+        measured = np.flatnonzero(self._context.rules.inhabited[level_index]).astype(np.int64)
+        opened = _Level(measured, np.array(first, dtype=np.int64), tuple(places))
+        self._levels[level_index] = opened
+        return opened
 
-    def _group(self, level_index: int, p: int, g: int, nodes: NDArray[np.int64]) -> NDArray[np.int32]:
-        key = (level_index, p, g)
+    def _group(self, level_index: int, k: int) -> NDArray[np.int32]:
+        key = (level_index, k)
         if key not in self._cache:
-            self._cache[key] = self._read(level_index, self._parts[level_index][p], g, nodes)
+            self._cache[key] = self._read(level_index, k)
             while len(self._cache) > self._n_groups:
                 self._cache.popitem(last=False)
         self._cache.move_to_end(key)
         return self._cache[key]
 
-    def _read(self, level_index: int, part: _Part, g: int, nodes: NDArray[np.int64]) -> NDArray[np.int32]:
-        level = self._context.plan.levels[level_index]
+    def _read(self, level_index: int, k: int) -> NDArray[np.int32]:
+        level, opened = self._context.plan.levels[level_index], self._levels[level_index]
+        path, footer, g = opened.places[k]
+        nodes = opened.measured[opened.first[k] : opened.first[k + 1]]
         codes = self._context.geography.levels[level_index].codes
         try:
             with pq.ParquetFile(
-                part.path, metadata=part.footer, page_checksum_verification=True, pre_buffer=False
+                path, metadata=footer, page_checksum_verification=True, pre_buffer=False
             ) as file:
                 table = file.read_row_group(g, columns=["node", "query", "answers"], use_threads=False)
             sizes = np.tile(np.array([m.n_answers for m in level.measurements], dtype=np.int64), len(nodes))
@@ -176,9 +183,9 @@ class MeasurementReader:
                 and np.array_equal(lists.offsets.to_numpy(), np.concatenate(([0], np.cumsum(sizes))))
             )
         except (OSError, pa.ArrowException, ValueError, KeyError, AttributeError):
-            raise _damaged(part.path) from None
+            raise _damaged(path) from None
         if not sound:
-            raise _damaged(part.path)
+            raise _damaged(path)
         answers: NDArray[np.int32] = values.to_numpy(zero_copy_only=True).reshape(len(nodes), -1)
         return answers
 

@@ -67,7 +67,10 @@ def estimate(level: LevelModel, split: Split) -> tuple[Floats, Fit]:
     fixed_rows: Ints | None = None
     fixed = np.zeros((0, split.allowed.shape[1]))
     if split.totals is not None:
-        fixed_rows, fixed = np.zeros(len(split.cells), dtype=np.int64), split.totals[None, :].astype(np.float64)
+        fixed_rows, fixed = (
+            np.zeros(len(split.cells), dtype=np.int64),
+            split.totals[None, :].astype(np.float64),
+        )
     worst, iterations, n_variables = 0.0, 0, 0
     z = np.zeros(split.allowed.shape)
     for step in level.passes:

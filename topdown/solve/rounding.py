@@ -13,7 +13,7 @@ import numpy as np
 
 from topdown.errors import InfeasibleError, InternalError
 from topdown.solve.backends import ortools_flow
-from topdown.solve.flow import RoundingProblem, Unroundable, build_network
+from topdown.solve.flow import RoundingProblem, UnroundableError, build_network
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.problem import Ints
 
@@ -50,9 +50,12 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
     for every_cell in (False, True):
         try:
             network, whole = build_network(problem, every_cell=every_cell)
-        except Unroundable:
+        except UnroundableError:
             continue
-        if len(network.costs) and int(np.abs(network.costs).max()) * (len(network.supplies) + 1) > LARGEST_COST:
+        if (
+            len(network.costs)
+            and int(np.abs(network.costs).max()) * (len(network.supplies) + 1) > LARGEST_COST
+        ):
             raise InternalError("rounding weights are too large for exact integer costs", code="X002")
         flows = ortools_flow.solve(network)
         if flows is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,7 @@ def solve(
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
-    global _descent  # noqa: PLW0603 - the only way to hand large read-only data to forked workers
+    global _descent
     tally = Tally()
     geography = context.geography
     _descent = Descent(context, targets, exact)
@@ -58,7 +60,10 @@ def solve(
         _ = _descent.levels, _descent.places
         nodes = [_descent.root(tally)]
         last = len(geography.levels) - 1
-        cut = next((i for i in range(last) if len(geography.levels[i]) >= TASKS_PER_WORKER * workers), max(last - 1, 0))
+        cut = next(
+            (i for i in range(last) if len(geography.levels[i]) >= TASKS_PER_WORKER * workers),
+            max(last - 1, 0),
+        )
         total = sum(len(level) for level in geography.levels[1:])
         done = 0
         with _Pool(workers) as pool:
@@ -75,12 +80,16 @@ def solve(
                     leaves += part
                     report(Event("solve", done + (total - done) * i // n_tasks, total, geography.leaves.name))
     _descent = None
-    node = np.concatenate([np.full(len(n.cells), n.index, dtype=np.int64) for n in leaves] or [np.zeros(0, np.int64)])
+    node = np.concatenate(
+        [np.full(len(n.cells), n.index, dtype=np.int64) for n in leaves] or [np.zeros(0, np.int64)]
+    )
     cell = np.concatenate([n.cells for n in leaves] or [np.zeros(0, np.int64)])
     count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
     table = Histogram.build(len(geography.leaves), context.plan.schema.n_cells, node, cell, count)
     report(Event("solve", total, total, geography.leaves.name))
-    return Solved(table, tally.to_document(context.plan.plan_hash, tuple(v.name for v in context.plan.levels)))
+    return Solved(
+        table, tally.to_document(context.plan.plan_hash, tuple(v.name for v in context.plan.levels))
+    )
 
 
 Task = tuple[int, Node]
@@ -133,3 +142,10 @@ class _Pool:
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threadpool_limits(limits=1)
+
+
+def write_document(path: Path, document: dict[str, Any]) -> None:
+    """Write solve.json; equal solves give equal bytes."""
+    part = path.with_name(path.name + ".tmp")
+    part.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    part.replace(path)

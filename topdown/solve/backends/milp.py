@@ -72,7 +72,8 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
         if size is not None:
             at = np.arange(size)
             slack = coo_array(
-                (np.repeat([1.0, -1.0], size), (np.tile(at, 2), start + np.arange(2 * size))), shape=(size, extra)
+                (np.repeat([1.0, -1.0], size), (np.tile(at, 2), start + np.arange(2 * size))),
+                shape=(size, extra),
             )
             start += 2 * size
         rows.append(hstack([block, slack]) if extra else block)
@@ -80,7 +81,9 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
         np.concatenate(cost),
         integrality=np.concatenate([np.ones(n_cells), np.zeros(extra)]),
         bounds=Bounds(0, np.concatenate([np.ones(n_cells), np.full(extra, np.inf)])),
-        constraints=LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else (),
+        constraints=LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high))
+        if rows
+        else (),
         options={"time_limit": TIME_LIMIT_SECONDS, "mip_rel_gap": 0.0},
     )
     if result.x is None:

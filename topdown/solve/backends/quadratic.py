@@ -7,6 +7,7 @@ segment, so that an absolute tolerance means persons. Their answers are checked 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -44,7 +45,9 @@ def solve_with(name: str, problem: Problem) -> Solution:
 
         return admm.solve(problem)
     if name not in NAMES:
-        raise ConfigError(f"no least-squares backend {name!r}", code="C080", fix="use one of: " + ", ".join(NAMES))
+        raise ConfigError(
+            f"no least-squares backend {name!r}", code="C080", fix="use one of: " + ", ".join(NAMES)
+        )
     standard = standard_form(problem)
     try:
         x, equal, below, steps = {"piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}[name](standard)
@@ -100,11 +103,13 @@ def standard_form(problem: Problem) -> Standard:
     )
 
 
-def _picker(rows: Floats, columns: Floats, n_rows: int, n_columns: int) -> sparse.csc_array:
+def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
     return sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
 
 
-def _solution(problem: Problem, standard: Standard, d: Floats, equal: Floats, below: Floats, steps: int) -> Solution:
+def _solution(
+    problem: Problem, standard: Standard, d: Floats, equal: Floats, below: Floats, steps: int
+) -> Solution:
     n, m = problem.shape
     z_t = np.zeros(n * m)
     z_t[standard.entries] = np.maximum(standard.base + d, 0.0)

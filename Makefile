@@ -1,0 +1,55 @@
+# Everything sets itself up: `make demo` and `make test` need only Python 3.11, pip and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test test-slow lint format bench wheel clean
+
+demo: $(VENV)/.installed
+	$(BIN)/topdown demo --out demo-release
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-dev
+	mkdir -p bench/results
+	$(BIN)/python -m pytest bench -q -s -p no:cacheprovider --benchmark-json=bench/results/bench.json
+
+wheel: $(VENV)/.installed-dev
+	$(BIN)/python -m build --wheel
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.created
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(VENV)/.created
+	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi]"
+	touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) dist demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The wheel must work without the checkout: a fresh environment elsewhere runs the demo from it.
+wheel-test: wheel
+	rm -rf $(VENV)/wheel-test
+	$(PYTHON) -m venv $(VENV)/wheel-test/env
+	$(VENV)/wheel-test/env/bin/pip install --quiet dist/*.whl
+	cd $(VENV)/wheel-test && env/bin/topdown demo --out demo-release && env/bin/topdown verify demo-release
+.PHONY: wheel-test

@@ -1,0 +1,73 @@
+"""Who may import whom: the house's rules, read from the source."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "topdown"
+EDGE_ONLY = {"pandas", "pulp", "gurobipy", "networkx", "ortools", "ray", "piqp", "clarabel", "matplotlib"}
+ADAPTERS = {
+    "gurobipy": {"topdown/solve/backends/quadratic.py"},
+    "piqp": {"topdown/solve/backends/quadratic.py"},
+    "clarabel": {"topdown/solve/backends/quadratic.py"},
+    "ortools": {"topdown/solve/backends/ortools_flow.py"},
+    "networkx": {"topdown/solve/backends/networkx_flow.py"},
+}
+ALLOWED = {
+    "model": {"model", "errors"},
+    "plan": {"plan", "model", "errors", "resources"},
+    "noise": {"noise", "errors"},
+    "accountant": {"accountant", "errors"},
+    "measure": {"measure", "noise", "accountant", "plan", "model", "errors", "progress"},
+    "solve": {"solve", "plan", "model", "errors", "progress"},
+    "publish": {"publish", "accountant", "plan", "model", "errors", "progress"},
+}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return every module a file imports, at any depth of its code."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("room", ALLOWED)
+def test_rooms_import_only_their_neighbours(room: str) -> None:
+    """One direction, files between stages: an import the other way would let a stage reach behind the files."""
+    for path in (PACKAGE / room).rglob("*.py"):
+        ours = {name.split(".")[1] for name in imports_of(path) if name.startswith("topdown.")}
+        assert ours <= ALLOWED[room], f"{path.relative_to(ROOT)} imports {ours - ALLOWED[room]}"
+
+
+def test_heavy_libraries_stay_in_their_adapters() -> None:
+    """A solver or pandas outside its adapter would be imported where nobody expects it."""
+    for path in PACKAGE.rglob("*.py"):
+        name = str(path.relative_to(ROOT))
+        for library in {i.split(".")[0] for i in imports_of(path)} & EDGE_ONLY:
+            assert name in ADAPTERS.get(library, set()), f"{name} imports {library}"
+
+
+def test_noise_and_solver_never_meet() -> None:
+    """The solver must not be able to draw noise, nor to open records."""
+    for path in (PACKAGE / "solve").rglob("*.py"):
+        for name in imports_of(path):
+            assert not name.startswith(("topdown.measure", "topdown.noise"))
+
+
+def test_safety_does_not_rest_on_assert() -> None:
+    """`python -O` drops asserts; checks of the package must be real exceptions."""
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree)), f"{path} uses assert"
+
+
+def test_no_pickle_of_data() -> None:
+    """Pickle runs code from files; no stage may read one."""
+    for path in PACKAGE.rglob("*.py"):
+        assert not imports_of(path) & {"pickle", "marshal", "shelve", "joblib", "dill"}

@@ -1,0 +1,114 @@
+"""Every least-squares backend solves the same problems to the same answer, and says how well."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from topdown.errors import ConfigError
+from topdown.solve.backends.quadratic import NAMES, solve_with
+from topdown.solve.kernels import gram
+from topdown.solve.kkt import infeasibility_persons, residual_persons
+from topdown.solve.problem import Problem, Solution, group_sums
+
+
+def make_problem(seed: int, *, bounds: bool = False, fixed: bool = False, root: bool = False) -> Problem:
+    """Draw a feasible problem shaped like a split: a true table, noisy answers, and constraints it meets."""
+    rng = np.random.default_rng(seed)
+    n, m = (14, 1) if root else (9, 4)
+    truth = rng.poisson(rng.choice([0.3, 3, 40], size=(n, 1)), size=(n, m)).astype(float)
+    allowed = (rng.random((n, m)) < 0.9) | (truth > 0)
+    labels = np.stack(
+        [np.zeros(n, dtype=np.int64), rng.integers(0, 3, n), rng.integers(0, 2, n), np.arange(n)]
+    )
+    weights = np.array([0.8, 0.2, 0.01, 0.05])
+    g = np.zeros((n, m))
+    for label, weight in zip(labels, weights, strict=True):
+        answers = group_sums(truth, label, int(label.max()) + 1)
+        g += weight * (answers + rng.normal(size=answers.shape) / np.sqrt(weight))[label]
+    group = rng.integers(0, 2, n)
+    group[:2] = (0, 1)
+    bound_of = np.where(group == 0, 0, -1) if bounds else np.full(n, -1)
+    lower = group_sums(truth, bound_of, 1) if bounds else np.zeros((0, m))
+    if root:
+        order = np.argsort(group, kind="stable")
+        pointers = np.searchsorted(group[order], [0, 1, 2])
+        sums = np.array([truth[group == 0].sum(), truth[group == 1].sum()])
+        labels, g, allowed, bound_of = labels[:, order], g[order], allowed[order], bound_of[order]
+    else:
+        pointers, sums = np.arange(0, n * m + 1, m), truth.sum(axis=1)
+    return Problem(
+        hessian=gram(np.ascontiguousarray(labels), weights),
+        g=np.ascontiguousarray(g),
+        pointers=pointers.astype(np.int64),
+        sums=sums,
+        allowed=np.ascontiguousarray(allowed),
+        fixed_of=group if fixed else None,
+        fixed=group_sums(truth, group, 2) if fixed else np.zeros((0, m)),
+        bound_of=np.ascontiguousarray(bound_of.astype(np.int64)),
+        lower=lower,
+        curvature=0.05,
+        scale=0.01,
+    )
+
+
+SHAPES = {
+    "plain": {},
+    "bounds": {"bounds": True},
+    "fixed table": {"fixed": True},
+    "both": {"bounds": True, "fixed": True},
+    "root": {"root": True},
+    "root with bounds": {"root": True, "bounds": True},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("backend", NAMES)
+def test_backend_reaches_the_optimum(backend: str, shape: str) -> None:
+    """A backend whose answer is not optimal in persons must not pass; gurobi runs under its free licence."""
+    largest = 1e-5 if backend == "admm" else 2e-3
+    for seed in range(12):
+        problem = make_problem(seed, **SHAPES[shape])
+        solution = solve_with(backend, problem)
+        assert infeasibility_persons(problem, solution.z) < max(1e-6, largest / 10)
+        default = solve_with("admm", problem)
+        assert residual_persons(problem, default) <= 1e-5
+        np.testing.assert_allclose(solution.z, default.z, atol=largest)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_residual_bounds_the_true_distance(shape: str) -> None:
+    """The reported residual is a promise: a moved solution must never be closer than it says."""
+    rng = np.random.default_rng(5)
+    for seed in range(25):
+        problem = make_problem(seed, **SHAPES[shape])
+        best = solve_with("admm", problem)
+        for size in (1e-3, 1e-1, 3.0):
+            # Move towards another feasible point, so that the moved point is feasible too.
+            other = solve_with(
+                "admm", replace(problem, g=problem.g + rng.normal(size=problem.g.shape) * size)
+            )
+            moved = Solution(other.z, best.fixed_multipliers, best.bound_multipliers, 0)
+            distance = float(np.linalg.norm(other.z - best.z))
+            assert residual_persons(problem, moved) >= distance - 1e-4
+
+
+def test_gurobi_size_is_checked_before_a_model_is_built() -> None:
+    """The free licence stops at 200 variables; the user must hear that from us, with the alternative."""
+    problem = make_problem(0)
+    wide = replace(
+        problem,
+        g=np.tile(problem.g, (1, 8)),
+        allowed=np.tile(np.ones_like(problem.allowed), (1, 8)),
+        pointers=np.arange(0, 9 * 32 + 1, 32),
+        lower=np.zeros((0, 32)),
+        fixed=np.zeros((0, 32)),
+    )
+    with pytest.raises(ConfigError, match="200"):
+        solve_with("gurobi", wide)
+
+
+def test_unknown_backend_is_named() -> None:
+    """A misspelt backend must not fall back silently."""
+    with pytest.raises(ConfigError, match="no least-squares backend"):
+        solve_with("cplex", make_problem(0))

@@ -1,0 +1,44 @@
+"""Compiled kernels against their plain twins."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topdown.solve import kernels, twins
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=300, deadline=None)
+def test_gram_equals_the_sum_of_query_matrices(seed: int) -> None:
+    """A wrong label comparison would weigh queries wrongly at every node."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 4, size=(rng.integers(1, 5), rng.integers(1, 9)))
+    weights = rng.uniform(0.01, 3, size=len(labels))
+    np.testing.assert_allclose(kernels.gram(labels, weights), twins.gram(labels, weights), rtol=1e-13)
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=500, deadline=None)
+def test_projection_equals_the_sorted_search(seed: int) -> None:
+    """A wrong threshold would break parent sums or nonnegativity at every iterate."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, size=rng.integers(1, 6))
+    pointers = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    v = rng.normal(size=pointers[-1]) * 10.0 ** rng.integers(-3, 6)
+    allowed = rng.random(pointers[-1]) < 0.8
+    sums = np.where(rng.random(len(sizes)) < 0.2, -1.0, rng.integers(0, 50, size=len(sizes)).astype(float))
+    out = np.full(pointers[-1], np.nan)
+    kernels.project_segments(v, pointers, sums, allowed, out)
+    for i, total in enumerate(sums):
+        part = slice(pointers[i], pointers[i + 1])
+        expected = twins.project(v[part], total, allowed[part])
+        np.testing.assert_allclose(out[part], expected, atol=1e-9 * max(1.0, np.abs(v[part]).max()))
+
+
+def test_a_costly_flow_is_not_called_optimal() -> None:
+    """If the residual check missed a negative cycle, a bad rounding would be certified."""
+    tails, heads = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
+    capacities, costs = np.ones(4, dtype=np.int64), np.array([5, 1, 0, 0])
+    dear, cheap = np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1])
+    assert kernels.has_negative_cycle(tails, heads, capacities, costs, dear, 4)
+    assert not kernels.has_negative_cycle(tails, heads, capacities, costs, cheap, 4)

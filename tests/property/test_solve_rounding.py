@@ -1,0 +1,125 @@
+"""Rounding against enumeration, a second flow solver and the integer program."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from topdown.errors import InternalError
+from topdown.solve import twins
+from topdown.solve.backends import networkx_flow, ortools_flow
+from topdown.solve.backends.milp import round_by_milp
+from topdown.solve.flow import RoundingProblem, build_network, laminar_places
+from topdown.solve.rounding import check_rounding, round_table
+
+
+def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
+    """Draw a feasible laminar problem: a whole table is blurred within its row sums, so a rounding exists."""
+    rng = np.random.default_rng(seed)
+    allowed = rng.random((n, m)) < 0.85
+    allowed[np.arange(n), rng.integers(0, m, n)] = True
+    whole = np.where(allowed, rng.integers(0, 4, (n, m)), 0)
+    sums = whole.sum(axis=1)
+    share = np.where(allowed, rng.random((n, m)) + 1e-3, 0)
+    blurred = share / share.sum(axis=1, keepdims=True) * sums[:, None]
+    estimate = 0.5 * blurred + 0.5 * whole
+    middle = rng.integers(0, 2, n)
+    chain = np.stack([np.zeros(n, dtype=np.int64), middle, np.arange(n)])
+    bound_of = np.where(middle == 0, 0, -1)
+    lower = np.floor(np.minimum(estimate[middle == 0].sum(axis=0), whole[middle == 0].sum(axis=0)))
+    places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
+    lower = lower.astype(np.int64)[None, :] if (middle == 0).any() else np.zeros((0, m), dtype=np.int64)
+    weights = (int(rng.integers(1, 50)), int(rng.integers(1, 5)), 1)
+    return RoundingProblem(estimate, allowed, sums, chain, weights, bound_of, lower, places, None)
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=250, deadline=None)
+def test_flow_rounding_is_optimal_among_all_roundings(seed: int) -> None:
+    """The flow claims the least weighted L1 error; enumeration must not find less."""
+    problem = make_problem(seed)
+    best, _ = twins.best_rounding(problem)
+    result = round_table(problem)
+    assert result.optimal
+    assert result.route == "flow"
+    assert twins.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=60, deadline=None)
+def test_exact_totals_are_met_exactly(seed: int) -> None:
+    """A child's exact total is forced flow: it must hold to the person, at least cost."""
+    problem = make_problem(seed)
+    _, table = twins.best_rounding(problem)
+    assume(table is not None)
+    problem = replace(problem, totals=table.sum(axis=0))
+    result = round_table(problem)
+    np.testing.assert_array_equal(result.counts.sum(axis=0), problem.totals)
+    assert twins.rounding_cost(problem, result.counts) == pytest.approx(
+        twins.best_rounding(problem)[0], abs=1e-4
+    )
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=60, deadline=None)
+def test_two_flow_solvers_agree_on_the_cost(seed: int) -> None:
+    """OR-Tools and networkx must find flows of equal cost, or one of the two is wrong."""
+    network, _ = build_network(make_problem(seed, n=7, m=3), every_cell=True)
+    fast, slow = ortools_flow.solve(network), networkx_flow.solve(network)
+    assert fast is not None
+    assert slow is not None
+    assert int(slow @ network.costs) == int(fast @ network.costs)
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=40, deadline=None)
+def test_integer_program_agrees_with_enumeration_on_crossing_tables(seed: int) -> None:
+    """Crossing tables are not a flow; the integer program must still be optimal and meet every constraint."""
+    problem = make_problem(seed)
+    rng = np.random.default_rng(seed)
+    crossing = np.stack([problem.chain[1], rng.integers(0, 2, 4), np.arange(4)])
+    problem = replace(problem, chain=crossing, bound_places=None)
+    result = round_by_milp(problem)
+    check_rounding(problem, result.counts)
+    assert result.optimal
+    assert twins.rounding_cost(problem, result.counts) == pytest.approx(
+        twins.best_rounding(problem)[0], abs=1e-5
+    )
+
+
+def test_crossing_tables_are_recognised() -> None:
+    """A chain that does not nest must go to the integer program, never to the flow."""
+    crossing = (np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.arange(4))
+    nested = (np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3]))
+    assert laminar_places(crossing, np.full(4, -1), 0) is None
+    assert laminar_places(nested, np.full(4, -1), 0) == ()
+    assert laminar_places(nested, np.array([0, -1, -1, 0]), 1) is None
+    assert laminar_places(nested, np.array([-1, -1, 0, 0]), 1) == ((0, 1),)
+
+
+@pytest.mark.parametrize("damage", ["negative", "forbidden", "sum", "bound"])
+def test_the_integer_check_catches_each_broken_constraint(damage: str) -> None:
+    """The check is the last line before microdata: each constraint must be able to fail it."""
+    problem = RoundingProblem(
+        estimate=np.array([[1.5, 0.5], [2.0, 0.0]]),
+        allowed=np.array([[True, True], [True, False]]),
+        sums=np.array([2, 2]),
+        chain=np.array([[0, 0], [0, 1]]),
+        weights=(1, 1),
+        bound_of=np.array([0, -1]),
+        lower=np.array([[1, 0]]),
+        bound_places=None,
+        totals=None,
+    )
+    good = np.array([[1, 1], [2, 0]])
+    check_rounding(problem, good)
+    bad = {
+        "negative": [[3, -1], [2, 0]],
+        "forbidden": [[1, 1], [1, 1]],
+        "sum": [[1, 1], [1, 0]],
+        "bound": [[0, 2], [2, 0]],
+    }[damage]
+    with pytest.raises(InternalError):
+        check_rounding(problem, np.array(bad))

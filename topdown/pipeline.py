@@ -1,0 +1,141 @@
+"""Generate: measure, solve, publish, verify, with files between the stages, so that any stage can go on later."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from topdown.errors import CertificateError
+from topdown.plan.prepare import Prepared, load_context
+from topdown.progress import Event, Report, silent
+
+if TYPE_CHECKING:
+    from topdown.measure.measure import MeasureResult
+    from topdown.publish.verify import VerifyResult
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GenerateResult:
+    """A finished release.
+
+    Args:
+        release: its folder.
+        seconds: wall seconds by stage (compile, measure, solve, publish, verify).
+        n_records: records in the microdata.
+        n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
+        peak_memory_bytes: largest resident size of this process plus that of its largest child times workers.
+        checks: what `verify` found; every check passed.
+        measured: what the measure stage charged and drew.
+    """
+
+    release: Path
+    seconds: dict[str, float]
+    n_records: int
+    n_splits: int
+    n_failsafe: int
+    peak_memory_bytes: int
+    checks: VerifyResult
+    measured: MeasureResult
+
+
+@dataclass
+class _Clock:
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, stage: str, work: Callable[[], T]) -> T:
+        start = time.monotonic()
+        result = work()
+        self.seconds[stage] = time.monotonic() - start
+        return result
+
+
+def generate(
+    prepared: Prepared, out: Path, *, workers: int = 1, csv: bool = False, report: Report = silent
+) -> GenerateResult:
+    """Make a release, or go on with one that was interrupted.
+
+    Measures only what is not measured yet; everything after the measurement is made again from its files, the
+    same bytes each time, without the confidential records.
+
+    Args:
+        prepared: run file, plan, public facts.
+        out: release folder.
+        workers: processes for the solve stage; the result does not depend on it.
+        csv: also write one row a record.
+        report: told about progress.
+
+    Raises:
+        TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
+    """
+    from topdown.measure.measure import measure
+    from topdown.publish.publish import publish
+    from topdown.publish.verify import verify
+
+    clock = _Clock()
+    measured = clock.run("measure", lambda: measure(prepared, out, report))
+    clock.run("compile", lambda: warm_up(report))
+    context = load_context(out)
+    leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
+    ledger = None if context.plan.simulate else prepared.ledger_path
+    clock.run("publish", lambda: publish(out, context, leaves, ledger, csv=csv, report=report))
+    report(Event("certify", 0, 1, "checks"))
+    checks = clock.run("verify", lambda: verify(out))
+    report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))
+    if not checks.ok:
+        failed = ", ".join(check.name for check in checks.checks if not check.ok)
+        raise CertificateError(
+            f"the finished release fails its own verification ({failed}); do not publish it",
+            code="V900",
+            fix=f"see: topdown verify {out} --all; the noise is kept, nothing more is spent by trying again",
+        )
+    return GenerateResult(
+        release=out,
+        seconds=clock.seconds,
+        n_records=leaves.n_records,
+        n_splits=sum(level["n_splits"] for level in document["levels"]),
+        n_failsafe=len(document["failsafe"]),
+        peak_memory_bytes=_peak_memory_bytes(workers),
+        checks=checks,
+        measured=measured,
+    )
+
+
+def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:
+    """Solve a measured release from its files alone and write solve.json.
+
+    Returns:
+        (leaf table, `topdown.solve` document).
+    """
+    from topdown.solve.exact import exact_totals
+    from topdown.solve.measurements import MeasurementReader
+    from topdown.solve.solve import solve, write_document
+
+    context = load_context(release)
+    reader = MeasurementReader(release, context)
+    solved = solve(context, reader, exact_totals(context, reader.exact()), workers=workers, report=report)
+    write_document(release / "solve.json", solved.document)
+    return solved.leaves, solved.document
+
+
+def warm_up(report: Report = silent) -> None:
+    """Compile the kernels if this installation has not done so yet, and say so."""
+    from topdown.solve.warm import compile_kernels, is_compiled
+
+    if not is_compiled():
+        report(Event("compile", 0, 1, "compiling numeric kernels, once per installation (about 15 s)"))
+        compile_kernels()
+        report(Event("compile", 1, 1, "kernels compiled and cached"))
+
+
+def _peak_memory_bytes(workers: int) -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss if workers > 1 else 0
+    return int((own + workers * child) * unit)

@@ -1,0 +1,70 @@
+"""Slow, obvious twins of the fast paths, for tests and for readers."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.solve.flow import RoundingProblem, floors
+from topdown.solve.problem import Floats, Ints
+
+
+def gram(labels: Ints, weights: Floats) -> Floats:
+    """Twin of `kernels.gram`: form each query matrix and add up weight * Q'Q."""
+    total = np.zeros((labels.shape[1], labels.shape[1]))
+    for label, weight in zip(labels, weights, strict=True):
+        matrix = (np.unique(label)[:, None] == label[None, :]).astype(np.float64)
+        total += weight * matrix.T @ matrix
+    return total
+
+
+def project(v: Floats, total: float, allowed: NDArray[np.bool_]) -> Floats:
+    """Twin of `kernels.project_segments` for one segment: try every number of positive entries, largest first."""
+    out = np.zeros_like(v)
+    if total < 0:
+        out[allowed] = np.maximum(v[allowed], 0.0)
+        return out
+    inside = np.flatnonzero(allowed)
+    if total == 0 or not len(inside):
+        return out
+    order = inside[np.argsort(-v[inside])]
+    for count in range(len(order), 0, -1):
+        threshold = (v[order[:count]].sum() - total) / count
+        if v[order[count - 1]] > threshold:
+            out[order[:count]] = v[order[:count]] - threshold
+            return out
+    raise ValueError("no threshold found")
+
+
+def rounding_cost(problem: RoundingProblem, counts: Ints) -> float:
+    """Weighted L1 distance of a whole table to the estimate, over every table of the chain, in persons."""
+    cost = 0.0
+    for table, weight in zip(problem.chain, problem.weights, strict=True):
+        for answer in np.unique(table):
+            rows = table == answer
+            off = counts[rows].sum(axis=0) - problem.estimate[rows].sum(axis=0)
+            cost += weight * float(np.abs(off).sum())
+    return cost
+
+
+def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
+    """Try every way of rounding up or not; return the least cost and a table, or (inf, None)."""
+    whole, _ = floors(problem)
+    places = np.flatnonzero(problem.allowed.reshape(-1))
+    best: tuple[float, Ints | None] = (np.inf, None)
+    for ups in product((0, 1), repeat=len(places)):
+        counts = whole.reshape(-1).copy()
+        counts[places] += np.array(ups, dtype=np.int64)
+        table = counts.reshape(whole.shape)
+        if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
+            continue
+        if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
+            continue
+        if any((table[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
+            continue
+        cost = rounding_cost(problem, table)
+        if cost < best[0]:
+            best = (cost, table)
+    return best
