@@ -19,7 +19,7 @@ NO_UNIT = -(2**62)
 
 @kernel
 def count_active(
-    noisy: Ints, w: Floats, first_child: Ints, leaf_start: Ints, price_bound: float, active: NDArray[np.bool_]
+    noisy: Ints, w: Floats, first_child: Ints, price_bound: float, active: NDArray[np.bool_]
 ) -> int:
     """Mark the leaves that can hold a unit when the root price is at most `price_bound`; return how many.
 

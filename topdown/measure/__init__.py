@@ -1,0 +1,1 @@
+"""The only code that opens confidential files: records in, noisy answers and exact statistics out."""

@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True)
-def gram(labels, weights):  # type: ignore[no-untyped-def]
+def gram(labels, weights):
     """Return H with H[c, d] = sum of weights[q] over queries q that put rows c and d in one answer.
 
     Args:
@@ -35,7 +35,7 @@ def gram(labels, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def project_segments(v, pointers, sums, allowed, out):  # type: ignore[no-untyped-def]
+def project_segments(v, pointers, sums, allowed, out):
     """Project each segment of v on {z >= 0, sum z = s, z = 0 where not allowed}; s < 0 means no sum.
 
     Michelot's algorithm: drop entries at or below the threshold until none is left to drop.
@@ -79,7 +79,6 @@ def project_segments(v, pointers, sums, allowed, out):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-# fmt: off
 def admm(
     inverse,
     constant,
@@ -97,8 +96,7 @@ def admm(
     w,
     steps,
     tolerance,
-):  # type: ignore[no-untyped-def]  # noqa: C901, E501 - one loop, compiled whole
-    # fmt: on
+):
     """Run ADMM steps on min 1/2 x'Hx - g'x with x = z in the segments' simplices and bound sums y >= lower.
 
     Changes z, u (scaled multipliers of x = z), y, w (of bound sums) in place. The linear step is
@@ -163,7 +161,7 @@ def admm(
 
 
 @njit(cache=True)
-def has_negative_cycle(tails, heads, capacities, costs, flows, n_nodes):  # type: ignore[no-untyped-def]
+def has_negative_cycle(tails, heads, capacities, costs, flows, n_nodes):
     """Tell whether the residual network of a flow has a cycle of negative cost (Bellman-Ford).
 
     A feasible flow has minimum cost if and only if it has none. Integers throughout.
