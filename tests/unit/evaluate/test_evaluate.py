@@ -1,0 +1,183 @@
+"""Error of a release against the truth: by hand, without error, with a planted shift or a broken promise."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topdown.errors import CertificateError, ConfigError, DataError
+from topdown.measure.evaluate import evaluate
+from topdown.synth import synth
+
+Rows = list[tuple[str, ...]]
+Build = Callable[[Path, Rows], Path]
+
+RELEASED: Rows = [
+    ("11", "home", "female", "18_64", "5"),
+    ("11", "home", "male", "0_17", "1"),
+    ("21", "dormitory", "female", "18_64", "5"),
+    ("21", "dormitory", "male", "18_64", "3"),
+]
+
+
+def table(document: Any, level: str, query: str) -> dict[str, Any]:
+    tables = next(part for part in document["levels"] if part["level"] == level)["tables"]
+    found: dict[str, Any] = next(t for t in tables if t["query"] == query)
+    return found
+
+
+def test_total_by_hand(run: Path, release_of: Build) -> None:
+    """Every number an official reads about totals would be wrong: errors of the blocks are 0, -3, +3."""
+    document = evaluate(release_of(run, RELEASED), run.parent / "records.csv")
+    total = table(document, "block", "total")
+    quantiles = {"50": 3, "90": 3, "95": 3, "99": 3, "max": 3}
+    assert (3, 2.0, 0.0, 6, quantiles) == tuple(
+        total[k] for k in ("n_values", "mae", "bias", "l1", "quantiles")
+    )
+    assert sqrt(6) == pytest.approx(total["rmse"])
+    assert pytest.approx(total["mean_total_variation"]) == 1 / 3  # block 12 is empty in the release
+    assert table(document, "county", "total")["mae"] == 3.0
+    assert table(document, "land", "total")["mae"] == 0.0
+
+
+def test_cells_by_hand(run: Path, release_of: Build) -> None:
+    """Zeros would be left out of the average, or total variation not compare shares."""
+    detailed = table(evaluate(release_of(run, RELEASED), run.parent / "records.csv"), "block", "detailed")
+    assert (detailed["n_values"], detailed["l1"], pytest.approx(detailed["mae"])) == (54, 8, 8 / 54)
+    assert sqrt(20 / 54) == pytest.approx(detailed["rmse"])
+    assert pytest.approx(detailed["mean_total_variation"]) == (1 / 6 + 1 + 3 / 8) / 3
+    assert detailed["quantiles"] == {"50": 0, "90": 0, "95": 1, "99": 3, "max": 3}
+
+
+def test_recodes_outside_the_workload_are_evaluated(run: Path, release_of: Build) -> None:
+    """Major race groups (a recode nobody measures) would have no error stated."""
+    adult = table(evaluate(release_of(run, RELEASED), run.parent / "records.csv"), "county", "adult")
+    assert (adult["measured"], adult["mae"], adult["bias"]) == (False, 1.5, 0.0)
+    assert [(a["label"], a["mae"], a["bias"]) for a in adult["answers"]] == [
+        ("child", 0.5, -0.5),
+        ("adult", 2.5, 0.5),
+    ]
+
+
+def test_population_bins_follow_the_truth(run: Path, release_of: Build) -> None:
+    """A block that the release empties would move to the bin of empty blocks."""
+    document = evaluate(release_of(run, RELEASED), run.parent / "records.csv")
+    bins = {part["level"]: part["total_by_population"] for part in document["levels"]}
+    assert [(b["from"], b["to"], b["n_nodes"]) for b in bins["block"]] == [(1, 9, 3)]
+    assert [(b["from"], b["to"], b["n_nodes"], b["mae"]) for b in bins["land"]] == [(10, 99, 1, 0.0)]
+
+
+def test_document_is_marked(run: Path, release_of: Build) -> None:
+    """The document could be taken for a public one."""
+    document = evaluate(release_of(run, RELEASED), run.parent / "records.csv")
+    assert tuple(document[k] for k in ("type", "version", "confidential")) == ("topdown.evaluation", 1, True)
+    assert str(document["heading"]).startswith("CONFIDENTIAL")
+    assert list(document)[:3] == ["type", "version", "confidential"]
+
+
+def test_all_invariants_hold(run: Path, release_of: Build) -> None:
+    """Exactness would not be 100 % where everything holds."""
+    invariants: Any = evaluate(release_of(run, RELEASED), run.parent / "records.csv")["invariants"]
+    assert invariants["percent"] == 100.0
+    assert {100.0} == {check["percent"] for check in invariants["checks"]}
+
+
+@pytest.mark.parametrize(
+    ("extra", "broken", "n_checked", "n_met"),
+    [
+        (("12", "barracks", "male", "18_64", "1"), "nobody in barracks where there are none", 3, 2),
+        (("21", "home", "male", "18_64", "1"), "nobody at home where there are no homes", 1, 0),
+        (("12", "barracks", "male", "0_17", "1"), "no children in barracks", 3, 2),
+        (("11", "home", "male", "18_64", "1"), "population of the land", 1, 0),
+        (None, "at least two people per dormitory", 1, 0),
+    ],
+)
+def test_a_broken_invariant_shows(
+    extra: tuple[str, ...] | None, broken: str, n_checked: int, n_met: int, run: Path, release_of: Build
+) -> None:
+    """A release that breaks a promise would be called exact."""
+    rows = [*RELEASED, extra] if extra else [*RELEASED[:2], ("21", "dormitory", "male", "18_64", "1")]
+    rows.sort()
+    invariants: Any = evaluate(release_of(run, rows), run.parent / "records.csv")["invariants"]
+    check = next(c for c in invariants["checks"] if c["name"] == broken)
+    assert (n_checked, n_met) == (check["n_checked"], check["n_met"])
+    assert check["percent"] < 100
+    assert invariants["percent"] < 100
+
+
+@pytest.fixture
+def county(tmp_path: Path) -> tuple[Path, Rows]:
+    made = synth(tmp_path, people=8_000, schema="pl94", seed=4)
+    assert made.run_file is not None
+    lines = gzip.decompress(made.records.read_bytes()).decode().splitlines()[1:]
+    return made.run_file, [tuple(line.split(",")) for line in lines]
+
+
+def test_the_truth_itself_has_no_error(county: tuple[Path, Rows], release_of: Build) -> None:
+    """An error would be stated where there is none."""
+    run, rows = county
+    document: Any = evaluate(release_of(run, rows), run.parent / "persons.csv.gz")
+    for level in document["levels"]:
+        for of in (*level["tables"], *level["total_by_population"]):
+            assert (of["mae"], of["rmse"], of["bias"], of["l1"], of["quantiles"]["max"]) == (0, 0, 0, 0, 0)
+            assert of.get("mean_total_variation", 0) == 0
+    assert document["invariants"]["percent"] == 100.0
+
+
+def test_a_planted_shift_is_a_bias(county: tuple[Path, Rows], release_of: Build) -> None:
+    """Systematic error would be lost among absolute errors: two people more in every row of race 02."""
+    run, rows = county
+    shifted = [(*row[:-1], str(int(row[-1]) + 2 * (row[4] == "02"))) for row in rows]
+    n = sum(row[4] == "02" for row in rows)
+    document: Any = evaluate(release_of(run, shifted), run.parent / "persons.csv.gz")
+    race = table(document, "state", "race7")
+    assert {"black": 2.0 * n} == {a["label"]: a["bias"] for a in race["answers"] if a["bias"]}
+    n_blocks = table(document, "block", "total")["n_values"]
+    assert 2 * n / n_blocks == pytest.approx(table(document, "block", "total")["bias"])
+    bins = next(part for part in document["levels"] if part["level"] == "state")["total_by_population"]
+    assert [2.0 * n] == [part["bias"] for part in bins]
+
+
+def test_records_of_another_census_are_refused_without_showing_them(run: Path, release_of: Build) -> None:
+    """A wrong truth would give numbers, or its contents would reach a log."""
+    release = release_of(run, RELEASED)
+    other = run.parent / "other.csv"
+    other.write_text("geocode,dwelling,sex,age,count\n77123,home,female,18_64,4\n", encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        evaluate(release, other)
+    assert "77123" not in str(error.value.to_json())
+
+
+@pytest.mark.parametrize("damage", ["absent", "truncated", "label", "geocode", "count", "column"])
+def test_damaged_microdata_are_refused(damage: str, run: Path, release_of: Build) -> None:
+    """Half a release would be evaluated as if it were whole."""
+    wrong = {
+        "label": [("11", "tent", "female", "18_64", "5")],
+        "geocode": [("99", "home", "female", "18_64", "5")],
+        "count": [("11", "home", "female", "18_64", "0")],
+    }
+    release = release_of(run, wrong.get(damage, RELEASED))
+    path = release / "microdata" / "persons.parquet"
+    if damage == "absent":
+        path.unlink()
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-20])
+    if damage == "column":
+        path.write_bytes((release / "public" / "leaves.parquet").read_bytes())
+    with pytest.raises(CertificateError) as error:
+        evaluate(release, run.parent / "records.csv")
+    assert error.value.code == "V090"
+
+
+def test_altered_plan_is_refused(run: Path, release_of: Build) -> None:
+    """Errors would be stated for another plan than the one that was run."""
+    release = release_of(run, RELEASED)
+    plan = release / "plan.json"
+    plan.write_text(plan.read_text(encoding="utf-8").replace("Toy persons", "Toy person"), encoding="utf-8")
+    with pytest.raises(ConfigError):
+        evaluate(release, run.parent / "records.csv")

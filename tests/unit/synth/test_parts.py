@@ -1,0 +1,94 @@
+"""The generator's parts where a whole census would hide a fault: tight bounds, rare cells, full geocodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from topdown.errors import ConfigError
+from topdown.model.constraint import AtLeast, Invariants, Never, NoneWhereZero
+from topdown.model.schema import Attribute, Schema
+from topdown.synth.facilities import housing, place, sizes
+from topdown.synth.people import Population
+from topdown.synth.profile import FacilityShape, LevelShape, Profile, load_profile
+from topdown.synth.tree import capacity, grow
+
+PAIR = Schema("pair", "pair", "person", (Attribute("a", tuple("xy")), Attribute("b", tuple("pqr"))))
+SHAPES = (LevelShape(name="top", people=500), LevelShape(name="leaf", people=10))
+
+
+def bound(per: int, **cells: str) -> AtLeast:
+    return AtLeast("bound", tuple((name, (label,)) for name, label in cells.items()), "k", per)
+
+
+def test_small_facilities_still_meet_their_bound() -> None:
+    """A facility of one person would stand where at least four are promised."""
+    profile = Profile(facility=(FacilityShape(column="k", per_million=20_000, size=1),))
+    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(4, a="x"),)))
+    size = sizes(profile, who, 5_000, seed=1)["k"]
+    assert (len(size), size.min()) == (100, 4)
+
+
+def test_facilities_leave_most_people_at_home() -> None:
+    """Facilities would hold more people than there are."""
+    profile = Profile(facility=(FacilityShape(column="k", per_million=100_000, size=1_000),))
+    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(2, a="x"),)))
+    size = sizes(profile, who, 1_000, seed=1)["k"]
+    assert len(size) == 100
+    assert 2 <= size.min() <= size.sum() / 100 <= 2
+
+
+def test_everybody_in_facilities() -> None:
+    """Where no cell is open without a facility, people would be put where nobody may be."""
+    closed = NoneWhereZero("z", (("a", ("x", "y")),), ("k",))
+    rules = Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), none_where_zero=(closed,))
+    who = housing(PAIR, rules)
+    assert not who.residents.any()
+    assert sizes(Profile(), who, 777, seed=1)["k"].sum() == 777
+
+
+def test_a_bound_nobody_can_meet_is_refused() -> None:
+    """The generator would loop, or write a census that breaks the bound."""
+    never = Never("n", (("a", ("x",)),))
+    with pytest.raises(ConfigError) as error:
+        housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), never=(never,)))
+    assert error.value.code == "C063"
+
+
+def test_place_keeps_every_facility_and_person() -> None:
+    """Facilities of one site would overwrite each other."""
+    profile = Profile(facility=(FacilityShape(column="k", per_million=1, size=1, per_site=3),))
+    n_facilities, people = place(profile, "k", np.array([5, 1, 2, 9]), 4, seed=1)
+    assert (n_facilities.sum(), people.sum()) == (4, 17)
+    assert n_facilities.max() >= 3
+    assert not people[n_facilities == 0].any()
+
+
+def test_people_stay_in_their_cells_even_if_these_are_rare() -> None:
+    """After many refused draws a person would be left in a forbidden cell."""
+    labels = tuple(f"v{i}" for i in range(25))
+    schema = Schema("wide", "wide", "person", (Attribute("a", labels), Attribute("b", labels)))
+    tree = grow(SHAPES, 2_000, 30, seed=1)
+    diagonal = np.eye(25, dtype=bool).reshape(-1)
+    population = Population(schema, load_profile(schema), tree, seed=1)
+    leaf, cell, count = population.draw("r", tree.residents, diagonal, households=True)
+    assert diagonal[cell].all()
+    assert tree.residents.tolist() == np.bincount(leaf, weights=count, minlength=tree.n_leaves).tolist()
+
+
+@pytest.mark.parametrize("people", [0, 1, 7, 5_000])
+def test_tree_houses_everybody_once(people: int) -> None:
+    """People would be lost where all leaves of a parent are empty."""
+    tree = grow((*SHAPES[:1], LevelShape(name="mid", people=100), *SHAPES[1:]), people, 90, seed=2)
+    assert people == tree.residents.sum()
+    assert len(set(tree.codes)) == tree.n_leaves == len(tree.parent[-1])
+    assert {tree.prefix_lengths[-1]} == {len(code) for code in tree.codes}
+
+
+def test_census_geocodes_never_overflow() -> None:
+    """Eleven block groups in a tract would need two digits where the census has one."""
+    names = (("state", 10**6), ("county", 10**6), ("tract", 10**6), ("block_group", 10), ("block", 5))
+    tree = grow(tuple(LevelShape(name=name, people=people) for name, people in names), 2_000, 30, seed=1)
+    assert capacity("tract", "block_group") == len(tree.parent[3])
+    assert {15} == {len(code) for code in tree.codes}
+    assert len(tree.codes) == len(set(tree.codes))

@@ -1,0 +1,71 @@
+"""In how many places a release meets each invariant, in percent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.constraint import Selection
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+
+
+def exactness(
+    context: Context, released: tuple[Histogram, ...], truth: tuple[Histogram, ...]
+) -> dict[str, object]:
+    """Check every invariant at every node it speaks of (a lower bound of 0 says nothing).
+
+    Args:
+        context: plan, geography and public facts.
+        released: histograms of every level, root first.
+        truth: the same of the true records.
+
+    Returns:
+        percent (of all places together) and checks: name, kind, level, n_checked, n_met, percent.
+    """
+    invariants, facts = context.plan.invariants, context.facts.columns
+    leaf, n_leaves = context.geography.leaves.name, len(context.geography.leaves)
+    checks = []
+    for exact in invariants.exact:
+        level = context.geography.index(exact.level)
+        met = released[level].totals() == truth[level].totals()
+        checks.append(_check(exact.name, "exact", exact.level, met))
+    for bound in invariants.at_least:
+        some = facts[bound.column] > 0
+        held = _records(context, released[-1], bound.cells)[some]
+        checks.append(_check(bound.name, "at_least", leaf, held >= bound.per * facts[bound.column][some]))
+    for zero in invariants.none_where_zero:
+        shut = np.ones(n_leaves, dtype=bool)
+        for column in zero.columns:
+            shut &= facts[column] == 0
+        held = _records(context, released[-1], zero.cells)
+        checks.append(_check(zero.name, "none_where_zero", leaf, held[shut] == 0))
+    for never in invariants.never:
+        held = _records(context, released[-1], never.cells)
+        checks.append(_check(never.name, "never", leaf, held == 0))
+    n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
+    return {"percent": _percent(n_met, n_checked), "checks": checks}
+
+
+def _records(context: Context, leaves: Histogram, cells: Selection) -> NDArray[np.int64]:
+    inside = context.plan.schema.select(dict(cells))[leaves.cell]
+    held = np.zeros(leaves.n_nodes, dtype=np.int64)
+    np.add.at(held, leaves.node[inside], leaves.count[inside])
+    return held
+
+
+def _check(name: str, kind: str, level: str, met: NDArray[np.bool_]) -> dict[str, object]:
+    n_checked, n_met = len(met), int(met.sum())
+    percent = _percent(n_met, n_checked)
+    return {
+        "name": name,
+        "kind": kind,
+        "level": level,
+        "n_checked": n_checked,
+        "n_met": n_met,
+        "percent": percent,
+    }
+
+
+def _percent(n_met: int, n_checked: int) -> float:
+    return 100.0 if n_met == n_checked else min(100 * n_met / n_checked, 99.999)

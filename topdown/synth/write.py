@@ -1,0 +1,166 @@
+"""Make up a census and write it as input of a release: records, public facts, run file."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from topdown.errors import ConfigError
+from topdown.model.constraint import Invariants
+from topdown.model.histogram import Histogram
+from topdown.model.schema import Schema
+from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
+from topdown.resources import bundled_names, bundled_root, find
+from topdown.synth.facilities import housing, place, sizes
+from topdown.synth.facts import dwellings
+from topdown.synth.people import Population
+from topdown.synth.profile import level_shapes, load_profile
+from topdown.synth.run_text import synth_run_text
+from topdown.synth.tree import Tree, grow
+
+MOST_PEOPLE = 2**31 - 1
+PLAIN_LEVELS = ("region", "district", "block")  # where there are no settings to say otherwise
+
+
+@dataclass(frozen=True)
+class SynthResult:
+    """What was written.
+
+    Args:
+        records, leaves: the tables.
+        run_file: run.toml; None where no settings belong to the schema.
+        n_people: records in all.
+        nodes: (level, number of nodes), root first.
+        n_empty: leaves without records.
+        n_rows: rows of the records table.
+    """
+
+    records: Path
+    leaves: Path
+    run_file: Path | None
+    n_people: int
+    nodes: tuple[tuple[str, int], ...]
+    n_empty: int
+    n_rows: int
+
+
+def synth(
+    out: Path,
+    *,
+    people: int = 50_000,
+    schema: str = "pl94",
+    seed: int = 1,
+    settings: str = "",
+    invariants: str = "",
+    levels: tuple[str, ...] = (),
+    release_id: str = "made-up",
+) -> SynthResult:
+    """Make up a census and write persons.csv.gz, blocks.csv.gz and run.toml into a folder.
+
+    The same arguments give the same tables on every machine. The records meet the invariants; the public
+    columns agree with the records. Nobody in it is real, and the state code 99 does not exist.
+
+    Args:
+        out: folder, made if absent; files of the same names are replaced.
+        people: records, 1 to 2^31 - 1.
+        schema: bundled name, or path of a schema file.
+        seed: nonnegative; another seed, another census.
+        settings: bundled name or path; chosen by the schema if empty.
+        invariants: bundled name or path; the settings' own if empty.
+        levels: level names, root first; those of the settings below "us" if empty.
+        release_id: id of the release and data set in run.toml.
+
+    Raises:
+        ConfigError: a file or argument is wrong.
+
+    Cost: about 0.8 s and 35 MB a million people of schema pl94.
+    """
+    if not 1 <= people <= MOST_PEOPLE or seed < 0:
+        raise ConfigError(
+            f"cannot make up {people} people with seed {seed}",
+            code="C065",
+            fix=f"give 1 to {MOST_PEOPLE:,} people and a seed of 0 or more",
+        )
+    here = Path.cwd()
+    noun = load_schema(find("schemas", schema, here))
+    profile = load_profile(noun)
+    settings = settings or profile.settings or _settings_for(noun.name)
+    chosen = load_settings(find("settings", settings, here)) if settings else None
+    rules_name = invariants or (chosen.invariants if chosen else "")
+    rules = load_invariants(find("invariants", rules_name, here), noun) if rules_name else _none(noun)
+    names = levels or _levels(chosen)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(
+            f"cannot make up a geography with the levels {', '.join(names)}",
+            code="C066",
+            fix="name at least two levels, each once, from the root down",
+        )
+    who = housing(noun, rules)
+    size = sizes(profile, who, people, seed)
+    lodged = sum(int(s.sum()) for s in size.values())
+    tree = grow(level_shapes(profile, names), people - lodged, profile.empty, seed)
+    population = Population(noun, profile, tree, seed)
+    parts = [population.draw("residents", tree.residents, who.residents, households=True)]
+    facilities = {}
+    for column, of_each in size.items():
+        facilities[column], spare = place(profile, column, of_each, tree.n_leaves, seed)
+        bounds = [(bound, cells) for bound, cells in who.bounds if bound.column == column]
+        for bound, _ in bounds:
+            spare = spare - bound.per * facilities[column]
+        for k, (bound, cells) in enumerate(bounds):
+            lodgers = bound.per * facilities[column] + (spare if k == 0 else 0)
+            parts.append(population.draw(bound.name, lodgers, cells, households=False))
+    leaf, cell, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    histogram = Histogram.build(tree.n_leaves, noun.n_cells, leaf, cell, count)
+    facts = dwellings(noun, rules, profile, histogram, facilities, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"
+    _write_records(records, noun, tree, histogram)
+    _write(leaves, ["geocode", *facts], [tree.codes, *(map(str, f.tolist()) for f in facts.values())])
+    if chosen is not None:
+        text = synth_run_text(run, schema, noun.name, rules_name, settings, release_id, tree)
+        run.write_text(text, encoding="utf-8")
+    return SynthResult(
+        records,
+        leaves,
+        run if chosen is not None else None,
+        histogram.n_records,
+        tuple((name, len(parent)) for name, parent in zip(tree.names, tree.parent, strict=True)),
+        tree.n_leaves - len(np.unique(histogram.node)),
+        len(histogram.count),
+    )
+
+
+def _settings_for(schema: str) -> str:
+    for name in bundled_names("settings"):
+        if load_settings(bundled_root() / "settings" / f"{name}.toml").schema == schema:
+            return name
+    return ""
+
+
+def _none(schema: Schema) -> Invariants:
+    return Invariants("none", "no invariants", schema.name)
+
+
+def _levels(settings: SettingsFile | None) -> tuple[str, ...]:
+    return tuple(t.name for t in settings.level if t.name != "us") if settings else PLAIN_LEVELS
+
+
+def _write_records(path: Path, schema: Schema, tree: Tree, histogram: Histogram) -> None:
+    columns: list[Iterable[str]] = [map(tree.codes.__getitem__, histogram.node.tolist())]
+    for attribute, value in zip(schema.attributes, schema.coordinates(histogram.cell), strict=True):
+        columns.append(map(attribute.labels.__getitem__, value.tolist()))
+    columns.append(map(str, histogram.count.tolist()))
+    _write(path, ["geocode", *(a.name for a in schema.attributes), "count"], columns)
+
+
+def _write(path: Path, header: list[str], columns: list[Iterable[str]]) -> None:
+    part = path.with_name(path.name + ".tmp")
+    with part.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+        rows = map(",".join, zip(*columns, strict=True))
+        file.write((",".join(header) + "\n" + "\n".join(rows) + "\n").encode())
+    part.replace(path)
