@@ -12,18 +12,24 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from topdown.errors import InfeasibleError
 from topdown.solve.kernels import admm
 from topdown.solve.kkt import residual_persons
 from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
 
 STEPS = 40  # between two looks at the balance of the residuals
-MAX_STEPS = 40_000
+MAX_STEPS = 20_000
 TOLERANCE_PERSONS = 1e-7
 TARGET_PERSONS = 1e-5
+STALL_PERSONS = 1e-2  # two solutions this far apart after MAX_STEPS have no point in common
 
 
 def solve(problem: Problem) -> Solution:
-    """Solve a least-squares problem; the caller re-checks the result with `kkt.residual_persons`."""
+    """Solve a least-squares problem; the caller re-checks the result with `kkt.residual_persons`.
+
+    Raises:
+        InfeasibleError: the iterates stall apart, which happens only if the constraints have no common point.
+    """
     free = _run(_without_bounds(problem))
     sums = group_sums(free.z, problem.bound_of, len(problem.lower))
     if (sums >= problem.lower).all():
@@ -43,7 +49,7 @@ def _with_bounds(problem: Problem, solution: Solution) -> Solution:
 def _run(problem: Problem) -> Solution:
     n, m = problem.shape
     bound_of, lower = problem.bound_of, problem.lower
-    rho = _first_penalty(problem)
+    rho = first_rho = _first_penalty(problem)
     z = _start(problem)
     u = np.zeros((n, m))
     y = np.maximum(group_sums(z, bound_of, len(lower)), lower)
@@ -64,6 +70,12 @@ def _run(problem: Problem) -> Solution:
                 return solution
             tolerance /= 10
         elif taken >= MAX_STEPS:
+            if primal > STALL_PERSONS:
+                raise InfeasibleError(
+                    "the constraints of this split exclude each other",
+                    code="I012",
+                    fix="check exact totals and lower bounds below this node against each other",
+                )
             return step.solution(z, u, y, w, rho, taken)
         elif taken % (2 * STEPS) == 0:
             polished = _polish(problem, z, taken)
@@ -72,6 +84,7 @@ def _run(problem: Problem) -> Solution:
             ratio = primal / max(dual, 1e-300)
             factor = float(np.clip(np.sqrt(ratio), 0.2, 5.0)) if not 0.2 < ratio < 5 else 1.0
             if factor != 1.0:
+                factor = float(np.clip(rho * factor, first_rho / 1e4, first_rho * 1e4)) / rho
                 rho *= factor
                 u /= factor
                 w /= factor

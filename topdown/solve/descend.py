@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from topdown.errors import InfeasibleError, TopdownError
 from topdown.plan.prepare import Context
+from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.flow import RoundingProblem, laminar_places
 from topdown.solve.level import LevelModel, build_levels
 from topdown.solve.passes import Split, estimate
@@ -35,11 +36,13 @@ class Descent:
         context: plan and public facts.
         targets: measured (or better) answers.
         exact: exact node totals by level name.
+        backend: least-squares solver, see `backends/quadratic.py`.
     """
 
     context: Context
     targets: Targets
     exact: dict[str, Ints]
+    backend: str = "admm"
 
     @cached_property
     def levels(self) -> tuple[LevelModel, ...]:
@@ -106,7 +109,7 @@ class Descent:
     def _solve(self, depth: int, split: Split, tally: Tally, code: str) -> Ints:
         level = self.levels[depth]
         try:
-            fractional, fit = estimate(level, split)
+            fractional, fit = estimate(level, split, partial(solve_with, self.backend))
             chain, weights = _chain(level)
             rounded: Rounded = round_table(
                 RoundingProblem(

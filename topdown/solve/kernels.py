@@ -69,7 +69,7 @@ def project_segments(v, pointers, sums, allowed, out):
                 if allowed[k] and v[k] > threshold:
                     kept += 1
                     total += v[k]
-            if kept == count or kept == 0:
+            if kept >= count or kept == 0:  # "more" can only be rounding
                 break
             count = kept
             threshold = (total - s) / count

@@ -8,6 +8,7 @@ many empty cells does not push the table (margin-first solving).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +23,10 @@ from topdown.solve import admm
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
-from topdown.solve.problem import Floats, Ints, Problem, group_sums
+from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
 
 TARGET_PERSONS = admm.TARGET_PERSONS
+LeastSquares = Callable[[Problem], Solution]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Fit:
     n_variables: int
 
 
-def estimate(level: LevelModel, split: Split) -> tuple[Floats, Fit]:
+def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm.solve) -> tuple[Floats, Fit]:
     """Return the constrained least-squares table of one split, float64 (n, m), and how it was found.
 
     Raises:
@@ -79,7 +81,7 @@ def estimate(level: LevelModel, split: Split) -> tuple[Floats, Fit]:
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
         for refine in (False, True) if split.counts is None and not last else (True,):
             problem, row_of_cell, back = _problem(level, split, step, fixed_rows, fixed, refine=refine)
-            solution = admm.solve(problem)
+            solution = least_squares(problem)
             z = solution.z[back]
             row_table = np.zeros(len(z), dtype=np.int64)
             row_table[row_of_cell] = group

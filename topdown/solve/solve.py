@@ -36,7 +36,13 @@ _descent: Descent | None = None  # inherited by forked workers, so that tasks st
 
 
 def solve(
-    context: Context, targets: Targets, exact: dict[str, Ints], *, workers: int = 1, report: Report = silent
+    context: Context,
+    targets: Targets,
+    exact: dict[str, Ints],
+    *,
+    workers: int = 1,
+    backend: str = "admm",
+    report: Report = silent,
 ) -> Solved:
     """Solve the whole tree.
 
@@ -47,6 +53,7 @@ def solve(
         targets: answers of every query at every inhabited node.
         exact: exact node totals by level name.
         workers: processes; 1 solves in this one.
+        backend: least-squares solver; all are checked alike (`backends/quadratic.py`).
         report: told after every subtree.
 
     Raises:
@@ -55,7 +62,7 @@ def solve(
     global _descent
     tally = Tally()
     geography = context.geography
-    _descent = Descent(context, targets, exact)
+    _descent = Descent(context, targets, exact, backend)
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         _ = _descent.levels, _descent.places
         nodes = [_descent.root(tally)]

@@ -1,0 +1,126 @@
+"""Random small censuses in memory: records that satisfy their invariants, and noisy answers for the solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context, prepare
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Census:
+    """A context with the true tables of every level, root first."""
+
+    context: Context
+    truth: tuple[Histogram, ...]
+
+    @property
+    def exact(self) -> dict[str, NDArray[np.int64]]:
+        """The land's total population."""
+        return {"land": self.truth[0].totals()}
+
+
+@dataclass(frozen=True)
+class NoisyAnswers:
+    """Targets with ordinary seeded noise; for solver tests only, nothing is released."""
+
+    context: Context
+    values: tuple[NDArray[np.int64], ...]
+
+    def answers(
+        self, level_index: int, first_node: int, last_node: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return inhabited nodes and their answers."""
+        inhabited = self.context.rules.inhabited[level_index]
+        nodes = first_node + np.flatnonzero(inhabited[first_node:last_node])
+        return nodes, self.values[level_index][nodes]
+
+
+def make_census(folder: Path, seed: int, *, n_blocks: int = 12, run: str | None = None) -> Census:
+    """Write a random toy land and return it with records drawn within its invariants."""
+    rng = np.random.default_rng(seed)
+    counties = np.sort(rng.integers(1, 4, n_blocks))
+    codes = [f"{c}{i:02d}" for i, c in enumerate(counties)]
+    homes = rng.poisson(3, n_blocks) * (rng.random(n_blocks) < 0.8)
+    dormitories = rng.poisson(0.4, n_blocks)
+    barracks = rng.poisson(0.3, n_blocks)
+    homes[0] = max(homes[0], 1)
+    rows = [f"{code},{h},{d},{b}" for code, h, d, b in zip(codes, homes, dormitories, barracks, strict=True)]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "leaves.csv").write_text("geocode,homes,dormitories,barracks\n" + "\n".join(rows) + "\n")
+    (folder / "run.toml").write_text(run or toy_run())
+    context = prepare(folder / "run.toml").context
+    shape = context.plan.schema.shape
+    table = np.zeros((n_blocks, *shape), dtype=np.int64)
+    size = shape[1:]
+    table[:, 0] = rng.poisson(2.5, (n_blocks, *size)) * (homes > 0)[:, None, None]
+    table[:, 1] = rng.poisson(1.0, (n_blocks, *size)) * (dormitories > 0)[:, None, None]
+    table[:, 2] = rng.poisson(0.7, (n_blocks, *size)) * (barracks > 0)[:, None, None]
+    table[:, 2, :, 0] = 0
+    table[:, 1, 0, 1] += 2 * dormitories
+    table[:, 2, 1, 1] += barracks
+    flat = table.reshape(n_blocks, -1)
+    node, cell = np.nonzero(flat)
+    truth = [Histogram.build(n_blocks, flat.shape[1], node, cell, flat[node, cell])]
+    for above, below in zip(
+        reversed(context.geography.levels[:-1]), reversed(context.geography.levels[1:]), strict=True
+    ):
+        truth.append(truth[-1].aggregate(below.parent, len(above)))
+    return Census(context, tuple(reversed(truth)))
+
+
+def noisy(census: Census, seed: int, *, size: float = 1.0) -> NoisyAnswers:
+    """Add rounded normal noise of the planned variances, times `size`."""
+    rng = np.random.default_rng(seed)
+    values = []
+    for level, table in zip(census.context.plan.levels, census.truth, strict=True):
+        parts = []
+        for measurement, query in zip(level.measurements, census.context.queries(level.name), strict=True):
+            answers = table.answers(query)
+            noise = rng.normal(size=answers.shape) * float(measurement.variance) ** 0.5 * size
+            parts.append(answers + np.rint(noise).astype(np.int64))
+        values.append(np.concatenate(parts, axis=1))
+    return NoisyAnswers(census.context, tuple(values))
+
+
+def toy_run(*, levels: str = "", rho: str = "2") -> str:
+    """Return the text of a toy run file; `levels` replaces the [[level]] tables."""
+    settings = (TOP / "settings" / "toy.toml").read_text(encoding="utf-8")
+    body = levels or settings[settings.index("[[level]]") :]
+    return f"""\
+type = "topdown.run"
+version = 1
+schema = "toy"
+invariants = "toy"
+settings = "toy"
+neighbours = "bounded"
+mechanism = "discrete_gaussian"
+
+[release]
+id = "toy-r1"
+title = "Toy land"
+data_set = "toy"
+
+[input]
+records = "records.csv"
+leaves = "leaves.csv"
+
+[geography]
+levels = ["land", "county", "block"]
+prefix_lengths = [0, 1, 3]
+
+[ledger]
+path = "ledger.jsonl"
+limit = "20"
+
+[budget]
+rho = "{rho}"
+
+{body}"""
