@@ -67,7 +67,7 @@ class MeasurementReader:
             in one row group.
 
         Raises:
-            CertificateError: files missing, altered, or of another plan (V021).
+            CertificateError: files missing, altered, or of another plan (V020).
 
         Cost: about 4 ns a number of the row groups touched, nothing for groups still in memory.
 
@@ -90,7 +90,7 @@ class MeasurementReader:
         Nodes are all nodes of the invariant's level, in the geography's order.
 
         Raises:
-            CertificateError: exact.json is missing, altered or of another plan (V021).
+            CertificateError: exact.json is missing, altered or of another plan (V020).
 
         """
         path = self._release / "measurements" / "exact.json"
@@ -193,7 +193,7 @@ class MeasurementReader:
 def _damaged(path: Path) -> CertificateError:
     return CertificateError(
         f"{path} is missing, altered, or belongs to another plan",
-        code="V021",
+        code="V020",
         file=str(path),
         fix="run the measurement again to finish it, or get the release again; do not mix files of two runs",
     )

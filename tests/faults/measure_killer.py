@@ -1,0 +1,125 @@
+"""Run measure in child processes that die by SIGKILL at chosen steps, then finish it; print what came of it.
+
+    python measure_killer.py FOLDER FIRST STEP [TWICE]
+
+FOLDER holds a run file. Trial n dies at its n-th step on the disk, n = FIRST, FIRST + STEP, ...; with TWICE the
+first restart dies too. Each trial prints one JSON line; the last trial is the first that does not die.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from topdown.accountant import durable
+from topdown.accountant.ledger import read_ledger
+from topdown.measure import draw as draw_module
+from topdown.measure.measure import measure
+from topdown.plan.prepare import prepare
+
+draw_module.NUMBERS_PER_ROW_GROUP = draw_module.NUMBERS_PER_PART = 60
+
+
+def die_at(step: int) -> None:
+    """Make this process kill itself at its n-th step: half way through a write, or before a sync or rename."""
+    left = [step]
+    write, sync, replace = os.write, os.fsync, Path.replace
+
+    def count() -> bool:
+        left[0] -= 1
+        return left[0] == 0
+
+    def dying_write(descriptor: int, data) -> int:
+        if count():
+            write(descriptor, bytes(data)[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return write(descriptor, data)
+
+    def dying_sync(descriptor: int) -> None:
+        if count():
+            os.kill(os.getpid(), signal.SIGKILL)
+        sync(descriptor)
+
+    def dying_replace(self: Path, target: Path) -> Path:
+        if count():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return replace(self, target)
+
+    durable.os.write, durable.os.fsync, Path.replace = dying_write, dying_sync, dying_replace
+
+
+def run(folder: Path, step: int) -> bool:
+    """Measure in a child that dies at a step (0: never); tell whether it was killed."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            if step:
+                die_at(step)
+            measure(prepare(folder / "run.toml"), folder / "out")
+            code = 0
+        finally:
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return True
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise SystemExit(f"measure failed at step {step}")
+    return False
+
+
+def whole_parts(folder: Path) -> dict[str, str]:
+    """Return level/part and SHA-256 of every part that is whole, under either name."""
+    found = {}
+    for path in (folder / "out" / "measurements").rglob("part-*"):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        match = re.fullmatch(r"(part-\d+)(?:\.\d+\.([0-9a-f]{64})\.drawn|\.parquet)", path.name)
+        if match and match[2] in (None, sha256):
+            found[f"{path.parent.name}/{match[1]}"] = sha256
+    return found
+
+
+def main() -> None:
+    """Run the trials."""
+    folder, step, stride = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    twice = len(sys.argv) > 4
+    killed = True
+    while killed:
+        for name in ("out", "ledger"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        killed = run(folder, step)
+        before = whole_parts(folder)
+        n_kills = int(killed)
+        if twice and killed:
+            n_kills += run(folder, random.randrange(1, 40))
+            before = whole_parts(folder)
+        run(folder, 0)
+        after = whole_parts(folder)
+        book = read_ledger(next((folder / "ledger").iterdir()))
+        print(
+            json.dumps(
+                {
+                    "step": step,
+                    "kills": n_kills,
+                    "kept": all(after.get(k) == v for k, v in before.items()),
+                    "parts": len(after),
+                    "left": [p.name for p in (folder / "out").rglob("*") if p.suffix in (".drawn", ".tmp")],
+                    "charged": str(book.charged),
+                    "covers": [list(i.covers) for i in book.intents.values()],
+                    "commits": len(book.committed),
+                }
+            ),
+            flush=True,
+        )
+        step += stride
+
+
+if __name__ == "__main__":
+    main()

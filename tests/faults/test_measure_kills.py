@@ -1,0 +1,132 @@
+"""The real process, really killed: resume keeps whole parts, charges torn ones, and always ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from topdown.accountant.ledger import open_ledger, read_ledger
+from topdown.plan.init import run_file_text
+
+KILLER = Path(__file__).with_name("measure_killer.py")
+LOSS = {"land": Fraction(1, 2), "county": Fraction(1, 2), "block": Fraction(1)}
+
+
+@pytest.fixture
+def census(tmp_path) -> Path:
+    """Write a run file, leaves and records of a land of seven blocks; return its folder."""
+    codes = ["1101", "1102", "1103", "1104", "1201", "1202", "1203"]
+    with (tmp_path / "leaves.csv").open("w", newline="") as file:
+        rows = [[code, 9, 0, 0] for code in codes]
+        csv.writer(file).writerows([["geocode", "homes", "dormitories", "barracks"], *rows])
+    with (tmp_path / "records.csv").open("w", newline="") as file:
+        rows = [[code, "home", "female", "18_64", 3] for code in codes]
+        csv.writer(file).writerows([["geocode", "dwelling", "sex", "age", "count"], *rows])
+    text = run_file_text(
+        "toy", "toy", tmp_path / "records.csv", tmp_path / "leaves.csv", tmp_path / "run.toml"
+    )
+    lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
+    lines = ['limit = "100"' if r.startswith("limit = ") else r for r in lines]
+    (tmp_path / "run.toml").write_text("\n".join(lines))
+    return tmp_path
+
+
+def trials(census: Path, *arguments: str) -> list[dict]:
+    """Run the killer; return its trials."""
+    command = [sys.executable, str(KILLER), str(census), *arguments]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert out.returncode == 0, out.stderr
+    assert out.stderr == ""
+    return [json.loads(line) for line in out.stdout.splitlines()]
+
+
+def check(found: list[dict]) -> None:
+    """Hold every trial against the rules of the protocol."""
+    for trial in found:
+        assert trial["kept"], trial
+        assert trial["left"] == [], trial
+        assert trial["parts"] == 6, trial
+        covers = trial["covers"]
+        assert covers[0] == list(LOSS), trial
+        assert len(covers) <= 1 + trial["kills"], trial
+        assert all(len(levels) == 1 for levels in covers[1:]), trial
+        assert sum((LOSS[level] for levels in covers for level in levels), Fraction(0)) == Fraction(
+            trial["charged"]
+        )
+        assert trial["commits"] == len(covers), trial
+    assert found[-1]["kills"] == 0
+    assert found[-1]["charged"] == "2"
+
+
+def test_killed_at_many_steps(census):
+    """A real kill at a step the model does not know could lose a charge or a part."""
+    found = trials(census, "2", "4")
+    check(found)
+    assert len(found) > 12
+    assert {"2", "5/2", "3"} == {trial["charged"] for trial in found}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round_", range(3))
+def test_killed_twice_at_every_step(census, round_):
+    """200 kills and more: the second one hits the restart."""
+    check(trials(census, "1", "1", "twice"))
+
+
+def test_a_run_is_refused_while_another_holds_the_ledger(census):
+    """Two operators at once would each draw noise for one charge."""
+    code = "import sys; from pathlib import Path; from topdown.measure.measure import measure; "
+    code += "from topdown.plan.prepare import prepare; p = Path(sys.argv[1]); "
+    code += "measure(prepare(p / 'run.toml'), p / 'out')"
+    with open_ledger(census / "ledger" / "records.jsonl", "records"):
+        out = subprocess.run(
+            [sys.executable, "-c", code, str(census)], capture_output=True, text=True, timeout=60
+        )
+    assert "in use by another run" in out.stderr
+    assert not (census / "out").exists()
+    assert read_ledger(census / "ledger" / "records.jsonl").charged == 0
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from topdown.errors import TopdownError
+from topdown.measure import draw
+from topdown.measure.measure import measure
+from topdown.plan.prepare import prepare
+draw.NUMBERS_PER_ROW_GROUP = draw.NUMBERS_PER_PART = 60
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+folder = Path(sys.argv[1])
+prepared = prepare(folder / "run.toml")
+room = int(sys.argv[2])
+def report(event):
+    if event.stage == "measure" and room:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+try:
+    print(measure(prepared, folder / "out", report).n_attempts)
+except TopdownError as error:
+    print(error.code, error.exit_code, error.fix)
+"""
+
+
+def test_a_file_that_cannot_grow_leaves_no_commit(census):
+    """When the disk fills while a part is written, nothing may look finished, and the way on must be said."""
+
+    def run(room: int) -> str:
+        command = [sys.executable, "-c", FULL, str(census), str(room)]
+        out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert out.stderr == ""
+        return out.stdout
+
+    assert "D050 2 make room" in run(1200)
+    book = read_ledger(census / "ledger" / "records.jsonl")
+    assert not book.committed
+    assert not list((census / "out").rglob("part-*.parquet"))
+    assert run(0) == "2\n"
+    assert len(read_ledger(census / "ledger" / "records.jsonl").committed) == 2

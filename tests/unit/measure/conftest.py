@@ -1,0 +1,71 @@
+"""A made-up land of two counties and eight blocks, with records that obey all its rules."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from topdown.plan.init import run_file_text
+from topdown.plan.prepare import Prepared, prepare
+
+HEADER = ["geocode", "dwelling", "sex", "age", "count"]
+
+
+@dataclass
+class Toy:
+    """Paths of the toy census, and its rows; `write` puts changed rows on the disk."""
+
+    folder: Path
+    rows: list[list[str]]
+    leaves: list[list[str]]
+
+    @property
+    def records(self) -> Path:
+        """The confidential file."""
+        return self.folder / "records.csv"
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger of the data set."""
+        return self.folder / "ledger" / "records.jsonl"
+
+    def write(self, header: list[str] | None = None) -> None:
+        """Write the records as CSV."""
+        with self.records.open("w", newline="") as file:
+            csv.writer(file).writerows([header or HEADER, *self.rows])
+
+    def prepare(self, *, simulate: bool = False, limit: str = "4", records: Path | None = None) -> Prepared:
+        """Write leaves and run file, and prepare the plan."""
+        with (self.folder / "leaves.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["geocode", "homes", "dormitories", "barracks"], *self.leaves])
+        out = self.folder / "run.toml"
+        text = run_file_text("toy", "toy", records or self.records, self.folder / "leaves.csv", out)
+        lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
+        lines = [f'limit = "{limit}"' if r.startswith("limit = ") else r for r in lines]
+        lines = [f'path = "ledger/{self.ledger.name}"' if r.startswith("path = ") else r for r in lines]
+        lines[1:1] = ["simulate = true"] if simulate else []
+        out.write_text("\n".join(lines))
+        return prepare(out)
+
+
+@pytest.fixture
+def toy(tmp_path) -> Toy:
+    """Return a toy census on the disk; block 2204 is empty by public facts."""
+    leaves, rows = [], []
+    for i, code in enumerate(["1101", "1102", "1103", "1104", "1201", "1202", "1203", "1204"]):
+        empty = code == "1204"
+        homes, dormitories, barracks = (0, 0, 0) if empty else (10 + i, i % 2, int(i == 2))
+        leaves.append([code, str(homes), str(dormitories), str(barracks)])
+        if not empty:
+            rows += [
+                [code, "home", "female", "0_17", str(3 + i)],
+                [code, "home", "male", "65_plus", str(2 + i)],
+            ]
+            rows += [[code, "dormitory", "female", "18_64", "5"]] * dormitories
+            rows += [[code, "barracks", "male", "18_64", "4"]] * barracks
+    census = Toy(tmp_path, rows, leaves)
+    census.write()
+    return census

@@ -1,0 +1,253 @@
+"""Bad records are refused before anything is spent, in words that say nothing about anybody."""
+
+from __future__ import annotations
+
+import gzip
+import traceback
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from topdown.errors import DataError
+from topdown.measure.confidential import load_records
+from topdown.measure.measure import measure
+from topdown.measure.private_errors import NAME
+
+SECRETS = ("CANARY", "987654321", "-77", "3.25", "1e3", "1104", "row ")
+
+
+def refused(toy, code: str, *, records=None) -> DataError:
+    """Measure; return the error after checking that it is silent, user-level, and that nothing was spent."""
+    prepared = toy.prepare(records=records)
+    with pytest.raises(DataError) as caught:
+        measure(prepared, toy.folder / "out")
+    error = caught.value
+    shown = str(error.to_json()) + "".join(traceback.format_exception(error)).replace(str(toy.folder), "")
+    assert code == error.code
+    assert error.exit_code == 2
+    assert error.fix
+    assert [s for s in SECRETS if s in shown.replace(str(toy.folder), "")] == []
+    assert error.__context__ is None
+    assert not toy.ledger.exists()
+    assert not (toy.folder / "out").exists()
+    return error
+
+
+def private(toy) -> str:
+    """Return the private list after checking its rights."""
+    path = toy.folder / NAME
+    assert path.stat().st_mode & 0o777 == 0o600
+    return path.read_text()
+
+
+@pytest.mark.parametrize("column", ["geocode", "dwelling", "sex", "age"])
+def test_a_missing_column(toy, column):
+    """Guessing a column would count people in the wrong cells."""
+    header = ["geocode", "dwelling", "sex", "age", "count"]
+    toy.write([f"{h}_old" if h == column else h for h in header])
+    error = refused(toy, "D023")
+    assert column in str(error)
+
+
+def test_a_column_there_twice(toy):
+    """One of the two would be read, nobody knows which."""
+    toy.write(["geocode", "dwelling", "sex", "age", "age"])
+    assert "two columns" in str(refused(toy, "D023"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "code"),
+    [
+        (1, "CANARY", "D031"),
+        (2, "", "D031"),
+        (3, "0_17 ", "D031"),
+        (0, "CANARY", "D030"),
+        (0, "11", "D030"),
+        (4, "-77", "D032"),
+        (4, "3.25", "D032"),
+        (4, "nan", "D032"),
+        (4, "1e3", "D032"),
+        (4, "", "D032"),
+        (4, "9223372036854775808", "D032"),
+        (4, "2147483648", "D032"),
+        (4, "2147483647", "D034"),
+    ],
+)
+def test_a_bad_value_is_listed_only_in_private(toy, column, value, code):
+    """An unknown label, a place outside, or a senseless count would be dropped or miscounted."""
+    toy.rows[3][column] = value
+    toy.write()
+    error = refused(toy, code)
+    if code != "D034":
+        assert value in private(toy)
+        assert "row 4" in private(toy)
+    assert ("geocode", "dwelling", "sex", "age", "count")[column] in str(error)
+
+
+def test_an_older_private_list_is_replaced_and_a_link_is_not_followed(toy):
+    """A stale list would mislead; a planted link would put private rows anywhere."""
+    target = toy.folder / "elsewhere"
+    target.write_text("kept")
+    (toy.folder / NAME).symlink_to(target)
+    toy.rows[0][1] = "CANARY"
+    toy.write()
+    refused(toy, "D031")
+    assert "CANARY" in private(toy)
+    assert not (toy.folder / NAME).is_symlink()
+    assert target.read_text() == "kept"
+
+
+def test_a_formula_in_the_private_list_is_defused(toy):
+    """A spreadsheet must not run what a record says."""
+    toy.rows[0][1] = "=1+CANARY"
+    toy.write()
+    refused(toy, "D031")
+    assert "'=1+CANARY" in private(toy)
+
+
+@pytest.mark.parametrize("content", [b"", b"geocode,dwelling,sex,age,count\n", b"\n\n"])
+def test_an_empty_file(toy, content):
+    """No records at all is a mistake in a path, not an empty country."""
+    toy.records.write_bytes(content)
+    prepared = toy.prepare()
+    with pytest.raises(DataError) as error:
+        measure(prepared, toy.folder / "out")
+    assert error.value.code in ("D021", "D022", "D023")
+    assert not toy.ledger.exists()
+
+
+def test_a_missing_file(toy):
+    """A wrong path must not make an empty release."""
+    toy.records.unlink()
+    refused(toy, "D020")
+
+
+def test_a_row_with_too_few_fields(toy):
+    """The CSV reader quotes the row in its words; ours must not."""
+    toy.records.write_text(toy.records.read_text() + "1104,CANARY\n")
+    refused(toy, "D021")
+
+
+def test_bytes_that_are_not_utf8(toy):
+    """A table in another encoding would show labels nobody has."""
+    toy.records.write_bytes(toy.records.read_bytes() + b"1104,\xff\xfeCANARY,male,0_17,3\n")
+    prepared = toy.prepare()
+    with pytest.raises(DataError) as error:
+        measure(prepared, toy.folder / "out")
+    assert error.value.code in ("D021", "D031")
+    assert "CANARY" not in str(error.value.to_json())
+
+
+def test_a_truncated_gzip(toy):
+    """A file cut in transfer would lose people silently."""
+    path = toy.folder / "records.csv.gz"
+    text = toy.records.read_bytes() + b"".join(b"1104,home,male,0_17,%d\n" % (i % 7) for i in range(20_000))
+    path.write_bytes(gzip.compress(text)[:-900])
+    refused(toy, "D021", records=path)
+
+
+def parquet(toy, **changes):
+    """Write the records as Parquet with some columns replaced."""
+    names = ["geocode", "dwelling", "sex", "age"]
+    columns = {n: pa.array([r[i] for r in toy.rows]) for i, n in enumerate(names)}
+    columns["count"] = pa.array([int(r[4]) for r in toy.rows], pa.int32())
+    path = toy.folder / "records.parquet"
+    pq.write_table(pa.table(columns | changes), path)
+    return path
+
+
+@pytest.mark.parametrize("keep", [0, 8, 200, -1, -300])
+def test_a_truncated_parquet(toy, keep):
+    """A file cut in transfer must be refused, wherever it was cut."""
+    path = parquet(toy)
+    path.write_bytes(path.read_bytes()[:keep])
+    refused(toy, "D021", records=path)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([-77], pa.int64()),
+        ([3.25], pa.float64()),
+        ([float("nan")], pa.float64()),
+        ([float("inf")], pa.float32()),
+        ([None], pa.int64()),
+        ([2**63], pa.uint64()),
+        ([2**31], pa.int64()),
+    ],
+)
+def test_a_bad_count_in_parquet(toy, values, kind):
+    """A wrapped, rounded or missing count would be a wrong number of people."""
+    counts = pa.array([1] * (len(toy.rows) - 1) + values, kind)
+    refused(toy, "D032", records=parquet(toy, count=counts))
+    assert f"row {len(toy.rows)}" in private(toy)
+
+
+@pytest.mark.parametrize("column", ["geocode", "age", "count"])
+def test_a_column_of_the_wrong_type(toy, column):
+    """Geocodes as numbers have lost their leading zeros."""
+    refused(toy, "D024", records=parquet(toy, **{column: pa.array([True] * len(toy.rows))}))
+
+
+def test_a_null_label(toy):
+    """A missing answer is not an answer of the schema."""
+    refused(toy, "D031", records=parquet(toy, sex=pa.array([None] * len(toy.rows), pa.string())))
+
+
+@pytest.mark.parametrize("kind", ["plain", "dictionary", "large", "no count", "floats", "chunks"])
+def test_all_spellings_of_parquet_give_the_same_histogram(toy, kind):
+    """How a table is stored must not change who is counted."""
+    context = toy.prepare().context
+    expected = load_records(toy.records, context).open_histogram()
+    changes = {
+        "plain": {},
+        "dictionary": {
+            n: pa.array([r[i] for r in toy.rows]).dictionary_encode() for i, n in enumerate(["geocode"])
+        },
+        "large": {"sex": pa.array([r[2] for r in toy.rows], pa.large_string())},
+        "floats": {"count": pa.array([float(r[4]) for r in toy.rows])},
+        "chunks": {"age": pa.chunked_array([[r[3] for r in toy.rows[:5]], [r[3] for r in toy.rows[5:]]])},
+    }
+    if kind == "no count":
+        toy.rows = [r for r in toy.rows for _ in range(int(r[4]))]
+        path = toy.folder / "people.parquet"
+        names = ["geocode", "dwelling", "sex", "age"]
+        pq.write_table(pa.table({n: [r[i] for r in toy.rows] for i, n in enumerate(names)}), path)
+    else:
+        path = parquet(toy, **changes[kind])
+    found = load_records(path, context).open_histogram()
+    for name in ("node", "cell", "count"):
+        assert getattr(expected, name).tolist() == getattr(found, name).tolist()
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "name"),
+    [
+        (["1101", "barracks", "male", "0_17", "1"], "D035", "no children in barracks"),
+        (["1101", "barracks", "male", "18_64", "1"], "D035", "nobody in barracks where there are none"),
+        (["1204", "home", "male", "18_64", "1"], "D035", "nobody at home where there are no homes"),
+    ],
+)
+def test_records_where_nobody_can_be(toy, row, code, name):
+    """Such records contradict the release's own promises; no release could be exact."""
+    toy.rows.append(row)
+    toy.write()
+    error = refused(toy, code)
+    assert name in str(error)
+    assert row[0] in private(toy)
+
+
+def test_fewer_records_than_a_lower_bound(toy):
+    """A dormitory without its two people: the exact total could not hold either."""
+    toy.rows = [r for r in toy.rows if r[1] != "dormitory"]
+    toy.write()
+    assert "at least two people per dormitory" in str(refused(toy, "D036"))
+
+
+def test_a_row_with_count_zero_holds_nobody(toy):
+    """An explicit zero is no contradiction, wherever it stands."""
+    toy.rows.append(["1204", "barracks", "male", "0_17", "0"])
+    toy.write()
+    context = toy.prepare().context
+    assert load_records(toy.records, context).open_histogram().n_records == sum(int(r[4]) for r in toy.rows)

@@ -1,0 +1,153 @@
+"""Steps on files that survive a crash: the only way the ledger and the journal touch the disk.
+
+After `write_new`, `append`, `truncate` or `sync` the content is on the disk. A new, renamed or removed *name*
+is there only after `sync_folder`. No step follows a symbolic link. A test replaces `Disk` by a model that
+crashes after every step.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class LockedFile:
+    """A file held under an exclusive lock until closed."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self) -> bytes:
+        """Return the whole content."""
+        size = os.fstat(self._descriptor).st_size
+        data = os.pread(self._descriptor, size, 0)
+        if len(data) != size:
+            raise OSError("short read")
+        return data
+
+    def append(self, data: bytes) -> None:
+        """Add bytes at the end, durably; on failure take back what was added, as far as possible."""
+        size = os.fstat(self._descriptor).st_size
+        try:
+            _write_all(self._descriptor, data)
+            os.fsync(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, size)
+            raise
+
+    def truncate(self, size: int) -> None:
+        """Cut to the first `size` bytes, durably."""
+        os.ftruncate(self._descriptor, size)
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Release the lock; harmless if called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Disk:
+    """The real disk. Tests replace it by a model, or by one that fails at a chosen step."""
+
+    def lock(self, path: Path) -> LockedFile:
+        """Open for reading and appending, creating the file if need be, under an exclusive lock.
+
+        Raises:
+            BlockingIOError: someone else holds the lock.
+
+        """
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _FLAGS, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held, named = os.fstat(descriptor), path.lstat()
+            if (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
+                raise BlockingIOError("the file was replaced while it was being opened")
+        except OSError:
+            os.close(descriptor)
+            raise
+        return LockedFile(descriptor)
+
+    def read(self, path: Path) -> bytes | None:
+        """Return the content, or None if there is no such file."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names in a folder, sorted; none if there is no such folder."""
+        try:
+            return sorted(entry.name for entry in folder.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def make_folder(self, path: Path) -> None:
+        """Create a folder and those above it, durably; harmless if it exists."""
+        if path.is_dir():
+            return
+        self.make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        self.sync_folder(path.parent)
+
+    def write_new(self, path: Path, data: bytes) -> None:
+        """Write a file from its first byte; its name is durable only after `sync_folder`."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o644)
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append(self, path: Path, data: bytes) -> None:
+        """Add bytes at the end of a file that exists, durably."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | _FLAGS)
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut a file to its first `size` bytes, durably."""
+        descriptor = os.open(path, os.O_WRONLY | _FLAGS)
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sync(self, path: Path) -> None:
+        """Make durable what another library wrote to a file."""
+        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file another name in one step, replacing the target."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        path.unlink()
+
+    def sync_folder(self, folder: Path) -> None:
+        """Make the names in a folder durable."""
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

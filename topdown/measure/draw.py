@@ -1,0 +1,121 @@
+"""Draw one part: exact noise for whole nodes, plus the true answers, which are nonzero in few places."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.errors import InternalError
+from topdown.measure.journal import Part
+from topdown.model.histogram import Histogram
+from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric
+from topdown.plan.plan import MeasurementPlan
+from topdown.plan.prepare import Context
+
+NUMBERS_PER_PART = 2_000_000
+NUMBERS_PER_ROW_GROUP = 1 << 18
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class PartPlan:
+    """A part and the nodes in it.
+
+    Args:
+        part: level and name.
+        depth: index of the level.
+        nodes: indices of the part's nodes in their level, int64, increasing; inhabited nodes only.
+        n_group: nodes of a row group.
+
+    """
+
+    part: Part
+    depth: int
+    nodes: NDArray[np.int64]
+    n_group: int
+
+
+def law_of(measurement: MeasurementPlan) -> Law:
+    """Return the noise law of a measurement."""
+    if measurement.law == "discrete_gaussian":
+        return DiscreteGaussian(measurement.parameter)
+    return TwoSidedGeometric(measurement.parameter)
+
+
+def plan_parts(context: Context) -> tuple[PartPlan, ...]:
+    """Cut every level into parts of whole row groups; follows from the plan and public facts alone."""
+    out = []
+    for depth, level in enumerate(context.plan.levels):
+        inhabited = np.flatnonzero(context.rules.inhabited[depth]).astype(np.int64)
+        n_group = max(1, NUMBERS_PER_ROW_GROUP // level.answers_per_node)
+        n_part = n_group * max(1, NUMBERS_PER_PART // (n_group * level.answers_per_node))
+        for k, first in enumerate(range(0, len(inhabited), n_part)):
+            nodes = inhabited[first : first + n_part]
+            out.append(PartPlan(Part(level.name, f"part-{k:03d}"), depth, nodes, n_group))
+    return tuple(out)
+
+
+def layout_hash(parts: tuple[PartPlan, ...]) -> str:
+    """Return a hash of which nodes are in which part: a restart must cut the levels the same way."""
+    lines = (f"{p.part.key} {p.nodes[0]} {p.nodes[-1]} {len(p.nodes)}\n" for p in parts)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+class LevelDrawer:
+    """Draw the parts of one level.
+
+    Args:
+        context: plan and public facts.
+        depth: index of the level.
+        histogram: true counts of the level.
+        bits: source of randomness.
+
+    """
+
+    def __init__(self, context: Context, depth: int, histogram: Histogram, bits: BitSource) -> None:
+        self._level = context.plan.levels[depth]
+        self._samplers = [Sampler(law_of(m), bits) for m in self._level.measurements]
+        self._queries = context.queries(self._level.name)
+        self._histogram = histogram
+
+    def draw(self, nodes: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return fresh noisy answers, int32 of shape (len(nodes), answers_per_node), queries side by side.
+
+        Raises:
+            InternalError: an answer leaves 32 bits (probability below 2^-128 for checked records).
+
+        """
+        out = np.empty((len(nodes), self._level.answers_per_node), dtype=np.int32)
+        p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
+        row = np.searchsorted(nodes, self._histogram.node[p:q])
+        cell, count = self._histogram.cell[p:q], self._histogram.count[p:q]
+        first = 0
+        for measurement, sampler, query in zip(
+            self._level.measurements, self._samplers, self._queries, strict=True
+        ):
+            block = np.empty((len(nodes), measurement.n_answers), dtype=np.int32)
+            sampler.draw_into(block)
+            _add(block, row, query.labels[cell], count)
+            out[:, first : first + measurement.n_answers] = block
+            first += measurement.n_answers
+        return out
+
+
+def _add(
+    block: NDArray[np.int32], row: NDArray[np.intp], answer: NDArray[np.int32], count: NDArray[np.int64]
+) -> None:
+    """Add counts to block[row, answer], exactly."""
+    key, place = np.unique(row * block.shape[1] + answer, return_inverse=True)
+    flat = block.reshape(-1)
+    exact = flat[key].astype(np.int64)
+    np.add.at(exact, place.reshape(-1), count)
+    if len(exact) and (exact.max() > _INT32_MAX or exact.min() < -_INT32_MAX):
+        raise InternalError(
+            "an answer does not fit in 32 bits; nothing of this part was written",
+            code="X020",
+            fix="split the data set, then measure again",
+        )
+    flat[key] = exact.astype(np.int32)

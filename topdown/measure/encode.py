@@ -1,0 +1,95 @@
+"""One part as the bytes of a Parquet file: one row a node and query, as docs/format.md says."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from topdown.errors import ConfigError
+from topdown.measure.draw import PartPlan
+from topdown.plan.plan import Plan
+from topdown.plan.prepare import Context
+
+STAMP = "NOT-A-RELEASE"
+_INT64_MAX = 2**63 - 1
+
+
+def _metadata(plan: Plan, part: PartPlan) -> dict[str, str]:
+    level = plan.levels[part.depth]
+    stamp = {"stamp": STAMP} if plan.simulate else {}
+    return {
+        "type": "topdown.measurements",
+        "version": "1",
+        "plan_hash": plan.plan_hash,
+        "level": level.name,
+        "queries": json.dumps([m.query for m in level.measurements], ensure_ascii=False),
+    } | stamp
+
+
+def check_variances(plan: Plan) -> None:
+    """Refuse a plan with a variance that the file format cannot hold (ConfigError C072)."""
+    for level in plan.levels:
+        for m in level.measurements:
+            if max(m.variance.numerator, m.variance.denominator) > _INT64_MAX:
+                raise ConfigError(
+                    f"the variance of query {m.query!r} at level {level.name!r} is too long a fraction",
+                    code="C072",
+                    fix="choose budget and shares with smaller numerators and denominators",
+                )
+
+
+def encode(context: Context, part: PartPlan, answers: NDArray[np.int32]) -> bytes:
+    """Return the Parquet file of a part.
+
+    Measured on Rhode Island's numbers: delta packing with zstd 1 takes 0.76 bytes a number, a third less time
+    than plain, dictionary or split bytes, and reads as fast.
+
+    Args:
+        context: plan and public facts.
+        part: the part.
+        answers: int32 of shape (n_nodes, answers_per_node).
+
+    """
+    level = context.plan.levels[part.depth]
+    codes = context.geography.levels[part.depth].codes
+    n_nodes, n_queries = len(part.nodes), len(level.measurements)
+    sizes = np.array([m.n_answers for m in level.measurements], dtype=np.int64)
+    offsets = np.concatenate(([0], np.cumsum(np.tile(sizes, n_nodes)))).astype(np.int32)
+    table = pa.table(
+        {
+            "level": _labels(np.zeros(n_nodes * n_queries), [level.name]),
+            "node": _labels(np.repeat(np.arange(n_nodes), n_queries), [codes[i] for i in part.nodes]),
+            "query": _labels(np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]),
+            "answers": pa.ListArray.from_arrays(pa.array(offsets), pa.array(answers.reshape(-1))),
+            "variance_numerator": _repeat([m.variance.numerator for m in level.measurements], n_nodes),
+            "variance_denominator": _repeat([m.variance.denominator for m in level.measurements], n_nodes),
+        }
+    )
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(
+        buffer,
+        table.schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=["level", "node", "query", "variance_numerator", "variance_denominator"],
+        column_encoding={"answers.list.element": "DELTA_BINARY_PACKED"},
+        store_schema=False,
+        write_page_checksum=True,
+    ) as writer:
+        writer.write_table(table, row_group_size=part.n_group * n_queries)
+        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata.
+        writer.add_key_value_metadata(_metadata(context.plan, part))
+    return buffer.getvalue()
+
+
+def _labels(index: NDArray[np.generic], labels: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(labels, pa.string()))
+
+
+def _repeat(values: list[int], n_nodes: int) -> pa.Array:
+    return pa.array(np.tile(np.array(values, dtype=np.int64), n_nodes))

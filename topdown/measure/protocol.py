@@ -1,0 +1,161 @@
+"""Charge, draw, commit, publish: the order of steps that no crash can turn into a second spend.
+
+Knows files and ledger records, no confidential data and no noise: whoever calls it says how a part is made.
+`tests/faults/test_measure_crashes.py` runs it through every crash of a modelled disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from topdown.accountant.book import Commit, Entry, Intent
+from topdown.accountant.durable import Disk
+from topdown.accountant.ledger import Ledger
+from topdown.errors import DataError, InternalError
+from topdown.measure.journal import Journal, Part, check_not_rolled_back, digest
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What a whole measurement may charge.
+
+    Args:
+        release, plan_hash: what it is for.
+        losses: exact loss of each level.
+        loss_name: rho or epsilon.
+        limit, limit_reason: ledger policy of the run file.
+
+    """
+
+    release: str
+    plan_hash: str
+    losses: dict[str, Fraction]
+    loss_name: str
+    limit: Fraction
+    limit_reason: str = ""
+
+    def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Intent:
+        """Return the intent that pays for drawing some levels once."""
+        loss = sum((self.losses[level] for level in covers), Fraction(0))
+        return Intent(self.release, self.plan_hash, loss, self.loss_name, attempt, covers, journal_id)
+
+    def check_affordable(self, ledger: Ledger) -> None:
+        """Refuse a new measurement that the ledger would refuse, before anything is written for it."""
+        ledger.check_affordable(self.intent(tuple(self.losses), 1, ""), self.limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A part and the function that draws its noise and returns its file's bytes."""
+
+    part: Part
+    make: Callable[[], bytes]
+
+
+class Work(Protocol):
+    """What only the caller knows: how things are made, and whom to tell."""
+
+    def charged(self, entry: Entry) -> None:
+        """Hear that an intent was written."""
+
+    def exact(self) -> bytes:
+        """Return the content of exact.json."""
+
+    def jobs(self) -> Iterable[Job]:
+        """Return all parts, in order."""
+
+    def done(self, part: Part, drawn: bool) -> None:
+        """Hear that a part is whole, and whether it was drawn now; may raise to stop between parts."""
+
+
+def carry_out(
+    journal: Journal, ledger: Ledger, parts: Sequence[Part], spend: Spend, work: Work, disk: Disk
+) -> None:
+    """Bring a measurement to its end from wherever it stands; a second call changes nothing.
+
+    Raises:
+        BudgetError: the limit is reached, or the ledger was rolled back.
+        CertificateError: committed files are missing or altered.
+        DataError: exact statistics differ from those of an earlier attempt.
+
+    """
+    made = ledger.book.commit_of(journal.id)
+    if made is None:
+        check_not_rolled_back(journal, parts, ledger.book, ledger.path)
+        intent = _charge(journal, ledger, parts, spend)
+        if intent is not None:
+            work.charged(intent)
+        _write_exact(journal, disk, work.exact())
+        _draw_missing(journal, ledger, work)
+        made = _commit(journal, ledger, parts, disk)
+    journal.publish(parts, made.files)
+
+
+def _charge(journal: Journal, ledger: Ledger, parts: Sequence[Part], spend: Spend) -> Entry | None:
+    """Make sure that every part which is not whole has an unused intent; return the intent written, if any.
+
+    The first call of a measurement covers all levels. A later one covers the levels of parts that were begun
+    under every intent there is and are not whole.
+    """
+    short = {
+        part.level
+        for part in parts
+        if journal.find(part, ledger.book) is None and journal.usable(part, ledger.book) is None
+    }
+    if not short:
+        return None
+    attempt = 1 + sum(i.journal == journal.id for i in ledger.book.intents.values())
+    covers = tuple(level for level in spend.losses if level in short)
+    return ledger.intent(spend.intent(covers, attempt, journal.id), spend.limit, spend.limit_reason)
+
+
+def _draw_missing(journal: Journal, ledger: Ledger, work: Work) -> None:
+    """Draw every part that is not whole, each under an intent it was never begun under; adopt the others."""
+    for job in work.jobs():
+        whole = journal.find(job.part, ledger.book) is not None
+        if not whole:
+            seq = journal.usable(job.part, ledger.book)
+            if seq is None:
+                raise InternalError(
+                    f"part {job.part.key} has no intent to be drawn under", code="X022", fix="run it again"
+                )
+            journal.draw(job.part, seq, job.make)
+        work.done(job.part, not whole)
+
+
+def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
+    """Write exact.json in one step; refuse other values than an earlier attempt wrote (DataError D037)."""
+    path = journal.folder / "exact.json"
+    there = disk.read(path)
+    if there == data:
+        return
+    if there is not None:
+        raise DataError(
+            "the records were changed since this measurement began",
+            code="D037",
+            file=str(path),
+            fix="restore the records, or measure into a new folder, which is charged anew",
+        )
+    part = path.with_name("exact.json.tmp")
+    disk.write_new(part, data)
+    disk.rename(part, path)
+    disk.sync_folder(journal.folder)
+
+
+def _commit(journal: Journal, ledger: Ledger, parts: Sequence[Part], disk: Disk) -> Commit:
+    """Record the digest of all files; every part must be whole."""
+    files = {"exact.json": hashlib.sha256(disk.read(journal.folder / "exact.json") or b"").hexdigest()}
+    for part in parts:
+        found = journal.find(part, ledger.book)
+        if found is None:
+            raise InternalError(f"part {part.key} is not whole after all", code="X022", fix="run it again")
+        files[f"{part.key}.parquet"] = found
+    intents = tuple(ledger.book.of_journal(journal.id))
+    plan_hash = ledger.book.intents[intents[0]].plan_hash
+    made = Commit(intents, plan_hash, journal.id, digest(files))
+    ledger.commit(made)
+    return made
