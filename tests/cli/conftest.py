@@ -1,0 +1,157 @@
+"""A small census on disk, the command line run in this process, and a reader of JSON Schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topdown.cli import main
+from topdown.documents import document_schema
+from topdown.plan.init import run_file_text
+
+LEAVES = "geocode,homes,dormitories,barracks\n" + "".join(
+    f"1{county}{block:02d},{0 if block == 3 else 9},{int(block == 2)},{int(block == 1)}\n"
+    for county in (1, 2, 3)
+    for block in (1, 2, 3, 4)
+)
+PERSONS = "geocode,dwelling,sex,age,count\n" + "".join(
+    f"1{county}{block:02d},{row}\n"
+    for county in (1, 2, 3)
+    for block, row in (
+        (1, "home,female,18_64,12"),
+        (1, "barracks,male,18_64,5"),
+        (2, "dormitory,female,18_64,7"),
+        (2, "home,male,0_17,3"),
+        (4, "home,male,65_plus,4"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+def write_toy(folder: Path, edit: Callable[[str], str] = lambda text: text) -> Path:
+    """Write leaves, records and run file of the toy census; return the run file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "leaves.csv").write_text(LEAVES)
+    (folder / "persons.csv").write_text(PERSONS)
+    run = folder / "run.toml"
+    text = run_file_text(
+        "toy", "toy", folder / "persons.csv", folder / "leaves.csv", run, ("land", "county", "block")
+    )
+    run.write_text(edit(re.sub(r"prefix_lengths = \[.*\]", "prefix_lengths = [1, 2, 4]", text)))
+    return run
+
+
+@pytest.fixture
+def toy() -> Callable[..., Path]:
+    """Write a toy census into a folder."""
+    return write_toy
+
+
+@pytest.fixture
+def topdown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Outcome]:
+    """Run a command in this process, in an empty folder, on a screen of a given width."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "TOPDOWN_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, width: int = 80) -> Outcome:
+        monkeypatch.setenv("COLUMNS", str(width))
+        code = main([str(a) for a in arguments])
+        said = capsys.readouterr()
+        return Outcome(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a toy release once; copy it before changing it."""
+    folder = tmp_path_factory.mktemp("release")
+    run = write_toy(folder)
+    code = main(
+        ["generate", str(run), "--out", str(folder / "release"), "--yes", "--quiet", "--workers", "1"]
+    )
+    assert code == 0
+    return folder / "release"
+
+
+@pytest.fixture
+def check() -> Callable[[dict[str, Any]], None]:
+    """Validate a document against the JSON Schema of its type."""
+
+    def validate(document: dict[str, Any]) -> None:
+        name = document["type"].removeprefix("topdown.")
+        problems = list(_problems(document, document_schema(name), "$"))
+        assert problems == []
+
+    return validate
+
+
+_TYPES: dict[str, Callable[[object], bool]] = {
+    "object": lambda v: isinstance(v, dict),
+    "array": lambda v: isinstance(v, list),
+    "string": lambda v: isinstance(v, str),
+    "boolean": lambda v: isinstance(v, bool),
+    "null": lambda v: v is None,
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "number": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
+}
+_KNOWN = {
+    *("type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems"),
+    *("enum", "const", "pattern", "minimum", "anyOf", "title", "$schema", "$id"),
+}
+
+
+def _problems(value: Any, schema: dict[str, Any], place: str) -> list[str]:
+    """Say where a value breaks a schema; only the keywords that the shipped schemas use are known."""
+    assert set(schema) <= _KNOWN, f"teach the validator {set(schema) - _KNOWN}"
+    if "anyOf" in schema:
+        tries = [_problems(value, each, place) for each in schema["anyOf"]]
+        return [] if [] in tries else tries[0]
+    if "const" in schema and value != schema["const"]:
+        return [f"{place}: {value!r} is not {schema['const']!r}"]
+    if "enum" in schema and value not in schema["enum"]:
+        return [f"{place}: {value!r} is not one of {schema['enum']}"]
+    if "type" in schema and not _TYPES[schema["type"]](value):
+        return [f"{place}: {value!r} is no {schema['type']}"]
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        return [f"{place}: {value!r} does not match {schema['pattern']}"]
+    if value is not None and "minimum" in schema and value < schema["minimum"]:
+        return [f"{place}: {value} is below {schema['minimum']}"]
+    found: list[str] = []
+    if isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            found.append(f"{place}: {len(value)} items")
+        for i, item in enumerate(value):
+            found += _problems(item, schema.get("items", {}), f"{place}[{i}]")
+    if isinstance(value, dict):
+        found += [f"{place}: {key} is missing" for key in schema.get("required", []) if key not in value]
+        for key, item in value.items():
+            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
+            if inner is False:
+                found.append(f"{place}: {key} is not known")
+            elif isinstance(inner, dict):
+                found += _problems(item, inner, f"{place}.{key}")
+    return found

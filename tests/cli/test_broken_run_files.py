@@ -1,0 +1,98 @@
+"""Broken run files: every mistake is refused with its code, its line and a fix, before anything is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+# name: (what to replace, by what, code, text of the line the error must point at, words of the fix)
+CORPUS = {
+    "misspelt table": ("[budget]\nrho", "[bugdet]\nrho", "C012", "[bugdet]", "rename"),
+    "misspelt key": ('agency = "?"', 'agancy = "?"', "C012", "agancy", "rename"),
+    "foreign key": ('agency = "?"', 'colour = "red"', "C012", "colour", "remove"),
+    "misspelt inner key": ("weight = 100 }", "wait = 100 }", "C012", "wait = 100", "rename"),
+    "missing key": ('id = "persons-r1"\n', "", "C013", "[release]", "add id"),
+    "missing table": ("[ledger]\npath", "[ledgers]\npath", "C012", "[ledgers]", "rename"),
+    "float budget": ('rho = "2"', "rho = 2.0", "C014", "rho = 2.0", "fractions in quotes"),
+    "decimal text": ('rho = "2"', 'rho = "0.5"', "C014", 'rho = "0.5"', "fractions in quotes"),
+    "negative budget": ('rho = "2"', "rho = -2", "C015", "rho = -2", "correct"),
+    "float share": ('share = "1/2"', "share = 0.5", "C014", "share = 0.5", "fractions in quotes"),
+    "division by zero": ('rho = "2"', 'rho = "2/0"', "C014", 'rho = "2/0"', "fractions in quotes"),
+    "wrong type": ('title = "Toy', 'title = 5 # "Toy', "C015", "title = 5", "correct"),
+    "unknown relation": ('neighbours = "bounded"', 'neighbours = "close"', "C015", "neighbours", "correct"),
+    "unknown mechanism": ('mechanism = "discrete_gaussian"', 'mechanism = "laplace"',
+        "C015", "mechanism", "correct"),
+    "not TOML": ("[input]", "[input", "C010", "[input", "syntax"),
+    "no quotes": ('id = "persons-r1"', "id = persons-r1", "C010", "id = persons-r1", "syntax"),
+    "another document": ('type = "topdown.run"', 'type = "topdown.settings"', "C011", None, "topdown.run"),
+    "another version": ("version = 1", "version = 2", "C011", None, "version = 1"),
+    "unknown schema": ('schema = "toy"', 'schema = "toys"', "C004", None, "toy"),
+    "missing schema file": ('schema = "toy"', 'schema = "my.toml"', "C003", None, "path"),
+    "unknown invariants": ('invariants = "toy"', 'invariants = "nothing"', "C004", None, "pl94_2020"),
+    "invariants of another schema": ('invariants = "toy"', 'invariants = "pl94_2020"', "C030", None, "schema"),
+    "shares over one": ('share = "1/2"', 'share = "2/3"', "B001", None, "exactly 1"),
+    "query shares": ('"detailed" = "1/2"\n\n[[level]]', '"detailed" = "1/3"\n\n[[level]]', "B001", None, "exactly 1"),
+    "zero share": ('share = "1/2"', "share = 0", "B002", None, "positive"),
+    "zero budget": ('rho = "2"', "rho = 0", "B003", None, "positive"),
+    "epsilon for gaussian": ('rho = "2"', 'epsilon = "2"', "C050", None, "rho"),
+    "unknown recode": ('"sex * age" = "1/2"', '"sex * aged" = "1/2"', "C024", None, "age"),
+    "attribute twice": ('"sex * age" = "1/2"', '"age * adult" = "1/2"', "C027", None, "one attribute"),
+    "pass without query": ('queries = ["sex * age", "detailed"]', 'queries = ["total", "detailed"]',
+        "C053", None, "level.queries"),
+    "weight zero": ("weight = 100 }", "weight = 0 }", "C055", None, "raise"),
+    "level without table": ('name = "county"', 'name = "parish"', "C052", None, "add"),
+    "prefix lengths": ("prefix_lengths = [1, 2, 4]", "prefix_lengths = [2, 1, 4]", "C041", None, "increasing"),
+    "no geography": ("prefix_lengths = [1, 2, 4]", "", "C040", None, "keep one"),
+    "level twice": ('levels = ["land", "county", "block"]', 'levels = ["land", "land", "block"]',
+        "C042", None, "rename"),
+    "wrong length": ("prefix_lengths = [1, 2, 4]", "prefix_lengths = [1, 2, 5]", "D011", None, "zeros"),
+    "no leaves": ('leaves = "leaves.csv"', 'leaves = "leafs.csv"', "D001", None, "path"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_broken_run_file(topdown, toy, tmp_path, check, name):
+    """A mistake that is accepted, misplaced, or shown without a fix."""
+    old, new, code, line, fix = CORPUS[name]
+    run = toy(tmp_path / "toy")
+    text = run.read_text()
+    assert old in text, "the corpus no longer fits the toy run file"
+    run.write_text(text.replace(old, new, 1))
+    said = topdown("plan", run, "--json")
+    document = said.document
+    check(document)
+    assert (2, code) == (said.code, document["code"])
+    assert fix in document["fix"]
+    assert said.err == ""
+    if line is not None:
+        assert line in run.read_text().splitlines()[document["line"] - 1]
+    screen = topdown("plan", run)
+    assert screen.out == ""
+    assert screen.err.startswith(f"error[{code}] ")
+    assert "\n  fix" in screen.err
+    assert "Traceback" not in screen.err
+    assert not (run.parent / "plan.json").exists()
+
+
+def test_golden_caret(topdown, toy):
+    """The caret must stand under the misspelt name, as in the documentation."""
+    toy_run = toy(Path("toy"), lambda text: text.replace("[budget]", "[bugdet]"))
+    number = toy_run.read_text().splitlines().index("[bugdet]") + 1
+    said = topdown("plan", "toy/run.toml")
+    assert said.err.splitlines() == [
+        f'error[C012] unknown key "bugdet" in toy/run.toml, line {number}',
+        f"  {number} │ [bugdet]",
+        '     │  ^^^^^^ did you mean "budget"?',
+        "  fix  rename the key; nothing was read or spent",
+    ]
+
+
+def test_text_from_files_cannot_steer_the_terminal(topdown, toy, tmp_path):
+    """A title with escape codes must not be able to rewrite what stands on the screen."""
+    escaped = "\\u001b[2J\\u202e"
+    run = toy(tmp_path / "toy", lambda text: text.replace('title = "Toy', f'title = "{escaped}Toy'))
+    said = topdown("plan", run)
+    assert said.code == 0
+    assert "\x1b" not in said.out
+    assert "\u202e" not in said.out

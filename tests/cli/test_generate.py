@@ -1,0 +1,284 @@
+"""`topdown generate`, `verify`, `evaluate`: approval, folders, results, documents."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from topdown.commands.generate import spent_text
+from topdown.plan.prepare import prepare
+
+
+def _hash(run: Path) -> str:
+    return prepare(run).context.plan.plan_hash
+
+
+def test_no_terminal_needs_an_approval(topdown, toy, tmp_path):
+    """A script must not spend a budget by accident, and must be told the hash to approve."""
+    run = toy(tmp_path / "toy")
+    said = topdown("generate", run, "--out", "release")
+    assert (said.code, "error[C084]" in said.err) == (2, True)
+    assert f"--approve {_hash(run)[:8]}" in said.err
+    assert not Path("release").exists()
+    assert not (run.parent / "ledger").exists()
+
+
+@pytest.mark.parametrize("answer", ["zzzz", "", "abc"])
+def test_wrong_approval_spends_nothing(topdown, toy, tmp_path, answer):
+    """An approval that is another plan's, or too short to mean one, must not count."""
+    run = toy(tmp_path / "toy")
+    said = topdown("generate", run, "--out", "release", "--approve", answer)
+    assert (said.code, "error[C083]" in said.err) == (2, True)
+    short = topdown("generate", run, "--out", "release", "--approve", _hash(run)[:3])
+    assert (short.code, "shorter than 4" in short.err) == (2, True)
+    assert not (run.parent / "ledger").exists()
+
+
+def test_changed_run_file_is_refused(topdown, toy, tmp_path):
+    """plan.json is a promise: what was approved is what runs, or nothing."""
+    run = toy(tmp_path / "toy")
+    topdown("plan", run)
+    toy(tmp_path / "toy", lambda text: text.replace('rho = "2"', 'rho = "1"'))
+    said = topdown("generate", run.parent / "plan.json", "--out", "release", "--yes")
+    assert (said.code, "error[C082]" in said.err) == (2, True)
+    assert "budget 2 -> 1" in said.err
+    assert not Path("release").exists()
+
+
+def test_altered_plan_is_refused(topdown, toy, tmp_path):
+    """Somebody who edits plan.json by hand must be told, not obeyed."""
+    run = toy(tmp_path / "toy")
+    topdown("plan", run)
+    plan = run.parent / "plan.json"
+    plan.write_text(plan.read_text().replace('"budget": "2"', '"budget": "3"'))
+    said = topdown("generate", plan, "--out", "release", "--yes")
+    assert (said.code, "error[C018]" in said.err) == (2, True)
+
+
+def test_foreign_folder_is_left_alone(topdown, toy, tmp_path):
+    """A release must never be mixed with, or written over, other files."""
+    run = toy(tmp_path / "toy")
+    other = tmp_path / "photos"
+    other.mkdir()
+    (other / "cat.jpg").write_bytes(b"cat")
+    for options in ((), ("--resume",)):
+        said = topdown("generate", run, "--out", other, "--yes", *options)
+        assert (said.code, "error[C085]" in said.err) == (2, True)
+    assert [p.name for p in other.iterdir()] == ["cat.jpg"]
+
+
+def test_resume_needs_something(topdown, toy, tmp_path):
+    """--resume in an empty folder is a mistyped folder."""
+    said = topdown("generate", toy(tmp_path / "toy"), "--out", "release", "--yes", "--resume")
+    assert (said.code, "error[C087]" in said.err) == (2, True)
+
+
+def test_whole_run(topdown, toy, tmp_path, check):
+    """generate, again, resume: one spend, a hint, the same noise; every document as its schema says."""
+    run = toy(tmp_path / "toy")
+    topdown("plan", run)
+    plan = "toy/plan.json"
+    approve = ("--approve", _hash(run)[:8], "--workers", 1)
+    first = topdown("generate", plan, "--out", "release", *approve, "--json", "--log-json", "log.jsonl")
+    assert (first.code, first.err.count("Traceback")) == (0, 0)
+    check(first.document)
+    assert {"ledger", "measure", "solve", "publish"} <= {
+        json.loads(line)["stage"] for line in Path("log.jsonl").read_text().splitlines()
+    }
+    again = topdown("generate", plan, "--out", "release", *approve)
+    assert (again.code, "error[C086]" in again.err) == (2, True)
+    assert f"topdown generate {plan} --out release --resume" in again.err
+    people = Path("release/microdata/persons.parquet").read_bytes()
+    resumed = topdown("generate", plan, "--out", "release", *approve, "--resume")
+    assert (resumed.code, people) == (0, Path("release/microdata/persons.parquet").read_bytes())
+    assert "spent so far 2\n" in topdown("plan", run).out
+    text, spent = spent_text(prepare(run), "in solve")
+    assert (spent, text) == ("2", "Stopped in solve. ρ\u00a02.0000 is spent and its noise is kept.")
+    other = toy(tmp_path / "toy", lambda text: text.replace('rho = "2"', 'rho = "1"'))
+    assert topdown("generate", other, "--out", "release", "--yes").code == 2
+
+
+def test_failure_after_the_measurement_tells_what_is_spent(topdown, toy, tmp_path):
+    """An error in a later stage must not leave people guessing whether the budget is gone."""
+    run = toy(tmp_path / "toy")
+    assert topdown("generate", run, "--out", "release", "--yes", "-q", "--workers", 1).code == 0
+    part = Path("release/measurements/block/part-000.parquet")
+    data = bytearray(part.read_bytes())
+    data[len(data) // 2] ^= 1
+    part.write_bytes(data)
+    said = topdown("generate", run, "--out", "release", "--yes", "--resume", "--workers", 1)
+    assert said.code == 1
+    assert "spent  ρ 2.0000 is spent; finished noise is kept: --resume" in said.err
+
+
+def test_release_documents_fit_their_schemas(release, check):
+    """A document that left its schema would break every reader."""
+    for name in ("plan.json", "certificate.json", "manifest.json", "solve.json"):
+        check(json.loads((release / name).read_text()))
+
+
+def test_verify_passes_and_fails(topdown, release, tmp_path, check):
+    """A flipped byte must give exit code 1, the file, and what to do."""
+    good = topdown("verify", release)
+    assert good.code == 0
+    assert re.search(r"✓ (\d+) of \1 checks passed", good.out)
+    copy = tmp_path / "copy"
+    shutil.copytree(release, copy)
+    people = copy / "microdata" / "persons.parquet"
+    data = bytearray(people.read_bytes())
+    data[len(data) // 2] ^= 1
+    people.write_bytes(data)
+    bad = topdown("verify", "copy")
+    assert bad.code == 1
+    assert "✗ manifest" in bad.out
+    assert "V001" in bad.out
+    assert "copy/microdata/persons.parquet" in bad.out
+    assert "All findings: --json" in bad.out
+    ascii_only = topdown("verify", "copy", "--ascii")
+    assert ascii_only.out.isascii()
+    assert "FAIL manifest" in ascii_only.out
+    document = topdown("verify", "copy", "--json").document
+    check(document)
+    assert not document["ok"]
+    assert len(topdown("verify", "copy", "-q").out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("width", [46, 80])
+def test_verify_fits(topdown, release, tmp_path, monkeypatch, width):
+    """Check texts must wrap beside their names on any screen."""
+    monkeypatch.chdir(release.parent)
+    said = topdown("verify", "release", width=width)
+    assert max(map(len, said.out.splitlines())) <= width
+
+
+def test_verify_wants_a_release(topdown, tmp_path):
+    """A mistyped folder is a user error, not a failed check."""
+    assert topdown("verify", tmp_path / "nothing").code == 2
+    said = topdown("verify", tmp_path)
+    assert (said.code, "error[C088]" in said.err) == (2, True)
+
+
+def test_evaluate_is_marked(topdown, release, check):
+    """What is computed from true records must say so at the top and the bottom, and stay out of the release."""
+    truth = release.parent / "persons.csv"
+    said = topdown("evaluate", release, "--truth", truth)
+    assert said.code == 0
+    assert "CONFIDENTIAL" in said.out.splitlines()[0]
+    assert "CONFIDENTIAL" in said.out.splitlines()[-1]
+    document = topdown("evaluate", release, "--truth", truth, "--json", "--out", "error.json").document
+    check(document)
+    assert Path("error.json").stat().st_mode & 0o777 == 0o600
+    assert topdown("evaluate", release, "--truth", truth, "--out", release / "e.json").code == 2
+    narrow = topdown("evaluate", release, "--truth", truth, "--details", width=46)
+    assert max(map(len, narrow.out.splitlines())) <= max(46, len(str(release)) + 20)
+
+
+def test_prompt_on_a_terminal(toy, tmp_path):
+    """On a terminal a person types the first four characters; a wrong answer and Ctrl-C spend nothing."""
+    run = toy(tmp_path / "toy")
+    command = [sys.executable, "-m", "topdown.cli", "generate", str(run), "--out", str(tmp_path / "release")]
+    code, screen = _on_terminal(command, b"nope\n")
+    assert (code, "not approved" in screen) == (2, True)
+    code, screen = _on_terminal(command, b"\x03")
+    assert (code, "Nothing is spent." in screen) == (130, True)
+    assert not (run.parent / "ledger").exists()
+    code, screen = _on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n")
+    assert code == 0
+    assert "━" in screen
+    assert "what an auditor would run" in screen
+
+
+def _on_terminal(command: list[str], answer: bytes) -> tuple[int, str]:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80", "PYTHONUTF8": "1"},
+    )
+    os.close(follower)
+    said, answered = b"", False
+    while True:
+        ready, _, _ = select.select([leader], [], [], 30)
+        assert ready, said.decode()
+        try:
+            data = os.read(leader, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        said += data
+        if not answered and b"to go on: " in said:
+            os.write(leader, answer)
+            answered = True
+    os.close(leader)
+    return process.wait(timeout=30), said.decode()
+
+
+def test_demo_replaces_only_its_own(topdown, tmp_path, check):
+    """The demo runs twice in one place, and never removes a folder or file that it did not make."""
+    first = topdown("demo", "--workers", 1, "--json")
+    assert first.code == 0
+    check(first.document)
+    again = topdown("demo", "--workers", 1)
+    assert again.code == 0
+    assert "topdown verify demo-release/" in again.out
+    (tmp_path / "demo-release" / "mine.txt").write_text("mine")
+    said = topdown("demo")
+    assert (said.code, "error[C085]" in said.err) == (2, True)
+    assert (tmp_path / "demo-release" / "mine.txt").exists()
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
+    assert topdown("demo", "--out", "photos").code == 2
+
+
+def test_audit_of_run_plan_and_release(topdown, toy, tmp_path, release, check):
+    """All three ways to name a plan give the same certified loss, and a false certificate fails."""
+    run = toy(tmp_path / "toy")
+    topdown("plan", run)
+    documents = [
+        topdown("audit", path, "--json").document for path in (run, run.parent / "plan.json", release)
+    ]
+    for document in documents:
+        check(document)
+        assert document["secrets"] == documents[0]["secrets"]
+    said = topdown("audit", run, "--plot", "curve.svg")
+    assert (said.code, "times in 100" in said.out) == (0, True)
+    assert Path("curve.svg").read_text().startswith("<svg")
+    assert topdown("audit", run, "--plot", "curve.svg").code == 2
+    copy = tmp_path / "copy"
+    shutil.copytree(release, copy)
+    path = copy / "certificate.json"
+    certificate = json.loads(path.read_text())
+    certificate["privacy"]["epsilon"] = {"1e-10": ["1.0", "1.1"]}
+    path.write_text(json.dumps(certificate))
+    assert topdown("audit", copy).code == 1
+
+
+def test_account(topdown, check):
+    """The account of a composition, its document, and what it refuses."""
+    said = topdown("account", "--rho", "11/10000*20,73/10000*18", "--alpha", "1/20", "--json")
+    assert said.code == 0
+    check(said.document)
+    assert said.document["rho"] == "767/10000"
+    narrow = topdown("account", "--rho", "1/2", width=46)
+    assert max(map(len, narrow.out.splitlines())) <= 46
+    proxy = topdown("account", "--dhc2020", "--proxy", "--json").document
+    check(proxy)
+    assert proxy["worst"]["1e-10"]["epsilon"][0].startswith("24.45649395")
+    for wrong in ((), ("--rho", "1", "--dhc2020"), ("--rho", "nine"), ("--rho", "1", "--delta", "2")):
+        assert topdown("account", *wrong).code == 2

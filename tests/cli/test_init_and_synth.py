@@ -1,0 +1,45 @@
+"""`topdown init` and `topdown synth`: files that are complete, and never written over others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TABLES = ("--records", "people.csv.gz", "--leaves", "blocks.csv")
+
+
+def test_init_marks_open_answers(topdown, check):
+    """The run file must load, name the answers people owe, and not touch the tables."""
+    said = topdown("init", *TABLES, "--out", "ri/run.toml")
+    assert said.code == 0
+    assert "release.agency  release.contact" in said.out
+    assert "people.csv.gz does not exist yet" in said.err
+    assert 'agency = "?"' in Path("ri/run.toml").read_text()
+    again = topdown("init", *TABLES, "--out", "ri/run.toml")
+    assert (again.code, "error[C080]" in again.err) == (2, True)
+    forced = topdown("init", *TABLES, "--out", "ri/run.toml", "--force", "--json")
+    check(forced.document)
+    assert forced.document["missing_files"] == ["people.csv.gz", "blocks.csv"]
+
+
+def test_init_says_when_levels_need_a_person(topdown):
+    """Levels whose geocodes are unknown must not be passed off as known."""
+    options = ("--schema", "toy", "--settings", "toy", "--levels", "land,county,block")
+    said = topdown("init", *TABLES, *options, "--out", "run.toml")
+    assert (said.code, "prefix_lengths is a guess" in said.err) == (0, True)
+    wrong = topdown("init", *TABLES, "--schema", "toy", "--out", "other.toml")
+    assert (wrong.code, "error[C060]" in wrong.err) == (2, True)
+    assert not Path("other.toml").exists()
+
+
+def test_synth_then_plan(topdown, check):
+    """The made-up census must be ready for a plan, the same twice, and not replace files unasked."""
+    first = topdown("synth", "--out", "made-up", "--people", 400, "--json")
+    assert first.code == 0
+    check(first.document)
+    data = Path("made-up/persons.csv.gz").read_bytes()
+    assert topdown("plan", "made-up/run.toml").code == 0
+    again = topdown("synth", "--out", "made-up", "--people", 400)
+    assert (again.code, "error[C080]" in again.err) == (2, True)
+    forced = topdown("synth", "--out", "made-up", "--people", 400, "--force")
+    assert (forced.code, data) == (0, Path("made-up/persons.csv.gz").read_bytes())
+    assert "400 made-up people" in forced.out

@@ -1,0 +1,132 @@
+"""`topdown plan`: the screen at every width, the saved file, the exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def _stable(text: str) -> str:
+    return re.sub(r"Plan [0-9a-f]{8}:", "Plan 01234567:", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "options"),
+    [
+        ("plan-80", 80, ()),
+        ("plan-46", 46, ()),
+        ("plan-120", 120, ("--details",)),
+        ("plan-80-ascii", 80, ("--ascii",)),
+        ("plan-80-colour", 80, ("--color", "always")),
+    ],
+)
+def test_golden_transcripts(topdown, toy, tmp_path, name, width, options):
+    """Any change of the screen must be looked at; TOPDOWN_UPDATE_GOLDEN=1 accepts it."""
+    toy(tmp_path / "toy")
+    said = topdown("plan", "toy/run.toml", *options, width=width)
+    assert said.code == 0
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("TOPDOWN_UPDATE_GOLDEN") == "1":
+        path.write_text(_stable(said.out), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == _stable(said.out)
+
+
+@pytest.mark.parametrize("width", [46, 80, 120])
+@pytest.mark.parametrize("color", ["never", "always"])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_every_line_fits(topdown, toy, tmp_path, width, color, ascii_only):
+    """A line wider than the screen is broken by the terminal where nobody wants it."""
+    toy(tmp_path / "toy")
+    said = topdown(
+        "plan", "toy/run.toml", "--color", color, *(["--ascii"] if ascii_only else []), width=width
+    )
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.out)
+    copied = "  topdown generate"  # a command to copy is never broken
+    assert max(len(line) for line in plain.splitlines() if not line.startswith(copied)) <= width
+    assert said.out.isascii() or not ascii_only
+    assert (plain != said.out) == (color == "always")
+
+
+def test_colour_carries_no_meaning(topdown, toy, tmp_path):
+    """Colour taken away must leave the same words."""
+    toy(tmp_path / "toy")
+    plain = topdown("plan", "toy/run.toml", "--color", "never").out
+    coloured = topdown("plan", "toy/run.toml", "--color", "always").out
+    assert plain == re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+
+
+def test_records_need_not_exist(topdown, toy, tmp_path):
+    """Making a plan must not touch the confidential file."""
+    run = toy(tmp_path / "toy")
+    (run.parent / "persons.csv").unlink()
+    assert topdown("plan", run).code == 0
+
+
+def test_quiet_is_one_line(topdown, toy, tmp_path):
+    """-q is for logs: one line, and it names the plan."""
+    said = topdown("plan", toy(tmp_path / "toy"), "-q")
+    assert re.fullmatch(r"Plan [0-9a-f]{8}: .*\n", said.out)
+
+
+def test_plan_file_names_run_file_and_hash(topdown, toy, tmp_path, check):
+    """Generate finds the run file through plan.json, wherever it is called from."""
+    toy(tmp_path / "toy")
+    assert topdown("plan", "toy/run.toml").code == 0
+    document = json.loads((tmp_path / "toy" / "plan.json").read_text())
+    check(document)
+    assert document["run_file"] == "run.toml"
+
+
+def test_exit_code_tells_whether_the_plan_differs(topdown, toy, tmp_path):
+    """A script that watches for a changed plan must get 5, 0, 5, and the saved plan must stay."""
+    run = toy(tmp_path / "toy")
+    assert topdown("plan", run, "--exit-code").code == 5
+    assert topdown("plan", run).code == 0
+    assert topdown("plan", run, "--exit-code").code == 0
+    saved = (run.parent / "plan.json").read_bytes()
+    toy(tmp_path / "toy", lambda text: text.replace('rho = "2"', 'rho = "1"'))
+    said = topdown("plan", run, "--exit-code", "--json")
+    assert (said.code, said.document["differs"]) == (5, True)
+    assert saved == (run.parent / "plan.json").read_bytes()
+
+
+def test_diff_names_causes_first(topdown, toy, tmp_path, check):
+    """A changed budget must be the first line of the changes, before all that follows from it."""
+    run = toy(tmp_path / "toy")
+    topdown("plan", run, "--out", tmp_path / "old.json")
+    toy(tmp_path / "toy", lambda text: text.replace('rho = "2"', 'rho = "1"'))
+    said = topdown("plan", run, "--diff", tmp_path / "old.json")
+    assert said.out.split("\n  ~ ")[1] == "budget 2 -> 1"
+    document = topdown("plan", run, "--diff", tmp_path / "old.json", "--json").document
+    check(document)
+    assert document["changes"][0] == {"key": "budget", "old": "2", "new": "1"}
+
+
+def test_plan_does_not_replace_other_files(topdown, toy, tmp_path):
+    """--out that names a file of the user must not destroy it."""
+    run = toy(tmp_path / "toy")
+    said = topdown("plan", run, "--out", run)
+    assert (said.code, "error[C080]" in said.err) == (2, True)
+    assert 'type = "topdown.run"' in run.read_text()
+
+
+def test_final_refuses_open_answers(topdown, toy, tmp_path):
+    """A final release without the name of its agency must be refused before anything is spent."""
+    run = toy(tmp_path / "toy")
+    said = topdown("plan", run, "--final")
+    assert (said.code, "error[H001]" in said.err, "release.agency" in said.err) == (2, True, True)
+    answered = toy(tmp_path / "toy", lambda text: text.replace('"?"', '"Office"'))
+    assert topdown("plan", answered, "--final").code == 0
+
+
+def test_plan_warns_when_the_ledger_is_too_small(topdown, toy, tmp_path):
+    """Somebody who plans over the limit must hear it now, not in the secure room."""
+    run = toy(tmp_path / "toy", lambda text: re.sub(r'limit = "[^"]*"', 'limit = "1"', text))
+    document = topdown("plan", run, "--json").document
+    assert [w["code"] for w in document["warnings"]] == ["B004", "H001"]

@@ -1,0 +1,193 @@
+"""The command line: finds the command, runs it, turns every error into a message and an exit code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topdown.errors import EXIT_INTERRUPTED, ConfigError, InternalError, TopdownError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from topdown.screen.console import Screen
+
+SPENT = "spent: "  # how a command notes on an error what its plan has spent
+COMMANDS: dict[str, dict[str, str]] = {
+    "Make a release": {
+        "demo": "Make and check a release of a made-up county.",
+        "init": "Write a complete, commented run file.",
+        "plan": "Show what a release would measure, at what cost; spend nothing.",
+        "generate": "Spend the budget once and write the release.",
+        "synth": "Write made-up records and areas to practise with.",
+    },
+    "Check a release": {
+        "verify": "Check a release from its files alone.",
+        "audit": "Compute the exact privacy loss of a plan or release.",
+        "evaluate": "Compare a release with the confidential records.",
+    },
+    "Look things up": {
+        "account": "Compute the exact privacy loss of composed measurements.",
+        "explain": "Print the page of an error code.",
+        "schema": "Print the JSON Schema of a document.",
+        "completion": "Print the completion script of a shell.",
+    },
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the order of the help."""
+        del ctx
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        found: click.Command = getattr(importlib.import_module(f"topdown.commands.{cmd_name}"), cmd_name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that was probably meant."""
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f'; did you mean "{close[0]}"?' if close else ""
+            raise click.UsageError(f'there is no command "{args[0]}"{hint}', ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by purpose without importing one."""
+        del ctx
+        for title, names in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(names.items()))
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    del param
+    if value:
+        from importlib.metadata import version
+
+        click.echo(f"topdown {version('census-topdown')}")
+        ctx.exit(0)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog="First: topdown demo. Then: topdown COMMAND --help.",
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
+)
+def group() -> None:
+    """Make private, consistent census releases, and check them."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; 141 if whoever read the output has left."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        result: Any = group.main(args=arguments, prog_name="topdown", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (click.Abort, KeyboardInterrupt):
+        return _interrupted(arguments)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except Exception as error:
+        return _fail(arguments, error)
+    return result if isinstance(result, int) else 0
+
+
+def _interrupted(arguments: list[str]) -> int:
+    text = "stopped before anything was spent"
+    fix = "run the command again when you are ready"
+    error = InternalError(text, code="X130", fix=fix)
+    screen = _screen(arguments)
+    if screen.json:
+        screen.document(error.to_json() | {"exit_code": EXIT_INTERRUPTED})
+    else:
+        screen.err.raw(())
+        screen.err.line("Stopped. Nothing is spent.")
+    return EXIT_INTERRUPTED
+
+
+def _fail(arguments: list[str], error: Exception) -> int:
+    from topdown.screen.error import show_error
+
+    shown = _as_topdown(error)
+    notes = [note for note in getattr(error, "__notes__", []) if note.startswith(SPENT)]
+    shown.details += tuple(("spent", note.removeprefix(SPENT)) for note in notes)
+    screen = _screen(arguments)
+    if screen.json:
+        screen.document(shown.to_json())
+    else:
+        show_error(screen.err, shown)
+        if shown.code == "X001" and os.environ.get("TOPDOWN_DEBUG") == "1":
+            _traceback(error)
+    return shown.exit_code
+
+
+def _as_topdown(error: Exception) -> TopdownError:
+    if isinstance(error, TopdownError):
+        return error
+    if isinstance(error, click.ClickException):
+        ctx = getattr(error, "ctx", None)
+        path = ctx.command_path if ctx is not None else "topdown"
+        text = error.format_message().rstrip(".")
+        return ConfigError(text[:1].lower() + text[1:], code="C005", fix=f"see: {path} --help")
+    if isinstance(error, MemoryError):
+        return InternalError(
+            "there is not enough memory", code="X004", fix="use fewer --workers, or a larger machine"
+        )
+    frame, place = error.__traceback__, "topdown"
+    while frame is not None:
+        name = frame.tb_frame.f_globals.get("__name__", "")
+        if name.startswith(("topdown", "pgsr")):
+            place = f"{name}, line {frame.tb_lineno}"
+        frame = frame.tb_next
+    return InternalError(
+        f"the engine failed in {place} ({type(error).__name__})",
+        code="X001",
+        details=(
+            ("values", "never printed; TOPDOWN_DEBUG=1 shows the places in the code, still without values"),
+        ),
+        fix="report it with this line; a release that was not finished is not valid",
+    )
+
+
+def _traceback(error: Exception) -> None:
+    import traceback
+
+    click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
+
+
+def _screen(arguments: list[str]) -> Screen:
+    from topdown.screen.console import Screen
+
+    color: Any = "auto"
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if argument.startswith("--color=") or before == "--color":
+            color = argument.removeprefix("--color=")
+    known = color in ("auto", "always", "never")
+    return Screen.open(
+        color=color if known else "auto", ascii_only="--ascii" in arguments, json_only="--json" in arguments
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The commands of `topdown`, one file each; imported only when called."""

@@ -1,0 +1,109 @@
+"""What all commands share: the options of every screen, help with examples and exit codes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from topdown.screen.console import Screen
+
+_EXITS = {
+    0: "ok",
+    1: "a check failed",
+    2: "user error; nothing was spent",
+    3: "the constraints contradict each other",
+    4: "internal error",
+    5: "the plan differs from the saved one (--exit-code)",
+    130: "interrupted; the message says what is spent",
+}
+
+
+class Command(click.Command):
+    """A command whose help ends with examples and exit codes.
+
+    Args:
+        examples: at least two (command line, what it does).
+        exits: exit codes it can end with.
+    """
+
+    def __init__(
+        self, *args: Any, examples: tuple[tuple[str, str], ...], exits: tuple[int, ...], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples, self.exits = examples, exits
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples and exit codes."""
+        del ctx
+        with formatter.section("Examples"):
+            for line, what in self.examples:
+                formatter.write(f"  {line}\n")
+                formatter.write_text(f"    {what}")
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), _EXITS[code]) for code in self.exits])
+
+
+def command(
+    name: str,
+    *,
+    examples: tuple[tuple[str, str], ...],
+    exits: tuple[int, ...] = (0, 2),
+    json_option: bool = True,
+) -> Callable[[Callable[..., int]], Command]:
+    """Make a function a command; it gets a Screen first and returns its exit code.
+
+    Args:
+        name: as typed.
+        examples: see Command.
+        exits: see Command.
+        json_option: whether the command prints a result as JSON.
+    """
+
+    def make(function: Callable[..., int]) -> Command:
+        @functools.wraps(function)
+        def run(
+            *,
+            as_json: bool = False,
+            ascii_only: bool = False,
+            color: Any = "auto",
+            quiet: bool = False,
+            verbose: bool = False,
+            **options: Any,
+        ) -> int:
+            screen = Screen.open(
+                color=color, ascii_only=ascii_only, quiet=quiet, verbose=verbose, json_only=as_json
+            )
+            return function(screen, **options)
+
+        decorated: Callable[..., int] = run
+        for option in reversed(_options(json_option)):
+            decorated = option(decorated)
+        make_command = click.command(name, cls=Command, examples=examples, exits=exits)
+        made = make_command(decorated)
+        # the shared options last
+        shared = {"as_json", "ascii_only", "color", "quiet", "verbose"}
+        made.params.sort(key=lambda p: p.name in shared)
+        return made
+
+    return make
+
+
+def _options(json_option: bool) -> list[Callable[[Callable[..., int]], Callable[..., int]]]:
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document, also for errors."
+    )
+    return [
+        *([as_json] if json_option else []),
+        click.option("-q", "--quiet", is_flag=True, help="Print only the last line."),
+        click.option("-v", "--verbose", is_flag=True, help="Print more detail."),
+        click.option("--ascii", "ascii_only", is_flag=True, help="Use words instead of symbols."),
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="When to use colour.",
+        ),
+    ]

@@ -1,0 +1,149 @@
+"""`topdown demo`: a whole release of a made-up census, from records to verification."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.screen.console import Screen
+
+MARK = "Made by topdown demo: made-up people. This folder is replaced when the demo runs again.\n"
+FILES = ("persons.csv.gz", "blocks.csv.gz", "run.toml")
+
+
+@command(
+    "demo",
+    examples=(
+        ("topdown demo", "Write and check demo-release/."),
+        ("topdown demo --out /tmp/demo --quiet", "Elsewhere, and only the last line."),
+    ),
+    exits=(0, 1, 2, 4, 130),
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo-release"),
+    show_default=True,
+    help="The release; its input goes to DIR-input.",
+)
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
+def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
+    """Make and check a release of a made-up county.
+
+    Nobody in it is real. Running it again replaces the folders it made, and no other.
+    """
+    from topdown.commands.certified import certified_loss
+    from topdown.commands.generate import cores, result_document, run
+    from topdown.commands.plan_file import save_plan
+    from topdown.plan.prepare import prepare
+    from topdown.progress import Event
+    from topdown.screen import figures
+    from topdown.screen.bars import follow
+    from topdown.screen.look import bold
+
+    started = time.monotonic()
+    source = prepare_folders(out)
+    progress = follow(screen)
+    try:
+        prepared = prepare(source / "run.toml")
+        save_plan(prepared, source / "plan.json")
+        plan = prepared.context.plan
+        last = plan.levels[-1]
+        screen.say(f"A made-up census of {last.n_nodes:,} areas ({last.name}). No real person is in it.")
+        loss = f"{figures.SYMBOL[plan.loss_name]} {figures.both(plan.loss)}"
+        queries = len({m.query for level in plan.levels for m in level.measurements})
+        progress(Event("plan", 1, 1, f"{len(plan.levels)} levels, {queries} queries, {loss}"))
+        result = run(prepared, out, progress, workers=workers or cores(), csv=False)
+        errors = average_errors(out, source / "persons.csv.gz")
+    finally:
+        progress.close()
+    certified = certified_loss(plan)
+    right = ceil(100 * Fraction(certified["best_guess"][1])) if certified else 0
+    screen.document(result_document(prepared, out, result))
+    screen.blank()
+    total = figures.seconds(time.monotonic() - started)
+    folder = f"{out}{os.sep}"
+    screen.last("Release of ", f"{result.n_records:,} made-up people in ", bold(folder), f", {total}")
+    screen.pairs(
+        [
+            ("average error, persons", "  ".join(f"{level}\u00a0{error}" for level, error in errors)),
+            ("protection", f"at most {right} right choices in 100 (a coin: 50)" if right else loss),
+        ]
+    )
+    screen.next(
+        (f"topdown verify {folder}", "check it from its files alone"),
+        (f"cat {out / 'README.txt'}", "what each file is"),
+        (f"topdown plan {source / 'run.toml'}", "what was measured, at what cost"),
+        ("topdown init --help", "start with your own data"),
+    )
+    return EXIT_OK
+
+
+def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
+    """Return the mean absolute error of the total population at each level; the demo's truth is made up."""
+    from topdown.measure.evaluate import evaluate
+    from topdown.screen import figures
+
+    document: dict[str, Any] = evaluate(release, truth)
+    found = []
+    for level in document["levels"]:
+        total = next(table for table in level["tables"] if table["query"] == "total")
+        found.append((level["level"], figures.two_digits(total["mae"])))
+    return found
+
+
+def prepare_folders(out: Path) -> Path:
+    """Replace what an earlier demo made, copy the sample data beside `out`, return its folder.
+
+    Raises:
+        ConfigError: C085 if a folder is there that no demo made.
+    """
+    from topdown.commands.out_folder import run_in
+    from topdown.resources import bundled_root
+
+    source = out.with_name(out.name + "-input")
+    mark = source / "DEMO.txt"
+    mine = mark.is_file() and not source.is_symlink() and mark.read_text(encoding="utf-8") == MARK
+    if _in_use(source) and not mine:
+        raise ConfigError(f"{source} was not made by the demo", code="C085", fix="give another --out")
+    made_here = mine and not out.is_symlink() and run_in(out) in (None, _plan_of(source))
+    plain = made_here and all(
+        p.name.removesuffix(".tmp") in _RELEASE or p.name.startswith(".") for p in out.glob("*")
+    )
+    if _in_use(out) and not plain:
+        raise ConfigError(f"{out} was not made by the demo", code="C085", fix="give another --out")
+    if plain and out.is_dir():
+        shutil.rmtree(out)
+    if mine:
+        shutil.rmtree(source)
+    source.mkdir(parents=True, exist_ok=True)
+    mark.write_text(MARK, encoding="utf-8")
+    for name in FILES:
+        shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
+    return source
+
+
+_RELEASE = {
+    "README.txt", "plan.json", "ledger.jsonl", "solve.json", "certificate.json", "manifest.json", "public",
+    "measurements", "microdata", "tables", "report.html", "figures",
+}  # fmt: skip
+
+
+def _in_use(folder: Path) -> bool:
+    return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
+
+
+def _plan_of(source: Path) -> str | None:
+    from topdown.commands.out_folder import run_in
+
+    return run_in(source)

@@ -1,0 +1,65 @@
+"""`topdown explain`: the page of an error code."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.screen.console import Screen
+
+
+def _codes(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    from topdown.explain import pages
+
+    del ctx, param
+    return [
+        CompletionItem(code, help=page.title)
+        for code, page in pages().items()
+        if code.startswith(text.upper())
+    ]
+
+
+@command(
+    "explain",
+    examples=(
+        ("topdown explain B004", "What the error means, why it is one, how to fix it."),
+        ("topdown explain", "List all codes."),
+    ),
+)
+@click.argument("code", required=False, shell_complete=_codes)
+def explain(screen: Screen, *, code: str | None) -> int:
+    """Print the page of an error code."""
+    from topdown.explain import FAMILIES, pages
+    from topdown.screen.look import bold, dim
+
+    known = pages()
+    if code is None:
+        screen.document(
+            {
+                "type": "topdown.explain",
+                "version": 1,
+                "pages": [{"code": c, **p.to_json()} for c, p in known.items()],
+            }
+        )
+        for letter, family in FAMILIES.items():
+            screen.say(bold(letter), f"  {family}")
+            screen.pairs([(dim(c), page.title) for c, page in known.items() if c[0] == letter])
+        return EXIT_OK
+    page = known.get(code.upper())
+    if page is None:
+        raise ConfigError(
+            f'there is no error code "{code}"', code="C089", fix="list all codes with: topdown explain"
+        )
+    screen.document(
+        {"type": "topdown.explain", "version": 1, "pages": [{"code": code.upper(), **page.to_json()}]}
+    )
+    screen.last(bold(code.upper()), "  ", page.title, symbol="")
+    screen.blank()
+    screen.pairs([(dim("kind"), FAMILIES[code.upper()[0]]), (dim("why"), page.why), (dim("fix"), page.fix)])
+    if page.example and screen.talks:
+        screen.blank()
+        for line in page.example.strip("\n").splitlines():
+            screen.out.raw(("    ", line))
+    return EXIT_OK

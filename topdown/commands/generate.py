@@ -1,0 +1,202 @@
+"""`topdown generate`: ask, spend once, solve, publish; say at every end what is spent."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_INTERRUPTED, EXIT_OK
+from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown.pipeline import GenerateResult
+    from topdown.plan.prepare import Prepared
+    from topdown.screen.bars import Progress
+
+
+@command(
+    "generate",
+    examples=(
+        ("topdown generate run/plan.json --out release/", "Run exactly the plan that was looked at."),
+        (
+            "topdown generate run.toml --out release/ --approve 9b0e51c7",
+            "In a script: approve one plan by its hash.",
+        ),
+        (
+            "topdown generate run/plan.json --out release/ --resume",
+            "Go on after an interrupt, with the same noise.",
+        ),
+    ),
+    exits=(0, 1, 2, 3, 4, 130),
+)
+@click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
+)
+@click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
+@click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
+@click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
+@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
+@click.option(
+    "--log-json", metavar="FILE", type=click.Path(path_type=Path), help="Write progress as JSON lines."
+)
+def generate(
+    screen: Screen,
+    source: Path,
+    *,
+    out: Path,
+    approve: str | None,
+    yes: bool,
+    resume: bool,
+    workers: int | None,
+    csv: bool,
+    final: bool,
+    log_json: Path | None,
+) -> int:
+    """Spend the budget once and write the release.
+
+    Reads the confidential records, draws the noise, and never needs them again.
+    """
+    from topdown.commands.approval import ask
+    from topdown.commands.out_folder import check_out
+    from topdown.commands.plan import require_answers
+    from topdown.commands.plan_file import open_plan
+    from topdown.publish.certificate import open_answers
+    from topdown.screen.bars import follow
+
+    prepared = open_plan(source)
+    require_answers(open_answers(prepared.context.plan), final=final)
+    check_out(prepared, out, resume=resume, command=f"topdown generate {source} --out {out} --resume")
+    ask(screen, prepared, approve=approve, yes=yes, resume=resume)
+    with ExitStack() as stack:
+        log = stack.enter_context(log_json.open("a", encoding="utf-8")) if log_json else None
+        progress = follow(screen, log)
+        stack.callback(progress.close)
+        try:
+            result = run(prepared, out, progress, workers=workers or cores(), csv=csv)
+        except (KeyboardInterrupt, click.Abort):
+            progress.close()
+            return _stopped(
+                screen, prepared, progress.where, f"topdown generate {source} --out {out} --resume"
+            )
+        except Exception as error:
+            _note_spent(prepared, error)
+            raise
+    return _result(screen, prepared, out, result)
+
+
+def run(prepared: Prepared, out: Path, progress: Progress, *, workers: int, csv: bool) -> GenerateResult:
+    """Run the pipeline."""
+    from topdown.pipeline import generate as pipeline
+
+    return pipeline(prepared, out, workers=workers, csv=csv, report=progress)
+
+
+def cores() -> int:
+    """Return the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> dict[str, Any]:
+    """Return the `topdown.generate` document."""
+    from importlib.metadata import version
+
+    plan = prepared.context.plan
+    return {
+        "type": "topdown.generate",
+        "version": 1,
+        "engine": version("census-topdown"),
+        "release_id": plan.release.id,
+        "release": str(out),
+        "plan_hash": plan.plan_hash,
+        "loss_name": plan.loss_name,
+        "loss": str(plan.loss),
+        "seconds": {stage: round(value, 2) for stage, value in result.seconds.items()},
+        "peak_memory_bytes": result.peak_memory_bytes,
+        "n_records": result.n_records,
+        "n_splits": result.n_splits,
+        "n_failsafe": result.n_failsafe,
+        "checks": result.checks.to_json(),
+    }
+
+
+def _result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResult) -> int:
+    from topdown.screen import figures
+    from topdown.screen.look import bold
+
+    n = result.checks.n_checks
+    screen.document(result_document(prepared, out, result))
+    screen.blank()
+    total = figures.seconds(sum(result.seconds.values()))
+    memory = figures.size(result.peak_memory_bytes)
+    screen.last("Release ", bold(prepared.context.plan.release.id), f" in {out}{os.sep}, {total}, {memory}")
+    screen.say(
+        f"{n} of {n} checks, {result.n_failsafe:,} failsafe, {result.n_splits:,} solves, "
+        f"{result.n_records:,} records",
+        indent=2,
+    )
+    screen.next(
+        (f"topdown verify {out}{os.sep}", "what an auditor would run"),
+        (f"topdown audit {out}{os.sep}", "what it costs, exactly"),
+    )
+    return EXIT_OK
+
+
+def _stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
+    text, spent = spent_text(prepared, where)
+    screen.document(
+        {
+            "type": "topdown.error",
+            "version": 1,
+            "code": "X130",
+            "text": text,
+            "details": [["spent", spent]],
+            "file": None,
+            "line": None,
+            "column": None,
+            "node": None,
+            "fix": f"go on with: {again}" if spent != "0" else "run the command again",
+            "exit_code": EXIT_INTERRUPTED,
+        }
+    )
+    if not screen.json:
+        screen.err.line(text)
+        if spent != "0":
+            screen.err.line("Go on, with the same noise:")
+            screen.err.raw(("  ", again))
+    return EXIT_INTERRUPTED
+
+
+def _note_spent(prepared: Prepared, error: Exception) -> None:
+    """Tell the last line of defence what this plan has spent; it shows it with the error."""
+    from topdown.cli import SPENT
+    from topdown.commands.ledger_view import view_ledger
+    from topdown.screen import figures
+
+    plan = prepared.context.plan
+    spent = view_ledger(prepared.ledger_path, prepared.run.ledger.limit).spent_on(plan.plan_hash)
+    if spent:
+        error.add_note(
+            f"{SPENT}{figures.loss(plan.loss_name, spent)} is spent; finished noise is kept: --resume"
+        )
+
+
+def spent_text(prepared: Prepared, where: str) -> tuple[str, str]:
+    """Say what an interrupted run has spent, by the ledger: a sentence and the exact loss."""
+    from topdown.commands.ledger_view import view_ledger
+    from topdown.screen import figures
+
+    plan = prepared.context.plan
+    spent = view_ledger(prepared.ledger_path, prepared.run.ledger.limit).spent_on(plan.plan_hash)
+    stopped = f"Stopped {where}".rstrip() + "."
+    if not spent:
+        return f"{stopped} Nothing is spent.", "0"
+    loss = figures.loss(plan.loss_name, spent)
+    return f"{stopped} {loss} is spent and its noise is kept.", str(spent)

@@ -1,0 +1,107 @@
+"""`topdown init`: write a run file with everything in it but the answers of people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.screen.console import Screen
+
+
+def _bundled(kind: str) -> list[CompletionItem]:
+    from topdown.resources import bundled_names
+
+    return [CompletionItem(name) for name in bundled_names(kind)]
+
+
+@command(
+    "init",
+    examples=(
+        (
+            "topdown init --records people.csv.gz --leaves blocks.csv --out run.toml",
+            "Start with the 2020 settings.",
+        ),
+        (
+            "topdown init --settings my.toml --records p.csv --leaves l.csv --out r.toml",
+            "Settings of your own.",
+        ),
+    ),
+)
+@click.option(
+    "--records", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential table."
+)
+@click.option(
+    "--leaves", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Public facts."
+)
+@click.option(
+    "--schema",
+    default="pl94",
+    show_default=True,
+    shell_complete=lambda ctx, param, text: [i for i in _bundled("schemas") if i.value.startswith(text)],
+    help="Bundled name.",
+)
+@click.option(
+    "--settings",
+    default="pl94_2020_marginal_first",
+    show_default=True,
+    shell_complete=lambda ctx, param, text: [i for i in _bundled("settings") if i.value.startswith(text)],
+    help="Bundled name, or a file ending in .toml.",
+)
+@click.option("--levels", metavar="A,B,...", default="", help="Levels of the geography, root first.")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def init(
+    screen: Screen,
+    *,
+    records: Path,
+    leaves: Path,
+    schema: str,
+    settings: str,
+    levels: str,
+    out: Path,
+    force: bool,
+) -> int:
+    """Write a complete, commented run file.
+
+    The tables are not opened. Answers only a person can give are marked "?" in it.
+    """
+    from topdown.plan.init import run_file_text
+    from topdown.plan.runfile import load_runfile
+    from topdown.screen.look import bold
+
+    if out.exists() and not force:
+        raise ConfigError(f"{out} exists", code="C080", fix="give another --out, or replace it with --force")
+    names = tuple(name.strip() for name in levels.split(",") if name.strip())
+    text = run_file_text(schema, settings, records, leaves, out, names)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    run = load_runfile(out)
+    unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
+    missing = [str(path) for path in (records, leaves) if not path.is_file()]
+    correct = "CORRECT THESE" in text
+    screen.document(
+        {
+            "type": "topdown.init",
+            "version": 1,
+            "run_file": str(out),
+            "open_answers": unasked,
+            "missing_files": missing,
+            "check_prefix_lengths": correct,
+        }
+    )
+    marked = f'. {len(unasked)} answers only a person can give are marked "?" in it:' if unasked else ""
+    screen.last("Wrote ", bold(str(out)), marked)
+    if unasked:
+        screen.say("  ".join(unasked), indent=2)
+    for path in missing:
+        screen.warn(f"{path} does not exist yet")
+    if correct:
+        screen.warn("geography.prefix_lengths is a guess: correct it to the geocodes of your leaves")
+    screen.next((f"topdown plan {out}", "what it would measure, at what cost; edit the file first"))
+    return EXIT_OK

@@ -1,0 +1,37 @@
+"""What a data set's ledger says, for screens: reads only, never repairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from topdown.accountant.ledger import read_ledger
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """Limit, what is charged so far by how many intents, and how much of it under each plan hash."""
+
+    limit: Fraction
+    spent: Fraction
+    n_intents: int
+    by_plan: dict[str, Fraction]
+
+    def spent_on(self, plan_hash: str) -> Fraction:
+        """Return what is charged under one plan."""
+        return self.by_plan.get(plan_hash, Fraction(0))
+
+
+def view_ledger(path: Path, limit: Fraction) -> LedgerView:
+    """Read what is spent; a ledger that does not exist has spent nothing.
+
+    Raises:
+        BudgetError: the ledger is damaged (B006).
+    """
+    book = read_ledger(path)
+    by_plan: dict[str, Fraction] = {}
+    live = [intent for seq, intent in book.intents.items() if seq not in book.voided]
+    for intent in live:
+        by_plan[intent.plan_hash] = by_plan.get(intent.plan_hash, Fraction(0)) + intent.loss
+    return LedgerView(limit, book.charged, len(live), by_plan)

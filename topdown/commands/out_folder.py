@@ -1,0 +1,63 @@
+"""Refuse an output folder that holds something else, before anything is opened or spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from topdown.errors import ConfigError
+from topdown.plan.prepare import Prepared
+
+
+def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> None:
+    """Check that `out` is new or empty, or with `resume` that it holds this plan's run.
+
+    Raises:
+        ConfigError: C085 something else lies there, C086 this plan's run lies there and `resume` was not
+            given, C087 there is nothing to resume.
+    """
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
+    names = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
+    found = run_in(out)
+    mine = prepared.context.plan.plan_hash
+    if resume:
+        if found is None and not names:
+            raise ConfigError(f"there is nothing to resume in {out}", code="C087", fix="leave --resume out")
+        if found not in (None, mine):
+            raise ConfigError(
+                f"{out} holds a run of plan {str(found)[:8]}, not of {mine[:8]}",
+                code="C085",
+                fix="resume with the plan of that run, or give --out a new folder",
+            )
+    elif found == mine:
+        raise ConfigError(
+            f"{out} holds a run of this very plan, {mine[:8]}",
+            code="C086",
+            details=(("go on", command),),
+            fix="add --resume to keep its noise; another folder would spend the budget again",
+        )
+    if names and found is None:
+        raise ConfigError(
+            f"{out} is not empty and holds no run of this engine ({', '.join(names[:3])})",
+            code="C085",
+            fix="give --out a new or empty folder; nothing in it was touched",
+        )
+    if found is not None and found != mine:
+        raise ConfigError(
+            f"{out} holds a run of another plan, {found[:8]}", code="C085", fix="give --out a new folder"
+        )
+
+
+def run_in(out: Path) -> str | None:
+    """Return the plan hash of the run whose files lie in a folder, None if there is none."""
+    for name in ("plan.json", "measurements/journal.jsonl"):
+        try:
+            first = (out / name).read_text(encoding="utf-8")
+            document = json.loads(first if name.endswith(".json") else first.splitlines()[0])
+            found = document["plan_hash"]
+        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            continue
+        if isinstance(found, str):
+            return found
+    return None

@@ -1,0 +1,100 @@
+"""`topdown plan`: everything about a release before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.screen.console import Screen
+
+EXIT_DIFFERS = 5
+
+
+@command(
+    "plan",
+    examples=(
+        ("topdown plan run.toml", "Show the plan and save it as plan.json beside the run file."),
+        ("topdown plan run.toml --diff old/plan.json", "Mark what changed since an older plan."),
+        (
+            "topdown plan run.toml --exit-code --json",
+            "For scripts: exit code 5 if the saved plan is another one.",
+        ),
+    ),
+    exits=(0, 2, 3, 5),
+)
+@click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--details", is_flag=True, help="All queries, with exact losses and variances.")
+@click.option(
+    "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
+)
+@click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
+@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
+def plan(
+    screen: Screen,
+    run_file: Path,
+    *,
+    details: bool,
+    old: Path | None,
+    exit_code: bool,
+    final: bool,
+    out: Path | None,
+) -> int:
+    """Show what a release would measure, at what cost; spend nothing.
+
+    Opens the run file and the public tables, never the confidential records.
+    """
+    from topdown.commands.plan_file import changes, save_plan, show_changes
+    from topdown.commands.plan_screen import plan_line, show_plan
+    from topdown.commands.plan_summary import plan_summary
+    from topdown.plan.prepare import prepare, read_plan_document
+
+    prepared = prepare(run_file)
+    document = prepared.context.plan.to_document()
+    compared = read_plan_document(old) if old else None
+    summary = plan_summary(prepared)
+    require_answers(summary["open_answers"], final=final)
+    target = out or run_file.parent / "plan.json"
+    saved = read_plan_document(target) if exit_code and target.exists() else None
+    differs = None if not exit_code else saved is None or bool(changes(saved, document))
+    if not exit_code:
+        save_plan(prepared, target)
+    found = None if compared is None else changes(compared, document)
+    screen.document(
+        summary
+        | {"saved": None if exit_code else str(target), "differs": differs}
+        | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
+    )
+    show_plan(screen, summary, details=details)
+    if found is not None:
+        screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
+        show_changes(screen, found, everything=details)
+    screen.blank()
+    screen.last(*plan_line(summary), symbol="")
+    if exit_code:
+        screen.say(_verdict(target, saved is not None, bool(differs)))
+        return EXIT_DIFFERS if differs else EXIT_OK
+    screen.say(f"Nothing is spent yet. Saved to {target}; to run exactly this plan:")
+    if screen.talks:
+        screen.out.commands([(f"topdown generate {target} --out release/", "")])
+    return EXIT_OK
+
+
+def require_answers(unanswered: list[str], *, final: bool) -> None:
+    """Refuse a final release while answers are open (H001)."""
+    if final and unanswered:
+        raise ConfigError(
+            f"{len(unanswered)} answers only a person can give are still open",
+            code="H001",
+            details=tuple(("open", key) for key in unanswered[:12]),
+            fix='replace "?" in the run file and the invariants, or leave --final out: a DRAFT',
+        )
+
+
+def _verdict(target: Path, exists: bool, differs: bool) -> str:
+    if not exists:
+        return f"There is no saved plan at {target}."
+    return f"The plan saved in {target} {'differs' if differs else 'is the same'}."

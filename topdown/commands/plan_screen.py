@@ -1,0 +1,169 @@
+"""The screen of `topdown plan`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from topdown.screen import figures
+from topdown.screen.console import Screen
+from topdown.screen.layout import Column
+from topdown.screen.look import EXACT, PLUS, WARN, Chunk, bold, dim
+
+
+def show_plan(screen: Screen, s: dict[str, Any], *, details: bool) -> None:
+    """Write a plan summary; see the transcript in the documentation of the command line."""
+    screen.say(bold(f'Plan for "{s["title"]}"'), "   no confidential file is opened", hang=5)
+    screen.blank()
+    screen.say(
+        *(PLUS, " measured with noise   ", EXACT, " exact by policy   "),
+        *(dim("0"), " empty by public facts, free"),
+        indent=2,
+    )
+    _levels(screen, s)
+    _noise(screen, s, details)
+    _exact(screen, s, details)
+    _privacy(screen, s)
+    _solving(screen, s)
+
+
+def _levels(screen: Screen, s: dict[str, Any]) -> None:
+    screen.heading("Areas and numbers")
+    loss = figures.SYMBOL[s["privacy"]["loss_name"]]
+    columns = [
+        Column("level"),
+        *(Column(n, right=True) for n in ("+ areas", "0 areas", "numbers", loss, "share")),
+    ]
+    rows = [
+        (
+            level["level"],
+            f"{level['n_measured']:,}",
+            f"{level['n_empty']:,}" if level["n_empty"] else "-",
+            f"{level['n_numbers']:,}",
+            figures.decimal(Fraction(level["loss"])),
+            figures.percent(Fraction(level["share"])),
+        )
+        for level in s["levels"]
+    ]
+    screen.table(columns, rows)
+    for warning in s["warnings"]:
+        if warning["code"] == "B010":
+            screen.item(WARN, warning["text"])
+
+
+def _noise(screen: Screen, s: dict[str, Any], details: bool) -> None:
+    queries = s["queries"]
+    names = list(dict.fromkeys(q["query"] for q in queries))
+    shown = names if details else top_queries(queries)
+    hint = f" (all {len(names)} queries: --details)" if len(shown) < len(names) else ""
+    screen.heading("Noise", f", standard deviation in {s['privacy']['unit'].split()[-1]}s{hint}")
+    levels = [level["level"] for level in s["levels"]]
+    of = {(q["query"], q["level"]): figures.two_digits(q["stddev"]) for q in queries}
+    columns = [Column("query"), *(Column(level, right=True) for level in levels)]
+    screen.table(columns, [(name, *(of.get((name, level), "-") for level in levels)) for name in shown])
+    if details:
+        exact = [
+            Column("query"),
+            Column("numbers", right=True),
+            Column(s["privacy"]["loss_name"]),
+            Column(_parameter(s)),
+        ]
+        for level in levels:
+            screen.heading(f"Exact noise, {level}")
+            here = [q for q in queries if q["level"] == level]
+            screen.table(
+                exact, [(q["query"], f"{q['n_answers']:,}", q["loss"], q["parameter"]) for q in here]
+            )
+
+
+def _parameter(s: dict[str, Any]) -> str:
+    return "variance" if s["mechanism"] == "discrete_gaussian" else "scale"
+
+
+def top_queries(queries: list[dict[str, Any]]) -> list[str]:
+    """Choose the total, the detailed table, and the query with the largest loss between them."""
+    names = list(dict.fromkeys(q["query"] for q in queries))
+    loss: dict[str, Fraction] = dict.fromkeys(names, Fraction(0))
+    for q in queries:
+        loss[q["query"]] += Fraction(q["loss"])
+    between = sorted((n for n in names if n not in ("total", "detailed")), key=lambda n: -loss[n])[:1]
+    return [n for n in ("total", *between, "detailed") if n in names]
+
+
+def _exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
+    screen.heading("Exact", " by policy or by public facts")
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for i, rule in enumerate(s["invariants"]):
+        key = (rule["kind"], rule["legal_basis"] if not details else str(i))
+        groups.setdefault(key, []).append(rule)
+    rows: list[tuple[Chunk, ...]] = []
+    notes: list[tuple[Chunk, Chunk]] = []
+    marks: dict[str, str] = {}
+    for rules in groups.values():
+        first = rules[0]
+        name = first["name"] + (f", and {len(rules) - 1} more like it" if len(rules) > 1 else "")
+        basis = first["legal_basis"] or "?"
+        mark = marks.setdefault(basis, f"[{len(marks) + 1}]")
+        rows.append((f"= {name}", first["level"], f"{sum(r['n'] for r in rules):,}", mark))
+    notes = [(dim(mark), basis) for basis, mark in marks.items()]
+    columns = [Column("", wraps=True), Column("level"), Column("places", right=True), Column("basis")]
+    screen.table(columns, rows)
+    screen.pairs(notes)
+
+
+def _privacy(screen: Screen, s: dict[str, Any]) -> None:
+    p, ledger = s["privacy"], s["ledger"]
+    change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[p["neighbours"]]
+    screen.heading("Privacy", f" of {p['unit']} ({change})")
+    symbol, loss = figures.SYMBOL[p["loss_name"]], Fraction(p["loss"])
+    rows: list[tuple[Chunk, Chunk]] = [(symbol, figures.both(loss))]
+    certified = p["certified"]
+    if certified:
+        high = Fraction(certified["epsilon"]["1e-10"][1])
+        rows.append(("ε", f"{figures.decimal(high, 9, up=True)} at δ 1e-10, certified"))
+    if p["usual"]:
+        rows.append(("" if certified else "ε", f"{p['usual']['1e-10']} at δ 1e-10, usual formula"))
+    screen.pairs(rows)
+    if certified:
+        right = ceil(100 * Fraction(certified["best_guess"][1]))
+        screen.say(f"at most {right} right choices in 100 (a coin: 50)", indent=2)
+    spent = Fraction(ledger["spent"])
+    screen.say(f"ledger limit {ledger['limit']}, spent so far {figures.both(spent)}", indent=2)
+
+
+def _solving(screen: Screen, s: dict[str, Any]) -> None:
+    screen.heading("Solves", ", one for each area with the areas below it")
+    columns = [
+        Column("level"),
+        *(Column(n, right=True) for n in ("solves", "areas in one", "unknowns in one")),
+    ]
+    rows = [
+        (x["level"], f"{x['n_solves']:,}", f"≤ {x['most_children']:,}", f"≤ {x['most_unknowns']:,}")
+        for x in s["levels"]
+    ]
+    screen.table(columns, rows)
+    screen.blank()
+    n = s["needs"]
+    screen.say(
+        bold("Needs"), f"  about {_about(n['seconds'])}, {figures.size(n['memory_bytes'])} memory, "
+        f"{figures.size(n['disk_bytes'])} disk", hang=7,
+    )  # fmt: skip
+    for warning in s["warnings"]:
+        if warning["code"] != "B010":
+            screen.item(WARN, warning["text"], indent=0)
+
+
+def _about(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def plan_line(s: dict[str, Any]) -> list[Chunk]:
+    """Return the line that sums a plan up."""
+    numbers = sum(level["n_numbers"] for level in s["levels"])
+    rules = sum(rule["n"] for rule in s["invariants"])
+    p = s["privacy"]
+    return [
+        "Plan ", bold(s["plan_hash"][:8]), ": ", PLUS, f" {numbers:,} numbers, ", EXACT,
+        f" {rules:,} exact, {figures.loss(p['loss_name'], Fraction(p['loss']))} to spend.",
+    ]  # fmt: skip

@@ -1,0 +1,169 @@
+"""A plan as the `topdown.plan_summary` document: all there is to know before anything is spent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from topdown.commands.certified import certified_loss
+from topdown.commands.ledger_view import LedgerView, view_ledger
+from topdown.commands.needs import estimate
+from topdown.model.constraint import Basis
+from topdown.plan.document import exact_text
+from topdown.plan.plan import Plan
+from topdown.plan.prepare import Context, Prepared
+from topdown.publish.certificate import open_answers, usual_epsilon
+from topdown.screen import figures
+
+
+def plan_summary(prepared: Prepared) -> dict[str, Any]:
+    """Describe a plan: levels, noise, exact statistics, privacy, ledger, needs, warnings; opens no records."""
+    context, run = prepared.context, prepared.run
+    plan = context.plan
+    ledger = view_ledger(prepared.ledger_path, run.ledger.limit)
+    levels: list[dict[str, Any]] = [
+        {
+            "level": level.name,
+            "n_nodes": level.n_nodes,
+            "n_measured": level.n_measured,
+            "n_empty": level.n_nodes - level.n_measured,
+            "n_numbers": level.n_numbers,
+            "loss": exact_text(level.loss),
+            "share": exact_text(level.share),
+            **solve_sizes(context, depth),
+        }
+        for depth, level in enumerate(plan.levels)
+    ]
+    unasked = open_answers(plan)
+    return {
+        "type": "topdown.plan_summary",
+        "version": 1,
+        "engine": version("census-topdown"),
+        "plan_hash": plan.plan_hash,
+        "release_id": plan.release.id,
+        "title": plan.release.title,
+        "data_set": plan.release.data_set,
+        "schema": plan.schema.name,
+        "settings": plan.settings,
+        "neighbours": plan.neighbours,
+        "mechanism": plan.mechanism,
+        "simulate": plan.simulate,
+        "draft": bool(unasked),
+        "open_answers": unasked,
+        "levels": levels,
+        "queries": [
+            {
+                "level": level.name,
+                "query": m.query,
+                "n_answers": m.n_answers,
+                "loss": exact_text(m.loss),
+                "law": m.law,
+                "parameter": exact_text(m.parameter),
+                "variance": exact_text(m.variance),
+                "stddev": figures.stddev(m.law, m.parameter),
+            }
+            for level in plan.levels
+            for m in level.measurements
+        ],
+        "invariants": _invariants(context),
+        "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
+        "privacy": _privacy(plan),
+        "ledger": {
+            "path": str(prepared.ledger_path),
+            "limit": exact_text(ledger.limit),
+            "spent": exact_text(ledger.spent),
+            "n_intents": ledger.n_intents,
+        },
+        "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
+        "warnings": _warnings(plan, ledger, unasked),
+    }
+
+
+def solve_sizes(context: Context, depth: int) -> dict[str, int]:
+    """Count the solves of a level and bound the largest: children of one node times cells open at it."""
+    rules, geography = context.rules, context.geography
+    class_sizes = np.bincount(rules.class_of_cell, minlength=rules.open[0].shape[1])
+    if depth == 0:
+        cells = int(rules.open[0][0] @ class_sizes)
+        return {"n_solves": int(cells > 0), "most_children": 1, "most_unknowns": cells}
+    lived_in = geography.levels[depth].parent[rules.inhabited[depth]]
+    children = np.bincount(lived_in, minlength=len(geography.levels[depth - 1]))
+    unknowns = children * (rules.open[depth - 1] @ class_sizes)
+    return {
+        "n_solves": int((children > 0).sum()),
+        "most_children": int(children.max()),
+        "most_unknowns": int(unknowns.max()),
+    }
+
+
+def _invariants(context: Context) -> list[dict[str, Any]]:
+    inv, facts, leaf = context.plan.invariants, context.facts, context.geography.leaves
+    rows = [_row("exact", e.name, e.level, context.plan.level(e.level).n_nodes, e.basis) for e in inv.exact]
+    for z in inv.none_where_zero:
+        shut = sum((facts.columns[c] for c in z.columns), np.zeros(len(leaf), dtype=np.int64)) == 0
+        rows.append(_row("none_where_zero", z.name, leaf.name, int(shut.sum()), z.basis))
+    rows += [
+        _row("at_least", b.name, leaf.name, int((facts.columns[b.column] > 0).sum()), b.basis)
+        for b in inv.at_least
+    ]
+    rows += [_row("never", n.name, leaf.name, len(leaf), n.basis) for n in inv.never]
+    return rows
+
+
+def _row(kind: str, name: str, level: str, n: int, basis: Basis) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": kind,
+        "level": level,
+        "n": n,
+        "legal_basis": basis.legal_basis,
+        "decided_by": basis.decided_by,
+        "date": basis.date,
+    }
+
+
+def _privacy(plan: Plan) -> dict[str, Any]:
+    gaussian = plan.loss_name == "rho"
+    return {
+        "unit": f"one {plan.schema.unit}",
+        "neighbours": plan.neighbours,
+        "loss_name": plan.loss_name,
+        "budget": exact_text(plan.budget),
+        "loss": exact_text(plan.loss),
+        "certified": certified_loss(plan),
+        "usual": {"1e-10": usual_epsilon(plan)} if gaussian else {},
+    }
+
+
+def _warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[str, str]]:
+    found = [
+        {
+            "code": "B010",
+            "text": f'the settings name a level "{name}" this geography lacks: '
+            f"{exact_text(share)} stays unspent",
+        }
+        for name, share in plan.unspent
+    ]
+    left = ledger.limit - ledger.spent
+    shown = figures.decimal(max(left, Fraction(0)), down=True)
+    if plan.loss > left:
+        found.append(
+            {
+                "code": "B004",
+                "text": f"the plan costs {figures.loss(plan.loss_name, plan.loss)}, but only "
+                f"{shown} of {exact_text(ledger.limit)} is left for "
+                f'"{plan.release.data_set}": generate will refuse it',
+            }
+        )
+    if unasked:
+        what = f"{len(unasked)} answer{'s' if len(unasked) > 1 else ''} only a person can give"
+        shown = ", ".join(unasked[:3]) + (f" and {len(unasked) - 3} more" if len(unasked) > 3 else "")
+        found.append(
+            {"code": "H001", "text": f"{what} still open: {shown}. The release will be stamped DRAFT"}
+        )
+    if plan.simulate:
+        found.append({"code": "C090", "text": "simulate = true: the result is stamped NOT A RELEASE"})
+    return found

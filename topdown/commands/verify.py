@@ -1,0 +1,56 @@
+"""`topdown verify`: check a release from its files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
+from topdown.screen.console import Screen
+
+
+@command(
+    "verify",
+    examples=(
+        ("topdown verify release/", "Check a release, as an auditor would."),
+        ("topdown verify release/ --all --json", "All findings, for a program."),
+    ),
+    exits=(0, 1, 2),
+)
+@click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
+def verify(screen: Screen, release: Path, *, everything: bool) -> int:
+    """Check a release from its files alone.
+
+    Needs no confidential data and no solver: sums, invariants, budget and ledger are
+    recomputed in whole numbers.
+    """
+    from topdown.commands.release_folder import require_release
+    from topdown.commands.verify_screen import show_checks, show_findings
+    from topdown.publish.verify import verify as check_release
+    from topdown.screen import figures
+    from topdown.screen.look import FAIL, OK
+
+    require_release(release)
+    screen.say(f"Reads only the files of {release}. Needs no confidential data and no solver.")
+    screen.blank()
+    result = check_release(release)
+    screen.document(result.to_json())
+    show_checks(screen, result, everything=everything)
+    screen.blank()
+    if not result.ok:
+        show_findings(screen, result, release)
+        screen.blank()
+        text = f"{result.n_failed} of {result.n_checks} checks failed, {figures.seconds(result.seconds)}."
+        screen.last(text, " All findings: --json", symbol=FAIL)
+        return EXIT_CHECK_FAILED
+    warnings = (
+        f", {result.n_warnings} warning{'s' if result.n_warnings > 1 else ''}" if result.n_warnings else ""
+    )
+    text = (
+        f"{result.n_checks} of {result.n_checks} checks passed{warnings}, {figures.seconds(result.seconds)}"
+    )
+    screen.last(text, symbol=OK)
+    return EXIT_OK

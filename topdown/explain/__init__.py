@@ -1,0 +1,52 @@
+"""The pages of the error codes: data in `pages.toml`, one table a code."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+FAMILIES = {
+    "C": "configuration: a run file, a schema, an option",
+    "D": "data: a table that was given as input",
+    "B": "budget and ledger",
+    "I": "infeasible: facts that contradict each other",
+    "H": "an answer only a person can give",
+    "V": "verification of a release",
+    "A": "audit of the privacy claim",
+    "X": "the engine itself",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a code means.
+
+    Args:
+        title: the error in a few words.
+        why: why it is an error, and what has happened so far.
+        fix: what to do.
+        example: lines to copy, may be empty.
+    """
+
+    title: str
+    why: str
+    fix: str
+    example: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the page as JSON-ready values."""
+        return asdict(self)
+
+
+@cache
+def pages() -> dict[str, Page]:
+    """Return every page by its code, sorted by family, then number."""
+    text = (Path(__file__).parent / "pages.toml").read_text(encoding="utf-8")
+    order = "".join(FAMILIES)
+    found = sorted(tomllib.loads(text).items(), key=lambda item: (order.index(item[0][0]), item[0]))
+    return {
+        code: Page(**{k: " ".join(v.split()) if k != "example" else v for k, v in page.items()})
+        for code, page in found
+    }

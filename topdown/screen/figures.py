@@ -1,0 +1,72 @@
+"""Numbers with their units, as short as they may be without saying less than is true."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor, log10, sinh, sqrt
+
+DELTA = Fraction(1, 10**10)  # the delta every screen quotes
+SYMBOL = {"rho": "ρ", "epsilon": "ε"}
+
+
+def exact(value: Fraction) -> str:
+    """Write an exact number: `1173587180/471061179`, `2`."""
+    return str(value)
+
+
+def decimal(value: Fraction, digits: int = 4, *, up: bool = False, down: bool = False) -> str:
+    """Write an exact number rounded to some digits, up or down where it is a claim; no float in between."""
+    many = value * 10**digits
+    scaled = ceil(many) if up else floor(many) if down else round(many)
+    whole, part = divmod(abs(scaled), 10**digits)
+    return f"{'-' if scaled < 0 else ''}{whole}.{part:0{digits}d}"
+
+
+def loss(name: str, value: Fraction) -> str:
+    """Write a privacy loss, rounded up, with its symbol: `ρ 2.4914`."""
+    return f"{SYMBOL.get(name, name)}\u00a0{decimal(value, up=True)}"
+
+
+def both(value: Fraction) -> str:
+    """Write an exact number, with its decimal if it is not short."""
+    return exact(value) if len(str(value)) <= 5 else f"{exact(value)} ≈ {decimal(value, up=True)}"
+
+
+def two_digits(value: float) -> str:
+    """Write a noise level with two significant digits: 0.012, 2.2, 89, 1,200."""
+    if value <= 0:
+        return "0"
+    digits = 1 - floor(log10(value))
+    rounded = round(value, digits)
+    if rounded >= 10:
+        return f"{rounded:,.0f}"
+    return f"{rounded:.{max(1, 1 - floor(log10(rounded)))}f}"
+
+
+def percent(value: Fraction) -> str:
+    """Write a share as a percentage."""
+    return f"{decimal(100 * value, 1)} %"
+
+
+def seconds(value: float) -> str:
+    """Write a duration."""
+    if value >= 5400:
+        return f"{value / 3600:.1f} h"
+    return f"{value:.1f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def size(n_bytes: float) -> str:
+    """Write a number of bytes."""
+    for unit, limit in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= 0.95 * limit:
+            shown = n_bytes / limit
+            return f"{shown:.1f} {unit}" if shown < 9.95 else f"{shown:,.0f} {unit}"
+    return f"{n_bytes:.0f} B"
+
+
+def stddev(law: str, parameter: Fraction) -> float:
+    """Return the standard deviation, in persons, of a noise law with its exact parameter."""
+    if law == "discrete_gaussian":
+        return sqrt(float(parameter))
+    half = 1 / (2 * float(parameter))
+    return 0.0 if half > 300 else 1 / (sqrt(2) * sinh(half))
