@@ -1,0 +1,317 @@
+"""Build a small release in the documented format without measure or solve: a made-up land of a few blocks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context, prepare
+from topdown.plan.public_tables import write_public
+from topdown.publish.publish import publish
+
+TOP = Path(__file__).resolve().parents[2]
+LEAVES = """\
+geocode,homes,dormitories,barracks
+011,3,1,0
+012,2,0,1
+021,0,0,0
+022,4,0,0
+023,1,2,1
+"""
+ZEROS = "0" * 64
+
+
+@dataclass(frozen=True)
+class Small:
+    """A built release with what it was made from."""
+
+    folder: Path
+    context: Context
+    leaves: Histogram
+    ledger: Path
+
+
+def run_file(leaves: str = "leaves.csv", mechanism: str = "discrete_gaussian", simulate: bool = False) -> str:
+    """Return a run file for the toy schema over three levels."""
+    settings = (TOP / "settings" / "toy.toml").read_text(encoding="utf-8")
+    budget = settings[settings.index("[budget]") :]
+    if mechanism == "geometric":
+        budget = budget.replace("rho =", "epsilon =")
+    return f"""\
+type = "topdown.run"
+version = 1
+schema = "toy"
+invariants = "toy"
+settings = "toy"
+neighbours = "bounded"
+mechanism = "{mechanism}"
+simulate = {str(simulate).lower()}
+[release]
+id = "toy-r1"
+title = "Toy land"
+data_set = "toy"
+agency = "Office of Toys"
+contact = "toys@example.org"
+[input]
+records = "none.csv"
+leaves = "{leaves}"
+[geography]
+levels = ["land", "county", "block"]
+prefix_lengths = [0, 2, 3]
+[ledger]
+path = "ledger.jsonl"
+limit = "5"
+{budget}"""
+
+
+def make_context(folder: Path, mechanism: str = "discrete_gaussian", simulate: bool = False) -> Context:
+    """Write the public files of the toy land and read them as a run would."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "leaves.csv").write_text(LEAVES, encoding="utf-8")
+    (folder / "run.toml").write_text(run_file(mechanism=mechanism, simulate=simulate), encoding="utf-8")
+    return prepare(folder / "run.toml").context
+
+
+def allowed(context: Context) -> np.ndarray:
+    """Return which cells may hold records at each leaf, shape (n_leaves, n_cells)."""
+    return context.rules.open[-1][:, context.rules.class_of_cell]
+
+
+def population(context: Context, seed: int = 1) -> Histogram:
+    """Draw records that meet every constraint of the toy land."""
+    draw = np.random.default_rng(seed)
+    open_cells = allowed(context)
+    dense = draw.integers(0, 4, open_cells.shape) * open_cells
+    for cells, lower in zip(context.rules.bound_cells, context.rules.lower[-1].T, strict=True):
+        for leaf, least in enumerate(lower):
+            if dense[leaf, cells].sum() < least:
+                dense[leaf, np.flatnonzero(cells & open_cells[leaf])[0]] += least
+    return from_dense(dense)
+
+
+def from_dense(dense: np.ndarray) -> Histogram:
+    """Return a dense array of leaf counts as a histogram."""
+    node, cell = np.nonzero(dense)
+    return Histogram(
+        *dense.shape, node.astype(np.int64), cell.astype(np.int64), dense[node, cell].astype(np.int64)
+    )
+
+
+def build(
+    folder: Path,
+    leaves: Histogram | None = None,
+    *,
+    mechanism: str = "discrete_gaussian",
+    simulate: bool = False,
+    csv: bool = False,
+    privacy: dict[str, Any] | None = None,
+    nodes_a_part: int = 2,
+) -> Small:
+    """Write inputs, measurements, ledger and solve.json, then publish.
+
+    Args:
+        folder: gets `in/` with the public files and `release/`.
+        leaves: the records; drawn at random if not given.
+    """
+    context = make_context(folder / "in", mechanism, simulate)
+    leaves = leaves or population(context)
+    release, ledger = folder / "release", folder / "in" / "ledger.jsonl"
+    write_plan(release, context)
+    write_public(release / "public", context.geography, context.facts)
+    write_measurements(release, context, nodes_a_part)
+    write_exact(release, context, leaves)
+    write_ledger(ledger, context, files_digest(release))
+    write_solve(release, context)
+    publish(release, context, leaves, None if simulate else ledger, csv=csv, privacy=privacy)
+    return Small(release, context, leaves, ledger)
+
+
+def write_plan(release: Path, context: Context) -> None:
+    """Write plan.json."""
+    release.mkdir(parents=True, exist_ok=True)
+    document = context.plan.to_document() | {"plan_hash": context.plan.plan_hash}
+    (release / "plan.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def write_measurements(release: Path, context: Context, nodes_a_part: int) -> None:
+    """Write noisy answers that are only noise; the verifier knows nothing of truth."""
+    draw = np.random.default_rng(7)
+    for depth, level in enumerate(context.plan.levels):
+        nodes = np.flatnonzero(context.rules.inhabited[depth])
+        for part, first in enumerate(range(0, len(nodes), nodes_a_part)):
+            codes = [context.geography.levels[depth].codes[i] for i in nodes[first : first + nodes_a_part]]
+            rows = [(code, m) for code in codes for m in level.measurements]
+            table = pa.table(
+                {
+                    "level": [level.name] * len(rows),
+                    "node": [code for code, _ in rows],
+                    "query": [m.query for _, m in rows],
+                    "answers": pa.array(
+                        [draw.integers(-5, 9, m.n_answers).tolist() for _, m in rows], pa.list_(pa.int32())
+                    ),
+                    "variance_numerator": pa.array([m.variance.numerator for _, m in rows], pa.int64()),
+                    "variance_denominator": pa.array([m.variance.denominator for _, m in rows], pa.int64()),
+                }
+            )
+            path = release / "measurements" / level.name / f"part-{part:03d}.parquet"
+            write_stamped(path, table, "topdown.measurements", context.plan.plan_hash, context.plan.simulate)
+
+
+def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, simulate: bool = False) -> None:
+    """Write a Parquet file with its stamps."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        stamp = {"stamp": "NOT-A-RELEASE"} if simulate else {}
+        writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash} | stamp)
+
+
+def write_exact(release: Path, context: Context, leaves: Histogram) -> None:
+    """Write the statistics that are exact by policy."""
+    levels = {context.geography.leaves.name: leaves}
+    for level, above in zip(
+        reversed(context.geography.levels[1:]), reversed(context.geography.levels[:-1]), strict=True
+    ):
+        levels[above.name] = levels[level.name].aggregate(level.parent, len(above))
+    values = [
+        {
+            "name": e.name,
+            "level": e.level,
+            "query": e.query,
+            "nodes": list(context.geography.levels[context.geography.index(e.level)].codes),
+            "answers": levels[e.level].answers(context.plan.query(e.query)).tolist(),
+        }
+        for e in context.plan.invariants.exact
+    ]
+    document = {"type": "topdown.exact", "version": 1, "plan_hash": context.plan.plan_hash, "values": values}
+    (release / "measurements" / "exact.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def files_digest(release: Path) -> str:
+    """Return what a commit says of the measurement files: the SHA-256 of what sha256sum prints."""
+    folder = release / "measurements"
+    paths = sorted(
+        p.relative_to(folder).as_posix() for p in [*folder.glob("*/*.parquet"), folder / "exact.json"]
+    )
+    lines = [f"{hashlib.sha256((folder / path).read_bytes()).hexdigest()}  {path}\n" for path in paths]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def ledger_events(context: Context, files: str) -> list[dict[str, Any]]:
+    """Return the records of a ledger that holds this one measurement."""
+    plan = context.plan
+    loss = f"{plan.loss.numerator}/{plan.loss.denominator}" if plan.loss.denominator > 1 else str(plan.loss)
+    intent = {
+        "kind": "intent",
+        "release": plan.release.id,
+        "plan_hash": plan.plan_hash,
+        "loss": loss,
+        "loss_name": plan.loss_name,
+        "attempt": 1,
+        "covers": [level.name for level in plan.levels],
+        "journal": "ab" * 16,
+        "limit": "5",
+        "limit_reason": "",
+    }
+    commit = {
+        "kind": "commit",
+        "intents": [1],
+        "plan_hash": plan.plan_hash,
+        "journal": "ab" * 16,
+        "files": files,
+    }
+    return [{"kind": "open", "data_set": plan.release.data_set}, intent, commit]
+
+
+def seal(events: list[dict[str, Any]], time: bool = True) -> bytes:
+    """Write ledger or journal records as a chain of sealed lines."""
+    lines, prev = b"", ZEROS
+    for seq, event in enumerate(events):
+        inner = event | {"seq": seq, "prev": prev} | ({"time": "2026-01-02T03:04:05Z"} if time else {})
+        line = canonical(inner | {"hash": hashlib.sha256(canonical(inner)).hexdigest()})
+        prev = hashlib.sha256(line).hexdigest()
+        lines += line + b"\n"
+    return lines
+
+
+def canonical(document: Any) -> bytes:
+    """Return JSON with sorted keys and no spaces."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def write_ledger(path: Path, context: Context, files: str) -> None:
+    """Write the ledger of the data set."""
+    path.write_bytes(seal(ledger_events(context, files)))
+
+
+def write_solve(release: Path, context: Context, **changes: object) -> None:
+    """Write solve.json: everything solved, residuals tiny."""
+    numbers = {
+        "n_problems": 1,
+        "n_variables": 18,
+        "n_unconverged": 0,
+        "max_iterations": 40,
+        "max_kkt_residual_persons": 1.5e-7,
+        "n_roundings": 1,
+        "n_roundings_optimal": 1,
+        "n_milp": 0,
+    }
+    levels = [{"level": level.name} | numbers | changes for level in context.plan.levels]
+    document = {"type": "topdown.solve", "version": 1, "plan_hash": context.plan.plan_hash, "failsafe": []}
+    (release / "solve.json").write_text(json.dumps(document | {"levels": levels}), encoding="utf-8")
+
+
+def reseal(release: Path) -> None:
+    """Rewrite manifest.json over the files as they are now, as somebody would who hides a change."""
+    paths = sorted(p.relative_to(release).as_posix() for p in release.rglob("*") if p.is_file())
+    paths.remove("manifest.json")
+    files = [
+        {
+            "path": path,
+            "bytes": (release / path).stat().st_size,
+            "sha256": hashlib.sha256((release / path).read_bytes()).hexdigest(),
+        }
+        for path in paths
+    ]
+    document = json.loads((release / "manifest.json").read_text(encoding="utf-8")) | {"files": files}
+    write_canonical(release / "manifest.json", document)
+
+
+def write_canonical(path: Path, document: Any) -> None:
+    """Write JSON as publish does."""
+    path.write_bytes(
+        (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+    )
+
+
+def edit_json(path: Path, change: Callable[[Any], None]) -> None:
+    """Change a JSON document in place, canonically."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    write_canonical(path, document)
+
+
+def edit_table(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change the rows of a Parquet file in place, keeping types and stamps."""
+    file = pq.ParquetFile(path)
+    table, stamps = file.read(), file.metadata.metadata
+    rows = table.to_pylist()
+    change(rows)
+    with pq.ParquetWriter(path, table.schema.remove_metadata(), store_schema=False) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=table.schema.remove_metadata()))
+        writer.add_key_value_metadata({k.decode(): v.decode() for k, v in stamps.items()})
+
+
+def half(loss: str) -> str:
+    """Return half of an exact number."""
+    return str(Fraction(loss) / 2)

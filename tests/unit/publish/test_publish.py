@@ -1,0 +1,236 @@
+"""What publish writes: documented, whole, the same every time, and nothing that does not belong."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.small_release import Small, build, from_dense, make_context, write_solve
+from topdown import __version__
+from topdown.errors import CertificateError, InternalError
+from topdown.progress import Event
+from topdown.publish.certificate import stamps, usual_epsilon
+from topdown.publish.publish import publish
+from topdown.publish.verify import verify
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def certificate(small: Small) -> dict[str, Any]:
+    """Return the certificate."""
+    return dict(json.loads((small.folder / "certificate.json").read_text(encoding="utf-8")))
+
+
+def test_a_sound_release_passes_all_fourteen_checks(tmp_path: Path) -> None:
+    """A check that rejects what publish writes would block every release."""
+    result = verify(build(tmp_path).folder)
+    assert [f.text for check in result.checks for f in check.findings] == []
+    assert (result.ok, result.n_checks, result.n_failed) == (True, 14, 0)
+
+
+def test_json_of_a_verification(tmp_path: Path) -> None:
+    """Screens and other programs read these keys."""
+    document = verify(build(tmp_path).folder).to_json()
+    assert (document["type"], document["version"], document["engine"]) == ("topdown.verify", 1, __version__)
+    checks = document["checks"]
+    assert isinstance(checks, list)
+    keys = {"name", "ok", "text", "n_checked", "n_failed", "seconds", "findings", "n_findings", "warnings"}
+    assert all(set(check) == keys for check in checks)
+    assert [check["name"] for check in checks] == [
+        "manifest", "plan", "ledger", "measurements", "whole numbers", "hierarchy", "exact statistics",
+        "zeros", "bounds", "tables", "solver", "privacy", "certificate", "stamps",
+    ]  # fmt: skip
+
+
+def test_publishing_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Time stamps or chance in a file would make a release impossible to reproduce."""
+    small = build(tmp_path / "a", csv=True)
+    before = snapshot(small.folder)
+    publish(small.folder, small.context, small.leaves, small.ledger, csv=True)
+    assert snapshot(small.folder) == before
+    other = build(tmp_path / "b", csv=True)
+    assert snapshot(other.folder) == before
+
+
+def test_left_overs_are_removed(tmp_path: Path) -> None:
+    """A table of an earlier run, or half a file, would be published with the new ones."""
+    small = build(tmp_path, csv=True)
+    (small.folder / "tables" / "old").mkdir()
+    (small.folder / "tables" / "old" / "land.parquet").write_bytes(b"old")
+    (small.folder / "microdata" / "persons.parquet.tmp").write_bytes(b"half")
+    (small.folder / "certificate.json.tmp").write_bytes(b"half")
+    publish(small.folder, small.context, small.leaves, small.ledger)
+    left = set(snapshot(small.folder))
+    assert not {p for p in left if p.endswith((".tmp", ".csv.gz")) or "old" in p}
+    assert verify(small.folder).ok
+
+
+def test_strangers_are_refused(tmp_path: Path) -> None:
+    """A confidential file dropped into the folder must not be listed, hashed and published."""
+    small = build(tmp_path)
+    (small.folder / "measurements" / "records.csv").write_text("secret", encoding="utf-8")
+    with pytest.raises(CertificateError, match=r"measurements/records\.csv does not belong") as caught:
+        publish(small.folder, small.context, small.leaves, small.ledger)
+    assert caught.value.code == "V003"
+    assert not (small.folder / "manifest.json").exists()
+
+
+def test_a_wrong_population_is_not_published(tmp_path: Path) -> None:
+    """A solver fault must stop before the manifest, and name the check that found it."""
+    small = build(tmp_path)
+    dense = small.leaves.dense(0, 5)
+    dense[2, 0] = 1
+    with pytest.raises(CertificateError, match="exact statistics") as caught:
+        publish(small.folder, small.context, from_dense(dense), small.ledger)
+    assert caught.value.exit_code == 1
+    assert not (small.folder / "manifest.json").exists()
+
+
+def test_unsolved_problems_are_published_and_said(tmp_path: Path) -> None:
+    """The budget is spent: an unconverged problem must not lock the release up, nor be kept quiet."""
+    small = build(tmp_path)
+    write_solve(small.folder, small.context, n_unconverged=2)
+    publish(small.folder, small.context, small.leaves, small.ledger)
+    assert certificate(small)["solver"]["n_unconverged"] == 6
+    assert [check.name for check in verify(small.folder).checks if not check.ok] == ["solver"]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_counts_below_one_are_refused(tmp_path: Path, count: int) -> None:
+    """The writer itself must not put negative people on disk."""
+    small = build(tmp_path)
+    odd = replace(
+        small.leaves, count=np.where(np.arange(len(small.leaves.count)) == 3, count, small.leaves.count)
+    )
+    with pytest.raises(InternalError, match="whole people"):
+        publish(small.folder, small.context, odd, small.ledger)
+
+
+def test_microdata_as_documented(tmp_path: Path) -> None:
+    """Readers rely on columns, order, text geocodes and labels."""
+    small = build(tmp_path)
+    file = pq.ParquetFile(small.folder / "microdata/persons.parquet")
+    table = file.read()
+    schema = small.context.plan.schema
+    assert table.column_names == ["geocode", "dwelling", "sex", "age", "count"]
+    assert file.metadata.metadata[b"type"] == b"topdown.microdata"
+    assert file.metadata.metadata[b"plan_hash"].decode() == small.context.plan.plan_hash
+    rows = table.to_pylist()
+    leaf = {code: i for i, code in enumerate(small.context.geography.leaves.codes)}
+    dense = np.zeros((5, schema.n_cells), dtype=np.int64)
+    for row in rows:
+        cell = [a.labels.index(row[a.name]) for a in schema.attributes]
+        dense[leaf[row["geocode"]], np.ravel_multi_index(cell, schema.shape)] += row["count"]
+    assert np.array_equal(dense, small.leaves.dense(0, 5))
+
+
+def test_tables_as_documented(tmp_path: Path) -> None:
+    """Zeros are left out except in `total`, and every table is there at every level."""
+    small = build(tmp_path)
+    paths = {p.relative_to(small.folder).as_posix() for p in small.folder.glob("tables/*/*")}
+    names = ("total", "sex_by_age", "detailed")
+    assert paths == {f"tables/{q}/{level}.parquet" for q in names for level in ("land", "county", "block")}
+    total = pq.read_table(small.folder / "tables/total/block.parquet").to_pydict()
+    assert total["geocode"] == ["011", "012", "021", "022", "023"]
+    assert total["count"][2] == 0
+    table = pq.read_table(small.folder / "tables/sex_by_age/land.parquet").to_pylist()
+    truth = small.leaves.dense(0, 5).reshape(5, 3, 2, 3).sum(axis=(0, 1))
+    assert {(r["sex"], r["age"]): r["count"] for r in table} == {
+        (s, a): truth[i, j]
+        for i, s in enumerate(("female", "male"))
+        for j, a in enumerate(("0_17", "18_64", "65_plus"))
+        if truth[i, j]
+    }
+
+
+def test_one_line_a_record(tmp_path: Path) -> None:
+    """The CSV must hold each record once, and no time stamp in its header."""
+    small = build(tmp_path, csv=True)
+    data = (small.folder / "microdata/persons.csv.gz").read_bytes()
+    assert data[4:8] == bytes(4)
+    lines = gzip.decompress(data).decode().splitlines()
+    assert lines[0] == "geocode,dwelling,sex,age"
+    assert len(lines) - 1 == small.leaves.n_records
+
+
+def test_usual_epsilon_is_rounded_up(tmp_path: Path) -> None:
+    """A privacy claim rounded down promises more than was drawn."""
+    plan = make_context(tmp_path).plan
+    mpmath.mp.dps = 60
+    for budget in (Fraction(1, 10**6), Fraction(2), Fraction(293764, 114921), Fraction(10**6, 7)):
+        levels = tuple(replace(level, loss=level.loss / plan.loss * budget) for level in plan.levels)
+        rho = mpmath.mpf(budget.numerator) / budget.denominator
+        truth = rho + 2 * mpmath.sqrt(rho * 10 * mpmath.log(10))
+        stated = mpmath.mpf(usual_epsilon(replace(plan, levels=levels)))
+        assert truth <= stated <= truth + mpmath.mpf("1e-9")
+
+
+def test_open_answers_stamp_a_draft(tmp_path: Path) -> None:
+    """A release nobody signed for must say so on its first line."""
+    plan = make_context(tmp_path).plan
+    assert stamps(plan) == []
+    assert stamps(replace(plan, release=replace(plan.release, agency="?"))) == ["DRAFT"]
+    demo = replace(plan, simulate=True, release=replace(plan.release, id="demo-1", contact="?"))
+    assert stamps(demo) == ["NOT-A-RELEASE", "DEMO", "DRAFT"]
+
+
+def test_simulation_is_stamped_everywhere(tmp_path: Path) -> None:
+    """A simulation taken for a release would be quoted as statistics."""
+    small = build(tmp_path, simulate=True)
+    assert certificate(small)["stamps"] == ["NOT-A-RELEASE"]
+    assert (small.folder / "README.txt").read_text(encoding="utf-8").startswith("NOT-A-RELEASE")
+    for path in [small.folder / "microdata/persons.parquet", *small.folder.glob("tables/*/*")]:
+        assert pq.ParquetFile(path).metadata.metadata[b"stamp"] == b"NOT-A-RELEASE"
+    assert verify(small.folder).ok
+
+
+def test_pure_privacy(tmp_path: Path) -> None:
+    """The geometric mechanism is counted in epsilon; its numbers must pass too."""
+    small = build(tmp_path, mechanism="geometric")
+    assert certificate(small)["privacy"]["loss_name"] == "epsilon"
+    assert verify(small.folder).ok
+
+
+def test_certified_epsilon_is_kept_and_checked(tmp_path: Path) -> None:
+    """A certified enclosure is a claim like any other; it may add to the certificate, never replace."""
+    claim = {"epsilon": {"1e-10": ["14.2193", "14.2194"]}, "enclosure_bits": 128}
+    small = build(tmp_path, privacy=claim)
+    assert certificate(small)["privacy"]["epsilon"] == claim["epsilon"]
+    assert verify(small.folder).ok
+    with pytest.raises(InternalError, match=r"privacy\.loss"):
+        publish(small.folder, small.context, small.leaves, small.ledger, privacy={"loss": "1/2"})
+
+
+def test_certificate_tells_nothing_of_the_machine(tmp_path: Path) -> None:
+    """Paths and times would tell outsiders about the secure room."""
+    small = build(tmp_path)
+    text = "".join((small.folder / n).read_text(encoding="utf-8") for n in ("certificate.json", "README.txt"))
+    assert str(tmp_path) not in text
+    assert "seconds" not in text
+    assert len((small.folder / "README.txt").read_text(encoding="utf-8").splitlines()) == 10
+
+
+def test_progress_reaches_its_end(tmp_path: Path) -> None:
+    """A bar that never fills looks like a hang."""
+    small = build(tmp_path)
+    events: list[Event] = []
+    publish(small.folder, small.context, small.leaves, small.ledger, report=events.append)
+    assert {event.stage for event in events} == {"publish"}
+    assert events[-1].done == events[-1].total

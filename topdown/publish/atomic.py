@@ -1,0 +1,44 @@
+"""Write files of a release: under a temporary name first, equal content giving equal bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from topdown.plan.plan import Plan
+
+TEMPORARY = ".tmp"
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that readers see all of it or none of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + TEMPORARY)
+    part.write_bytes(data)
+    part.replace(path)
+
+
+def json_bytes(document: Any) -> bytes:
+    """Return the canonical bytes of a JSON document: sorted keys, two spaces, a last newline."""
+    text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode("utf-8")
+
+
+def write_parquet(path: Path, table: pa.Table, document_type: str, plan: Plan) -> None:
+    """Write a table stamped with its type and plan; equal tables and pyarrow versions give equal bytes."""
+    stamps = {"type": document_type, "version": "1", "plan_hash": plan.plan_hash}
+    stamps |= {"stamp": "NOT-A-RELEASE"} if plan.simulate else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + TEMPORARY)
+    with pq.ParquetWriter(
+        part, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(
+            stamps
+        )  # without Arrow's schema, the table's own metadata is not written
+    part.replace(path)

@@ -1,0 +1,256 @@
+"""certificate.json: what is exact, what was drawn, what it cost, and what the checks found."""
+
+from __future__ import annotations
+
+import json
+import platform
+from decimal import ROUND_CEILING, Decimal
+from decimal import Context as Rounding
+from fractions import Fraction
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from topdown import __version__
+from topdown.accountant.book import Book, read_book
+from topdown.errors import InternalError
+from topdown.model.constraint import AtLeast, Basis, Exact, Never, NoneWhereZero
+from topdown.model.histogram import Histogram
+from topdown.plan.document import exact_text
+from topdown.plan.plan import LevelPlan, Plan
+from topdown.plan.prepare import Context
+from topdown.plan.runfile import OPEN
+from topdown.publish.manifest import sha256
+from topdown.publish.verify import VerifyResult
+
+CERTIFICATE = "certificate.json"
+SOFTWARE = ("numba", "numpy", "ortools", "pyarrow", "scipy")
+DELTA_DIGITS = 10
+_UP = Rounding(prec=60, rounding=ROUND_CEILING)
+
+
+def usual_epsilon(plan: Plan) -> str:
+    """Return the usual epsilon at delta 1e-10, rounded up to nine decimals.
+
+    zCDP: rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016, Proposition 1.3). Pure DP: the loss itself.
+    """
+    loss = _UP.divide(Decimal(plan.loss.numerator), Decimal(plan.loss.denominator))
+    if plan.loss_name == "rho":
+        # ln and sqrt round to nearest; one step up makes them upper bounds.
+        log = _UP.multiply(DELTA_DIGITS, _UP.ln(Decimal(10)).next_plus(_UP))
+        root = _UP.sqrt(_UP.multiply(loss, log)).next_plus(_UP)
+        loss = _UP.add(loss, _UP.multiply(Decimal(2), root))
+    return str(loss.quantize(Decimal("1e-9"), context=_UP))
+
+
+def open_answers(plan: Plan) -> list[str]:
+    """Name the answers that only a person can give and nobody has given yet."""
+    release = plan.release
+    fields = {
+        "id": release.id,
+        "title": release.title,
+        "data_set": release.data_set,
+        "agency": release.agency,
+        "contact": release.contact,
+    }
+    names = [f"release.{name}" for name, value in fields.items() if value == OPEN]
+    rules = plan.invariants
+    kinds: dict[str, tuple[Exact | AtLeast | NoneWhereZero | Never, ...]] = {
+        "exact": rules.exact,
+        "at_least": rules.at_least,
+        "none_where_zero": rules.none_where_zero,
+        "never": rules.never,
+    }
+    for kind, constraints in kinds.items():
+        names += [
+            f"invariants.{kind}.{c.name}.legal_basis"
+            for c in constraints
+            if c.basis.legal_basis.strip() in ("", OPEN)
+        ]
+    return names
+
+
+def stamps(plan: Plan) -> list[str]:
+    """Return what every reader must see: NOT-A-RELEASE (simulation), DEMO, DRAFT (open answers)."""
+    demo = plan.release.data_set == "demo" or plan.release.id.startswith("demo-")
+    marks = {"NOT-A-RELEASE": plan.simulate, "DEMO": demo, "DRAFT": bool(open_answers(plan))}
+    return [word for word, due in marks.items() if due]
+
+
+def make_certificate(
+    release: Path,
+    context: Context,
+    leaves: Histogram,
+    checked: VerifyResult,
+    privacy: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the certificate of a release whose other files are written.
+
+    Args:
+        release: folder of the release; its files are read and hashed.
+        context: plan and public facts.
+        leaves: records of every leaf and cell.
+        checked: result of `verify_content`.
+        privacy: certified statements to add to the section `privacy` (`epsilon` by delta as [low, high]).
+
+    Raises:
+        InternalError: `privacy` would replace a statement that follows from the plan.
+    """
+    plan = context.plan
+    ledger = release / "ledger.jsonl"
+    book = read_book(ledger.read_bytes(), ledger)[0] if ledger.exists() else Book()
+    solved = json.loads((release / "solve.json").read_text(encoding="utf-8"))
+    return {
+        "type": "topdown.certificate",
+        "version": 1,
+        "engine": __version__,
+        "release": {
+            "id": plan.release.id,
+            "title": plan.release.title,
+            "data_set": plan.release.data_set,
+            "agency": plan.release.agency,
+            "contact": plan.release.contact,
+        },
+        "plan_hash": plan.plan_hash,
+        "stamps": stamps(plan),
+        "open_answers": open_answers(plan),
+        "summary": {
+            "unit": plan.schema.unit,
+            "records": leaves.n_records,
+            "root": context.geography.root.codes[0],
+            "levels": [{"level": x.name, "nodes": len(x)} for x in context.geography.levels],
+        },
+        "privacy": _privacy(plan, privacy or {}),
+        "invariants": _invariants(context),
+        "structural_zeros": [
+            {"name": z.name, "n_cells": int(plan.schema.select(dict(z.cells)).sum())} | _basis(z.basis)
+            for z in plan.invariants.never
+        ],
+        "measurements": [_measured(level) for level in plan.levels],
+        "solver": _solver(solved),
+        "failsafe": solved.get("failsafe", []),
+        "ledger": _ledger(book, len(book.entries)),
+        "checks": [
+            {"name": c.name, "ok": c.ok, "text": c.text, "n_checked": c.n_checked, "n_failed": c.n_failed}
+            for c in checked.checks
+        ],
+        "software": software(),
+        "files": {path: sha256(release / path) for path in sorted(certified_files(release, plan))},
+    }
+
+
+def certified_files(release: Path, plan: Plan) -> list[str]:
+    """Return the files that decide the release: plan, public facts, ledger, measurements, microdata."""
+    paths = ["plan.json", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
+    paths += ["measurements/exact.json", "microdata/persons.parquet"]
+    paths += ["ledger.jsonl"] if (release / "ledger.jsonl").exists() else []
+    for level in plan.levels:
+        parts = (release / "measurements" / level.name).glob("part-*.parquet")
+        paths += [path.relative_to(release).as_posix() for path in parts]
+    return paths
+
+
+def software() -> dict[str, str]:
+    """Return the versions of what computed the release."""
+    versions = {"python": platform.python_version(), "topdown": __version__}
+    for name in SOFTWARE:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def _privacy(plan: Plan, certified: dict[str, Any]) -> dict[str, Any]:
+    stated = {
+        "unit": plan.schema.unit,
+        "neighbours": plan.neighbours,
+        "loss_name": plan.loss_name,
+        "loss": exact_text(plan.loss),
+        "unspent": [{"level": name, "loss": exact_text(plan.budget * share)} for name, share in plan.unspent],
+        "usual": {
+            "label": "usual formula",
+            "formula": "rho + 2 sqrt(rho ln(1/delta))" if plan.loss_name == "rho" else "epsilon",
+            "epsilon": {f"1e-{DELTA_DIGITS}": usual_epsilon(plan)},
+        },
+    }
+    twice = sorted(set(stated) & set(certified))
+    if twice:
+        raise InternalError(f"privacy.{twice[0]} follows from the plan and cannot be given", code="X032")
+    return {"epsilon": None} | certified | stated
+
+
+def _basis(basis: Basis) -> dict[str, str]:
+    return {"legal_basis": basis.legal_basis, "decided_by": basis.decided_by, "date": basis.date}
+
+
+def _invariants(context: Context) -> list[dict[str, Any]]:
+    geography, rules, plan = context.geography, context.plan.invariants, context.plan
+    out: list[dict[str, Any]] = []
+    for e in rules.exact:
+        n = len(geography.levels[geography.index(e.level)]) * plan.query(e.query).n_answers
+        out.append(
+            {"kind": "exact", "name": e.name, "level": e.level, "query": e.query, "n": n} | _basis(e.basis)
+        )
+    leaf = geography.leaves.name
+    others: tuple[AtLeast | NoneWhereZero, ...] = (*rules.at_least, *rules.none_where_zero)
+    for rule in others:
+        n = _n_leaves(context, rule)
+        kind = "at_least" if isinstance(rule, AtLeast) else "none_where_zero"
+        out.append({"kind": kind, "name": rule.name, "level": leaf, "n": n} | _basis(rule.basis))
+    return out
+
+
+def _n_leaves(context: Context, rule: AtLeast | NoneWhereZero) -> int:
+    """Count the leaves where a rule says something: a bound above zero, or public facts that are all zero."""
+    facts = context.facts.columns
+    if isinstance(rule, AtLeast):
+        return int((facts[rule.column] > 0).sum())
+    empty = np.ones(len(context.geography.leaves), dtype=bool)
+    for name in rule.columns:
+        empty &= facts[name] == 0
+    return int(empty.sum())
+
+
+def _measured(level: LevelPlan) -> dict[str, Any]:
+    return {
+        "level": level.name,
+        "n_nodes": level.n_nodes,
+        "n_measured": level.n_measured,
+        "n_numbers": level.n_numbers,
+        "loss": exact_text(level.loss),
+        "queries": [
+            {
+                "query": m.query,
+                "n_answers": m.n_answers,
+                "law": m.law,
+                "parameter": exact_text(m.parameter),
+                "loss": exact_text(m.loss),
+            }
+            for m in level.measurements
+        ],
+    }
+
+
+def _solver(solved: dict[str, Any]) -> dict[str, Any]:
+    residual = "max_kkt_residual_persons"
+    return {
+        "n_problems": sum(x["n_problems"] for x in solved["levels"]),
+        "n_unconverged": sum(x["n_unconverged"] for x in solved["levels"]),
+        residual: max((x[residual] for x in solved["levels"]), default=0.0),
+        "levels": [{"level": x["level"], residual: x[residual]} for x in solved["levels"]],
+    }
+
+
+def _ledger(book: Book, n_lines: int) -> dict[str, Any]:
+    def state(seq: int) -> str:
+        return "void" if seq in book.voided else "committed" if seq in book.committed else "open"
+
+    intents = [
+        {"seq": seq, "plan_hash": i.plan_hash, "loss": exact_text(i.loss), "state": state(seq)}
+        for seq, i in book.intents.items()
+    ]
+    head, charged = (book.head, book.charged) if n_lines else ("", Fraction(0))
+    return {"lines": n_lines, "head": head, "charged": exact_text(charged), "intents": intents}

@@ -1,0 +1,91 @@
+"""Write the microdata: the leaf histogram with labels instead of numbers."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from topdown.errors import InternalError
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+from topdown.publish.atomic import write_bytes, write_parquet
+
+PERSONS, PERSONS_CSV = "microdata/persons.parquet", "microdata/persons.csv.gz"
+_BLOCK_BYTES = 2**22
+
+
+def labelled(index: NDArray[np.int64], labels: tuple[str, ...]) -> pa.DictionaryArray:
+    """Return a text column from label numbers, stored as a dictionary."""
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(labels, pa.string()))
+
+
+def check_leaves(context: Context, leaves: Histogram) -> None:
+    """Refuse a histogram that does not fit the context or has a count below one (InternalError X030)."""
+    schema = context.plan.schema
+    fits = (leaves.n_nodes, leaves.n_cells) == (len(context.geography.leaves), schema.n_cells)
+    key = leaves.node * np.int64(leaves.n_cells) + leaves.cell
+    sound = fits and bool((leaves.count > 0).all()) and bool((np.diff(key) > 0).all())
+    inside = sound and (len(key) == 0 or (key[0] >= 0 and int(leaves.node[-1]) < leaves.n_nodes))
+    if not inside or int(leaves.cell.max(initial=0)) >= leaves.n_cells:
+        raise InternalError(
+            "the solved population is not a histogram of whole people",
+            code="X030",
+            fix="this is a fault of the engine; the measurements are kept, solve again after an update",
+        )
+
+
+def write_microdata(release: Path, context: Context, leaves: Histogram) -> None:
+    """Write `microdata/persons.parquet`: one row a leaf and cell that holds records, in that order.
+
+    Args:
+        release: folder of the release.
+        context: plan and public facts.
+        leaves: records of every leaf and cell.
+    """
+    check_leaves(context, leaves)
+    schema = context.plan.schema
+    columns = {"geocode": labelled(leaves.node, context.geography.leaves.codes)}
+    for attribute, index in zip(schema.attributes, schema.coordinates(leaves.cell), strict=True):
+        columns[attribute.name] = labelled(index.astype(np.int64), attribute.labels)
+    columns["count"] = pa.array(leaves.count)
+    write_parquet(release / PERSONS, pa.table(columns), "topdown.microdata", context.plan)
+
+
+def write_csv(release: Path, context: Context, leaves: Histogram) -> None:
+    """Write `microdata/persons.csv.gz`: one line a record, in the order of the microdata."""
+    check_leaves(context, leaves)
+    schema = context.plan.schema
+    places = [_quoted(code) for code in context.geography.leaves.codes]
+    labels = [[_quoted(label) for label in a.labels] for a in schema.attributes]
+    cells = sorted({int(cell) for cell in leaves.cell})
+    text = dict(zip(cells, _cell_texts(context, labels, cells), strict=True))
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as file:
+        lines = [",".join(["geocode", *(_quoted(a.name) for a in schema.attributes)]) + "\n"]
+        size = 0
+        for node, cell, count in zip(
+            leaves.node.tolist(), leaves.cell.tolist(), leaves.count.tolist(), strict=True
+        ):
+            line = f"{places[node]},{text[cell]}\n"
+            lines.append(line * count)
+            size += len(line) * count
+            if size > _BLOCK_BYTES:
+                file.write("".join(lines).encode("utf-8"))
+                lines, size = [], 0
+        file.write("".join(lines).encode("utf-8"))
+    write_bytes(release / PERSONS_CSV, buffer.getvalue())
+
+
+def _cell_texts(context: Context, labels: list[list[str]], cells: list[int]) -> list[str]:
+    coordinates = context.plan.schema.coordinates(np.array(cells, dtype=np.int64))
+    rows = zip(*(index.tolist() for index in coordinates), strict=True)
+    return [",".join(texts[i] for texts, i in zip(labels, row, strict=True)) for row in rows]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text

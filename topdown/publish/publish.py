@@ -1,0 +1,148 @@
+"""Write a release: microdata, tables, ledger copy, certificate, README, manifest; prove it, then seal it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from topdown.errors import CertificateError
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+from topdown.progress import Event, Report, silent
+from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
+from topdown.publish.certificate import CERTIFICATE, make_certificate, stamps
+from topdown.publish.manifest import MANIFEST, list_files, write_manifest
+from topdown.publish.microdata import PERSONS_CSV, write_csv, write_microdata
+from topdown.publish.tables import write_tables
+from topdown.publish.verify import VerifyResult, verify_content
+
+README, LEDGER = "README.txt", "ledger.jsonl"
+ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
+_STEPS = 6
+_OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
+_FOREIGN = re.compile(
+    r"plan\.json|solve\.json|public/(geography|leaves)\.parquet|measurements/(exact\.json|journal\.jsonl|"
+    r"NOT-A-RELEASE\.jsonl)|measurements/[^/]+/part-[0-9]{3,}\.parquet"
+)
+
+
+def publish(
+    release: Path,
+    context: Context,
+    leaves: Histogram,
+    ledger_path: Path | None,
+    *,
+    csv: bool = False,
+    privacy: dict[str, Any] | None = None,
+    report: Report = silent,
+) -> VerifyResult:
+    """Write and check every file of a release that measure and solve have not written.
+
+    Guarantees: reads nothing confidential; writes manifest.json last, so a folder with a manifest is whole;
+    refuses to write one if a check of the content fails; a second call gives the same bytes; files that an
+    interrupted or earlier call left behind are removed.
+
+    Args:
+        release: folder with plan.json, public/, measurements/ and solve.json.
+        context: plan and public facts.
+        leaves: records of every leaf and cell.
+        ledger_path: ledger of the data set, to be copied; None in a simulation.
+        csv: also write one line a record.
+        privacy: certified statements for the certificate (`epsilon` by delta as [low, high]).
+        report: told about each step.
+
+    Returns:
+        the checks that went into the certificate.
+
+    Raises:
+        CertificateError: a check failed, or the folder holds files that do not belong into a release.
+    """
+    plan = context.plan
+    _clear(release)
+    write_microdata(release, context, leaves)
+    if csv:
+        write_csv(release, context, leaves)
+    report(Event("publish", 1, _STEPS, "microdata"))
+    tables = write_tables(release, context, leaves)
+    report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
+    if ledger_path is not None:
+        write_bytes(release / LEDGER, ledger_path.read_bytes())
+    checked = verify_content(release)
+    refuse(checked)
+    report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
+    certificate = make_certificate(release, context, leaves, checked, privacy)
+    write_bytes(release / CERTIFICATE, json_bytes(certificate))
+    report(Event("publish", 4, _STEPS, "certificate"))
+    write_bytes(release / README, readme(context, leaves.n_records, csv).encode("utf-8"))
+    report(Event("publish", 5, _STEPS, "README"))
+    _refuse_strangers(release, tables)
+    n = len(write_manifest(release, plan.plan_hash))
+    report(Event("publish", _STEPS, _STEPS, f"{n} files"))
+    return checked
+
+
+def refuse(checked: VerifyResult) -> None:
+    """Raise CertificateError with the first finding if a check failed that is not about accuracy only."""
+    for check in checked.checks:
+        if check.ok or check.name in ACCURACY_ONLY:
+            continue
+        first = check.findings[0]
+        raise CertificateError(
+            f"check '{check.name}' failed: {first.text}; nothing was published",
+            code=first.code,
+            file=first.file or None,
+            node=first.node,
+            details=(("expected", first.expected), ("found", first.found))
+            if first.expected or first.found
+            else (),
+            fix="the measurements are kept and nothing more is spent; solve again from them",
+        )
+
+
+def _clear(release: Path) -> None:
+    """Remove what an earlier call wrote; the manifest first, so that no half release looks whole."""
+    for name in (MANIFEST, *(n for n in _OWN if n != MANIFEST)):
+        for path in (release / name, release / (name + TEMPORARY)):
+            path.unlink(missing_ok=True)
+    for name in ("microdata", "tables"):
+        folder = release / name
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)
+
+
+def _refuse_strangers(release: Path, tables: list[str]) -> None:
+    own = {*_OWN, *tables, "microdata/persons.parquet", PERSONS_CSV}
+    for path in list_files(release):
+        if (path not in own and not _FOREIGN.fullmatch(path)) or (release / path).is_symlink():
+            raise CertificateError(
+                f"{release.name}/{path} does not belong into a release; nothing was published",
+                code="V003",
+                file=path,
+                fix="move it out of the folder and run the same command again",
+            )
+
+
+def readme(context: Context, n_records: int, csv: bool) -> str:
+    """Return README.txt: what the folder holds, in ten lines."""
+    plan, geography = context.plan, context.geography
+    words = ", ".join(stamps(plan))
+    head = f"{words}: not for use as official statistics" if words else "Release"
+    people = (
+        f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
+    )
+    one_line = " persons.csv.gz: one line a record." if csv else ""
+    return f"""{head}
+{plan.release.title} ({plan.release.id})
+{people}; made from protected statistics, none is copied from anyone's answers.
+microdata/      persons.parquet: one row an area and cell, with its count.{one_line}
+tables/         one folder a table, one file a level; answers that are zero are left out, but not in `total`.
+measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
+plan.json       what was measured with which noise; plan {plan.plan_hash[:8]}.
+certificate.json  what is exact, what was drawn, the privacy loss, every check; ledger.jsonl: what was spent.
+manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
+Check it with:  topdown verify FOLDER
+"""

@@ -1,0 +1,170 @@
+"""Check `manifest`: exactly the listed files, unchanged, all inside the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+import msgspec
+
+from topdown.publish.verify.reader import (
+    UnreadableError,
+    open_inside,
+    parse_json,
+    read_bytes,
+    sha256_of,
+    unreadable,
+)
+from topdown.publish.verify.result import Finding, Findings
+from topdown.publish.verify.session import NotAvailableError, Session
+
+FILE = "manifest.json"
+MAX_FILES = 1_000_000
+REQUIRED = (
+    "README.txt",
+    "certificate.json",
+    "ledger.jsonl",
+    "measurements/exact.json",
+    "microdata/persons.parquet",
+    "plan.json",
+    "public/geography.parquet",
+    "public/leaves.parquet",
+    "solve.json",
+)
+OPTIONAL = ("microdata/persons.csv.gz", "measurements/journal.jsonl", "measurements/NOT-A-RELEASE.jsonl")
+KNOWN = re.compile(
+    "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
+    + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
+)
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: str
+    bytes: int
+    sha256: str
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    version: int
+    plan_hash: str
+    files: tuple[_Entry, ...]
+
+
+def canonical_json(document: Any) -> bytes:
+    """Return the only bytes a document of this release may have: sorted keys, two spaces, a last newline."""
+    return (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def check_manifest(session: Session, out: Findings) -> str:
+    """Compare the folder with manifest.json: names, sizes, SHA-256, nothing else, no way out."""
+    if not session.root.is_dir():
+        out.add(
+            Finding("V002", "there is no such folder", why="nothing can be checked", fix="check the path")
+        )
+        return "there is no such folder"
+    here = _walk(session, out)
+    try:
+        listed = _read(session)
+    except UnreadableError as error:
+        out.n_checked = max(1, len(here))
+        out.add(error.finding)
+        return "manifest.json cannot be used"
+    out.n_checked = len(listed)
+    for path, entry in listed.items():
+        _compare(session, out, path, entry, here)
+    for path in sorted(here - set(listed) - {FILE}):
+        out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
+    free = {"ledger.jsonl"} if _may_lack_ledger(session) else set()
+    for path in sorted(set(REQUIRED) - set(listed) - free):
+        out.add(
+            Finding(
+                "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
+            )
+        )
+    if out.ok:
+        return f"{len(listed)} files have the stated SHA-256"
+    return f"{out.n_failed} of {len(listed)} files changed, missing or added"
+
+
+def _read(session: Session) -> dict[str, _Entry]:
+    data = read_bytes(session.root, FILE, "V005")
+    document = parse_json(data, "V005", FILE)
+    try:
+        manifest = msgspec.convert(document, _Manifest, strict=True)
+    except (ValueError, TypeError) as error:
+        raise unreadable("V005", FILE, f"is not a manifest: {str(error)[:120]}") from None
+    if (manifest.type, manifest.version) != ("topdown.manifest", 1) or data != canonical_json(document):
+        raise unreadable("V005", FILE, "is not written in its canonical form")
+    paths = [entry.path for entry in manifest.files]
+    if paths != sorted(set(paths)) or FILE in paths or len(paths) > MAX_FILES:
+        raise unreadable("V005", FILE, "does not list its paths sorted, each once, without itself")
+    if manifest.plan_hash != _plan_hash(session, manifest.plan_hash):
+        raise unreadable("V005", FILE, "belongs to another plan")
+    return {entry.path: entry for entry in manifest.files}
+
+
+def _plan_hash(session: Session, otherwise: str) -> str:
+    try:
+        return session.plan.computed_hash
+    except NotAvailableError:
+        return otherwise  # the check `plan` reports what is wrong with it
+
+
+def _may_lack_ledger(session: Session) -> bool:
+    try:
+        return session.plan.doc.simulate
+    except NotAvailableError:
+        return False
+
+
+def _walk(session: Session, out: Findings) -> set[str]:
+    found: set[str] = set()
+    folders = [""]
+    while folders and len(found) <= MAX_FILES:
+        folder = folders.pop()
+        with os.scandir(session.root / folder) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    found.add(path)
+                else:
+                    kind = "a symbolic link" if entry.is_symlink() else "a special file"
+                    why = "a release holds plain files only; a link could show other data to each reader"
+                    out.add(Finding("V004", f"{path!r} is {kind}", file=path, why=why))
+    return found
+
+
+def _compare(session: Session, out: Findings, path: str, entry: _Entry, here: set[str]) -> None:
+    plain = all(part not in ("", ".", "..") for part in path.split("/")) and not set(path) & set("\\\0")
+    if not plain:
+        why = "such a path could make a reader open a file outside the release"
+        out.add(Finding("V004", f"the manifest lists {path!r}, which leaves the folder", file=FILE, why=why))
+        return
+    if not KNOWN.fullmatch(path):
+        out.add(
+            Finding("V003", f"{path} is no file of this format", file=path, why="it was not made by publish")
+        )
+        return
+    if path not in here:
+        out.add(Finding("V002", f"{path} is missing", file=path, why="the release is not complete"))
+        return
+    try:
+        with open_inside(session.root, path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry.bytes:
+                shown = (f"{entry.bytes:,} bytes", f"{size:,} bytes")
+                out.add(Finding("V006", f"{path} has another size", path, None, None, *shown))
+                return
+            digest = sha256_of(file)
+    except (OSError, ValueError) as error:
+        out.add(Finding("V002", f"{path} cannot be read ({type(error).__name__})", file=path))
+        return
+    session.hashes[path] = digest
+    if digest != entry.sha256:
+        shown = (f"SHA-256 {entry.sha256[:8]}...", f"{digest[:8]}...")
+        out.add(Finding("V001", f"{path} was changed", path, None, None, *shown))

@@ -1,0 +1,118 @@
+"""Check `ledger`: the chain is unbroken, and this plan's noise was charged in full before it was drawn."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+
+from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.journal_file import check_journal
+from topdown.publish.verify.ledger_file import FILE, Commit, LedgerFile, Opened
+from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.result import Finding, Findings
+from topdown.publish.verify.session import Session
+
+
+def check_ledger(session: Session, out: Findings) -> str:
+    """Follow the chain; find this plan's commit, the intents it names, what they charge, the files it seals.
+
+    Whether the charges stay under the limit of the data set is for the keeper of the ledger to judge.
+    """
+    plan = session.plan
+    if plan.doc.simulate and not session.has_ledger:
+        return "simulation: nothing was charged, and nothing may be published"
+    ledger = session.ledger
+    out.n_checked = len(ledger.lines)
+    _order(ledger, out)
+    first = ledger.lines[0]
+    if isinstance(first, Opened) and first.data_set != plan.doc.release.data_set:
+        _add(
+            out,
+            "V024",
+            "the ledger is of another data set",
+            "files of two data sets were mixed",
+            plan.doc.release.data_set,
+            first.data_set,
+        )
+    if not any(i.plan_hash == plan.computed_hash for i in ledger.intents.values()):
+        _add(out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged")
+    commits = [c for c in ledger.commits if c.plan_hash == plan.computed_hash]
+    sealed = _digest(session)
+    commit = next((c for c in commits if c.files == sealed), None)
+    if not commits:
+        _add(out, "V022", "no commit of this plan is in the ledger", "the measurements were never completed")
+    elif commit is None:
+        _add(
+            out,
+            "V025",
+            "the measurement files are not those the ledger committed to",
+            "measurements were changed or mixed",
+            commits[-1].files[:8],
+            sealed[:8],
+        )
+    check_journal(session, out)
+    _charges(session, commit or (commits[-1] if commits else None), out)
+    if out.ok:
+        n = (len(ledger.intents), len(ledger.commits))
+        words = (f"{n[0]} intent" + "s" * (n[0] != 1), f"{n[1]} commit" + "s" * (n[1] != 1))
+        return f"{words[0]}, {words[1]}, chain unbroken"
+    return "the ledger does not cover this release"
+
+
+def _order(ledger: LedgerFile, out: Findings) -> None:
+    if not isinstance(ledger.lines[0], Opened) or sum(isinstance(line, Opened) for line in ledger.lines) != 1:
+        _add(out, "V024", "the ledger does not begin with its one opening line", "its beginning was cut off")
+    spent: set[int] = set()
+    for line in ledger.lines:
+        named = line.intents if isinstance(line, Commit) else (getattr(line, "intent", None),)
+        for seq in named:
+            if seq is not None and (seq not in ledger.intents or seq >= line.seq or seq in spent):
+                _add(
+                    out,
+                    "V024",
+                    f"line {line.seq} names {seq}, which is no open intent",
+                    "the ledger was altered",
+                )
+            elif seq is not None:
+                spent.add(seq)
+
+
+def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
+    plan, ledger = session.plan, session.ledger
+    loss_of = {
+        level.name: fraction(plan.doc.budget) * fraction(level.share)
+        for level in plan.doc.levels
+        if level.n_measured
+    }
+    covered: set[str] = set()
+    total = Fraction(0)
+    for seq in commit.intents if commit else ():
+        intent = ledger.intents.get(seq)
+        if intent is None:
+            continue
+        least = sum((loss_of.get(name, Fraction(0)) for name in intent.covers), Fraction(0))
+        total += fraction(intent.loss)
+        covered |= set(intent.covers)
+        if intent.plan_hash != plan.computed_hash or intent.journal != (commit.journal if commit else ""):
+            _add(out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed")
+        if fraction(intent.loss) < least or intent.loss_name != plan.loss_name:
+            shown = (f"{plan.loss_name} {exact_text(least)}"[:80], f"{intent.loss_name} {intent.loss}"[:80])
+            _add(
+                out, "V023", f"intent {seq} charges less than its levels cost", "loss is understated", *shown
+            )
+    if total < plan.loss or not set(loss_of) <= covered:
+        shown = (exact_text(plan.loss)[:80], exact_text(total)[:80])
+        _add(out, "V023", "the ledger charges less than the plan costs", "the ledger forgets a loss", *shown)
+
+
+def _digest(session: Session) -> str:
+    # As sha256sum would print it: one line a file, "hash  path", sorted by path inside measurements/.
+    paths = [*part_paths(session), "measurements/exact.json"]
+    hashes = {path.removeprefix("measurements/"): session.sha256(path) for path in paths}
+    text = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items()))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _add(out: Findings, code: str, text: str, why: str, expected: str = "", found: str = "") -> None:
+    fix = "ask the publisher for the ledger of the data set; do not use this copy"
+    out.add(Finding(code, text, FILE, None, None, expected, found, why, fix))

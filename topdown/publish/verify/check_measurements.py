@@ -1,0 +1,154 @@
+"""Check `measurements`: every planned number is there, in order, with the planned variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from topdown.publish.verify.arithmetic import Whole, fraction
+from topdown.publish.verify.measurement_files import FOLDER, level_parts
+from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
+from topdown.publish.verify.plan_file import MeasurementDoc
+from topdown.publish.verify.reader import UnreadableError, unreadable
+from topdown.publish.verify.result import Finding, Findings
+from topdown.publish.verify.session import Session
+from topdown.publish.verify.tree import inhabited
+
+COLUMNS = {
+    "level": TEXT,
+    "node": TEXT,
+    "query": TEXT,
+    "answers": pa.list_(pa.int32()),
+    "variance_numerator": WHOLE,
+    "variance_denominator": WHOLE,
+}
+BATCH_ROWS = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """What the rows of one level must say: row r is node `nodes[r // n]`, query `r % n`."""
+
+    level: int
+    nodes: Whole
+    queries: pa.Array
+    lengths: Whole
+    numerator: Whole
+    denominator: Whole
+
+
+def check_measurements(session: Session, out: Findings) -> str:
+    """Compare every row with the plan; read every page so that damage shows."""
+    plan, tree = session.plan, session.tree
+    marks = inhabited(tree, plan)
+    n_numbers = 0
+    for i, level in enumerate(plan.doc.levels):
+        expected = _expected(i, np.flatnonzero(marks[i]), level.measurements)
+        out.n_checked += len(expected.nodes) * len(level.measurements)
+        n_numbers += len(expected.nodes) * int(expected.lengths.sum())
+        try:
+            _level(session, expected, level.name, out)
+        except UnreadableError as error:
+            out.add(error.finding)
+    if out.ok:
+        n_areas = sum(int(mark.sum()) for mark in marks)
+        return f"{n_areas:,} areas, {n_numbers:,} numbers, variances as planned"
+    return f"{out.n_failed} problems in the measurement files"
+
+
+def _expected(level: int, nodes: Whole, measurements: tuple[MeasurementDoc, ...]) -> _Expected:
+    variances = []
+    for m in measurements:
+        parameter = fraction(m.parameter)
+        variances.append(parameter if m.law == "discrete_gaussian" else 2 * parameter**2)
+    parts = [(v.numerator, v.denominator) for v in variances]
+    if any(max(pair) >= 2**63 for pair in parts):
+        raise unreadable("V033", "plan.json", "has a variance that no measurement file can hold")
+    return _Expected(
+        level,
+        nodes,
+        pa.array([m.query for m in measurements], TEXT),
+        np.array([m.n_answers for m in measurements], dtype=np.int64),
+        np.array([n for n, _ in parts], dtype=np.int64),
+        np.array([d for _, d in parts], dtype=np.int64),
+    )
+
+
+def _level(session: Session, expected: _Expected, name: str, out: Findings) -> None:
+    paths = level_parts(session, name)
+    numbered = [f"{FOLDER}/{name}/part-{i:03d}.parquet" for i in range(len(paths))]
+    if paths != numbered or (len(expected.nodes) and not paths):
+        text = f"the parts of {name} are not numbered from 000 without a gap"
+        out.add(Finding("V030", text, file=f"{FOLDER}/{name}", why="a part is missing or was added"))
+        return
+    n_queries = len(expected.lengths)
+    left = len(expected.nodes) * n_queries
+    start = 0
+    for path in paths:
+        most = (left - start) // max(1, n_queries) * int(expected.lengths.sum()) + left
+        table = ParquetTable(
+            session.root,
+            path,
+            "V030",
+            "topdown.measurements",
+            COLUMNS,
+            left - start,
+            session.plan.stamps,
+            most,
+        )
+        if table.n_rows % n_queries:
+            out.add(Finding("V031", f"{path} does not hold whole nodes", file=path))
+        row = start
+        for batch in table.batches(BATCH_ROWS):
+            _batch(session, expected, batch, path, row, start, out)
+            row += batch.num_rows
+        if row - start != table.n_rows:
+            raise unreadable("V030", path, "has other row counts than its footer says")
+        start = row
+    if start != left:
+        n = f"{start:,} rows"
+        text = f"the measurements of {name} are not complete"
+        out.add(
+            Finding("V031", text, f"{FOLDER}/{name}", None, None, f"{left:,} rows", n, "rows were removed")
+        )
+
+
+def _batch(
+    session: Session, expected: _Expected, batch: Any, path: str, row: int, first: int, out: Findings
+) -> None:
+    if any(column.null_count for column in batch.columns) or batch.column("answers").values.null_count:
+        raise unreadable("V035", path, "has an empty value")
+    tree = session.tree
+    here = np.arange(row, row + batch.num_rows)
+    query = here % len(expected.lengths)
+    node = expected.nodes[here // len(expected.lengths)]
+    levels = codes(batch.column("level"), pa.array(tree.names, TEXT))
+    offsets = batch.column("answers").offsets.to_numpy().astype(np.int64)
+    rows = here - first
+    geocodes = tree.geocodes[expected.level]
+    _compare(out, "V031", path, rows, "level", levels == expected.level)
+    at = codes(batch.column("node"), geocodes)
+    _compare(out, "V031", path, rows, "node", at == node)
+    _compare(out, "V031", path, rows, "query", codes(batch.column("query"), expected.queries) == query)
+    _compare(out, "V032", path, rows, "number of answers", np.diff(offsets) == expected.lengths[query])
+    top, bottom = whole(batch.column("variance_numerator")), whole(batch.column("variance_denominator"))
+    same = (top == expected.numerator[query]) & (bottom == expected.denominator[query])
+    _compare(out, "V033", path, rows, "variance", same)
+
+
+def _compare(out: Findings, code: str, path: str, rows: Whole, what: str, same: NDArray[np.bool_]) -> None:
+    if same.all():
+        return
+    wrong = np.flatnonzero(~same)
+    first = Finding(
+        code,
+        f"{path} has the wrong {what} in {len(wrong):,} rows",
+        file=path,
+        row=int(rows[wrong[0]]) + 1,
+        why="measurements were changed, removed, added or put in another order",
+    )
+    out.add_many(len(wrong), [first])

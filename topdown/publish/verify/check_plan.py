@@ -1,0 +1,95 @@
+"""Check `plan`: its hash, its shares, and every loss and noise parameter re-derived from them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.plan_file import FILE, LevelDoc, PlanFile
+from topdown.publish.verify.result import Finding, Findings
+from topdown.publish.verify.session import Session
+from topdown.publish.verify.tree import GEOGRAPHY, inhabited
+
+_LAWS = {"discrete_gaussian": "discrete_gaussian", "geometric": "two_sided_geometric"}
+
+
+def check_plan(session: Session, out: Findings) -> str:
+    """Re-derive everything the plan states from budget, shares, queries and the neighbour relation."""
+    plan = session.plan
+    _expect(out, "V011", "the plan's hash", plan.computed_hash, plan.doc.plan_hash)
+    budget = fraction(plan.doc.budget)
+    if budget <= 0:
+        out.add(Finding("V012", "the budget is not positive", file=FILE, found=plan.doc.budget))
+    shares = {level.name: level.share for level in plan.doc.levels} | dict(plan.doc.unspent)
+    _shares(out, "levels", list(shares.values()), len(plan.doc.levels) + len(plan.doc.unspent))
+    for level in plan.doc.levels:
+        _shares(
+            out, f"queries of {level.name}", [m.share for m in level.measurements], len(level.measurements)
+        )
+        _level(out, plan, level, budget)
+    tree = session.tree
+    _expect(out, "V015", "the hash of the public facts", tree.sha256, plan.doc.public_sha256)
+    for level, mark in zip(plan.doc.levels, inhabited(tree, plan), strict=True):
+        _expect(out, "V016", f"measured nodes of {level.name}", str(int(mark.sum())), str(level.n_measured))
+    if out.ok:
+        return (
+            f"hash {plan.computed_hash[:8]}; shares add up exactly, {out.n_checked} numbers follow from them"
+        )
+    return f"{out.n_failed} of {out.n_checked} numbers do not follow from budget and shares"
+
+
+def _shares(out: Findings, what: str, shares: list[str], n: int) -> None:
+    out.n_checked += 1
+    values = [fraction(text) for text in shares]
+    total = sum(values, Fraction(0))
+    if total != 1 or min(values) <= 0 or len(values) != n:
+        out.add(
+            Finding(
+                "V012",
+                f"the shares of the {what} do not sum to exactly 1, or one is not positive",
+                file=FILE,
+                expected="1",
+                found=exact_text(total)[:80],
+                why="the stated privacy loss would not be the one spent",
+            )
+        )
+
+
+def _level(out: Findings, plan: PlanFile, level: LevelDoc, budget: Fraction) -> None:
+    loss = budget * fraction(level.share)
+    _expect(out, "V013", f"the loss of {level.name}", exact_text(loss), level.loss)
+    names = [m.query for m in level.measurements]
+    if len(set(names)) != len(names):
+        out.add(Finding("V016", f"a query of {level.name} is listed twice", file=FILE))
+    for m in level.measurements:
+        query = plan.queries[m.query]
+        what = f"{m.query} at {level.name}"
+        cost = loss * fraction(m.share)
+        _expect(out, "V013", f"the loss of {what}", exact_text(cost), m.loss)
+        _expect(out, "V016", f"the number of answers of {what}", str(query.n_answers), str(m.n_answers))
+        _expect(out, "V014", f"the noise law of {what}", _LAWS[plan.doc.mechanism], m.law)
+        if cost > 0:
+            # Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale.
+            parts = 2 * cost if plan.doc.mechanism == "discrete_gaussian" else cost
+            _expect(
+                out,
+                "V014",
+                f"the noise parameter of {what}",
+                exact_text(plan.sensitivity(query) / parts),
+                m.parameter,
+            )
+
+
+def _expect(out: Findings, code: str, what: str, expected: str, found: str) -> None:
+    out.n_checked += 1
+    if expected != found:
+        out.add(
+            Finding(
+                code,
+                f"{what} is not what follows from the files",
+                file=GEOGRAPHY if code == "V015" else FILE,
+                expected=expected[:80],
+                found=found[:80],
+                why="the plan or the public facts were altered, or belong to two runs",
+            )
+        )

@@ -1,0 +1,79 @@
+"""Check `solver`: what solve.json says about optimality. It bears on accuracy, not privacy or exactness."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from topdown.publish.verify.reader import read_json, unreadable
+from topdown.publish.verify.result import Finding, Findings
+from topdown.publish.verify.session import Session
+
+FILE = "solve.json"
+MAX_RESIDUAL_PERSONS = 1e-5
+
+
+class SolvedLevel(msgspec.Struct, frozen=True):
+    """What the solver reports of one level."""
+
+    level: str
+    n_problems: int
+    n_variables: int
+    n_unconverged: int
+    max_iterations: int
+    max_kkt_residual_persons: float
+    n_roundings: int
+    n_roundings_optimal: int
+    n_milp: int
+
+
+def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ...]]:
+    """Read solve.json; UnreadableError (V120) if it is damaged."""
+    document = read_json(session.root, FILE, "V120", "topdown.solve")
+    if document.get("plan_hash", session.plan.computed_hash) != session.plan.computed_hash:
+        raise unreadable("V120", FILE, "belongs to another plan")
+    try:
+        levels = msgspec.convert(document.get("levels"), tuple[SolvedLevel, ...], strict=True)
+    except (ValueError, TypeError) as error:
+        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
+    for level in levels:
+        numbers = [value for value in msgspec.structs.astuple(level) if not isinstance(value, str)]
+        if any(value < 0 for value in numbers) or not math.isfinite(level.max_kkt_residual_persons):
+            raise unreadable("V120", FILE, f"has an impossible number at {level.level}")
+    return document, levels
+
+
+def check_solver(session: Session, out: Findings) -> str:
+    """Expect every problem of every level solved; a large residual or an unproved rounding is a warning."""
+    plan = session.plan
+    _, levels = session.once("solved", "solver", lambda: load_solved(session))
+    names = tuple(level.level for level in levels)
+    if names != tuple(level.name for level in plan.doc.levels):
+        out.add(Finding("V122", "solve.json does not report the plan's levels in order", file=FILE))
+        return "solve.json is not about this plan"
+    why, fix = (
+        "this costs accuracy; privacy and exact statistics do not depend on it",
+        "solve again; noise is kept",
+    )
+    for level in levels:
+        out.n_checked += level.n_problems
+        if level.n_unconverged:
+            text = (
+                f"{level.n_unconverged:,} of {level.n_problems:,} problems of {level.level} did not converge"
+            )
+            finding = Finding("V121", text, FILE, None, None, "0", str(level.n_unconverged), why, fix)
+            out.add_many(level.n_unconverged, [finding])
+        if level.max_kkt_residual_persons > MAX_RESIDUAL_PERSONS:
+            out.warnings.append(
+                f"largest residual at {level.level} is {level.max_kkt_residual_persons:.1e} persons, "
+                f"above {MAX_RESIDUAL_PERSONS:.0e}"
+            )
+        if level.n_roundings_optimal < level.n_roundings:
+            left = level.n_roundings - level.n_roundings_optimal
+            out.warnings.append(f"{left:,} roundings of {level.level} are not proved optimal")
+    if out.ok:
+        worst = max((level.max_kkt_residual_persons for level in levels), default=0.0)
+        return f"{out.n_checked:,} problems solved, largest residual {worst:.0e} persons"
+    return f"{out.n_failed:,} of {out.n_checked:,} problems did not converge"

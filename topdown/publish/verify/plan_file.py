@@ -1,0 +1,241 @@
+"""Read plan.json anew: nouns from the model, numbers as exact fractions, nothing taken on trust."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from topdown.errors import ConfigError
+from topdown.model.constraint import Invariants
+from topdown.model.query import Query, parse_query
+from topdown.model.schema import Schema
+from topdown.publish.verify.arithmetic import fraction
+from topdown.publish.verify.reader import read_json, unreadable
+
+MAX_CELLS = 2**26
+FILE = "plan.json"
+
+
+class _Doc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class MeasurementDoc(_Doc, frozen=True):
+    """One query of one level, as written in plan.json."""
+
+    query: str
+    n_answers: int
+    share: str
+    loss: str
+    law: str
+    parameter: str
+
+
+class PassDoc(_Doc, frozen=True):
+    """One pass of a level."""
+
+    table: str
+    queries: tuple[str, ...]
+
+
+class RoundingDoc(_Doc, frozen=True):
+    """One table of a rounding chain."""
+
+    table: str
+    weight: int
+
+
+class LevelDoc(_Doc, frozen=True):
+    """One level, as written in plan.json."""
+
+    name: str
+    n_nodes: int
+    n_measured: int
+    share: str
+    loss: str
+    measurements: tuple[MeasurementDoc, ...]
+    passes: tuple[PassDoc, ...]
+    rounding: tuple[RoundingDoc, ...]
+
+
+class ReleaseDoc(_Doc, frozen=True):
+    """Names of the release and answers only people can give."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str
+    contact: str
+
+
+class PlanDoc(_Doc, frozen=True):
+    """The whole of plan.json."""
+
+    release: ReleaseDoc
+    schema: Schema
+    invariants: Invariants
+    neighbours: Literal["bounded", "add_remove"]
+    mechanism: Literal["discrete_gaussian", "geometric"]
+    settings: str
+    budget: str
+    levels: tuple[LevelDoc, ...]
+    unspent: tuple[tuple[str, str], ...]
+    public_sha256: str
+    simulate: bool
+    type: str
+    version: int
+    plan_hash: str
+
+
+@dataclass(frozen=True, eq=False)
+class PlanFile:
+    """A plan as read from the release.
+
+    Args:
+        doc: what the file says.
+        computed_hash: SHA-256 of its canonical JSON without `plan_hash`.
+        queries: every query named anywhere, by name.
+
+    """
+
+    doc: PlanDoc
+    computed_hash: str
+    queries: dict[str, Query]
+
+    @property
+    def schema(self) -> Schema:
+        """The domain of a record."""
+        return self.doc.schema
+
+    @cached_property
+    def workload(self) -> tuple[Query, ...]:
+        """Queries published as tables: `total`, then every measured one, in order of first appearance."""
+        names = ["total"] + [m.query for level in self.doc.levels for m in level.measurements]
+        return tuple(self.queries[name] for name in dict.fromkeys(names))
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """Loss that the budget and the shares imply, from nothing else."""
+        budget = fraction(self.doc.budget)
+        return sum(
+            (
+                budget * fraction(level.share) * fraction(m.share)
+                for level in self.doc.levels
+                for m in level.measurements
+            ),
+            Fraction(0),
+        )
+
+    @property
+    def stamps(self) -> dict[str, str]:
+        """What every Parquet file with protected numbers carries beside its type."""
+        return {"plan_hash": self.computed_hash, "stamp": "NOT-A-RELEASE" if self.doc.simulate else ""}
+
+    @property
+    def loss_name(self) -> str:
+        """`rho` or `epsilon`."""
+        return "rho" if self.doc.mechanism == "discrete_gaussian" else "epsilon"
+
+    def sensitivity(self, query: Query) -> int:
+        """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
+
+        A record adds 1 to one answer of one node (checked: one label a cell). One record more or less changes
+        one answer by 1; one record replaced takes 1 from one answer and adds 1 to another: 2 in both norms.
+        """
+        labels = query.labels
+        if labels.shape != (self.schema.n_cells,) or labels.min() < 0 or labels.max() >= query.n_answers:
+            raise ValueError(f"query {query.name!r} does not count every cell once")
+        return 2 if self.doc.neighbours == "bounded" else 1
+
+
+def table_path(query: Query, level: str) -> str:
+    """Return the path of a query's table at a level."""
+    return f"tables/{query.name.replace(' * ', '_by_')}/{level}.parquet"
+
+
+def canonical(document: object) -> bytes:
+    """Return the JSON that is hashed: sorted keys, no spaces, UTF-8."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def load_plan(root: Path) -> PlanFile:
+    """Read plan.json.
+
+    Raises:
+        UnreadableError: not a plan, with unknown keys, or too large to check (V010).
+
+    """
+    document = read_json(root, FILE, "V010", "topdown.plan")
+    _check_size(document)
+    try:
+        doc = msgspec.convert(document, PlanDoc, strict=True)
+        _check_known(doc, document)
+        queries = {name: parse_query(doc.schema, name) for name in _query_names(doc)}
+        _check_names(doc, queries)
+    except (ValueError, TypeError, RecursionError, ConfigError) as error:
+        raise unreadable("V010", FILE, f"is not a plan: {str(error)[:160]}") from None
+    rest = {key: value for key, value in document.items() if key != "plan_hash"}
+    return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), queries)
+
+
+def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
+    if canonical(msgspec.to_builtins(doc)) != canonical(document):
+        raise ValueError("it holds keys or values the format does not know")
+    numbers = [doc.budget, *(share for _, share in doc.unspent)]
+    for level in doc.levels:
+        numbers += [level.share, level.loss]
+        numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter)]
+    for text in numbers:
+        fraction(text)
+
+
+def _query_names(doc: PlanDoc) -> set[str]:
+    names = {"total", "detailed"} | {e.query for e in doc.invariants.exact}
+    for level in doc.levels:
+        names |= {m.query for m in level.measurements} | {p.table for p in level.passes}
+        names |= {q for p in level.passes for q in p.queries} | {r.table for r in level.rounding}
+    return names
+
+
+def _check_size(document: dict[str, Any]) -> None:
+    # Before anything is built from it: a plan may claim a domain that does not fit into memory.
+    n_cells = 1
+    try:
+        for attribute in document["schema"]["attributes"]:
+            n_cells *= len(attribute["labels"])
+    except (KeyError, TypeError):
+        raise unreadable("V010", FILE, "has no schema") from None
+    if not 0 < n_cells <= MAX_CELLS:
+        raise unreadable("V010", FILE, f"has {n_cells:,} cells; this verifier reads at most {MAX_CELLS:,}")
+
+
+def _check_names(doc: PlanDoc, queries: dict[str, Query]) -> None:
+    odd = [name for name, query in queries.items() if query.name != name]
+    if odd:
+        raise ValueError(f"query {odd[0]!r} is not written in its plain form")
+    names = [level.name for level in doc.levels]
+    if not names or len(set(names)) != len(names):
+        raise ValueError("levels are missing or named twice")
+    if any(not name or name.startswith(".") or set(name) & set("/\\\0") for name in [*names, *queries]):
+        raise ValueError("a level or query name cannot be a file name")
+    folders = {name.replace(" * ", "_by_") for name in queries}
+    if len(folders) != len(queries):
+        raise ValueError("two queries would share one table folder")
+    if doc.invariants.schema != doc.schema.name:
+        raise ValueError("the invariants are for another schema")
+    for exact in doc.invariants.exact:
+        if exact.level not in names:
+            raise ValueError(f"invariant {exact.name!r} names the unknown level {exact.level!r}")
+    invariants = doc.invariants
+    selections = [rule.cells for rule in invariants.at_least] + [rule.cells for rule in invariants.never]
+    for cells in selections + [rule.cells for rule in invariants.none_where_zero]:
+        doc.schema.select(dict(cells))
+    if any(rule.per < 1 for rule in doc.invariants.at_least):
+        raise ValueError("a lower bound counts less than one record per facility")

@@ -1,0 +1,127 @@
+"""Read the microdata and the tables anew, and recompute every table from the microdata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from topdown.model.query import Query
+from topdown.publish.verify.arithmetic import Whole, fits, tally
+from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
+from topdown.publish.verify.plan_file import PlanFile, table_path
+from topdown.publish.verify.reader import unreadable
+from topdown.publish.verify.tree import Tree
+
+PERSONS = "microdata/persons.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The microdata as read: one row a leaf and cell, in file order, -1 where a label is not known.
+
+    Args:
+        leaf, value, cell, count: per row; `value` is per attribute.
+
+    """
+
+    leaf: Whole
+    value: dict[str, Whole]
+    cell: Whole
+    count: Whole
+    _sums: dict[tuple[str, int], tuple[Whole, Whole]] = field(default_factory=dict)
+
+    def answers(self, tree: Tree, query: Query, level: int) -> tuple[Whole, Whole]:
+        """Return the sparse table of a query: keys node * n_answers + answer, and sums, zeros dropped."""
+        name = (query.name, level)
+        if name not in self._sums:
+            if level == len(tree.names) - 1:
+                keys, sums = tally(self.leaf * query.n_answers + query.labels[self.cell], self.count)
+            else:
+                below, sums = self.answers(tree, query, level + 1)
+                node = tree.parent[level + 1][below // query.n_answers]
+                keys, sums = tally(node * query.n_answers + below % query.n_answers, sums)
+            self._sums[name] = keys[sums != 0], sums[sums != 0]
+        return self._sums[name]
+
+    def forget(self, query: Query) -> None:
+        """Free the sums of a query that no other check needs."""
+        for name in [name for name in self._sums if name[0] == query.name]:
+            del self._sums[name]
+
+    def totals(self, tree: Tree, level: int, cells: NDArray[np.bool_]) -> Whole:
+        """Return, for every node of a level, the number of records in the marked cells."""
+        out = np.zeros(len(tree.geocodes[level]), dtype=np.int64)
+        chosen = cells[self.cell]
+        np.add.at(out, tree.ancestors[level][self.leaf[chosen]], self.count[chosen])
+        return out
+
+
+def load_population(root: Path, plan: PlanFile, tree: Tree) -> Population:
+    """Read microdata/persons.parquet; UnreadableError (V100) if it is damaged or has other columns."""
+    schema = plan.schema
+    columns = {"geocode": TEXT} | {a.name: TEXT for a in schema.attributes} | {"count": WHOLE}
+    most = tree.n_leaves * schema.n_cells
+    file = ParquetTable(root, PERSONS, "V100", "topdown.microdata", columns, most, plan.stamps)
+    table = file.read()
+    leaf = codes(table.column("geocode"), tree.geocodes[-1])
+    value = {a.name: codes(table.column(a.name), pa.array(a.labels, TEXT)) for a in schema.attributes}
+    cell = np.zeros(len(leaf), dtype=np.int64)
+    known = leaf >= 0
+    for a in schema.attributes:
+        cell = cell * len(a.labels) + value[a.name]
+        known &= value[a.name] >= 0
+    cell[~known] = -1
+    return Population(leaf, value, cell, whole(table.column("count")))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One published table, as read.
+
+    Args:
+        path: inside the release.
+        key: node * n_answers + answer, per row.
+        count: per row.
+
+    """
+
+    path: str
+    key: Whole
+    count: Whole
+
+
+def load_table(root: Path, plan: PlanFile, tree: Tree, query: Query, level: int) -> Table:
+    """Read one table; UnreadableError (V109) if damaged, out of order, or naming unknown places or labels."""
+    path = table_path(query, tree.names[level])
+    columns = {"level": TEXT, "geocode": TEXT} | {f.name: TEXT for f in query.factors} | {"count": WHOLE}
+    most = len(tree.geocodes[level]) * query.n_answers
+    table = ParquetTable(root, path, "V109", "topdown.table", columns, most, plan.stamps).read()
+    node = codes(table.column("geocode"), tree.geocodes[level])
+    bad = (node < 0) | (codes(table.column("level"), pa.array(tree.names, TEXT)) != level)
+    answer = np.zeros(len(node), dtype=np.int64)
+    for factor in query.factors:
+        group = codes(table.column(factor.name), pa.array(factor.group_labels, TEXT))
+        bad |= group < 0
+        answer = answer * len(factor.group_labels) + group
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0]) + 1
+        raise unreadable("V109", path, f"has an unknown level, geocode or label in row {row}")
+    key, count = node * query.n_answers + answer, whole(table.column("count"))
+    if (np.diff(key) <= 0).any():
+        row = int(np.flatnonzero(np.diff(key) <= 0)[0]) + 2
+        raise unreadable("V109", path, f"is out of order, or gives an answer twice, in row {row}")
+    if not fits(count):
+        raise unreadable("V109", path, "has counts too large to add up")
+    return Table(path, key, count)
+
+
+def answer_label(query: Query, answer: int) -> str:
+    """Name an answer by its labels."""
+    if not query.factors:
+        return "all records"
+    where = np.unravel_index(answer, tuple(len(f.group_labels) for f in query.factors))
+    return ", ".join(f.group_labels[int(i)] for f, i in zip(query.factors, where, strict=True))

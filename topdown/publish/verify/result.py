@@ -1,0 +1,175 @@
+"""What a verification says: findings, one result a check, one result a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from topdown import __version__
+
+MAX_FINDINGS = 100
+ALTERED = "the file is not the one that was certified"
+GET_AGAIN = "get the release again from its publisher; do not use this copy"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong.
+
+    Args:
+        code: V and three digits.
+        text: one sentence: what is wrong.
+        file: path inside the release.
+        row: row of that file, 1-based.
+        node: geocode of the area concerned.
+        expected, found: the two values that should agree.
+        why: what it means.
+        fix: what to do.
+
+    """
+
+    code: str
+    text: str
+    file: str = ""
+    row: int | None = None
+    node: str | None = None
+    expected: str = ""
+    found: str = ""
+    why: str = ALTERED
+    fix: str = GET_AGAIN
+
+    def to_json(self) -> dict[str, object]:
+        """Return the finding as JSON-ready values."""
+        return {
+            "code": self.code,
+            "text": self.text,
+            "file": self.file,
+            "row": self.row,
+            "node": self.node,
+            "expected": self.expected,
+            "found": self.found,
+            "why": self.why,
+            "fix": self.fix,
+        }
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The outcome of one named check; `findings` holds the first hundred, `n_findings` counts them all."""
+
+    name: str
+    ok: bool
+    text: str
+    n_checked: int
+    n_failed: int
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+    n_findings: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the check as JSON-ready values."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "text": self.text,
+            "n_checked": self.n_checked,
+            "n_failed": self.n_failed,
+            "seconds": round(self.seconds, 2),
+            "findings": [finding.to_json() for finding in self.findings],
+            "n_findings": self.n_findings,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """All checks of one release, in order."""
+
+    checks: tuple[CheckResult, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check passed; False if there was none."""
+        return bool(self.checks) and all(check.ok for check in self.checks)
+
+    @property
+    def n_checks(self) -> int:
+        """Number of checks."""
+        return len(self.checks)
+
+    @property
+    def n_failed(self) -> int:
+        """Number of failed checks."""
+        return sum(not check.ok for check in self.checks)
+
+    @property
+    def n_warnings(self) -> int:
+        """Number of warnings of all checks."""
+        return sum(len(check.warnings) for check in self.checks)
+
+    def check(self, name: str) -> CheckResult:
+        """Return one check by name; KeyError if there is none."""
+        return {check.name: check for check in self.checks}[name]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the `topdown.verify` document."""
+        return {
+            "type": "topdown.verify",
+            "version": 1,
+            "engine": __version__,
+            "ok": self.ok,
+            "n_checks": self.n_checks,
+            "n_failed": self.n_failed,
+            "n_warnings": self.n_warnings,
+            "seconds": round(self.seconds, 2),
+            "checks": [check.to_json() for check in self.checks],
+        }
+
+
+@dataclass
+class Findings:
+    """Collects what one check finds while it runs.
+
+    Args:
+        n_checked: units looked at, set by the check.
+        n_failed: units that failed; at least 1 if there is a finding.
+
+    """
+
+    n_checked: int = 0
+    n_failed: int = 0
+    n_findings: int = 0
+    kept: list[Finding] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return self.n_findings == 0
+
+    def add(self, finding: Finding) -> None:
+        """Count one failed unit and keep its finding."""
+        self.add_many(1, [finding])
+
+    def add_many(self, n_failed: int, findings: Iterable[Finding], n_findings: int | None = None) -> None:
+        """Count failed units; keep findings up to the limit (`n_findings` says how many there are in all)."""
+        listed = list(findings)
+        self.n_failed += n_failed
+        self.n_findings += len(listed) if n_findings is None else n_findings
+        self.kept += listed[: MAX_FINDINGS - len(self.kept)]
+
+    def close(self, name: str, text: str, seconds: float) -> CheckResult:
+        """Freeze what was collected."""
+        return CheckResult(
+            name,
+            self.ok,
+            text,
+            self.n_checked,
+            self.n_failed,
+            seconds,
+            tuple(self.kept),
+            self.n_findings,
+            tuple(self.warnings),
+        )

@@ -1,0 +1,100 @@
+"""Run the checks in order; whatever a release holds, the answer is a result and never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from topdown.publish.verify.check_certificate import check_certificate, check_stamps
+from topdown.publish.verify.check_constraints import check_bounds, check_exact, check_zeros
+from topdown.publish.verify.check_files import check_manifest
+from topdown.publish.verify.check_ledger import check_ledger
+from topdown.publish.verify.check_measurements import check_measurements
+from topdown.publish.verify.check_plan import check_plan
+from topdown.publish.verify.check_population import check_whole_numbers
+from topdown.publish.verify.check_privacy import check_privacy
+from topdown.publish.verify.check_solver import check_solver
+from topdown.publish.verify.check_tables import check_hierarchy, check_tables
+from topdown.publish.verify.reader import UnreadableError
+from topdown.publish.verify.result import CheckResult, Finding, Findings, VerifyResult
+from topdown.publish.verify.session import NotAvailableError, Session
+
+Check = Callable[[Session, Findings], str]
+CONTENT_CHECKS: dict[str, Check] = {
+    "plan": check_plan,
+    "ledger": check_ledger,
+    "measurements": check_measurements,
+    "whole numbers": check_whole_numbers,
+    "hierarchy": check_hierarchy,
+    "exact statistics": check_exact,
+    "zeros": check_zeros,
+    "bounds": check_bounds,
+    "tables": check_tables,
+    "solver": check_solver,
+}
+CHECKS: dict[str, Check] = {
+    "manifest": check_manifest,
+    **CONTENT_CHECKS,
+    "privacy": check_privacy,
+    "certificate": check_certificate,
+    "stamps": check_stamps,
+}
+
+
+def verify(release: Path) -> VerifyResult:
+    """Check a release from its files alone.
+
+    Guarantees: reads nothing outside `release`, follows no symlink, writes nothing, and returns a result for
+    every check whatever the files hold. Uses integers and fractions only.
+
+    Args:
+        release: the folder that holds manifest.json.
+
+    Returns:
+        one result a check, in order; `ok` if every check passed.
+
+    Cost: Rhode Island (50 million noisy numbers, 25,181 blocks) in a few seconds.
+
+    """
+    return _run(release, CHECKS)
+
+
+def verify_content(release: Path) -> VerifyResult:
+    """Run the checks that need neither certificate nor manifest; their results go into the certificate."""
+    return _run(release, CONTENT_CHECKS)
+
+
+def _run(release: Path, checks: dict[str, Check]) -> VerifyResult:
+    start = perf_counter()
+    session = Session(release)
+    for name, check in checks.items():
+        session.results.append(_one(session, name, check))
+    return VerifyResult(tuple(session.results), perf_counter() - start)
+
+
+def _one(session: Session, name: str, check: Check) -> CheckResult:
+    start, out = perf_counter(), Findings()
+    try:
+        text = check(session, out)
+    except NotAvailableError as error:
+        text = _not_available(name, error, out)
+    except UnreadableError as error:
+        out.add(error.finding)
+        text = error.finding.text
+    except Exception as error:  # the promise: a finding, never a traceback
+        text = f"not checked because the files cannot be read as documented ({type(error).__name__})"
+        out.add(Finding("V199", text, why="the release is damaged, or this verifier has a fault"))
+    out.n_checked = max(out.n_checked, out.n_failed, 1 if out.n_findings else 0)
+    return out.close(name, text, perf_counter() - start)
+
+
+def _not_available(name: str, error: NotAvailableError, out: Findings) -> str:
+    if error.owner == name:
+        out.add(error.finding)
+        return error.finding.text
+    text = f"not checked because {error.finding.text}"
+    why = f"it needs what the check '{error.owner}' found unusable ({error.finding.code})"
+    fix = f"look at the check '{error.owner}' first"
+    out.add(Finding("V150", text, file=error.finding.file, why=why, fix=fix))
+    return text

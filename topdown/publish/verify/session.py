@@ -1,0 +1,122 @@
+"""What the checks of one verification share: files read once, and results so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from topdown.model.query import Query
+from topdown.publish.verify.arithmetic import fits
+from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
+from topdown.publish.verify.plan_file import PlanFile, load_plan
+from topdown.publish.verify.population import PERSONS, Population, Table, load_population, load_table
+from topdown.publish.verify.reader import UnreadableError, open_inside, read_json, sha256_of
+from topdown.publish.verify.result import CheckResult, Finding
+from topdown.publish.verify.tree import Tree, load_tree
+
+T = TypeVar("T")
+
+
+class NotAvailableError(Exception):
+    """Something a check needs could not be read; `owner` is the check that reports why."""
+
+    def __init__(self, owner: str, finding: Finding) -> None:
+        super().__init__(finding.text)
+        self.owner, self.finding = owner, finding
+
+
+@dataclass
+class Session:
+    """Lazily read parts of one release; a part that failed once fails the same way again.
+
+    Args:
+        root: the release.
+        results: checks done so far, in order.
+        hashes: SHA-256 of the files hashed so far, by path.
+
+    """
+
+    root: Path
+    results: list[CheckResult] = field(default_factory=list)
+    hashes: dict[str, str] = field(default_factory=dict)
+    _memo: dict[str, Any] = field(default_factory=dict)
+
+    def once(self, key: str, owner: str, load: Callable[[], T]) -> T:
+        """Return `load()`, computed once; NotAvailableError if it cannot be read."""
+        if key not in self._memo:
+            try:
+                self._memo[key] = load()
+            except UnreadableError as error:
+                self._memo[key] = NotAvailableError(owner, error.finding)
+        value = self._memo[key]
+        if isinstance(value, NotAvailableError):
+            raise value
+        return value  # type: ignore[no-any-return]
+
+    @property
+    def plan(self) -> PlanFile:
+        """The plan."""
+        return self.once("plan", "plan", lambda: load_plan(self.root))
+
+    @property
+    def tree(self) -> Tree:
+        """The geography and the public facts."""
+        plan = self.plan
+        return self.once("tree", "plan", lambda: load_tree(self.root, plan))
+
+    @property
+    def raw_population(self) -> Population:
+        """The microdata as written, right or wrong."""
+        plan, tree = self.plan, self.tree
+        return self.once("raw population", "whole numbers", lambda: load_population(self.root, plan, tree))
+
+    @property
+    def population(self) -> Population:
+        """The microdata, if every row names a known leaf and cell and the counts can be added up."""
+        raw = self.raw_population
+
+        def load() -> Population:
+            if (raw.leaf < 0).any() or (raw.cell < 0).any() or not fits(raw.count):
+                text = "the microdata have rows that cannot be counted"
+                raise UnreadableError(Finding("V102", text, file=PERSONS))
+            return raw
+
+        return self.once("population", "whole numbers", load)
+
+    def table(self, query: Query, level: int) -> Table:
+        """Return one published table."""
+        plan, tree = self.plan, self.tree
+        return self.once(
+            f"table {query.name} {level}", "tables", lambda: load_table(self.root, plan, tree, query, level)
+        )
+
+    @property
+    def ledger(self) -> LedgerFile:
+        """The ledger."""
+        return self.once("ledger", "ledger", lambda: load_ledger(self.root))
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger.jsonl; only a simulation may lack it."""
+        return (self.root / "ledger.jsonl").exists()
+
+    def sha256(self, path: str) -> str:
+        """Return the SHA-256 of a file, in hex; empty if it cannot be read."""
+        if path not in self.hashes:
+            try:
+                with open_inside(self.root, path) as file:
+                    self.hashes[path] = sha256_of(file)
+            except (OSError, ValueError):
+                return ""
+        return self.hashes[path]
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The certificate as JSON values."""
+        return self.once(
+            "certificate",
+            "certificate",
+            lambda: read_json(self.root, "certificate.json", "V140", "topdown.certificate"),
+        )

@@ -1,0 +1,169 @@
+"""Read public/ anew: the tree of places, the facts about leaves, and what they forbid and demand."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from topdown.publish.verify.arithmetic import Whole, fits
+from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
+from topdown.publish.verify.plan_file import PlanFile
+from topdown.publish.verify.reader import unreadable
+
+GEOGRAPHY, LEAVES = "public/geography.parquet", "public/leaves.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Levels from the root down and the public facts of the leaves.
+
+    Args:
+        names: level names.
+        geocodes: per level, text array in file order.
+        parent: per level, index of each node's parent in the level above.
+        facts: public columns of the leaves, nonnegative.
+
+    """
+
+    names: tuple[str, ...]
+    geocodes: tuple[pa.Array, ...]
+    parent: tuple[Whole, ...]
+    facts: dict[str, Whole]
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.geocodes[-1])
+
+    @cached_property
+    def ancestors(self) -> tuple[Whole, ...]:
+        """Per level, the node each leaf lies in."""
+        up = [np.arange(self.n_leaves, dtype=np.int64)]
+        for parent in reversed(self.parent[1:]):
+            up.append(parent[up[-1]])
+        return tuple(reversed(up))
+
+    def code(self, level: int, node: int) -> str:
+        """Return the geocode of a node."""
+        return str(self.geocodes[level][node].as_py())
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the tree and the facts, as the plan states it."""
+        digest = hashlib.sha256()
+        for name, geocodes, parent in zip(self.names, self.geocodes, self.parent, strict=True):
+            digest.update(f"level {name} {len(geocodes)}\n".encode())
+            digest.update("\n".join(geocodes.to_pylist()).encode())
+            digest.update(parent.astype("<i8").tobytes())
+        for name in sorted(self.facts):
+            digest.update(f"\ncolumn {name}\n".encode())
+            digest.update(self.facts[name].astype("<i8").tobytes())
+        return digest.hexdigest()
+
+
+def load_tree(root: Path, plan: PlanFile) -> Tree:
+    """Read the public tables; UnreadableError (V015) if they are damaged or no tree in the right order."""
+    levels = plan.doc.levels
+    n_nodes = sum(level.n_nodes for level in levels)
+    columns = {"level": TEXT, "geocode": TEXT, "parent": TEXT}
+    table = ParquetTable(root, GEOGRAPHY, "V015", "topdown.geography", columns, n_nodes, None).read()
+    names = tuple(level.name for level in levels)
+    at = codes(table.column("level"), pa.array(names, TEXT))
+    sizes = [level.n_nodes for level in levels]
+    if min(sizes) < 1 or sizes[0] != 1 or not np.array_equal(at, np.repeat(np.arange(len(sizes)), sizes)):
+        raise unreadable(
+            "V015", GEOGRAPHY, "does not list the levels and numbers of nodes of the plan, root first"
+        )
+    geocodes, parents = [], []
+    start = 0
+    for i, size in enumerate(sizes):
+        here = table.slice(start, size)
+        start += size
+        geocodes.append(here.column("geocode").cast(TEXT).combine_chunks())
+        above = geocodes[i - 1] if i else pa.array([""], TEXT)
+        parents.append(codes(here.column("parent"), above))
+        _check_level(geocodes[i].to_pylist(), parents[i], len(above))
+    return Tree(names, tuple(geocodes), tuple(parents), _facts(root, plan, geocodes[-1]))
+
+
+def _check_level(geocodes: list[str], parent: Whole, n_above: int) -> None:
+    if (parent < 0).any():
+        raise unreadable("V015", GEOGRAPHY, "has a node whose parent is not in the level above")
+    if not np.array_equal(np.unique(parent), np.arange(n_above)):
+        raise unreadable("V015", GEOGRAPHY, "has a node without children")
+    pairs = list(zip(parent.tolist(), geocodes, strict=True))
+    if len(set(geocodes)) != len(geocodes) or any(a >= b for a, b in pairwise(pairs)):
+        raise unreadable("V015", GEOGRAPHY, "is not in order of (parent, geocode), each geocode once")
+
+
+def _facts(root: Path, plan: PlanFile, leaves: pa.Array) -> dict[str, Whole]:
+    invariants = plan.doc.invariants
+    names = list(dict.fromkeys([*invariants.columns]))
+    columns = {"geocode": TEXT} | dict.fromkeys(names, WHOLE)
+    table = ParquetTable(root, LEAVES, "V015", "topdown.leaves", columns, len(leaves), None).read()
+    place = codes(table.column("geocode"), leaves)
+    if not np.array_equal(place, np.arange(len(leaves))):
+        raise unreadable("V015", LEAVES, "does not list the leaves of the geography in order")
+    facts = {name: whole(table.column(name)) for name in names}
+    for name, values in facts.items():
+        if len(values) and (values.min() < 0 or values.max() >= 2**31):
+            raise unreadable("V015", LEAVES, f"has a value outside 0..2^31-1 in {name!r}")
+    return facts
+
+
+def closed_leaves(tree: Tree, columns: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Mark the leaves where all the named public facts are zero."""
+    total = np.zeros(tree.n_leaves, dtype=np.int64)
+    for name in columns:
+        total += tree.facts[name]
+    closed: NDArray[np.bool_] = total == 0
+    return closed
+
+
+def inhabited_leaves(tree: Tree, plan: PlanFile) -> NDArray[np.bool_]:
+    """Mark the leaves where at least one cell may hold records."""
+    schema, rules = plan.schema, plan.doc.invariants
+    free = np.ones(schema.n_cells, dtype=bool)
+    for never in rules.never:
+        free &= ~schema.select(dict(never.cells))
+    closing = np.array([closed_leaves(tree, z.columns) for z in rules.none_where_zero], dtype=bool)
+    cells = np.array([schema.select(dict(z.cells)) for z in rules.none_where_zero], dtype=bool)
+    if not len(closing):
+        return np.full(tree.n_leaves, bool(free.any()))
+    # Leaves share few patterns of closed constraints; each pattern is looked at once, over all cells.
+    patterns, which = np.unique(closing.T, axis=0, return_inverse=True)
+    some: NDArray[np.bool_] = np.array(
+        [bool((free & ~cells[pattern].any(axis=0)).any()) for pattern in patterns]
+    )
+    return np.asarray(some[which.reshape(-1)], dtype=bool)
+
+
+def inhabited(tree: Tree, plan: PlanFile) -> tuple[NDArray[np.bool_], ...]:
+    """Mark, per level, the nodes that may hold records: those with an inhabited leaf."""
+    leaves = inhabited_leaves(tree, plan)
+    out = []
+    for up, geocodes in zip(tree.ancestors, tree.geocodes, strict=True):
+        here = np.zeros(len(geocodes), dtype=bool)
+        here[up[leaves]] = True
+        out.append(here)
+    return tuple(out)
+
+
+def lower_bounds(tree: Tree, column: str, per: int) -> tuple[Whole, ...] | None:
+    """Return, per level, `per` times the sum of a public column over each node's leaves; None on overflow."""
+    facts = tree.facts[column]
+    if per > 2**31 or not fits(np.append(facts * per, 0)):
+        return None
+    out = []
+    for up, geocodes in zip(tree.ancestors, tree.geocodes, strict=True):
+        total = np.zeros(len(geocodes), dtype=np.int64)
+        np.add.at(total, up, facts * per)
+        out.append(total)
+    return tuple(out)
