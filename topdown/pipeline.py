@@ -27,7 +27,7 @@ class GenerateResult:
 
     Args:
         release: its folder.
-        seconds: wall seconds by stage (compile, measure, solve, publish, verify).
+        seconds: wall seconds by stage (measure, compile, solve, account, publish, verify).
         n_records: records in the microdata.
         n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
         peak_memory_bytes: largest resident size of this process plus that of its largest child times workers.
@@ -75,6 +75,7 @@ def generate(
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
     from topdown.measure.measure import measure
+    from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify
 
@@ -84,7 +85,8 @@ def generate(
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
     ledger = None if context.plan.simulate else prepared.ledger_path
-    clock.run("publish", lambda: publish(out, context, leaves, ledger, csv=csv, report=report))
+    privacy = clock.run("account", lambda: certified_privacy(context.plan))
+    clock.run("publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report))
     report(Event("certify", 0, 1, "checks"))
     checks = clock.run("verify", lambda: verify(out))
     report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))

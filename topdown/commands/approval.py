@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import click
 
-from topdown.commands.certified import certified_loss
+from topdown.publish.certified import certified_loss
 from topdown.commands.ledger_view import view_ledger
 from topdown.errors import ConfigError
 from topdown.plan.prepare import Prepared

@@ -37,7 +37,7 @@ def audit(screen: Screen, *, source: Path, deltas: tuple[str, ...], plot: Path |
     Every number is certified: it lies between two bounds that are printed or in the JSON document.
     """
     from topdown.accountant.commands import audit_static, secrets_first
-    from topdown.commands.certified import plan_measurements
+    from topdown.publish.certified import plan_measurements
 
     plan = _plan(source)
     rows = plan_measurements(plan)

@@ -42,7 +42,7 @@ def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
-    from topdown.commands.certified import certified_loss
+    from topdown.publish.certified import certified_loss
     from topdown.commands.generate import cores, result_document, run
     from topdown.commands.plan_file import save_plan
     from topdown.plan.prepare import prepare

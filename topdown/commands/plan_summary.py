@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from topdown.commands.certified import certified_loss
+from topdown.publish.certified import certified_loss
 from topdown.commands.ledger_view import LedgerView, view_ledger
 from topdown.commands.needs import estimate
 from topdown.model.constraint import Basis

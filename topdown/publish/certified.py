@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from topdown.errors import ConfigError
 from topdown.plan.plan import Plan
-from topdown.screen import figures
 
 if TYPE_CHECKING:
     from topdown.accountant.semantics import Measurement
+
+DELTA = "1e-10"
 
 
 def plan_measurements(plan: Plan) -> list[Measurement]:
@@ -36,11 +37,28 @@ def certified_loss(plan: Plan) -> dict[str, Any]:
 
     try:
         everything = secrets(plan_measurements(plan), plan.neighbours)[0].composition
-        epsilon, guess = everything.epsilon(figures.DELTA), everything.best_guess()
+        epsilon, guess = everything.epsilon(DELTA), everything.best_guess()
     except ConfigError:
         return {}
     return {
-        "epsilon": {"1e-10": list(epsilon.texts())},
+        "epsilon": {DELTA: list(epsilon.texts())},
         "best_guess": list(guess.texts()),
         "method": epsilon.method,
     }
+
+
+def certified_privacy(plan: Plan) -> dict[str, Any]:
+    """Return what the certificate adds to the plan's exact loss: {} where the accountant has no bound.
+
+    `epsilon` by delta, `curve` (power of the best attack by false-alarm rate) and `attributes` (what each
+    single fact about a person costs), every number an enclosure [low, high] of decimal strings.
+    """
+    from topdown.accountant.commands import audit_static
+
+    try:
+        audited: dict[str, Any] = audit_static(plan_measurements(plan), (DELTA,), neighbours=plan.neighbours)
+    except ConfigError:
+        return {}
+    kept = ("name", "kind", "rho", "epsilon", "best_guess", "method")
+    secrets = [{key: secret[key] for key in kept} for secret in audited["secrets"]]
+    return {"epsilon": secrets[0]["epsilon"], "curve": audited["curve"], "attributes": secrets}
