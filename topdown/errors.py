@@ -21,6 +21,7 @@ class TopdownError(Exception):
         file, line, column: place in a user's file, 1-based.
         source: the offending line of that file, to be printed with a caret (public files only).
         node: geocode of the area concerned.
+        key: path of the key concerned in a run file or another TOML file.
     """
 
     exit_code = EXIT_INTERNAL
@@ -39,12 +40,13 @@ class TopdownError(Exception):
         source: str | None = None,
         caret: str = "",
         node: str | None = None,
+        key: tuple[str, ...] = (),
     ) -> None:
         super().__init__(text)
         self.text, self.code, self.fix = text, code or self.default_code, fix
         self.details = details
         self.file, self.line, self.column, self.source, self.caret = file, line, column, source, caret
-        self.node = node
+        self.node, self.key = node, key
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep code, place and fix when the error crosses from a worker process."""
@@ -62,6 +64,7 @@ class TopdownError(Exception):
             "line": self.line,
             "column": self.column,
             "node": self.node,
+            "key": ".".join(self.key) or None,
             "fix": self.fix,
             "exit_code": self.exit_code,
         }

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, TopdownError
 
 T = TypeVar("T")
 _FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
@@ -102,6 +104,24 @@ def read_toml(path: Path, kind: type[T], document_type: str) -> T:
         raise _located(error, path, text, data, kind) from None
 
 
+@contextmanager
+def at(*trail: str) -> Iterator[None]:
+    """Say which key of the run file an error raised inside is about; the innermost place wins."""
+    try:
+        yield
+    except TopdownError as error:
+        error.key = error.key or trail
+        raise
+
+
+def locate(error: TopdownError, path: Path) -> None:
+    """Add file, line and text of the line to an error that knows its key."""
+    if error.key and error.file is None:
+        error.file = str(path)
+        error.line, error.source = find_key(path.read_text(encoding="utf-8"), list(error.key))
+        error.details = (("key", ".".join(error.key)), *error.details)
+
+
 def _located(
     error: msgspec.ValidationError, path: Path, text: str, data: dict[str, Any], kind: type
 ) -> ConfigError:
@@ -189,7 +209,7 @@ def find_key(text: str, trail: list[str]) -> tuple[int | None, str | None]:
             if table.group(1):
                 counts[table.group(2)] = counts.get(table.group(2), -1) + 1
                 position = counts[table.group(2)]
-            if header == want and (not index or position == index[0] or not table.group(1)):
+            if header == want and (not index or position == index[0]):
                 return number, line
             continue
         key = re.match(r'^\s*("?)([^"=]+?)\1\s*=', line)

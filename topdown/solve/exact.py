@@ -28,7 +28,7 @@ def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
         if answers.shape != (n_nodes, 1):
             raise DataError(
                 f"exact statistic {invariant.name!r} is missing or incomplete in measurements/exact.json",
-                code="D050",
+                code="D051",
                 fix="measure again, or get the release again",
             )
         totals[invariant.level] = answers[:, 0]

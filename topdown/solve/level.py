@@ -64,7 +64,7 @@ def build_levels(context: Context, exact: dict[str, Ints]) -> tuple[LevelModel, 
         if (bound_of_cell[cells] >= 0).any():
             raise ConfigError(
                 f"lower bound {plan.invariants.at_least[k].name!r} shares cells with another one",
-                code="C070",
+                code="C073",
                 fix="make the cells of lower bounds disjoint",
             )
         bound_of_cell[cells] = k

@@ -1,0 +1,164 @@
+"""Make the plan from a run file and public facts: exact numbers, every name checked."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from topdown.errors import BudgetError, ConfigError
+from topdown.model.constraint import Invariants
+from topdown.model.geography import Geography
+from topdown.model.public import PublicFacts, derive_rules
+from topdown.model.query import parse_query
+from topdown.model.schema import Schema
+from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
+from topdown.plan.document import at
+from topdown.plan.files import LevelTable, PassTable
+from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
+from topdown.plan.public_tables import public_sha256
+from topdown.plan.runfile import RunFile
+
+
+def make_plan(
+    run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts
+) -> Plan:
+    """Return the plan; every share, query and pass of the run file is checked.
+
+    Raises:
+        ConfigError, BudgetError: what is wrong; `key` is the path of the key in the run file.
+    """
+    gaussian = run.mechanism == "discrete_gaussian"
+    budget = run.budget.rho if gaussian else run.budget.epsilon
+    if budget is None or (run.budget.rho is None) == (run.budget.epsilon is None):
+        need = "rho" if gaussian else "epsilon"
+        raise ConfigError(
+            f"mechanism {run.mechanism!r} needs budget.{need} and nothing else",
+            code="C050",
+            fix=f'write [budget] {need} = "..." only',
+            key=("budget",),
+        )
+    if budget <= 0:
+        raise BudgetError(
+            f"the budget is {budget}", code="B003", fix="give a positive budget", key=("budget",)
+        )
+    tables = {table.name: table for table in run.level}
+    number = {table.name: str(i) for i, table in enumerate(run.level)}
+    if len(tables) != len(run.level):
+        raise ConfigError("a level has two [[level]] tables", code="C051", fix="keep one [[level]] a level")
+    missing = [name for name in geography.level_names if name not in tables]
+    if missing:
+        raise ConfigError(
+            f"level {missing[0]!r} of the geography has no [[level]] table",
+            code="C052",
+            fix="add one with share, queries, passes and rounding",
+            key=("geography", "levels"),
+        )
+    with at("level", "0", "share"):
+        check_shares({table.name: table.share for table in run.level}, "levels")
+    with at("invariants"):
+        _check_exact(invariants, schema, geography)
+    rules = derive_rules(schema, geography, invariants, facts)
+    levels = []
+    for i, level in enumerate(geography.levels):
+        with at("level", number[level.name]):
+            n_measured = int(rules.inhabited[i].sum())
+            levels.append(
+                _level(run, tables[level.name], schema, budget, i, len(level), n_measured, number[level.name])
+            )
+    return Plan(
+        release=ReleaseInfo(
+            run.release.id, run.release.title, run.release.data_set, run.release.agency, run.release.contact
+        ),
+        schema=schema,
+        invariants=invariants,
+        neighbours=run.neighbours,
+        mechanism=run.mechanism,
+        settings=run.settings,
+        budget=budget,
+        levels=tuple(levels),
+        unspent=tuple((t.name, t.share) for t in run.level if t.name not in geography.level_names),
+        public_sha256=public_sha256(geography, facts),
+        simulate=run.simulate,
+    )
+
+
+def _level(
+    run: RunFile,
+    table: LevelTable,
+    schema: Schema,
+    budget: Fraction,
+    depth: int,
+    n_nodes: int,
+    n_measured: int,
+    number: str,
+) -> LevelPlan:
+    with at("level", number, "queries"):
+        check_shares(table.queries, f"queries of level {table.name!r}")
+    loss = budget * table.share
+    measurements = []
+    for name, share in table.queries.items():
+        with at("level", number, "queries", name):
+            query = parse_query(schema, name)
+        cost = loss * share
+        if run.mechanism == "discrete_gaussian":
+            variance = gaussian_variance(cost, query, run.neighbours)
+            measurements.append(
+                MeasurementPlan(query.name, query.n_answers, share, cost, "discrete_gaussian", variance)
+            )
+        else:
+            scale = geometric_scale(cost, query, run.neighbours)
+            measurements.append(
+                MeasurementPlan(query.name, query.n_answers, share, cost, "two_sided_geometric", scale)
+            )
+    use_root = depth == 0 and table.root_passes
+    with at("level", number, "root_passes" if use_root else "passes"):
+        passes = _passes(table.root_passes if use_root else table.passes, table, schema)
+    with at("level", number, "rounding"):
+        rounding = tuple(Rounding(parse_query(schema, r.table).name, r.weight) for r in table.rounding)
+        if any(r.weight < 1 for r in rounding):
+            raise ConfigError(
+                f"level {table.name!r}: rounding weights start at 1", code="C055", fix="raise the weight"
+            )
+    return LevelPlan(
+        table.name, n_nodes, n_measured, table.share, loss, tuple(measurements), passes, rounding
+    )
+
+
+def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:
+    measured = [parse_query(schema, name).name for name in level.queries]
+    passes = []
+    for table in tables:
+        names = [parse_query(schema, name).name for name in table.queries] or measured
+        absent = [name for name in names if name not in measured]
+        if absent:
+            raise ConfigError(
+                f"a pass of level {level.name!r} uses {absent[0]!r}, which is not measured there",
+                code="C053",
+                fix="use queries listed under [level.queries]",
+            )
+        passes.append(Pass(parse_query(schema, table.table).name, tuple(names)))
+    queries = [parse_query(schema, p.table) for p in passes]
+    ordered = all(b.refines(a) for a, b in pairwise(queries))
+    if not passes or passes[-1].table != "detailed" or not ordered:
+        raise ConfigError(
+            f"passes of level {level.name!r} must go from coarse to fine and end with the table 'detailed'",
+            code="C054",
+            fix="order the passes so that each table refines the one before; end with detailed",
+        )
+    return tuple(passes)
+
+
+def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:
+    for exact in invariants.exact:
+        if exact.level not in geography.level_names:
+            raise ConfigError(
+                f"invariant {exact.name!r} names level {exact.level!r}, which the geography lacks",
+                code="C032",
+                fix="use one of: " + ", ".join(geography.level_names),
+            )
+        if parse_query(schema, exact.query).name != "total":
+            raise ConfigError(
+                f"invariant {exact.name!r}: only totals can be kept exact",
+                code="C033",
+                fix='write query = "total", or measure the table with noise',
+            )
