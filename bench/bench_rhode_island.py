@@ -58,7 +58,9 @@ def generate(folder: Path, settings: str, workers: int) -> dict[str, float]:
     command = [topdown, "generate", str(run), "--out", str(folder / "release"), "--yes"]
     start = time.monotonic()
     process = subprocess.Popen(
-        [*command, "--workers", str(workers), "--log-json", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*command, "--workers", str(workers), "--log-json", str(log)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     peak = 0
 
@@ -92,7 +94,9 @@ def errors_of(folder: Path) -> dict[str, float]:
     return found
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="../shared with the Rhode Island blocks is not beside the checkout")
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason="../shared with the Rhode Island blocks is not beside the checkout"
+)
 def test_rhode_island(tmp_path: Path) -> None:
     """The promised numbers: 45 s, 1.5 GB, and errors by level, each an average of three releases."""
     rows = {}

@@ -101,7 +101,8 @@ def test_a_crossing_chain_goes_to_the_integer_program(tmp_path: Path) -> None:
     """Rounding tables that cross are not a flow; they must be routed to the integer program and say so."""
     settings_text = (solved.TOP / "settings" / "toy.toml").read_text()
     levels = settings_text[settings_text.index("[[level]]") :].replace(
-        '{ table = "dwelling", weight = 1 }', '{ table = "sex", weight = 1 }, { table = "dwelling", weight = 1 }'
+        '{ table = "dwelling", weight = 1 }',
+        '{ table = "sex", weight = 1 }, { table = "dwelling", weight = 1 }',
     )
     census = solved.make_census(tmp_path, 11, run=solved.toy_run(levels=levels))
     result = solve(census.context, solved.noisy(census, 12), census.exact)
