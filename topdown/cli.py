@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "init": "Write a complete, commented run file.",
         "plan": "Show what a release would measure, at what cost; spend nothing.",
         "generate": "Spend the budget once and write the release.",
+        "extend": "Extend a release by new attributes and keep its table.",
         "synth": "Write made-up records and areas to practise with.",
     },
     "Check a release": {

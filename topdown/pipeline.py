@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from topdown.errors import CertificateError
+from topdown.errors import BudgetError, CertificateError
 from topdown.plan.prepare import Prepared, load_context
 from topdown.progress import Event, Report, silent
 
@@ -109,6 +109,60 @@ def generate(
     )
 
 
+def extend(
+    prepared: Prepared, base: Path, out: Path, *, workers: int = 1, csv: bool = False, report: Report = silent
+) -> GenerateResult:
+    """Extend a published release by the attributes of another schema, or go on with that.
+
+    Guarantees, beside those of `generate`: the base release passes its own verification first; its loss is in
+    the same ledger; nothing is spent if some area's base table has no extension that meets the constraints.
+
+    Args:
+        prepared: run file, plan, public facts, made with the same base release.
+        base: folder of the base release.
+        out, workers, csv, report: see `generate`.
+
+    Raises:
+        CertificateError: V164 the base release fails its verification.
+        BudgetError: B020 the ledger did not pay for the base release.
+        InfeasibleError: I020 an area cannot be extended.
+        TopdownError: as `generate` does.
+    """
+    from topdown.publish.verify import verify
+    from topdown.solve.extend.patterns import find_patterns
+
+    report(Event("base", 0, 1, "verifying the base release"))
+    checks = verify(base)
+    if not checks.ok:
+        failed = ", ".join(check.name for check in checks.checks if not check.ok)
+        raise CertificateError(
+            f"the base release {base} fails its verification ({failed})",
+            code="V164",
+            fix=f"see: topdown verify {base}; nothing was spent",
+        )
+    _check_one_ledger(prepared)
+    find_patterns(prepared.context)
+    report(Event("base", 1, 1, f"{checks.n_checks} checks"))
+    return generate(prepared, out, workers=workers, csv=csv, report=report)
+
+
+def _check_one_ledger(prepared: Prepared) -> None:
+    from topdown.accountant.book import read_book
+
+    plan, path = prepared.context.plan, prepared.ledger_path
+    if plan.base is None or plan.simulate:
+        return
+    book = read_book(path.read_bytes(), path)[0] if path.is_file() else None
+    paid = [book.intents[seq].plan_hash for seq in book.committed] if book is not None else []
+    if plan.base.plan_hash not in paid:
+        raise BudgetError(
+            f"the ledger {path} did not pay for the base release {plan.base.release}",
+            code="B020",
+            file=str(path),
+            fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
+        )
+
+
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:
     """Solve a measured release from its files alone and write solve.json.
 
@@ -120,6 +174,12 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     from topdown.solve.solve import solve, write_document
 
     context = load_context(release)
+    if context.plan.base is not None:
+        from topdown.solve.extend.solve import solve_extension
+
+        solved = solve_extension(release, context, workers=workers, report=report)
+        write_document(release / "solve.json", solved.document)
+        return solved.leaves, solved.document
     reader = MeasurementReader(release, context)
     solved = solve(context, reader, exact_totals(context, reader.exact()), workers=workers, report=report)
     write_document(release / "solve.json", solved.document)

@@ -83,13 +83,13 @@ def generate(
             result = run(prepared, out, progress, workers=workers or cores(), csv=csv)
         except (KeyboardInterrupt, click.Abort):
             progress.close()
-            return _stopped(
+            return stopped(
                 screen, prepared, progress.where, f"topdown generate {source} --out {out} --resume"
             )
         except Exception as error:
-            _note_spent(prepared, error)
+            note_spent(prepared, error)
             raise
-    return _result(screen, prepared, out, result)
+    return show_result(screen, prepared, out, result)
 
 
 def run(prepared: Prepared, out: Path, progress: Progress, *, workers: int, csv: bool) -> GenerateResult:
@@ -127,7 +127,7 @@ def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> di
     }
 
 
-def _result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResult) -> int:
+def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResult) -> int:
     from topdown.screen import figures
     from topdown.screen.look import bold
 
@@ -149,7 +149,7 @@ def _result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResul
     return EXIT_OK
 
 
-def _stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
+def stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
     text, spent = spent_text(prepared, where)
     screen.document(
         {
@@ -174,7 +174,7 @@ def _stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
     return EXIT_INTERRUPTED
 
 
-def _note_spent(prepared: Prepared, error: Exception) -> None:
+def note_spent(prepared: Prepared, error: Exception) -> None:
     """Tell the last line of defence what this plan has spent; it shows it with the error."""
     from topdown.cli import SPENT
     from topdown.commands.ledger_view import view_ledger

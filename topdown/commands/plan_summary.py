@@ -30,7 +30,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "n_nodes": level.n_nodes,
             "n_measured": level.n_measured,
             "n_empty": level.n_nodes - level.n_measured,
-            "n_numbers": level.n_numbers,
+            "n_numbers": plan.numbers_at(depth),
             "loss": exact_text(level.loss),
             "share": exact_text(level.share),
             **solve_sizes(context, depth),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from topdown.errors import InternalError
 from topdown.measure.journal import Part
 from topdown.model.histogram import Histogram
+from topdown.model.support import Support
 from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric
 from topdown.plan.plan import MeasurementPlan
 from topdown.plan.prepare import Context
@@ -49,7 +50,13 @@ def plan_parts(context: Context) -> tuple[PartPlan, ...]:
     """Cut every level into parts of whole row groups; follows from the plan and public facts alone."""
     out = []
     for depth, level in enumerate(context.plan.levels):
-        inhabited = np.flatnonzero(context.rules.inhabited[depth]).astype(np.int64)
+        inhabited = np.flatnonzero(context.inhabited[depth]).astype(np.int64)
+        if context.support is not None:
+            sizes = context.support.lengths(depth, context.queries(level.name)).sum(axis=1)
+            cuts = np.flatnonzero(np.diff((np.cumsum(sizes) - sizes) // NUMBERS_PER_PART)) + 1
+            for k, nodes in enumerate(np.split(inhabited, cuts)):
+                out.append(PartPlan(Part(level.name, f"part-{k:03d}"), depth, nodes, len(nodes)))
+            continue
         n_group = max(1, NUMBERS_PER_ROW_GROUP // level.answers_per_node)
         n_part = n_group * max(1, NUMBERS_PER_PART // (n_group * level.answers_per_node))
         for k, first in enumerate(range(0, len(inhabited), n_part)):
@@ -62,6 +69,14 @@ def layout_hash(parts: tuple[PartPlan, ...]) -> str:
     """Return a hash of which nodes are in which part: a restart must cut the levels the same way."""
     lines = (f"{p.part.key} {p.nodes[0]} {p.nodes[-1]} {len(p.nodes)}\n" for p in parts)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Noisy answers of whole nodes: int32, side by side, and how many each node and query has, int64."""
+
+    answers: NDArray[np.int32]
+    sizes: NDArray[np.int64]
 
 
 class LevelDrawer:
@@ -80,14 +95,17 @@ class LevelDrawer:
         self._samplers = [Sampler(law_of(m), bits) for m in self._level.measurements]
         self._queries = context.queries(self._level.name)
         self._histogram = histogram
+        self._support, self._depth = context.support, depth
 
-    def draw(self, nodes: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return fresh noisy answers, int32 of shape (len(nodes), answers_per_node), queries side by side.
+    def draw(self, nodes: NDArray[np.int64]) -> Drawn:
+        """Return fresh noisy answers, node by node, queries side by side.
 
         Raises:
             InternalError: an answer leaves 32 bits (probability below 2^-128 for checked records).
 
         """
+        if self._support is not None:
+            return self._draw_listed(self._support, nodes)
         out = np.empty((len(nodes), self._level.answers_per_node), dtype=np.int32)
         p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
         row = np.searchsorted(nodes, self._histogram.node[p:q])
@@ -101,7 +119,35 @@ class LevelDrawer:
             _add(block, row, query.labels[cell], count)
             out[:, first : first + measurement.n_answers] = block
             first += measurement.n_answers
-        return out
+        sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
+        return Drawn(out.reshape(-1), np.tile(sizes, len(nodes)))
+
+    def _draw_listed(self, support: Support, nodes: NDArray[np.int64]) -> Drawn:
+        """Draw the answers that the base release leaves open; an answer counts all records that have it."""
+        listed = []
+        for node in nodes:
+            cells = support.cells(self._depth, int(node))
+            listed.append([support.listed(query, cells) for query in self._queries])
+        sizes = np.array([[len(answers) for answers in row] for row in listed], dtype=np.int64)
+        ends = np.cumsum(sizes.reshape(-1)).reshape(sizes.shape)
+        out = np.empty(int(sizes.sum()), dtype=np.int32)
+        p = np.searchsorted(self._histogram.node, np.append(nodes, nodes[-1] + 1))
+        last = np.searchsorted(self._histogram.node, nodes + 1)
+        for q, (sampler, query) in enumerate(zip(self._samplers, self._queries, strict=True)):
+            block = np.empty((1, int(sizes[:, q].sum())), dtype=np.int32)
+            sampler.draw_into(block)
+            start = 0
+            for i, row in enumerate(listed):
+                here = block[:, start : start + len(row[q])]
+                start += len(row[q])
+                answer = query.labels[self._histogram.cell[p[i] : last[i]]]
+                place = np.searchsorted(row[q], answer)
+                known = place < len(row[q])
+                known[known] = row[q][place[known]] == answer[known]
+                count = self._histogram.count[p[i] : last[i]][known]
+                _add(here, np.zeros(len(count), dtype=np.intp), place[known].astype(np.int32), count)
+                out[ends[i, q] - len(row[q]) : ends[i, q]] = here[0]
+        return Drawn(out, sizes.reshape(-1))
 
 
 def _add(

@@ -27,6 +27,7 @@ from topdown.measure.journal import Journal, Part, open_journal, start_journal
 from topdown.measure.protocol import Job, Spend, carry_out
 from topdown.model.histogram import Histogram
 from topdown.noise import AesBits
+from topdown.plan.base import FOLDER, BaseFiles, check_same_base
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.prepare import Context, Prepared, read_plan_document
 from topdown.plan.public_tables import write_public
@@ -117,7 +118,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, disk: Disk) -> Measu
         journal = open_journal(run.folder, binds, disk)
         if journal is None:
             run.spend().check_affordable(ledger)
-        _write_public_side(out, context, disk)
+        _write_public_side(out, prepared, disk)
         disk.make_folder(run.folder)
         journal = journal or start_journal(run.folder, binds, disk)
         with interrupt_between_parts() as check:
@@ -206,6 +207,8 @@ class _Measuring:
     def _check_room(self, plan: PartPlan) -> None:
         """Refuse to begin a part that the disk has no room for: a torn part costs a new charge."""
         n_numbers = len(plan.nodes) * self._context.plan.levels[plan.depth].answers_per_node
+        if self._context.plan.base is not None:
+            n_numbers = min(n_numbers, self._context.plan.numbers_at(plan.depth))
         if shutil.disk_usage(self._run.folder).free < 4 * n_numbers + SPARE_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._run.folder))
 
@@ -234,13 +237,16 @@ def _check_same_plan(out: Path, plan: Plan) -> None:
         )
 
 
-def _write_public_side(out: Path, context: Context, disk: Disk) -> None:
-    """Write plan.json and public/, durably, before anything is spent."""
+def _write_public_side(out: Path, prepared: Prepared, disk: Disk) -> None:
+    """Write plan.json, public/ and what an extension carries of its base, durably, before anything is spent."""
+    context = prepared.context
     disk.make_folder(out / "public")
     write_public(out / "public", context.geography, context.facts)
     for name in disk.names(out / "public"):
         disk.sync(out / "public" / name)
     disk.sync_folder(out / "public")
+    if prepared.base is not None:
+        _copy_base(out, prepared, prepared.base, disk)
     document = context.plan.to_document()
     head = {"type": document.pop("type"), "version": document.pop("version")}
     text = json.dumps(head | document | {"plan_hash": context.plan.plan_hash}, ensure_ascii=False, indent=1)
@@ -248,3 +254,13 @@ def _write_public_side(out: Path, context: Context, disk: Disk) -> None:
     disk.write_new(part, (text + "\n").encode())
     disk.rename(part, out / "plan.json")
     disk.sync_folder(out)
+
+
+def _copy_base(out: Path, prepared: Prepared, base: BaseFiles, disk: Disk) -> None:
+    check_same_base(prepared.context.plan, base)
+    disk.make_folder(out / FOLDER)
+    for path, data in base.bytes_of().items():
+        part = out / f"{path}.tmp"
+        disk.write_new(part, data)
+        disk.rename(part, out / path)
+    disk.sync_folder(out / FOLDER)

@@ -50,14 +50,27 @@ class Rules:
         return tuple(np.asarray(level.any(axis=1), dtype=bool) for level in self.open)
 
 
+def classes(signature: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the distinct rows of a bool array in lexicographic order, and which of them each row is.
+
+    As `np.unique(axis=0)`, which takes seconds where there are a million rows.
+    """
+    code = np.zeros(len(signature), dtype=np.int64)
+    first = np.zeros(0, dtype=np.int64)
+    for start in range(0, max(signature.shape[1], 1), 40):
+        for column in signature.T[start : start + 40]:
+            code = 2 * code + column
+        _, first, code = np.unique(code, return_index=True, return_inverse=True)
+    return signature[first], code.reshape(-1).astype(np.int64)
+
+
 def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, facts: PublicFacts) -> Rules:
     """Turn leaf constraints into open classes and lower bounds for every node."""
     never = np.zeros(schema.n_cells, dtype=bool)
     for rule in invariants.never:
         never |= schema.select(dict(rule.cells))
     members = [schema.select(dict(z.cells)) for z in invariants.none_where_zero]
-    signature = np.stack([never, *members], axis=1)
-    kinds, class_of_cell = np.unique(signature, axis=0, return_inverse=True)
+    kinds, class_of_cell = classes(np.stack([never, *members], axis=1))
     n_leaves = len(geography.leaves)
     shut = np.zeros((n_leaves, 1 + len(members)), dtype=bool)
     shut[:, 0] = True

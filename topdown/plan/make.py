@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from topdown.errors import BudgetError, ConfigError
 from topdown.model.constraint import Invariants
@@ -20,9 +24,18 @@ from topdown.plan.runfile import RunFile
 
 
 def make_plan(
-    run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts
+    run: RunFile,
+    schema: Schema,
+    invariants: Invariants,
+    geography: Geography,
+    facts: PublicFacts,
+    inhabited: Sequence[NDArray[np.bool_]] | None = None,
 ) -> Plan:
     """Return the plan; every share, query and pass of the run file is checked.
+
+    Args:
+        run, schema, invariants, geography, facts: what was read.
+        inhabited: per level, the nodes to measure; those the invariants leave open if None.
 
     Raises:
         ConfigError, BudgetError: what is wrong; `key` is the path of the key in the run file.
@@ -57,11 +70,12 @@ def make_plan(
         check_shares({table.name: table.share for table in run.level}, "levels")
     with at("invariants"):
         _check_exact(invariants, schema, geography)
-    rules = derive_rules(schema, geography, invariants, facts)
+    if inhabited is None:
+        inhabited = derive_rules(schema, geography, invariants, facts).inhabited
     levels = []
     for i, level in enumerate(geography.levels):
         with at("level", number[level.name]):
-            n_measured = int(rules.inhabited[i].sum())
+            n_measured = int(inhabited[i].sum())
             levels.append(
                 _level(run, tables[level.name], schema, budget, i, len(level), n_measured, number[level.name])
             )

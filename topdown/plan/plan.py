@@ -105,6 +105,27 @@ class ReleaseInfo:
 
 
 @dataclass(frozen=True)
+class Base:
+    """The release that this one extends: it keeps that table exactly at every leaf.
+
+    Args:
+        release: its id.
+        plan_hash: its plan.
+        manifest_sha256: its manifest.json, and with it every file of it.
+        table_sha256: its microdata/persons.parquet.
+        map: each attribute of its schema, and the attribute or recode of this schema with the same values.
+        n_numbers: noisy numbers at each level; only answers that the base's table leaves open are measured.
+    """
+
+    release: str
+    plan_hash: str
+    manifest_sha256: str
+    table_sha256: str
+    map: tuple[tuple[str, str], ...]
+    n_numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole release before anything is spent; see the module for what `plan_hash` covers."""
 
@@ -119,6 +140,7 @@ class Plan:
     unspent: tuple[tuple[str, Fraction], ...]
     public_sha256: str
     simulate: bool = False
+    base: Base | None = None
     type: str = field(default="topdown.plan")
     version: int = 1
 
@@ -135,7 +157,11 @@ class Plan:
     @property
     def n_numbers(self) -> int:
         """Noisy numbers drawn in all."""
-        return sum(level.n_numbers for level in self.levels)
+        return sum(self.numbers_at(depth) for depth in range(len(self.levels)))
+
+    def numbers_at(self, depth: int) -> int:
+        """Return the noisy numbers drawn at one level."""
+        return self.levels[depth].n_numbers if self.base is None else self.base.n_numbers[depth]
 
     @property
     def plan_hash(self) -> str:
@@ -155,6 +181,8 @@ class Plan:
         document = msgspec.to_builtins(self, enc_hook=enc_hook)
         if not isinstance(document, dict):
             raise TypeError("a plan must become a JSON object")
+        if self.base is None:
+            document.pop("base", None)
         return document
 
 

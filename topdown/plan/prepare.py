@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topdown.errors import ConfigError, TopdownError
+from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
 from topdown.model.public import PublicFacts, Rules, derive_rules
 from topdown.model.query import Query, parse_query
+from topdown.model.schema import Schema
+from topdown.model.support import Support
+from topdown.plan.base import BaseFiles, check_same_base, read_support, sha256_of
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import make_plan
-from topdown.plan.plan import (
-    Plan,
-    plan_from_document,
-)
+from topdown.plan.plan import Base, Plan, plan_from_document
 from topdown.plan.public_tables import public_sha256, read_public, read_release_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.resources import find
@@ -29,15 +33,24 @@ class Context:
     plan: Plan
     geography: Geography
     facts: PublicFacts
+    support: Support | None = None  # what the base release leaves open, if this one extends it
+
+    @cached_property
+    def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
+        """Per level, the nodes that are measured."""
+        return self.rules.inhabited if self.support is None else self.support.inhabited
 
     @cached_property
     def rules(self) -> Rules:
         """Open classes and lower bounds of every node."""
+        if self.support is not None:
+            return self.support.rules
         return derive_rules(self.plan.schema, self.geography, self.plan.invariants, self.facts)
 
     def queries(self, level: str) -> tuple[Query, ...]:
         """Return the queries measured at a level, in the order of their answers in the measurement files."""
-        return tuple(parse_query(self.plan.schema, m.query) for m in self.plan.level(level).measurements)
+        make = partial(parse_query, self.plan.schema) if self.support is None else self.support.query
+        return tuple(make(m.query) for m in self.plan.level(level).measurements)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +60,7 @@ class Prepared:
     context: Context
     run: RunFile
     path: Path
+    base: BaseFiles | None = None  # files of the release that is extended
 
     @property
     def records_path(self) -> Path:
@@ -59,13 +73,18 @@ class Prepared:
         return self.path.parent / self.run.ledger.path
 
 
-def prepare(path: Path) -> Prepared:
+def prepare(path: Path, base: Path | None = None) -> Prepared:
     """Read a run file and everything public it names, and make the plan.
+
+    Args:
+        path: the run file.
+        base: the release to extend; needed if the run file has a table [base], and only then.
 
     Raises:
         ConfigError, DataError, BudgetError: what is wrong, where, and the fix; nothing is spent.
     """
     run = load_runfile(path)
+    _check_base_given(run, path, base)
     beside = path.resolve().parent
     try:
         with at("schema"):
@@ -76,11 +95,71 @@ def prepare(path: Path) -> Prepared:
             geography, facts = read_public(
                 beside / run.input.leaves, run.geography, invariants.columns, beside
             )
-        plan = make_plan(run, schema, invariants, geography, facts)
+        if base is None:
+            context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
+        else:
+            context = _extend(run, schema, invariants, geography, facts, base)
     except TopdownError as error:
         locate(error, path)
         raise
-    return Prepared(Context(plan, geography, facts), run, path)
+    return Prepared(context, run, path, None if base is None else BaseFiles.of_release(base))
+
+
+def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
+    if run.base is not None and base is None:
+        raise ConfigError(
+            f"{path} extends a release",
+            code="C090",
+            file=str(path),
+            fix=f"use: topdown extend {path} --base RELEASE --out DIR",
+        )
+    if run.base is None and base is not None:
+        raise ConfigError(
+            f"{path} does not say how it reads the base release",
+            code="C091",
+            file=str(path),
+            fix="add a table [base]; it may be empty if the attributes have the same names",
+        )
+
+
+def _extend(
+    run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts, base: Path
+) -> Context:
+    files = BaseFiles.of_release(base)
+    there = plan_from_document(read_plan_document(files.plan))
+    for what, ours, theirs in (
+        ("data set", run.release.data_set, there.release.data_set),
+        ("neighbours", run.neighbours, there.neighbours),
+        ("mechanism", run.mechanism, there.mechanism),
+        ("simulate", str(run.simulate), str(there.simulate)),
+    ):
+        if ours != theirs:
+            raise ConfigError(
+                f"the base release has another {what} ({theirs}) than the run file ({ours})",
+                code="C092",
+                fix="use the same; only then do the losses of both add up in one ledger",
+            )
+    if invariants.exact:
+        raise ConfigError(
+            f"invariant {invariants.exact[0].name!r} is exact: an extension has the totals of its base",
+            code="C095",
+            fix="remove it from the invariants of the extension",
+        )
+    names = dict(run.base.map) if run.base is not None else {}
+    rules = derive_rules(schema, geography, invariants, facts)
+    with at("base", "map"):
+        support = read_support(schema, rules, geography, there.schema, names, files.table)
+    plan = make_plan(run, schema, invariants, geography, facts, support.inhabited)
+    queries = [tuple(support.query(m.query) for m in level.measurements) for level in plan.levels]
+    stated = Base(
+        release=there.release.id,
+        plan_hash=there.plan_hash,
+        manifest_sha256=sha256_of(files.manifest),
+        table_sha256=sha256_of(files.table),
+        map=tuple((a.name, names.get(a.name, a.name)) for a in there.schema.attributes),
+        n_numbers=tuple(int(support.lengths(i, q).sum()) for i, q in enumerate(queries)),
+    )
+    return Context(replace(plan, base=stated), geography, facts, support)
 
 
 def load_context(release: Path) -> Context:
@@ -98,7 +177,14 @@ def load_context(release: Path) -> Context:
             code="C017",
             fix="get the release again; do not mix files of two runs",
         )
-    return Context(plan, geography, facts)
+    if plan.base is None:
+        return Context(plan, geography, facts)
+    files = BaseFiles.of_extension(release)
+    check_same_base(plan, files)
+    rules = derive_rules(plan.schema, geography, plan.invariants, facts)
+    base = plan_from_document(read_plan_document(files.plan)).schema
+    support = read_support(plan.schema, rules, geography, base, dict(plan.base.map), files.table)
+    return Context(plan, geography, facts, support)
 
 
 def read_plan_document(path: Path) -> dict[str, object]:

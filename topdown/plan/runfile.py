@@ -49,6 +49,15 @@ class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     reason: str = ""
 
 
+class BaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a release that is extended reads in the new schema: base attribute = attribute or recode here.
+
+    Attributes that are not named are those of the same name.
+    """
+
+    map: dict[str, str] = {}
+
+
 class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole run file."""
 
@@ -66,6 +75,7 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     level: tuple[LevelTable, ...]
     settings: str = ""
     simulate: bool = False
+    base: BaseTable | None = None
 
 
 def load_runfile(path: Path) -> RunFile:

@@ -18,6 +18,7 @@ from topdown.accountant.book import Book, read_book
 from topdown.errors import InternalError
 from topdown.model.constraint import AtLeast, Basis, Exact, Never, NoneWhereZero
 from topdown.model.histogram import Histogram
+from topdown.plan.base import COPIES, FOLDER
 from topdown.plan.document import exact_text
 from topdown.plan.plan import LevelPlan, Plan
 from topdown.plan.prepare import Context
@@ -102,7 +103,7 @@ def make_certificate(
     ledger = release / "ledger.jsonl"
     book = read_book(ledger.read_bytes(), ledger)[0] if ledger.exists() else Book()
     solved = json.loads((release / "solve.json").read_text(encoding="utf-8"))
-    return {
+    return _base(plan) | {
         "type": "topdown.certificate",
         "version": 1,
         "engine": __version__,
@@ -128,7 +129,7 @@ def make_certificate(
             {"name": z.name, "n_cells": int(plan.schema.select(dict(z.cells)).sum())} | _basis(z.basis)
             for z in plan.invariants.never
         ],
-        "measurements": [_measured(level) for level in plan.levels],
+        "measurements": [_measured(level, plan.numbers_at(i)) for i, level in enumerate(plan.levels)],
         "solver": _solver(solved),
         "failsafe": solved.get("failsafe", []),
         "ledger": _ledger(book, len(book.entries)),
@@ -146,6 +147,7 @@ def certified_files(release: Path, plan: Plan) -> list[str]:
     paths = ["plan.json", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", "microdata/persons.parquet"]
     paths += ["ledger.jsonl"] if (release / "ledger.jsonl").exists() else []
+    paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")
         paths += [path.relative_to(release).as_posix() for path in parts]
@@ -214,12 +216,20 @@ def _n_leaves(context: Context, rule: AtLeast | NoneWhereZero) -> int:
     return int(empty.sum())
 
 
-def _measured(level: LevelPlan) -> dict[str, Any]:
+def _base(plan: Plan) -> dict[str, Any]:
+    if plan.base is None:
+        return {}
+    stated = {"release": plan.base.release, "plan_hash": plan.base.plan_hash}
+    stated |= {"manifest_sha256": plan.base.manifest_sha256, "table_sha256": plan.base.table_sha256}
+    return {"base": stated | {"map": [list(pair) for pair in plan.base.map]}}
+
+
+def _measured(level: LevelPlan, n_numbers: int) -> dict[str, Any]:
     return {
         "level": level.name,
         "n_nodes": level.n_nodes,
         "n_measured": level.n_measured,
-        "n_numbers": level.n_numbers,
+        "n_numbers": n_numbers,
         "loss": exact_text(level.loss),
         "queries": [
             {

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -32,7 +32,28 @@ class Solved:
     document: dict[str, Any]
 
 
-_descent: Descent | None = None  # inherited by forked workers, so that tasks stay small
+class AnyDescent(Protocol):
+    """What can be descended: plain or extension."""
+
+    @property
+    def levels(self) -> Any:
+        """Whatever should be made before processes fork."""
+
+    @property
+    def places(self) -> Any:
+        """The same."""
+
+    def root(self, tally: Tally) -> Node:
+        """Solve the top node."""
+
+    def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node."""
+
+    def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
+        """Solve everything below one node."""
+
+
+_descent: AnyDescent | None = None  # inherited by forked workers, so that tasks stay small
 
 
 def solve(
@@ -59,10 +80,18 @@ def solve(
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
+    leaves, tally = descend(Descent(context, targets, exact, backend), context, workers, report)
+    return solved(context, leaves, tally)
+
+
+def descend(
+    descent: AnyDescent, context: Context, workers: int, report: Report
+) -> tuple[list[Node], Tally]:
+    """Split from the root to the leaves, in this process or several; returns the leaves with records."""
     global _descent
     tally = Tally()
     geography = context.geography
-    _descent = Descent(context, targets, exact, backend)
+    _descent = descent
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         _ = _descent.levels, _descent.places
         nodes = [_descent.root(tally)]
@@ -87,13 +116,18 @@ def solve(
                     leaves += part
                     report(Event("solve", done + (total - done) * i // n_tasks, total, geography.leaves.name))
     _descent = None
+    report(Event("solve", total, total, geography.leaves.name))
+    return leaves, tally
+
+
+def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
+    """Put leaves and tallies together."""
     node = np.concatenate(
         [np.full(len(n.cells), n.index, dtype=np.int64) for n in leaves] or [np.zeros(0, np.int64)]
     )
     cell = np.concatenate([n.cells for n in leaves] or [np.zeros(0, np.int64)])
     count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
-    table = Histogram.build(len(geography.leaves), context.plan.schema.n_cells, node, cell, count)
-    report(Event("solve", total, total, geography.leaves.name))
+    table = Histogram.build(len(context.geography.leaves), context.plan.schema.n_cells, node, cell, count)
     return Solved(
         table, tally.to_document(context.plan.plan_hash, tuple(v.name for v in context.plan.levels))
     )

@@ -13,7 +13,7 @@ from topdown.publish.verify.population import PERSONS, Population, answer_label
 from topdown.publish.verify.reader import read_json, unreadable
 from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings
 from topdown.publish.verify.session import Session
-from topdown.publish.verify.tree import Tree, closed_leaves, inhabited, lower_bounds
+from topdown.publish.verify.tree import Tree, closed_leaves, lower_bounds
 
 EXACT = "measurements/exact.json"
 
@@ -51,7 +51,7 @@ def check_exact(session: Session, out: Findings) -> str:
         shown = (", ".join(n for n, _, _ in wanted)[:200], ", ".join(n for n, _, _ in stated)[:200])
         out.add(Finding("V105", text, EXACT, None, None, *shown))
         return "the exact statistics are not those of the plan"
-    marks = inhabited(tree, plan)
+    marks = session.marks
     for value in values:
         level = tree.names.index(value.level)
         query = plan.queries[value.query]

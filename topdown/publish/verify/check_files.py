@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from topdown.publish.verify.base_file import BASE_FILES
 from topdown.publish.verify.reader import (
     UnreadableError,
     open_inside,
@@ -36,6 +37,7 @@ REQUIRED = (
 OPTIONAL = ("microdata/persons.csv.gz", "measurements/journal.jsonl", "measurements/NOT-A-RELEASE.jsonl")
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
+    + r"|base/(plan\.json|manifest\.json|persons\.parquet)"
     + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
 )
 
@@ -78,7 +80,7 @@ def check_manifest(session: Session, out: Findings) -> str:
     for path in sorted(here - set(listed) - {FILE}):
         out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
     free = {"ledger.jsonl"} if _may_lack_ledger(session) else set()
-    for path in sorted(set(REQUIRED) - set(listed) - free):
+    for path in sorted({*REQUIRED, *_of_base(session)} - set(listed) - free):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -118,6 +120,13 @@ def _may_lack_ledger(session: Session) -> bool:
         return session.plan.doc.simulate
     except NotAvailableError:
         return False
+
+
+def _of_base(session: Session) -> tuple[str, ...]:
+    try:
+        return BASE_FILES if session.plan.doc.base is not None else ()
+    except NotAvailableError:
+        return ()
 
 
 def _walk(session: Session, out: Findings) -> set[str]:

@@ -16,7 +16,6 @@ from topdown.publish.verify.plan_file import MeasurementDoc
 from topdown.publish.verify.reader import UnreadableError, unreadable
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
-from topdown.publish.verify.tree import inhabited
 
 COLUMNS = {
     "level": TEXT,
@@ -31,7 +30,7 @@ BATCH_ROWS = 2**14
 
 @dataclass(frozen=True, eq=False)
 class _Expected:
-    """What the rows of one level must say: row r is node `nodes[r // n]`, query `r % n`."""
+    """What the rows of one level must say: row r is node `nodes[r // n]`, query `r % n`, `lengths[r]` answers."""
 
     level: int
     nodes: Whole
@@ -43,13 +42,18 @@ class _Expected:
 
 def check_measurements(session: Session, out: Findings) -> str:
     """Compare every row with the plan; read every page so that damage shows."""
-    plan, tree = session.plan, session.tree
-    marks = inhabited(tree, plan)
+    plan, tree, base = session.plan, session.tree, session.base
+    marks = session.marks
     n_numbers = 0
     for i, level in enumerate(plan.doc.levels):
-        expected = _expected(i, np.flatnonzero(marks[i]), level.measurements)
+        nodes = np.flatnonzero(marks[i])
+        queries = [plan.queries[m.query] for m in level.measurements]
+        lengths = None if base is None else base.lengths(plan, tree, i, nodes, queries)
+        expected = _expected(i, nodes, level.measurements, lengths)
         out.n_checked += len(expected.nodes) * len(level.measurements)
-        n_numbers += len(expected.nodes) * int(expected.lengths.sum())
+        n_numbers += int(expected.lengths.sum())
+        if plan.doc.base is not None:
+            _planned(out, level.name, plan.doc.base.n_numbers[i : i + 1], int(expected.lengths.sum()))
         try:
             _level(session, expected, level.name, out)
         except UnreadableError as error:
@@ -60,7 +64,16 @@ def check_measurements(session: Session, out: Findings) -> str:
     return f"{out.n_failed} problems in the measurement files"
 
 
-def _expected(level: int, nodes: Whole, measurements: tuple[MeasurementDoc, ...]) -> _Expected:
+def _planned(out: Findings, level: str, stated: tuple[int, ...], count: int) -> None:
+    if stated != (count,):
+        text = f"the base release leaves open another number of answers at {level} than the plan states"
+        out.add(Finding("V034", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
+
+
+def _expected(
+    level: int, nodes: Whole, measurements: tuple[MeasurementDoc, ...], lengths: Whole | None
+) -> _Expected:
+    """Say what the rows hold; `lengths` is (nodes, queries) in an extension, where answers are listed sparsely."""
     variances = []
     for m in measurements:
         parameter = fraction(m.parameter)
@@ -72,7 +85,9 @@ def _expected(level: int, nodes: Whole, measurements: tuple[MeasurementDoc, ...]
         level,
         nodes,
         pa.array([m.query for m in measurements], TEXT),
-        np.array([m.n_answers for m in measurements], dtype=np.int64),
+        np.tile(np.array([m.n_answers for m in measurements], dtype=np.int64), len(nodes))
+        if lengths is None
+        else lengths.reshape(-1),
         np.array([n for n, _ in parts], dtype=np.int64),
         np.array([d for _, d in parts], dtype=np.int64),
     )
@@ -85,11 +100,11 @@ def _level(session: Session, expected: _Expected, name: str, out: Findings) -> N
         text = f"the parts of {name} are not numbered from 000 without a gap"
         out.add(Finding("V030", text, file=f"{FOLDER}/{name}", why="a part is missing or was added"))
         return
-    n_queries = len(expected.lengths)
+    n_queries = len(expected.queries)
     left = len(expected.nodes) * n_queries
     start = 0
     for path in paths:
-        most = (left - start) // max(1, n_queries) * int(expected.lengths.sum()) + left
+        most = int(expected.lengths[start:].sum()) + left
         table = ParquetTable(
             session.root,
             path,
@@ -124,8 +139,8 @@ def _batch(
         raise unreadable("V035", path, "has an empty value")
     tree = session.tree
     here = np.arange(row, row + batch.num_rows)
-    query = here % len(expected.lengths)
-    node = expected.nodes[here // len(expected.lengths)]
+    query = here % len(expected.queries)
+    node = expected.nodes[here // len(expected.queries)]
     levels = codes(batch.column("level"), pa.array(tree.names, TEXT))
     offsets = batch.column("answers").offsets.to_numpy().astype(np.int64)
     rows = here - first
@@ -134,7 +149,7 @@ def _batch(
     at = codes(batch.column("node"), geocodes)
     _compare(out, "V031", path, rows, "node", at == node)
     _compare(out, "V031", path, rows, "query", codes(batch.column("query"), expected.queries) == query)
-    _compare(out, "V032", path, rows, "number of answers", np.diff(offsets) == expected.lengths[query])
+    _compare(out, "V032", path, rows, "number of answers", np.diff(offsets) == expected.lengths[here])
     top, bottom = whole(batch.column("variance_numerator")), whole(batch.column("variance_denominator"))
     same = (top == expected.numerator[query]) & (bottom == expected.denominator[query])
     _compare(out, "V033", path, rows, "variance", same)

@@ -8,7 +8,7 @@ from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.plan_file import FILE, LevelDoc, PlanFile
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
-from topdown.publish.verify.tree import GEOGRAPHY, inhabited
+from topdown.publish.verify.tree import GEOGRAPHY
 
 _LAWS = {"discrete_gaussian": "discrete_gaussian", "geometric": "two_sided_geometric"}
 
@@ -29,7 +29,7 @@ def check_plan(session: Session, out: Findings) -> str:
         _level(out, plan, level, budget)
     tree = session.tree
     _expect(out, "V015", "the hash of the public facts", tree.sha256, plan.doc.public_sha256)
-    for level, mark in zip(plan.doc.levels, inhabited(tree, plan), strict=True):
+    for level, mark in zip(plan.doc.levels, session.marks, strict=True):
         _expect(out, "V016", f"measured nodes of {level.name}", str(int(mark.sum())), str(level.n_measured))
     if out.ok:
         return (

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.base_file import BASE_FILES
 from topdown.publish.verify.check_solver import load_solved
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import PlanFile
@@ -47,7 +48,8 @@ def stamps(plan: PlanFile) -> list[str]:
 def expected_sections(session: Session) -> dict[str, Any]:
     """Return the sections of the certificate that the files determine, as JSON values."""
     plan = session.plan
-    return {
+    sections: dict[str, Any] = {} if plan.doc.base is None else {"base": _base(plan)}
+    return sections | {
         "release": msgspec.to_builtins(plan.doc.release),
         "plan_hash": plan.computed_hash,
         "stamps": stamps(plan),
@@ -133,7 +135,9 @@ def _measurements(plan: PlanFile) -> list[dict[str, Any]]:
             "level": level.name,
             "n_nodes": level.n_nodes,
             "n_measured": level.n_measured,
-            "n_numbers": level.n_measured * sum(m.n_answers for m in level.measurements),
+            "n_numbers": level.n_measured * sum(m.n_answers for m in level.measurements)
+            if plan.doc.base is None
+            else plan.doc.base.n_numbers[depth],
             "loss": level.loss,
             "queries": [
                 {
@@ -146,8 +150,14 @@ def _measurements(plan: PlanFile) -> list[dict[str, Any]]:
                 for m in level.measurements
             ],
         }
-        for level in plan.doc.levels
+        for depth, level in enumerate(plan.doc.levels)
     ]
+
+
+def _base(plan: PlanFile) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(plan.doc.base)
+    del document["n_numbers"]
+    return document
 
 
 def _solver(session: Session) -> dict[str, Any]:
@@ -193,4 +203,5 @@ def _files(session: Session) -> dict[str, str]:
     paths = ["plan.json", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", *part_paths(session), "microdata/persons.parquet"]
     paths += ["ledger.jsonl"] if session.has_ledger else []
+    paths += [] if session.plan.doc.base is None else BASE_FILES
     return {path: session.sha256(path) for path in sorted(paths)}

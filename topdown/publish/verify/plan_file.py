@@ -75,7 +75,18 @@ class ReleaseDoc(_Doc, frozen=True):
     contact: str
 
 
-class PlanDoc(_Doc, frozen=True):
+class BaseDoc(_Doc, frozen=True):
+    """The release that an extension keeps exactly."""
+
+    release: str
+    plan_hash: str
+    manifest_sha256: str
+    table_sha256: str
+    map: tuple[tuple[str, str], ...]
+    n_numbers: tuple[int, ...]
+
+
+class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     """The whole of plan.json."""
 
     release: ReleaseDoc
@@ -92,6 +103,7 @@ class PlanDoc(_Doc, frozen=True):
     type: str
     version: int
     plan_hash: str
+    base: BaseDoc | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,14 +177,14 @@ def canonical(document: object) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 
 
-def load_plan(root: Path) -> PlanFile:
-    """Read plan.json.
+def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
+    """Read plan.json, or the plan of a base release.
 
     Raises:
         UnreadableError: not a plan, with unknown keys, or too large to check (V010).
 
     """
-    document = read_json(root, FILE, "V010", "topdown.plan")
+    document = read_json(root, path, code, "topdown.plan")
     _check_size(document)
     try:
         doc = msgspec.convert(document, PlanDoc, strict=True)
@@ -180,7 +192,7 @@ def load_plan(root: Path) -> PlanFile:
         queries = {name: parse_query(doc.schema, name) for name in _query_names(doc)}
         _check_names(doc, queries)
     except (ValueError, TypeError, RecursionError, ConfigError) as error:
-        raise unreadable("V010", FILE, f"is not a plan: {str(error)[:160]}") from None
+        raise unreadable(code, path, f"is not a plan: {str(error)[:160]}") from None
     rest = {key: value for key, value in document.items() if key != "plan_hash"}
     return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), queries)
 

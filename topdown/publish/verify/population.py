@@ -60,12 +60,14 @@ class Population:
         return out
 
 
-def load_population(root: Path, plan: PlanFile, tree: Tree) -> Population:
+def load_population(
+    root: Path, plan: PlanFile, tree: Tree, path: str = PERSONS, code: str = "V100"
+) -> Population:
     """Read microdata/persons.parquet; UnreadableError (V100) if it is damaged or has other columns."""
     schema = plan.schema
     columns = {"geocode": TEXT} | {a.name: TEXT for a in schema.attributes} | {"count": WHOLE}
     most = tree.n_leaves * schema.n_cells
-    file = ParquetTable(root, PERSONS, "V100", "topdown.microdata", columns, most, plan.stamps)
+    file = ParquetTable(root, path, code, "topdown.microdata", columns, most, plan.stamps)
     table = file.read()
     leaf = codes(table.column("geocode"), tree.geocodes[-1])
     value = {a.name: codes(table.column(a.name), pa.array(a.labels, TEXT)) for a in schema.attributes}

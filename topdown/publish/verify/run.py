@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
+from topdown.publish.verify.check_base import check_base
 from topdown.publish.verify.check_certificate import check_certificate, check_stamps
 from topdown.publish.verify.check_constraints import check_bounds, check_exact, check_zeros
 from topdown.publish.verify.check_files import check_manifest
@@ -23,6 +24,7 @@ from topdown.publish.verify.session import NotAvailableError, Session
 Check = Callable[[Session, Findings], str]
 CONTENT_CHECKS: dict[str, Check] = {
     "plan": check_plan,
+    "base": check_base,
     "ledger": check_ledger,
     "measurements": check_measurements,
     "whole numbers": check_whole_numbers,
@@ -69,8 +71,17 @@ def _run(release: Path, checks: dict[str, Check]) -> VerifyResult:
     start = perf_counter()
     session = Session(release)
     for name, check in checks.items():
+        if name == "base" and not _extends(session):
+            continue
         session.results.append(_one(session, name, check))
     return VerifyResult(tuple(session.results), perf_counter() - start)
+
+
+def _extends(session: Session) -> bool:
+    try:
+        return session.plan.doc.base is not None
+    except NotAvailableError:
+        return False
 
 
 def _one(session: Session, name: str, check: Check) -> CheckResult:

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topdown.model.query import Query
 from topdown.publish.verify.arithmetic import fits
+from topdown.publish.verify.base_file import BaseTable, load_base
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
 from topdown.publish.verify.plan_file import PlanFile, load_plan
 from topdown.publish.verify.population import PERSONS, Population, Table, load_population, load_table
 from topdown.publish.verify.reader import UnreadableError, open_inside, read_json, sha256_of
 from topdown.publish.verify.result import CheckResult, Finding
-from topdown.publish.verify.tree import Tree, load_tree
+from topdown.publish.verify.tree import Tree, inhabited, load_tree
 
 T = TypeVar("T")
 
@@ -65,6 +69,22 @@ class Session:
         """The geography and the public facts."""
         plan = self.plan
         return self.once("tree", "plan", lambda: load_tree(self.root, plan))
+
+    @property
+    def base(self) -> BaseTable | None:
+        """The table that an extension keeps; None in a release that extends nothing."""
+        plan, tree = self.plan, self.tree
+        if plan.doc.base is None:
+            return None
+        return self.once("base", "base", lambda: load_base(self.root, plan, tree))
+
+    @property
+    def marks(self) -> tuple[NDArray[np.bool_], ...]:
+        """Per level, the nodes that are measured."""
+        base, plan, tree = self.base, self.plan, self.tree
+        if base is not None:
+            return base.inhabited(tree)
+        return self.once("marks", "plan", lambda: inhabited(tree, plan))
 
     @property
     def raw_population(self) -> Population:

@@ -1,0 +1,208 @@
+"""A toy land with a base release of schema toy and everything needed to extend it by kinds, ages and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from topdown.pipeline import generate
+from topdown.plan.prepare import prepare
+
+SCHEMA = """\
+type = "topdown.schema"
+version = 1
+name = "toy_more"
+title = "Toy persons in more detail"
+unit = "person"
+source = "made up for tests"
+
+[[attribute]]
+name = "kind"
+labels = ["alone", "with_others", "college", "nurses", "army", "navy"]
+[attribute.recodes.dwelling]
+dormitory = ["college", "nurses"]
+home = ["alone", "with_others"]
+barracks = ["army", "navy"]
+
+[[attribute]]
+name = "job"
+labels = ["none", "some"]
+
+[[attribute]]
+name = "sex"
+labels = ["female", "male"]
+
+[[attribute]]
+name = "years"
+labels = ["0_9", "10_17", "18_29", "30_64", "65_79", "80_plus"]
+[attribute.recodes.age]
+0_17 = ["0_9", "10_17"]
+18_64 = ["18_29", "30_64"]
+65_plus = ["65_79", "80_plus"]
+[attribute.recodes.working]
+no = ["0_9", "10_17", "80_plus"]
+yes = ["18_29", "30_64", "65_79"]
+"""
+
+TYPES = {"college": "colleges", "nurses": "nurse_homes", "army": "armies", "navy": "navies"}
+INVARIANTS = """\
+type = "topdown.invariants"
+version = 1
+name = "toy_more"
+title = "Toy invariants in more detail"
+schema = "toy_more"
+
+[[none_where_zero]]
+name = "homes"
+cells = { kind = ["alone", "with_others"] }
+columns = ["homes"]
+legal_basis = "made up"
+
+[[never]]
+name = "no small child alone"
+cells = { kind = ["alone"], years = ["0_9"] }
+legal_basis = "made up"
+
+[[never]]
+name = "no worker below ten"
+cells = { job = ["some"], years = ["0_9"] }
+legal_basis = "made up"
+
+[[never]]
+name = "nobody old in the navy"
+cells = { kind = ["navy"], years = ["80_plus"] }
+legal_basis = "made up"
+""" + "".join(
+    f"""
+[[none_where_zero]]
+name = "{kind}"
+cells = {{ kind = ["{kind}"] }}
+columns = ["{column}"]
+legal_basis = "made up"
+
+[[at_least]]
+name = "some in {kind}"
+cells = {{ kind = ["{kind}"] }}
+column = "{column}"
+per = 1
+legal_basis = "made up"
+"""
+    for kind, column in TYPES.items()
+)
+
+LEVEL = """
+[[level]]
+name = "{name}"
+share = "{share}"
+passes = [
+  {{ queries = ["sex * working", "job * kind", "kind * job * sex"], table = "kind * job * sex" }},
+  {{ queries = ["sex * working", "detailed"], table = "detailed" }},
+]
+rounding = [
+  {{ table = "job", weight = 2 }},
+  {{ table = "kind * job", weight = 1 }},
+  {{ table = "detailed", weight = 1 }},
+]
+
+[level.queries]
+"sex * working" = "1/4"
+"job * kind" = "1/4"
+"kind * job * sex" = "1/4"
+"detailed" = "1/4"
+"""
+
+
+@dataclass(frozen=True)
+class Land:
+    """Folders of a toy land: input of both runs and the base release."""
+
+    folder: Path
+    base: Path
+    run: Path
+
+
+def make_land(folder: Path, seed: int, *, n_blocks: int = 14, simulate: bool = False) -> Land:
+    """Draw records of the detailed schema, release them by schema toy, write the run file of the extension."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    codes = [f"{c}{i:02d}" for i, c in enumerate(np.sort(rng.integers(1, 4, n_blocks)))]
+    homes = rng.poisson(3, n_blocks) * (rng.random(n_blocks) < 0.8)
+    homes[0] = max(homes[0], 1)
+    numbers = {column: rng.poisson(0.5, n_blocks) for column in TYPES.values()}
+    (folder / "schema.toml").write_text(SCHEMA)
+    (folder / "invariants.toml").write_text(INVARIANTS)
+    names = ["geocode", "homes", "dormitories", "barracks", *numbers]
+    columns = [
+        homes,
+        numbers["colleges"] + numbers["nurse_homes"],
+        numbers["armies"] + numbers["navies"],
+        *numbers.values(),
+    ]
+    rows = [",".join([code, *map(str, row)]) for code, row in zip(codes, np.stack(columns, axis=1), strict=True)]
+    (folder / "leaves.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
+    people = _people(rng, codes, homes, numbers)
+    coarse = {"alone": "home", "with_others": "home", "college": "dormitory", "nurses": "dormitory"}
+    ages = {"0_9": "0_17", "10_17": "0_17", "18_29": "18_64", "30_64": "18_64"}
+    plain = [
+        f"{code},{coarse.get(kind, 'barracks')},{sex},{ages.get(years, '65_plus')}"
+        for code, kind, _, sex, years in people
+    ]
+    (folder / "plain.csv").write_text("\n".join(["geocode,dwelling,sex,age", *plain]) + "\n")
+    (folder / "full.csv").write_text(
+        "\n".join(["geocode,kind,job,sex,years", *(",".join(person) for person in people)]) + "\n"
+    )
+    toy = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text(encoding="utf-8")
+    (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", toy[toy.index("[budget]") :], simulate))
+    shares = {"land": "1/4", "county": "1/4", "block": "1/2"}
+    body = '[budget]\nrho = "1"\n\n[base.map]\nsex = "sex"\n' + "".join(
+        LEVEL.format(name=name, share=share) for name, share in shares.items()
+    )
+    (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, simulate))
+    generate(prepare(folder / "base.toml"), folder / "base")
+    return Land(folder, folder / "base", folder / "more.toml")
+
+
+def _people(rng, codes, homes, numbers):
+    people = []
+    for i, code in enumerate(codes):
+        if homes[i]:
+            for _ in range(int(rng.poisson(6))):
+                years = str(rng.choice(["0_9", "10_17", "18_29", "30_64", "65_79", "80_plus"]))
+                kind = "with_others" if years == "0_9" else str(rng.choice(["alone", "with_others"]))
+                job = "none" if years == "0_9" else str(rng.choice(["none", "some"]))
+                people.append((code, kind, job, str(rng.choice(["female", "male"])), years))
+        for kind, column in TYPES.items():
+            n = numbers[column][i]
+            for _ in range(int(2 * n + rng.poisson(2) * (n > 0))):
+                years = str(rng.choice(["18_29", "30_64"]))
+                people.append((code, kind, str(rng.choice(["none", "some"])), str(rng.choice(["female", "male"])), years))
+    return people
+
+
+def _run(schema: str, invariants: str, records: str, body: str, simulate: bool) -> str:
+    return f"""\
+type = "topdown.run"
+version = 1
+schema = "{schema}"
+invariants = "{invariants}"
+neighbours = "bounded"
+mechanism = "discrete_gaussian"
+simulate = {str(simulate).lower()}
+[release]
+id = "{records.split(".")[0]}"
+title = "Toy land"
+data_set = "toy land"
+agency = "Office of Toys"
+contact = "toys@example.org"
+[input]
+records = "{records}"
+leaves = "leaves.csv"
+[geography]
+levels = ["land", "county", "block"]
+prefix_lengths = [0, 1, 3]
+[ledger]
+path = "ledger.jsonl"
+limit = "20"
+{body}"""

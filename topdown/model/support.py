@@ -1,0 +1,135 @@
+"""What a published table leaves open for the release that extends it, and which answers are measured."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.errors import ConfigError
+from topdown.model.histogram import Histogram
+from topdown.model.public import Rules
+from topdown.model.query import Query, parse_query
+from topdown.model.schema import Schema
+
+Ints = NDArray[np.int64]
+
+
+def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
+    """Return, for every cell of `schema`, the cell of `base` it belongs to.
+
+    Args:
+        schema: of the extension.
+        base: of the release that is extended.
+        names: base attribute to the attribute or recode of `schema` with the same values; the same name if
+            left out.
+
+    Raises:
+        ConfigError: C093 an unknown name, other values, or one attribute used twice.
+    """
+    grid = np.zeros(schema.shape, dtype=np.int64)
+    axes = [a.name for a in schema.attributes]
+    unknown = sorted(set(names) - {a.name for a in base.attributes})
+    if unknown:
+        raise ConfigError(
+            f"base.map names {unknown[0]!r}, which is no attribute of the base schema {base.name!r}",
+            code="C093",
+            fix="use its attributes: " + ", ".join(a.name for a in base.attributes),
+        )
+    used: set[str] = set()
+    for attribute in base.attributes:
+        name = names.get(attribute.name, attribute.name)
+        try:
+            (factor,) = parse_query(schema, name).factors
+        except (ConfigError, ValueError):
+            raise ConfigError(
+                f"base attribute {attribute.name!r} is no attribute or recode of schema {schema.name!r}",
+                code="C093",
+                fix=f'add a recode with its values, or name one: [base.map] {attribute.name} = "..."',
+            ) from None
+        if set(factor.group_labels) != set(attribute.labels) or factor.attribute in used:
+            problem = "is used twice" if factor.attribute in used else "has other values"
+            raise ConfigError(
+                f"{name!r} of schema {schema.name!r} cannot stand for base attribute {attribute.name!r}: it {problem}",
+                code="C093",
+                fix="give each base attribute its own attribute or recode with exactly the same labels",
+            )
+        used.add(factor.attribute)
+        order = np.array([attribute.labels.index(label) for label in factor.group_labels], dtype=np.int64)
+        axis = [1] * len(axes)
+        axis[axes.index(factor.attribute)] = len(factor.group_of)
+        grid = grid * len(attribute.labels) + order[np.asarray(factor.group_of)].reshape(axis)
+    return np.ascontiguousarray(grid.reshape(-1))
+
+
+@final
+class Support:
+    """The cells and answers that a published base table leaves open at every node.
+
+    A cell is open at a node if public facts and definitions allow it there and the base release has records in
+    its base cell there. An answer is listed, that is measured, if one of its cells is open. Both are known to
+    everybody who has the base release, so restricting measurements to them costs no privacy and no accuracy:
+    an answer that is left out is one that would be drawn and thrown away.
+
+    Args:
+        schema: of the extension.
+        rules: what public facts say.
+        of_cell: base cell of every cell.
+        levels: the base release's table at every level, root first.
+    """
+
+    def __init__(self, schema: Schema, rules: Rules, of_cell: Ints, levels: tuple[Histogram, ...]) -> None:
+        self.schema, self.rules, self.of_cell, self.levels = schema, rules, of_cell, levels
+        self._order = np.argsort(of_cell, kind="stable")
+        self._first = np.searchsorted(of_cell[self._order], np.arange(levels[0].n_cells + 1))
+        self._queries: dict[str, Query] = {}
+        self._marks: dict[int, NDArray[np.bool_]] = {}
+
+    @cached_property
+    def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
+        """Per level, the nodes where the base release has records; only these are measured."""
+        return tuple(np.asarray(level.totals() > 0) for level in self.levels)
+
+    @cached_property
+    def _pointers(self) -> tuple[Ints, ...]:
+        return tuple(level.pointers() for level in self.levels)
+
+    def base(self, depth: int, node: int) -> tuple[Ints, Ints]:
+        """Return the base cells with records at a node, increasing, and their counts."""
+        first, last = self._pointers[depth][node : node + 2]
+        return self.levels[depth].cell[first:last], self.levels[depth].count[first:last]
+
+    def of_base(self, base_cells: Ints) -> Ints:
+        """Return all cells that belong to some base cells, in order of the base cells."""
+        parts = [self._order[self._first[b] : self._first[b + 1]] for b in base_cells]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def cells(self, depth: int, node: int) -> Ints:
+        """Return the open cells of a node."""
+        cells = self.of_base(self.base(depth, node)[0])
+        return cells[self.rules.open[depth][node, self.rules.class_of_cell[cells]]]
+
+    def query(self, name: str) -> Query:
+        """Return a query by name, made once."""
+        if name not in self._queries:
+            self._queries[name] = parse_query(self.schema, name)
+        return self._queries[name]
+
+    def listed(self, query: Query, cells: Ints) -> Ints:
+        """Return the answers that some cells have, increasing."""
+        mark = self._marks.setdefault(query.n_answers, np.zeros(query.n_answers, dtype=bool))
+        mark[query.labels[cells]] = True
+        found = np.flatnonzero(mark)
+        mark[found] = False
+        return found
+
+    def lengths(self, depth: int, queries: tuple[Query, ...]) -> Ints:
+        """Return how many answers are listed: shape (measured nodes, queries)."""
+        nodes = np.flatnonzero(self.inhabited[depth])
+        out = np.zeros((len(nodes), len(queries)), dtype=np.int64)
+        for i, node in enumerate(nodes):
+            cells = self.cells(depth, int(node))
+            out[i] = [len(self.listed(query, cells)) for query in queries]
+        return out

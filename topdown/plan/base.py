@@ -1,0 +1,124 @@
+"""The release that an extension builds on: read its public files, copy what the extension must carry."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from topdown.errors import CertificateError, ConfigError
+from topdown.model.geography import Geography
+from topdown.model.histogram import Histogram
+from topdown.model.public import Rules
+from topdown.model.schema import Schema
+from topdown.model.support import Support, base_labels
+from topdown.plan.plan import Plan
+
+FOLDER = "base"
+COPIES = {  # inside an extension: inside the base release
+    "plan.json": "plan.json",
+    "manifest.json": "manifest.json",
+    "persons.parquet": "microdata/persons.parquet",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BaseFiles:
+    """The files of a base release that an extension needs, wherever they lie: in it, or copied."""
+
+    plan: Path
+    manifest: Path
+    table: Path
+
+    @staticmethod
+    def of_release(release: Path) -> BaseFiles:
+        """Return the files of a release itself."""
+        return BaseFiles(*(release / path for path in COPIES.values()))
+
+    @staticmethod
+    def of_extension(release: Path) -> BaseFiles:
+        """Return the copies inside an extension."""
+        return BaseFiles(*(release / FOLDER / name for name in COPIES))
+
+    def bytes_of(self) -> dict[str, bytes]:
+        """Return what an extension carries of its base, by path inside it."""
+        paths = (self.plan, self.manifest, self.table)
+        return {f"{FOLDER}/{name}": path.read_bytes() for name, path in zip(COPIES, paths, strict=True)}
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_same_base(plan: Plan, files: BaseFiles) -> None:
+    """Refuse files that are not those a plan was made from (CertificateError V160)."""
+    base = plan.base
+    for path, wanted in (
+        (files.manifest, base.manifest_sha256 if base else ""),
+        (files.table, base.table_sha256 if base else ""),
+    ):
+        if not path.is_file() or sha256_of(path) != wanted:
+            raise CertificateError(
+                f"{path} is not the file of the base release that the plan names",
+                code="V160",
+                file=str(path),
+                fix="give the base release the plan was made from",
+            )
+
+
+def read_support(
+    schema: Schema, rules: Rules, geography: Geography, base: Schema, names: dict[str, str], table: Path
+) -> Support:
+    """Read the microdata of a base release and say what they leave open at every node.
+
+    Args:
+        schema, rules, geography: of the extension.
+        base: schema of the base release.
+        names: see `base_labels`.
+        table: microdata of the base release.
+
+    Raises:
+        ConfigError: C093 the schemas do not fit together, C094 the base release has other leaves.
+        CertificateError: V160 the microdata cannot be read as documented.
+    """
+    leaves = geography.leaves.codes
+    try:
+        columns = ["geocode", *(a.name for a in base.attributes), "count"]
+        with pq.ParquetFile(table) as file:
+            read = file.read(columns=columns)
+        leaf = _positions(read.column("geocode"), leaves)
+        values = tuple(_positions(read.column(a.name), a.labels) for a in base.attributes)
+        count = read.column("count").cast(pa.int64()).to_numpy().astype(np.int64)
+        sound = not any((v < 0).any() for v in values) and bool((count > 0).all())
+    except (pa.ArrowException, OSError, KeyError, ValueError):
+        sound = False
+    if not sound:
+        raise CertificateError(
+            f"{table} is not the microdata of a release",
+            code="V160",
+            file=str(table),
+            fix="check the base release with topdown verify; get it again if a check fails",
+        )
+    if (leaf < 0).any():
+        raise ConfigError(
+            "the base release has records in areas that this geography lacks",
+            code="C094",
+            fix="use the geography of the base release",
+        )
+    found = [Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)]
+    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
+        found.append(found[-1].aggregate(below.parent, len(above)))
+    return Support(schema, rules, base_labels(schema, base, names), tuple(reversed(found)))
+
+
+def _positions(column: pa.ChunkedArray, labels: tuple[str, ...]) -> NDArray[np.int64]:
+    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(labels, pa.string()))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)

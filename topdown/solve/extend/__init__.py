@@ -1,0 +1,1 @@
+"""Extend a published table by new attributes: same splits, with the base table as the first, exact table."""

@@ -1,0 +1,232 @@
+"""From the root to the leaves, stage by stage: each stage fixes a table, whole, before the next is solved.
+
+A node's table is kept by rows (cell, pattern), see `patterns`. A split starts with its groups fixed to the
+children's base tables and refines them: first the classes with reserves, then the table of each pass of the
+plan, each by least squares and rounding. Rows and children where nothing is left to decide are set at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.errors import InternalError, TopdownError
+from topdown.model.histogram import Histogram
+from topdown.model.support import Support
+from topdown.plan.prepare import Context
+from topdown.solve.descend import Node
+from topdown.solve.extend.answers import ListedAnswers
+from topdown.solve.extend.fit import StageProblem
+from topdown.solve.extend.least_squares import solve, start
+from topdown.solve.extend.patterns import Patterns
+from topdown.solve.extend.rounding import StageRounding, round_stage
+from topdown.solve.extend.stages import Measured, Stage, join, rounding_chain, stages, targets
+from topdown.solve.passes import Fit
+from topdown.solve.problem import Ints
+from topdown.solve.rounding import Rounded
+from topdown.solve.tally import LevelTally, Tally
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """One stage of one split: cells, parent's counts, labels and fixed table of every row; see `Extension`."""
+
+    stage: Stage
+    cells: Ints
+    sums: Ints | None
+    group: Ints
+    fixed: Ints
+    supergroup: Ints
+    table: Ints
+    n_table: int
+    public: Ints
+    floor: Ints | None
+
+
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """The solver of one extension; the same interface as `descend.Descent`.
+
+    Args:
+        context: plan, public facts and base table.
+        answers: the measurements.
+        patterns: see `patterns`.
+    """
+
+    context: Context
+    answers: ListedAnswers
+    patterns: Patterns
+
+    @cached_property
+    def support(self) -> Support:
+        """What the base table leaves open."""
+        if self.context.support is None:
+            raise InternalError("this plan extends no release")
+        return self.context.support
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Stage, ...], ...]:
+        """The stages of every level."""
+        return tuple(stages(self.support, level) for level in self.context.plan.levels)
+
+    @property
+    def places(self) -> None:
+        """Nothing to prepare: every rounding is a flow."""
+
+    def root(self, tally: Tally) -> Node:
+        """Solve the top node."""
+        table = self.patterns.tables[0]
+        rows = self._rows(table.cell)
+        counts = self._split(0, rows, None, np.zeros(1, dtype=np.int64), tally)[:, 0]
+        return Node(0, rows[counts > 0], counts[counts > 0])
+
+    def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node of level `depth`; children without records are left out."""
+        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
+        index = first + np.flatnonzero(self.support.inhabited[depth + 1][first:last])
+        if len(index) == 1:
+            return [replace(parent, index=int(index[0]))]
+        try:
+            counts = self._split(depth + 1, parent.cells, parent.counts, index, tally)
+        except TopdownError as error:
+            error.node = error.node or self.context.geography.levels[depth].codes[parent.index]
+            raise
+        nodes = []
+        for j, child in enumerate(index):
+            inside = counts[:, j] > 0
+            nodes.append(Node(int(child), parent.cells[inside], counts[inside, j]))
+        return nodes
+
+    def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
+        """Solve everything below one node and return its leaves with records, in leaf order."""
+        nodes = [node]
+        for below in range(depth, len(self.context.geography.levels) - 1):
+            nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
+        return nodes
+
+    def cells_of(self, node: Node) -> Node:
+        """Return a leaf by cells instead of rows."""
+        return replace(node, cells=node.cells // self.patterns.n_patterns)
+
+    def _rows(self, keys: Ints) -> Ints:
+        """Return every row that is open in some keys, sorted by key."""
+        p = self.patterns
+        out = []
+        for key in keys:
+            cells = self.support.of_base(np.array([key // p.n_patterns]))
+            cells = cells[p.open_in(np.full(len(cells), key), cells)]
+            out.append(cells * p.n_patterns + key % p.n_patterns)
+        return np.concatenate(out) if out else np.zeros(0, dtype=np.int64)
+
+    def _split(self, depth: int, rows: Ints, sums: Ints | None, nodes: Ints, tally: Tally) -> Ints:
+        p = self.patterns
+        cells = rows // p.n_patterns
+        key = self.support.of_cell[cells] * p.n_patterns + rows % p.n_patterns
+        keys, group = np.unique(key, return_inverse=True)
+        group = group.reshape(-1).astype(np.int64)
+        fixed = lookup(p.tables[depth], keys, nodes)
+        supergroup = self.support.of_cell[cells]
+        measured = [self.answers.node(depth, int(node)) for node in nodes]
+        level = self.context.plan.levels[depth]
+        for stage in self.levels[depth]:
+            label = stage.labels(cells)
+            floor = None
+            if stage.table is None:  # classes with a reserve
+                kept = np.isin(key, p.reserved)
+                if not kept.any():
+                    continue
+                label = np.where(kept, p.class_of_cell[cells], 0)
+            public = join(supergroup, p.class_of_cell[cells] if stage.table is None else label)[0]
+            table, n_table = join(group, label)
+            if n_table == len(fixed):
+                continue
+            if stage.table is None:
+                first = first_of(table, n_table)
+                floor = lookup(p.reserves[depth], key[first] * p.n_classes + label[first], nodes)
+                floor[~np.isin(key[first], p.reserved)] = 0
+            work = _Work(stage, cells, sums, group, fixed, supergroup, table, n_table, public, floor)
+            fixed = self._stage(work, measured, tally.level(level.name))
+            if stage.table is not None:
+                supergroup = public
+            group = table
+        if len(fixed) != len(rows):
+            raise InternalError("the last pass of a level does not tell cells apart")
+        return fixed[group]
+
+    def _stage(self, work: _Work, measured: Measured, tally: LevelTally) -> Ints:
+        """Solve and round one stage; returns the table, int64 (n_table, m)."""
+        stage, sums, fixed, table, n_table = work.stage, work.sums, work.fixed, work.table, work.n_table
+        m = fixed.shape[1]
+        first = first_of(table, n_table)
+        of_group = work.group[first]
+        row_sums = None
+        if sums is not None:
+            row_sums = np.zeros(n_table, dtype=np.int64)
+            np.add.at(row_sums, table, sums)
+        size = np.bincount(of_group, minlength=len(fixed))
+        spread = (fixed > 0).sum(axis=1)
+        out = np.zeros((n_table, m), dtype=np.int64)
+        alone = size[of_group] == 1
+        out[alone] = fixed[of_group[alone]]
+        once = ~alone & (spread[of_group] == 1)
+        if row_sums is not None:
+            place = fixed.argmax(axis=1)
+            out[once, place[of_group[once]]] = row_sums[once]
+            free = np.flatnonzero(~alone & ~once)
+        else:
+            free = np.flatnonzero(~alone & (spread[of_group] > 0))
+        if not len(free):
+            return out
+        least = np.zeros((len(free), m), dtype=np.int64) if work.floor is None else work.floor[free]
+        used, sub = np.unique(of_group[free], return_inverse=True)
+        sub = sub.reshape(-1).astype(np.int64)
+        goal = fixed[used].copy()
+        np.subtract.at(goal, sub, least)
+        left = row_sums[free] - least.sum(axis=1) if row_sums is not None else None
+        known = out.copy()
+        known[free] = least
+        cells = work.cells
+        queries = targets(stage, cells, table, first, work.group, work.public, known, free, measured)
+        allowed = np.ascontiguousarray(goal[sub] > 0)
+        problem = StageProblem(
+            queries=queries,
+            row_sums=np.full(len(free), -1.0) if left is None else left.astype(np.float64),
+            group=sub,
+            fixed=goal.astype(np.float64),
+            supergroup=work.supergroup[first][free],
+            allowed=allowed,
+        )
+        if queries:
+            estimate, residual, steps = solve(problem)
+        else:
+            estimate, residual, steps = start(problem, root=left is None), 0.0, 0  # nothing is known: spread evenly
+        chain, weights = rounding_chain(stage, cells[first][free], sub)
+        counts, optimal = round_stage(StageRounding(estimate, allowed, left, sub, goal, chain, weights))
+        tally.add(Fit(residual, steps, 1, estimate.size), Rounded(counts, optimal, "flow"))
+        out[free] = counts + least
+        return out
+
+
+def first_of(label: Ints, n: int) -> Ints:
+    """Return the first position of every label."""
+    out = np.zeros(n, dtype=np.int64)
+    out[label[::-1]] = np.arange(len(label))[::-1]
+    return out
+
+
+def lookup(table: Histogram, keys: Ints, nodes: Ints) -> Ints:
+    """Return a sparse table at some nodes as an array (len(keys), len(nodes)); keys need not be sorted."""
+    out = np.zeros((len(keys), len(nodes)), dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    known = keys[order]
+    for j, node in enumerate(nodes):
+        first, last = np.searchsorted(table.node, (node, node + 1))
+        here, count = table.cell[first:last], table.count[first:last]
+        place = np.searchsorted(known, here)
+        inside = place < len(known)
+        inside[inside] = known[place[inside]] == here[inside]
+        out[order[place[inside]], j] = count[inside]
+    return out

@@ -1,0 +1,147 @@
+"""ADMM for one stage, and how far its answer is from the optimum in persons."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from topdown.solve.extend.fit import LinearStep, StageProblem
+from topdown.solve.kernels import project_segments
+from topdown.solve.problem import Floats
+
+TARGET_PERSONS = 1e-5
+TOLERANCE_PERSONS = 1e-7
+STEPS, MAX_STEPS = 20, 6000
+RELAX = 1.6
+
+
+def solve(problem: StageProblem) -> tuple[Floats, float, int]:
+    """Return the table (n, m), the certified residual in persons, and the number of steps.
+
+    Signs and row sums hold to rounding error (at the root, where no row sum is known, group sums do).
+    """
+    n, m = problem.shape
+    root = bool((problem.row_sums < 0).any())
+    step = LinearStep(problem, groups=not root)
+    if root:
+        pointers = np.flatnonzero(np.diff(problem.group, prepend=-1, append=-1)).astype(np.int64)
+        sums = problem.fixed[problem.group[pointers[:-1]], 0].copy()
+    else:
+        pointers, sums = np.arange(0, n * m + 1, m, dtype=np.int64), problem.row_sums
+    allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
+    rho = first = _penalty(problem)
+    step.factor(rho)
+    z = start(problem, root=root)
+    u = np.zeros((n, m))
+    new = np.empty((n, m))
+    tolerance, taken, best = TOLERANCE_PERSONS, 0, (np.inf, z)
+    while True:
+        x = step.solve(z - u)
+        v = np.ascontiguousarray(RELAX * x + (1 - RELAX) * z + u)
+        project_segments(v.reshape(-1), pointers, sums, allowed, new.reshape(-1))
+        u = v - new
+        primal, dual = float(np.abs(x - new).max()), float(np.abs(new - z).max())
+        z[:] = new
+        taken += 1
+        done = primal <= tolerance and dual <= tolerance
+        if done or taken >= MAX_STEPS:
+            multipliers = step.multipliers if not root else None
+            residual = residual_persons(problem, z, multipliers, pointers, sums)
+            best = min(best, (residual, z.copy()), key=lambda pair: pair[0])
+            if residual <= TARGET_PERSONS or taken >= MAX_STEPS or tolerance <= 1e-11:
+                return best[1], best[0], taken
+            tolerance /= 10
+        if taken % STEPS == 0:
+            ratio = primal / max(dual, 1e-300)
+            if not 0.2 < ratio < 5 and taken < MAX_STEPS // 2:
+                factor = float(np.clip(rho * np.clip(np.sqrt(ratio), 0.2, 5.0), first / 1e4, first * 1e4)) / rho
+                if factor != 1.0:
+                    rho *= factor
+                    u /= factor
+                    step.factor(rho)
+
+
+def _penalty(problem: StageProblem) -> float:
+    matrix, weight, _ = problem.all_answers()
+    v = np.ones(matrix.shape[1])
+    for _ in range(12):
+        v = matrix.T @ (weight * (matrix @ v))
+        v /= np.linalg.norm(v)
+    largest = float(v @ (matrix.T @ (weight * (matrix @ v))))
+    smallest = curvature(matrix, weight)
+    return float(np.sqrt(max(smallest, largest * 1e-5) * largest))
+
+
+def curvature(matrix: csr_array, weight: Floats) -> float:
+    """Return a lower bound on the smallest eigenvalue of the Hessian: what single-row answers give every row."""
+    alone = np.diff(matrix.indptr) == 1
+    out = np.zeros(matrix.shape[1])
+    np.add.at(out, matrix[alone].indices, weight[alone])
+    return float(out.min())
+
+
+def start(problem: StageProblem, *, root: bool) -> Floats:
+    """Return a table that meets row and group sums: spread in proportion."""
+    size = np.zeros(problem.fixed.shape)
+    np.add.at(size, problem.group, problem.allowed.astype(np.float64))
+    if root:
+        share = problem.fixed / np.maximum(size, 1)
+        return np.ascontiguousarray(share[problem.group] * problem.allowed)
+    total = np.maximum(problem.fixed.sum(axis=1), 1e-300)
+    return np.ascontiguousarray(problem.row_sums[:, None] * (problem.fixed / total[:, None])[problem.group])
+
+
+def residual_persons(
+    problem: StageProblem, z: Floats, multipliers: Floats | None, pointers: np.ndarray, sums: Floats
+) -> float:
+    """Return the larger of the constraint violation and a bound on the distance to the optimum, in persons.
+
+    As `solve.kkt`, without a dense Hessian: |r| in the norm of the inverse Hessian is bounded by conjugate
+    gradients and the curvature. Shares no code with the solver but the 0/1 matrices of the queries.
+    """
+    matrix, weight, target = problem.all_answers()
+    off = np.zeros(problem.fixed.shape)
+    np.add.at(off, problem.group, z)
+    row = np.add.reduceat(z.reshape(-1), pointers[:-1])
+    violation = max(float(np.abs(off - problem.fixed).max()), float(np.abs(row - sums).max()), float(-z.min()))
+    violation = max(violation, float(np.abs(z[~problem.allowed]).max(initial=0.0)))
+    d = matrix.T @ (weight[:, None] * (matrix @ z - target))
+    if multipliers is not None:
+        d = d - multipliers[problem.group]
+    flat, positive = d.reshape(-1), (z > 0).reshape(-1)
+    allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
+    starts = pointers[:-1]
+    count = np.add.reduceat(positive.astype(np.float64), starts)
+    total = np.add.reduceat(np.where(positive, flat, 0.0), starts)
+    lowest = np.minimum.reduceat(np.where(allowed, flat, np.inf), starts)
+    nu = np.where(count > 0, total / np.maximum(count, 1.0), np.where(np.isfinite(lowest), lowest, 0.0))
+    e = flat - np.repeat(nu, np.diff(pointers))
+    r = np.where(allowed, np.where(positive, e, np.minimum(e, 0.0)), 0.0).reshape(z.shape)
+    least = curvature(matrix, weight)
+    if least <= 0:
+        return max(violation, float(np.abs(r).max(initial=0.0)) / float(weight.min()))
+    distance = float(np.linalg.norm(r)) / least
+    if distance > TARGET_PERSONS:
+        distance = min(distance, float(np.sqrt(_inverse_norm(matrix, weight, r, least) / least)))
+    return max(violation, distance)
+
+
+def _inverse_norm(matrix: csr_array, weight: Floats, r: Floats, least: float) -> float:
+    """Bound r'H^-1 r: 2 r'y - y'Hy + |r - Hy|^2 / least holds for every y; y by conjugate gradients."""
+    y, rest = np.zeros_like(r), r.copy()
+    p, old = rest.copy(), float((rest * rest).sum())
+    best = old / least
+    for _ in range(200):
+        hp = matrix.T @ (weight[:, None] * (matrix @ p))
+        along = float((p * hp).sum())
+        if along <= 0:
+            break
+        y, rest = y + old / along * p, rest - old / along * hp
+        new = float((rest * rest).sum())
+        hy = matrix.T @ (weight[:, None] * (matrix @ y))
+        bound = float((2 * r * y - y * hy).sum()) + float(((r - hy) ** 2).sum()) / least
+        best = min(best, max(bound, 0.0))
+        if new <= 1e-6 * old or bound < 1.05 * float((r * y).sum()):
+            break
+        p, old = rest + new / old * p, new
+    return best

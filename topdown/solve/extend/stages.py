@@ -1,0 +1,149 @@
+"""The stages of a split: which table each fixes, what the measurements say about it, how it is rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.query import Query
+from topdown.model.support import Support
+from topdown.plan.plan import LevelPlan
+from topdown.solve.extend.fit import Partition
+from topdown.solve.problem import Floats, Ints
+
+Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stage of a level.
+
+    Args:
+        table: what it fixes; None for the classes with reserves.
+        queries: (position among the level's queries, query, weight) it is fitted to.
+        rounding: tables of the rounding chain with their weights.
+    """
+
+    table: Query | None
+    queries: tuple[tuple[int, Query, float], ...]
+    rounding: tuple[tuple[Query, int], ...]
+
+    def labels(self, cells: Ints) -> Ints:
+        """Return the answer of some cells in the stage's table."""
+        if self.table is None:
+            return np.zeros(len(cells), dtype=np.int64)
+        return self.table.labels[cells].astype(np.int64)
+
+
+def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
+    """Return the stages of a level: classes with reserves first, then its passes."""
+    place = {m.query: i for i, m in enumerate(level.measurements)}
+    weight = {m.query: float(1 / m.variance) for m in level.measurements}
+    rounding = tuple((support.query(r.table), r.weight) for r in level.rounding)
+
+    def chosen(names: tuple[str, ...]) -> tuple[tuple[int, Query, float], ...]:
+        return tuple((place[name], support.query(name), weight[name]) for name in names)
+
+    out = [Stage(None, chosen(tuple(place)), ())]
+    out += [Stage(support.query(p.table), chosen(p.queries), rounding) for p in level.passes]
+    return tuple(out)
+
+
+def join(coarse: Ints, fine: Ints) -> tuple[Ints, int]:
+    """Return the common refinement of two labels, numbered so that groups of `coarse` stay together; its size."""
+    span = int(fine.max(initial=0)) + 1
+    found, label = np.unique(coarse * span + fine, return_inverse=True)
+    return label.reshape(-1).astype(np.int64), len(found)
+
+
+def targets(
+    stage: Stage,
+    cells: Ints,
+    table: Ints,
+    first: Ints,
+    group: Ints,
+    public: Ints,
+    known: Ints,
+    free: Ints,
+    measured: Measured,
+) -> tuple[Partition, ...]:
+    """Return what the stage's queries say about its free rows, with what is known taken off.
+
+    A query that is constant on every group says nothing and is left out; one that is a sum over the table's
+    rows is used as it is; a finer one is added up to the table over the parent's cells, with the variance of
+    that sum; one that does neither is left to a later stage.
+
+    Args:
+        stage: the stage.
+        cells: of every row of the parent; table, group: its answer in the stage's table and the one before.
+        first: one row of every answer of the table; free: answers not known yet.
+        public: the stage's table without patterns, for every row of the parent.
+        known: what is known of the table, (n_table, m); lower bounds on its free answers.
+        measured: answers of the children.
+    """
+    out = []
+    for q, query, weight in stage.queries:
+        label = query.labels[cells].astype(np.int64)
+        answers, of_cell = np.unique(label, return_inverse=True)
+        of_cell = of_cell.reshape(-1).astype(np.int64)
+        of_row = of_cell[first]
+        values = _values(measured, q, answers)
+        weights = np.full(len(answers), weight)
+        if not np.array_equal(of_row[table], of_cell):
+            above = np.full(len(answers), -1)
+            above[of_cell] = public
+            if not np.array_equal(above[of_cell], public):
+                continue
+            _, up = np.unique(above, return_inverse=True)
+            up = up.reshape(-1).astype(np.int64)
+            n_up = int(up.max()) + 1
+            total = np.zeros((n_up, values.shape[1]))
+            np.add.at(total, up, values)
+            values, weights = total, weight / np.bincount(up, minlength=n_up)
+            of_row = up[of_cell[first]]
+        if _constant(of_row, group[first][free], free):
+            continue
+        taken = np.zeros_like(values)
+        np.add.at(taken, of_row, known)
+        used, here = np.unique(of_row[free], return_inverse=True)
+        out.append(Partition(here.reshape(-1).astype(np.int64), weights[used], (values - taken)[used]))
+    return tuple(out)
+
+
+def _values(measured: Measured, q: int, answers: Ints) -> Floats:
+    """Return the noisy answers of one query at every child; 0 where an answer is not listed, as it must be."""
+    out = np.zeros((len(answers), len(measured)))
+    for j, child in enumerate(measured):
+        listed, values = child[q]
+        place = np.searchsorted(listed, answers)
+        inside = place < len(listed)
+        inside[inside] = listed[place[inside]] == answers[inside]
+        out[inside, j] = values[place[inside]]
+    return out
+
+
+def _constant(of_row: Ints, group: Ints, free: Ints) -> bool:
+    low = np.full(int(group.max()) + 1, -1)
+    low[group] = of_row[free]
+    return bool(np.array_equal(low[group], of_row[free]))
+
+
+def rounding_chain(stage: Stage, cells: Ints, group: Ints) -> tuple[tuple[Ints, ...], tuple[int, ...]]:
+    """Return the tables between the groups and the rows, each refining the one before, and all weights."""
+    chain: list[Ints] = []
+    weights: list[int] = []
+    before, n_before, last = group, int(group.max()) + 1, 1
+    for query, weight in stage.rounding:
+        label = query.labels[cells].astype(np.int64)
+        table, n_table = join(before, label)
+        last = weight
+        if n_table == n_before:
+            continue
+        if n_table == len(cells) or stage.table is None or not stage.table.refines(query):
+            break
+        chain.append(table)
+        weights.append(weight)
+        before, n_before = table, n_table
+    return tuple(chain), (*weights, last)
