@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pgsr.chain import chain_optimum
+    from pgsr.checks import verify
     from pgsr.cumulative import CumulativeEstimate, cumulative_estimate
     from pgsr.hierarchy import Hierarchy, Tree, hierarchy_of, tree_of
-    from pgsr.release import Release, release
+    from pgsr.make import Release, release
     from pgsr.tree import TreeCertificate, tree_optimum
-    from pgsr.verify import verify
 
 _PLACES = {
     "CumulativeEstimate": "cumulative",
     "Hierarchy": "hierarchy",
-    "Release": "release",
+    "Release": "make",
     "Tree": "hierarchy",
     "TreeCertificate": "tree",
     "chain_optimum": "chain",
     "cumulative_estimate": "cumulative",
     "hierarchy_of": "hierarchy",
-    "release": "release",
+    "release": "make",
     "tree_of": "hierarchy",
     "tree_optimum": "tree",
-    "verify": "verify",
+    "verify": "checks",
 }
 
 __all__ = [

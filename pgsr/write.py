@@ -15,7 +15,7 @@ from pgsr.hierarchy import Hierarchy, Ints
 
 if TYPE_CHECKING:
     from pgsr._engine import Spend
-    from pgsr.release import Release
+    from pgsr.make import Release
 
 COUNTS, MEASUREMENTS = "counts.parquet", "measurements.parquet"
 CERTIFICATE, LEDGER, MANIFEST = "certificate.json", "ledger.jsonl", "manifest.json"
@@ -109,7 +109,7 @@ def half_widths(made: Release) -> list[int]:
 def privacy(made: Release) -> dict[str, Any]:
     """Return what is protected and what it costs, exact numbers as text."""
     from pgsr import _engine
-    from pgsr.release import DELTA
+    from pgsr.make import DELTA
     from pgsr.vectors import RELATION_TEXT
 
     plan = made.calibration

@@ -67,7 +67,7 @@ def release(screen: Screen, run: Path | None, **options: Any) -> int:
 
     The data are checked before the ledger is opened; a durable intent precedes the first draw.
     """
-    from pgsr.release import release as make
+    from pgsr.make import release as make
     from pgsr.runfile import public_totals, settings_of
     from topdown.screen.bars import follow
 

@@ -23,7 +23,7 @@ from topdown.screen.console import Screen
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def verify(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
-    from pgsr.verify import verify as check_release
+    from pgsr.checks import verify as check_release
     from topdown.screen.look import FAIL, OK
 
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import kernels, tree_of, tree_optimum
+from pgsr.checks import exchange_gain_plain
 from pgsr.descend import descend
 from pgsr.relaxed import TreeLeastSquares, relaxed_histograms
 from pgsr.tables import full_table_optimum, table_optimum
 from pgsr.twins import enumerate_model1, split_by_units
-from pgsr.verify import exchange_gain_plain
 
 
 @st.composite

@@ -11,8 +11,8 @@ import pytest
 
 from pgsr import hierarchy_of, release, verify
 from pgsr.budget import NOT_A_RELEASE
+from pgsr.checks import exchange_gain_plain
 from pgsr.mechanism import MECHANISMS
-from pgsr.verify import exchange_gain_plain
 from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])

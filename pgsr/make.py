@@ -144,7 +144,9 @@ def release(
     most = noise_plan.loss if limit is None else fraction("limit", limit)
     folder = _empty_folder(out)
     report(Event("check", 0, 1))
-    source, table = (None, groups) if isinstance(groups, Mapping) else (Path(groups), read_table(Path(groups)))
+    source, table = (
+        (None, groups) if isinstance(groups, Mapping) else (Path(groups), read_table(Path(groups)))
+    )
     leaves = leaf_counts(table, regions, sizes, source)
     exact_total = check_totals(leaves, regions, total, public)
     report(Event("check", 1, 1))
