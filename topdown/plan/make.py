@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from topdown.errors import BudgetError, ConfigError
+import numpy as np
+
+from topdown.errors import BudgetError, ConfigError, DataError
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
-from topdown.model.public import PublicFacts, derive_rules
+from topdown.model.public import PublicFacts, Rules, derive_rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -58,6 +60,8 @@ def make_plan(
     with at("invariants"):
         _check_exact(invariants, schema, geography)
     rules = derive_rules(schema, geography, invariants, facts)
+    with at("input", "leaves"):
+        _check_facts(invariants, geography, facts, rules)
     levels = []
     for i, level in enumerate(geography.levels):
         with at("level", number[level.name]):
@@ -146,6 +150,23 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
             fix="order the passes so that each table refines the one before; end with detailed",
         )
     return tuple(passes)
+
+
+def _check_facts(invariants: Invariants, geography: Geography, facts: PublicFacts, rules: Rules) -> None:
+    """Refuse a leaf where one fact demands people in cells that other facts or rules close."""
+    for b, bound in enumerate(invariants.at_least):
+        classes = np.unique(rules.class_of_cell[rules.bound_cells[b]])
+        shut = (rules.lower[-1][:, b] > 0) & ~rules.open[-1][:, classes].any(axis=1)
+        if shut.any():
+            leaf = int(np.flatnonzero(shut)[0])
+            code = geography.leaves.codes[leaf]
+            raise DataError(
+                f"leaf {code!r}: {bound.column} is {facts.columns[bound.column][leaf]}, which demands people "
+                f"({bound.name}), but other facts or rules allow nobody there",
+                code="D019",
+                node=code,
+                fix="correct the public facts of this leaf, or the invariants",
+            )
 
 
 def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:

@@ -183,6 +183,19 @@ def test_bad_leaf_tables_are_refused_with_their_row(tmp_path: Path, leaves: str,
         assert "row 1" in caught.value.text
 
 
+def test_public_facts_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    """A leaf that demands people where none may be has no solution; that must be said before anything is spent."""
+    invariants = (ROOT / "invariants" / "toy.toml").read_text()
+    odd = invariants.replace('column = "dormitories"\nper = 2', 'column = "barracks"\nper = 2')
+    assert odd != invariants
+    (tmp_path / "odd.toml").write_text(odd)
+    text = toy_run().replace('invariants = "toy"', 'invariants = "odd.toml"', 1)
+    with pytest.raises(DataError) as caught:
+        prepare(write(tmp_path, text))
+    assert caught.value.code == "D019"
+    assert caught.value.node == "102"
+
+
 @pytest.mark.parametrize("value", [0.5, True, "1.5", "1/0", "-1", "", None, "1e3", -2])
 def test_only_exact_nonnegative_numbers_are_budgets(value: object) -> None:
     """A float is not the number that was typed; it must never reach noise or accounting."""
