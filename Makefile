@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/topdown demo --out demo-release
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" -n 2
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow
@@ -40,7 +40,7 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.created
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.created
-	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi]"
+	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi,plot]"
 	touch $@ $(VENV)/.installed
 
 clean:

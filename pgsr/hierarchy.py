@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
 from topdown.errors import ConfigError, DataError
 from topdown.model.geography import Geography, from_parents
 
@@ -142,12 +143,14 @@ def tree_of(levels: Sequence[Sequence[int]] | Tree) -> Tree:
         up, here = len(parents[depth - 1]), parents[depth]
         if len(here) == 0 or here.min() < 0 or here.max() >= up:
             raise DataError(
-                f"level {depth} names a parent outside 0..{up - 1}", code="D014", fix="correct the parent index"
+                f"level {depth} names a parent outside 0..{up - 1}",
+                code="D014",
+                fix="correct the parent index",
             )
         if np.any(np.diff(here) < 0):
             raise DataError(
                 f"parents of level {depth} are not in ascending order",
-                code="D018",
+                code="D118",
                 fix="order the regions of every level by their parent",
             )
         if len(np.unique(here)) != up:
@@ -232,11 +235,13 @@ def check_matrix(name: str, values: object, tree: Tree) -> Ints:
     if array.ndim != 2 or array.shape[1] != tree.n_nodes or array.shape[0] == 0:
         raise ConfigError(
             f"{name} has shape {array.shape}; the tree needs (n_sizes, {tree.n_nodes})",
-            code="C040",
+            code="C140",
             fix="give one row a size and one column a region, level by level, root first",
         )
     if array.dtype.kind not in "iu":
         raise ConfigError(
-            f"{name} must hold integers, not {array.dtype}", code="C041", fix="noisy counts are integers: astype(int)"
+            f"{name} must hold integers, not {array.dtype}",
+            code="C141",
+            fix="noisy counts are integers: astype(int)",
         )
     return np.ascontiguousarray(array, dtype=np.int64)

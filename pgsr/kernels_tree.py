@@ -1,4 +1,4 @@
-"""Compiled kernels of the exact tree optimum (Model 1): inverse slopes, prices, unit windows, exchange check.
+"""Compiled kernels of the exact tree optimum (Model 1): inverse slopes, prices, exchange check.
 
 All arrays are [size][node]; nodes level by level. `w` is the weight of each node's level. Source: pgsr.md 2.2.
 The slow twin of the whole is `tables.table_optimum`; `tree.py` states what each step guarantees.
@@ -40,6 +40,32 @@ def count_active(
             active[s, c - n_inner] = on
             total += on
     return total
+
+
+@kernel
+def merge_runs(at: Floats, rise: Floats, runs: Ints) -> tuple[Floats, Floats]:
+    """Return `at` in ascending order with `rise` beside it; each runs[j]..runs[j + 1] is already ascending."""
+    spare_at, spare_rise = np.empty_like(at), np.empty_like(rise)
+    n_runs = runs.shape[0] - 1
+    while n_runs > 1:
+        half = (n_runs + 1) // 2
+        for j in range(half):
+            i, middle = runs[2 * j], runs[min(2 * j + 1, n_runs)]
+            k, stop = middle, runs[min(2 * j + 2, n_runs)]
+            for out in range(i, stop):
+                if k >= stop or (i < middle and at[i] <= at[k]):
+                    spare_at[out], spare_rise[out] = at[i], rise[i]
+                    i += 1
+                else:
+                    spare_at[out], spare_rise[out] = at[k], rise[k]
+                    k += 1
+        for j in range(half):
+            runs[j] = runs[2 * j]
+        runs[half] = at.shape[0]
+        n_runs = half
+        at, spare_at = spare_at, at
+        rise, spare_rise = spare_rise, rise
+    return at, rise
 
 
 @kernel
@@ -88,10 +114,12 @@ def inverse_slopes(
                         rise[k] = slope[level + 1, i] - before
                         before = slope[level + 1, i]
                         k += 1
-                if first_child[g + 1] - first_child[g] > 1:
-                    order = np.argsort(at)
-                    at = at[order]
-                    rise = rise[order]
+                n_children = first_child[g + 1] - first_child[g]
+                runs = np.empty(n_children + 1, dtype=np.int64)
+                for j in range(n_children):
+                    runs[j] = start[s, leaf_start[first_child[g] + j]] - b
+                runs[n_children] = e - b
+                at, rise = merge_runs(at, rise, runs)
             v = 0.0
             steep = 0.0
             two_w = 2.0 * w[g]
@@ -116,7 +144,8 @@ def evaluate(lam: Floats, slope: Floats, value: Floats, b: int, e: int, price: f
             low = middle
         else:
             high = middle - 1
-    return value[low] + slope[low] * (price - lam[low])
+    found: float = value[low] + slope[low] * (price - lam[low])
+    return found
 
 
 @kernel
@@ -151,112 +180,16 @@ def prices_down(
         for g in range(n_inner):
             level = level_of[g]
             x[s, g] = evaluate(
-                lam[level], slope[level], value[level], start[s, leaf_start[g]], start[s, leaf_stop[g]], price[s, g]
+                lam[level],
+                slope[level],
+                value[level],
+                start[s, leaf_start[g]],
+                start[s, leaf_stop[g]],
+                price[s, g],
             )
             below = price[s, g] - 2.0 * w[g] * (x[s, g] - noisy[s, g])
             for c in range(first_child[g], min(first_child[g + 1], n_inner)):
                 price[s, c] = below
-
-
-@kernel
-def leaf_position(price: float, weight: float, target: int) -> float:
-    """Return the unclipped continuous position of a leaf at the price that reaches it."""
-    return target + price / (2.0 * weight)
-
-
-@kernel
-def windows_of_size(
-    a: Ints,
-    w: Ints,
-    first_child: Ints,
-    price: Floats,
-    x: Floats,
-    h: int,
-    low: Ints,
-    width: Ints,
-    units: Ints,
-) -> None:
-    """Fill the integer windows and the marginal costs of their units for one size (pgsr.md 2.2, step 3).
-
-    Args:
-        a, price, x: targets of all nodes; price and continuous count of the inner nodes.
-        low, width, units: per node the smallest count of its window, the number of further units, and their
-            costs in ascending order; units has shape (n_nodes, 2 h + 1).
-    """
-    n_nodes = a.shape[0]
-    n_inner = first_child.shape[0] - 1
-    for g in range(n_inner):
-        below = price[g] - 2.0 * w[g] * (x[g] - a[g])
-        for c in range(max(first_child[g], n_inner), max(first_child[g + 1], n_inner)):
-            base = int(np.floor(leaf_position(below, float(w[c]), a[c])))
-            low[c] = max(0, base - h)
-            width[c] = max(0, base + 1 + h) - low[c]
-            for k in range(width[c]):
-                units[c, k] = w[c] * (2 * (low[c] + k) + 1 - 2 * a[c])
-    pool = np.empty(n_nodes * units.shape[1], dtype=np.int64)
-    for g in range(n_inner - 1, -1, -1):
-        bottom = 0
-        k = 0
-        for c in range(first_child[g], first_child[g + 1]):
-            bottom += low[c]
-            for j in range(width[c]):
-                pool[k] = units[c, j]
-                k += 1
-        if k > 1:
-            pool[:k].sort()
-        base = int(np.floor(x[g]))
-        low[g] = min(max(bottom, base - h), bottom + k)
-        width[g] = max(0, min(bottom + k, base + 1 + h) - low[g])
-        skip = low[g] - bottom
-        for j in range(width[g]):
-            units[g, j] = pool[skip + j] + w[g] * (2 * (low[g] + j) + 1 - 2 * a[g])
-
-
-@kernel
-def root_windows(
-    noisy: Ints, w: Ints, first_child: Ints, price: Floats, x: Floats, h: int, low: Ints, width: Ints, units: Ints
-) -> None:
-    """Fill the windows of all subtrees' roots: low, width of shape (n_sizes,), units (n_sizes, 2 h + 1)."""
-    n_sizes, n_nodes = noisy.shape
-    node_low = np.empty(n_nodes, dtype=np.int64)
-    node_width = np.empty(n_nodes, dtype=np.int64)
-    node_units = np.empty((n_nodes, 2 * h + 1), dtype=np.int64)
-    for s in range(n_sizes):
-        windows_of_size(noisy[s], w, first_child, price[s], x[s], h, node_low, node_width, node_units)
-        low[s] = node_low[0]
-        width[s] = node_width[0]
-        units[s] = node_units[0]
-
-
-@kernel
-def assign_down(
-    noisy: Ints, w: Ints, first_child: Ints, price: Floats, x: Floats, h: int, root: Ints, counts: Ints
-) -> None:
-    """Give every node its integer count, from the root counts of each size down (pgsr.md 2.2, step 3)."""
-    n_sizes, n_nodes = noisy.shape
-    n_inner = first_child.shape[0] - 1
-    low = np.empty(n_nodes, dtype=np.int64)
-    width = np.empty(n_nodes, dtype=np.int64)
-    units = np.empty((n_nodes, 2 * h + 1), dtype=np.int64)
-    pool = np.empty(n_nodes * (2 * h + 1), dtype=np.int64)
-    owner = np.empty(n_nodes * (2 * h + 1), dtype=np.int64)
-    for s in range(n_sizes):
-        windows_of_size(noisy[s], w, first_child, price[s], x[s], h, low, width, units)
-        counts[s, 0] = root[s]
-        for g in range(n_inner):
-            spare = counts[s, g]
-            k = 0
-            for c in range(first_child[g], first_child[g + 1]):
-                counts[s, c] = low[c]
-                spare -= low[c]
-                for j in range(width[c]):
-                    pool[k] = units[c, j]
-                    owner[k] = c
-                    k += 1
-            if spare > 0:
-                order = np.argsort(pool[:k], kind="mergesort")
-                for i in range(spare):
-                    counts[s, owner[order[i]]] += 1
 
 
 @kernel

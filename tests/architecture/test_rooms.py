@@ -23,6 +23,19 @@ ALLOWED = {
     "measure": {"measure", "noise", "accountant", "plan", "model", "errors", "progress"},
     "solve": {"solve", "plan", "model", "errors", "progress"},
     "publish": {"publish", "accountant", "plan", "model", "errors", "progress"},
+    "synth": {"synth", "plan", "model", "errors", "resources"},
+    "screen": {"screen", "errors", "progress"},
+}
+PGSR_MAY_USE = {
+    "noise",
+    "accountant",
+    "errors",
+    "progress",
+    "screen",
+    "commands",
+    "explain",
+    "documents",
+    "model",
 }
 
 
@@ -71,3 +84,15 @@ def test_no_pickle_of_data() -> None:
     """Pickle runs code from files; no stage may read one."""
     for path in PACKAGE.rglob("*.py"):
         assert not imports_of(path) & {"pickle", "marshal", "shelve", "joblib", "dill"}
+
+
+def test_pgsr_builds_on_topdown_and_never_back() -> None:
+    """A cycle would make one product impossible to change without the other."""
+    for path in PACKAGE.rglob("*.py"):
+        assert not any(name.split(".")[0] == "pgsr" for name in imports_of(path)), f"{path} imports pgsr"
+    for path in (ROOT / "pgsr").rglob("*.py"):
+        ours = {name.split(".")[1] for name in imports_of(path) if name.startswith("topdown.")}
+        assert ours <= PGSR_MAY_USE, f"{path.relative_to(ROOT)} imports {ours - PGSR_MAY_USE}"
+        assert not any(
+            isinstance(n, ast.Assert) for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )

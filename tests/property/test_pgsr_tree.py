@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import kernels, tree_of, tree_optimum
+from pgsr.checks import exchange_gain_plain
+from pgsr.descend import descend
 from pgsr.relaxed import TreeLeastSquares, relaxed_histograms
 from pgsr.tables import full_table_optimum, table_optimum
 from pgsr.twins import enumerate_model1, split_by_units
-from pgsr.verify import exchange_gain_plain
 
 
 @st.composite
@@ -130,3 +131,23 @@ def test_split_is_nearest(target, total):
         sum((x - t) ** 2 for x, t in zip(found, target, strict=True)) for found in (out.tolist(), plain)
     )
     assert best == pytest.approx(cost, rel=1e-9, abs=1e-9)
+
+
+@given(instances(most_leaves=6, most_sizes=4, most_total=20))
+@settings(max_examples=60, deadline=None)
+def test_topdown_steps_are_each_optimal(instance):
+    """The comparator must be the paper's: every step the nearest integers, given the step above."""
+    tree, noisy, total, _ = instance
+    counts = descend(tree, noisy, total)
+
+    def cost(found, target):
+        return sum((x - t) ** 2 for x, t in zip(found, target, strict=True))
+
+    root = noisy[:, 0].tolist()
+    assert cost(counts[:, 0].tolist(), root) == cost(split_by_units(root, total), root)
+    for g in range(tree.n_inner):
+        below = slice(tree.first_child[g], tree.first_child[g + 1])
+        for given_counts, target in zip(counts, noisy[:, below].tolist(), strict=True):
+            best = split_by_units(target, int(given_counts[g]))
+            assert cost(given_counts[below].tolist(), target) == cost(best, target)
+            assert given_counts[below].sum() == given_counts[g]

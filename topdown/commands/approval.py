@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import click
 
-from topdown.publish.certified import certified_loss
 from topdown.commands.ledger_view import view_ledger
 from topdown.errors import ConfigError
 from topdown.plan.prepare import Prepared
+from topdown.publish.certified import certified_loss
 from topdown.screen import figures
 from topdown.screen.console import Screen
 from topdown.screen.look import bold

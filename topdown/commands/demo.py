@@ -42,11 +42,11 @@ def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
-    from topdown.publish.certified import certified_loss
     from topdown.commands.generate import cores, result_document, run
     from topdown.commands.plan_file import save_plan
     from topdown.plan.prepare import prepare
     from topdown.progress import Event
+    from topdown.publish.certified import certified_loss
     from topdown.screen import figures
     from topdown.screen.bars import follow
     from topdown.screen.look import bold

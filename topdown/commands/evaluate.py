@@ -38,7 +38,7 @@ def evaluate(screen: Screen, release: Path, *, truth: Path, out: Path | None, de
     """
     from topdown.commands.release_folder import require_release
     from topdown.measure.evaluate import evaluate as compare
-    from topdown.measure.evaluation_text import write_evaluation
+    from topdown.measure.evaluation_file import write_evaluation
     from topdown.screen.look import Span
 
     require_release(release)

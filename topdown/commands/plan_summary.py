@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from topdown.publish.certified import certified_loss
 from topdown.commands.ledger_view import LedgerView, view_ledger
 from topdown.commands.needs import estimate
 from topdown.model.constraint import Basis
@@ -16,6 +15,7 @@ from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
 from topdown.publish.certificate import open_answers, usual_epsilon
+from topdown.publish.certified import certified_loss
 from topdown.screen import figures
 
 

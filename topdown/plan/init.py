@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -16,8 +17,34 @@ from topdown.resources import find
 CENSUS_PREFIXES = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What the caller knows already; empty fields get a default, or "?" where only a person can answer.
+
+    Args:
+        release_id, title, data_set, agency, contact: of the release.
+        prefix_lengths: characters of the geocode that name each level.
+        schema, invariants: as they are to stand in the run file; the settings' own if empty.
+    """
+
+    release_id: str = ""
+    title: str = ""
+    data_set: str = ""
+    agency: str = "?"
+    contact: str = "?"
+    prefix_lengths: tuple[int, ...] = ()
+    schema: str = ""
+    invariants: str = ""
+
+
 def run_file_text(
-    schema: str, settings_name: str, records: Path, leaves: Path, out: Path, levels: tuple[str, ...] = ()
+    schema: str,
+    settings_name: str,
+    records: Path,
+    leaves: Path,
+    out: Path,
+    levels: tuple[str, ...] = (),
+    answers: Answers = Answers(),
 ) -> str:
     """Return the text of a run file.
 
@@ -27,6 +54,7 @@ def run_file_text(
         records, leaves: input tables; written relative to the run file's folder where possible.
         out: where the run file will be.
         levels: levels of the geography, root first; all levels of the settings below "us" if empty.
+        answers: what is known already.
 
     Raises:
         ConfigError: schema and settings do not belong together, or a level has no known geocode length.
@@ -40,39 +68,43 @@ def run_file_text(
             fix=f"use --schema {settings.schema}, or other settings",
         )
     chosen = levels or tuple(t.name for t in settings.level if t.name != "us")
-    folder = out.resolve().parent
-    head = _head(settings, chosen, records, leaves, folder)
+    head = _head(settings, chosen, records, leaves, out, answers)
     body = path.read_text(encoding="utf-8")
     return head + "\n" + body[body.index("[budget]") :]
 
 
-def _head(settings: SettingsFile, levels: tuple[str, ...], records: Path, leaves: Path, folder: Path) -> str:
-    known = all(name in CENSUS_PREFIXES for name in levels)
-    lengths = [CENSUS_PREFIXES[name] for name in levels] if known else list(range(len(levels)))
+def _head(
+    settings: SettingsFile, levels: tuple[str, ...], records: Path, leaves: Path, out: Path, answers: Answers
+) -> str:
+    folder = out.resolve().parent
+    census = all(name in CENSUS_PREFIXES for name in levels)
+    usual = [CENSUS_PREFIXES[name] for name in levels] if census else list(range(len(levels)))
+    lengths = list(answers.prefix_lengths) or usual
+    known = census or answers.prefix_lengths
     note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
     budget = settings.budget.rho or settings.budget.epsilon or Fraction(1)
     shares = [t.share for t in settings.level if t.name in levels]
     spent = budget * sum(shares, Fraction(0))
     limit = Fraction(ceil(2 * (spent + budget * max(shares, default=Fraction(0)))), 2)
     unit = "rho" if settings.mechanism == "discrete_gaussian" else "epsilon"
-    data_set = records.name.split(".")[0]
+    data_set = answers.data_set or records.name.split(".")[0]
     return f"""\
-# A release, from records to microdata. Check it with: topdown plan {"run.toml"}
+# A release, from records to microdata. Check it with: topdown plan {out.name}
 # Paths are relative to this file. Exact numbers are whole, or fractions in quotes.
 type = "topdown.run"
 version = 1
-schema = {_quote(settings.schema)}
-invariants = {_quote(settings.invariants)}
+schema = {_quote(answers.schema or settings.schema)}
+invariants = {_quote(answers.invariants or settings.invariants)}
 settings = {_quote(settings.name)}  # where the numbers below came from; they may be changed here
 neighbours = "{settings.neighbours}"  # bounded: one record replaced; add_remove: one record more or less
 mechanism = "{settings.mechanism}"
 
 [release]
-id = {_quote(data_set + "-r1")}
-title = {_quote(settings.title)}
+id = {_quote(answers.release_id or data_set + "-r1")}
+title = {_quote(answers.title or settings.title)}
 data_set = {_quote(data_set)}  # privacy loss adds up over all releases from one data set
-agency = "?"  # only a person can answer; while open, the release is stamped DRAFT
-contact = "?"
+agency = {_quote(answers.agency)}  # only a person can answer; while it is "?", the release is stamped DRAFT
+contact = {_quote(answers.contact)}
 
 [input]
 records = {_quote(_relative(records, folder))}  # confidential; only the measure stage opens it

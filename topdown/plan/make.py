@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import BudgetError, ConfigError
+from topdown.errors import BudgetError, ConfigError, DataError
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
-from topdown.model.public import PublicFacts, derive_rules
+from topdown.model.public import PublicFacts, Rules, derive_rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -70,8 +70,11 @@ def make_plan(
         check_shares({table.name: table.share for table in run.level}, "levels")
     with at("invariants"):
         _check_exact(invariants, schema, geography)
-    if inhabited is None:
-        inhabited = derive_rules(schema, geography, invariants, facts).inhabited
+    if inhabited is None:  # an extension's facts are checked against its base table instead
+        rules = derive_rules(schema, geography, invariants, facts)
+        with at("input", "leaves"):
+            _check_facts(invariants, geography, facts, rules)
+        inhabited = rules.inhabited
     levels = []
     for i, level in enumerate(geography.levels):
         with at("level", number[level.name]):
@@ -160,6 +163,23 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
             fix="order the passes so that each table refines the one before; end with detailed",
         )
     return tuple(passes)
+
+
+def _check_facts(invariants: Invariants, geography: Geography, facts: PublicFacts, rules: Rules) -> None:
+    """Refuse a leaf where one fact demands people in cells that other facts or rules close."""
+    for b, bound in enumerate(invariants.at_least):
+        classes = np.unique(rules.class_of_cell[rules.bound_cells[b]])
+        shut = (rules.lower[-1][:, b] > 0) & ~rules.open[-1][:, classes].any(axis=1)
+        if shut.any():
+            leaf = int(np.flatnonzero(shut)[0])
+            code = geography.leaves.codes[leaf]
+            raise DataError(
+                f"leaf {code!r}: {bound.column} is {facts.columns[bound.column][leaf]}, which demands people "
+                f"({bound.name}), but other facts or rules allow nobody there",
+                code="D019",
+                node=code,
+                fix="correct the public facts of this leaf, or the invariants",
+            )
 
 
 def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:

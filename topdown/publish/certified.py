@@ -37,7 +37,8 @@ def certified_loss(plan: Plan) -> dict[str, Any]:
 
     try:
         everything = secrets(plan_measurements(plan), plan.neighbours)[0].composition
-        epsilon, guess = everything.epsilon(DELTA), everything.best_guess()
+        engine = everything.certifying()
+        epsilon, guess = everything.epsilon(DELTA, engine=engine), everything.best_guess(engine=engine)
     except ConfigError:
         return {}
     return {
@@ -56,7 +57,9 @@ def certified_privacy(plan: Plan) -> dict[str, Any]:
     from topdown.accountant.commands import audit_static
 
     try:
-        audited: dict[str, Any] = audit_static(plan_measurements(plan), (DELTA,), neighbours=plan.neighbours)
+        audited: dict[str, Any] = audit_static(
+            plan_measurements(plan), (DELTA,), neighbours=plan.neighbours, certify_curve=True
+        )
     except ConfigError:
         return {}
     kept = ("name", "kind", "rho", "epsilon", "best_guess", "method")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
-from topdown.plan.init import run_file_text
+from topdown.plan.init import Answers, run_file_text
 from topdown.synth.tree import Tree
 
 
@@ -24,28 +23,19 @@ def synth_run_text(
         release_id: id of the release and of its data set.
         tree: levels and lengths of geocodes.
     """
-    text = run_file_text(
-        schema_name, settings, out.parent / "persons.csv.gz", out.parent / "blocks.csv.gz", out, tree.names
+    nobody = "nobody: made-up data"
+    answers = Answers(
+        release_id=release_id,
+        title="A made-up census: nobody in it is real",
+        data_set=release_id,
+        agency=nobody,
+        contact=nobody,
+        prefix_lengths=tree.prefix_lengths,
+        schema=_relative(schema, out) if schema.endswith(".toml") else "",
+        invariants=_relative(invariants, out) if invariants.endswith(".toml") else invariants,
     )
-    lengths = f"{list(tree.prefix_lengths)}  # characters of the geocode that name each level"
-    answers = {
-        "id": f'"{release_id}"',
-        "title": '"A made-up census: nobody in it is real"',
-        "data_set": f'"{release_id}"  # privacy loss adds up over all releases from one data set',
-        "agency": '"nobody: made-up data"',
-        "contact": '"nobody: made-up data"',
-        "prefix_lengths": lengths,
-        "path": f'"ledger/{release_id}.jsonl"',
-    }
-    named = {"schema": schema, "invariants": invariants}
-    answers |= {key: f'"{_relative(name, out)}"' for key, name in named.items() if name.endswith(".toml")}
-    if invariants and "invariants" not in answers:
-        answers["invariants"] = f'"{invariants}"'
-    for key, value in answers.items():
-        found = re.search(rf"^{key} = .*$", text, flags=re.MULTILINE)
-        if found:
-            text = f"{text[: found.start()]}{key} = {value}{text[found.end() :]}"
-    return text
+    people, blocks = out.parent / "persons.csv.gz", out.parent / "blocks.csv.gz"
+    return run_file_text(schema_name, settings, people, blocks, out, tree.names, answers)
 
 
 def _relative(name: str, out: Path) -> str:

@@ -37,7 +37,9 @@ def test_query_labels_equal_the_kronecker_product(name: str) -> None:
         if factor is None:
             part = np.ones((1, len(attribute.labels)), dtype=np.int64)
         else:
-            part = (np.arange(len(factor.group_labels))[:, None] == np.array(factor.group_of)[None, :]).astype(int)
+            part = (
+                np.arange(len(factor.group_labels))[:, None] == np.array(factor.group_of)[None, :]
+            ).astype(int)
         matrix = np.kron(matrix, part)
     histogram = np.random.default_rng(1).integers(0, 9, PL94.n_cells)
     np.testing.assert_array_equal(query.sum(histogram), matrix @ histogram)
@@ -80,7 +82,11 @@ def test_refines_is_the_partial_order_of_tables() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("age", "names 'age'"), ("hhgq * hhinstlevels", "one attribute twice"), ("total * hhgq", "names 'total'")],
+    [
+        ("age", "names 'age'"),
+        ("hhgq * hhinstlevels", "one attribute twice"),
+        ("total * hhgq", "names 'total'"),
+    ],
 )
 def test_unknown_or_double_counting_queries_are_refused(name: str, message: str) -> None:
     """A query that counts a record twice would break the sensitivity."""

@@ -38,7 +38,9 @@ def test_plan_needs_no_records(tmp_path: Path) -> None:
     assert prepare(tmp_path / "run.toml").context.plan.plan_hash == plan.plan_hash
 
 
-@pytest.mark.skipif(not REFERENCE.is_file(), reason="../shared with the reference strategies is not beside the checkout")
+@pytest.mark.skipif(
+    not REFERENCE.is_file(), reason="../shared with the reference strategies is not beside the checkout"
+)
 @pytest.mark.parametrize("name", ["pl94_2020", "pl94_2020_marginal_first"])
 def test_settings_are_the_production_allocation(name: str) -> None:
     """Every share and every rho must be the published 2020 fraction, exactly."""
@@ -63,7 +65,11 @@ def test_variances_follow_the_neighbour_relation(tmp_path: Path) -> None:
         for mechanism in ("discrete_gaussian", "geometric"):
             folder = tmp_path / relation / mechanism
             folder.mkdir(parents=True)
-            text = toy_run().replace('"bounded"', f'"{relation}"').replace('"discrete_gaussian"', f'"{mechanism}"')
+            text = (
+                toy_run()
+                .replace('"bounded"', f'"{relation}"')
+                .replace('"discrete_gaussian"', f'"{mechanism}"')
+            )
             if mechanism == "geometric":
                 text = text.replace("rho =", "epsilon =")
             folders[relation, mechanism] = prepare(write(folder, text)).context.plan
@@ -72,7 +78,9 @@ def test_variances_follow_the_neighbour_relation(tmp_path: Path) -> None:
         for level in plan.levels:
             for m in level.measurements:
                 gaussian = mechanism == "discrete_gaussian"
-                assert m.parameter == (Fraction(factor) / (2 * m.loss) if gaussian else Fraction(factor) / m.loss)
+                assert m.parameter == (
+                    Fraction(factor) / (2 * m.loss) if gaussian else Fraction(factor) / m.loss
+                )
         assert sum(m.loss for level in plan.levels for m in level.measurements) == plan.loss == 2
 
 
@@ -80,7 +88,9 @@ def test_hash_covers_what_decides_the_release_and_nothing_else(tmp_path: Path) -
     """Anything that changes a published number must change the hash; paths and ledger policy must not."""
     base = prepare(write(tmp_path)).context.plan.plan_hash
     changes = {
-        "shares": toy_run().replace('"total" = "1/4"\n"sex * age" = "1/4"', '"total" = "1/8"\n"sex * age" = "3/8"'),
+        "shares": toy_run().replace(
+            '"total" = "1/4"\n"sex * age" = "1/4"', '"total" = "1/8"\n"sex * age" = "3/8"'
+        ),
         "budget": toy_run(rho="3"),
         "relation": toy_run().replace('"bounded"', '"add_remove"'),
         "weights": toy_run().replace("weight = 100", "weight = 101"),
@@ -110,7 +120,12 @@ def test_plan_survives_its_document(tmp_path: Path) -> None:
     ("old", "new", "kind", "code"),
     [
         ('"detailed" = "1/2"\n\n[[level]]', '"detailed" = "1/3"\n\n[[level]]', BudgetError, "B001"),
-        ('"detailed" = "1/2"\n\n[[level]]', '"detailed" = "1/2"\n"total" = "0"\n\n[[level]]', BudgetError, "B002"),
+        (
+            '"detailed" = "1/2"\n\n[[level]]',
+            '"detailed" = "1/2"\n"total" = "0"\n\n[[level]]',
+            BudgetError,
+            "B002",
+        ),
         ('rho = "2"', 'rho = "0"', BudgetError, "B003"),
         ('rho = "2"', "rho = 2.0", ConfigError, "C014"),
         ('rho = "2"', 'rho = "2/0"', ConfigError, "C014"),
@@ -125,12 +140,17 @@ def test_plan_survives_its_document(tmp_path: Path) -> None:
         ('schema = "toy"', 'schema = "pl94"', ConfigError, "C030"),
     ],
 )
-def test_bad_run_files_are_refused(tmp_path: Path, old: str, new: str, kind: type[TopdownError], code: str | None) -> None:
+def test_bad_run_files_are_refused(
+    tmp_path: Path, old: str, new: str, kind: type[TopdownError], code: str | None
+) -> None:
     """Each mistake must be named with a code and a fix before anything is read or spent."""
     text = toy_run()
     assert old in text
     if code is None:  # a pass that repeats "detailed" is allowed by the order rule
-        assert prepare(write(tmp_path, text.replace(old, new, 1))).context.plan.levels[1].passes[0].table == "detailed"
+        assert (
+            prepare(write(tmp_path, text.replace(old, new, 1))).context.plan.levels[1].passes[0].table
+            == "detailed"
+        )
         return
     with pytest.raises(kind) as caught:
         prepare(write(tmp_path, text.replace(old, new, 1)))
@@ -161,6 +181,19 @@ def test_bad_leaf_tables_are_refused_with_their_row(tmp_path: Path, leaves: str,
     assert caught.value.code == code
     if code == "D007":
         assert "row 1" in caught.value.text
+
+
+def test_public_facts_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    """A leaf that demands people where none may be has no solution; that must be said before anything is spent."""
+    invariants = (ROOT / "invariants" / "toy.toml").read_text()
+    odd = invariants.replace('column = "dormitories"\nper = 2', 'column = "barracks"\nper = 2')
+    assert odd != invariants
+    (tmp_path / "odd.toml").write_text(odd)
+    text = toy_run().replace('invariants = "toy"', 'invariants = "odd.toml"', 1)
+    with pytest.raises(DataError) as caught:
+        prepare(write(tmp_path, text))
+    assert caught.value.code == "D019"
+    assert caught.value.node == "102"
 
 
 @pytest.mark.parametrize("value", [0.5, True, "1.5", "1/0", "-1", "", None, "1e3", -2])

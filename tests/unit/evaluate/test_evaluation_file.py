@@ -1,4 +1,4 @@
-"""The evaluation on screen and on disk: headed, narrow, and never inside the release."""
+"""The evaluation on disk: whole, private, and never inside the release."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.measure.evaluate import HEADING, evaluate
-from topdown.measure.evaluation_text import render_text, write_evaluation
+from topdown.measure.evaluate import evaluate
+from topdown.measure.evaluation_file import write_evaluation
 
 Rows = list[tuple[str, ...]]
 Build = Callable[[Path, Rows], Path]
@@ -25,33 +25,6 @@ def release(run: Path, truth: Rows, release_of: Build) -> Path:
 @pytest.fixture
 def document(run: Path, release: Path) -> dict[str, Any]:
     return evaluate(release, run.parent / "records.csv")
-
-
-def test_every_part_is_headed_and_fits(document: dict[str, Any]) -> None:
-    """A printed page could travel without its mark, or wrap on a terminal."""
-    text = render_text(document)
-    parts = text.split("\n\n" + HEADING)
-    assert text.startswith(HEADING)
-    assert len(document["levels"]) + 2 == len(parts)  # head, one a level, invariants
-    assert max(len(line) for line in text.splitlines()) <= 80
-
-
-def test_text_shows_levels_queries_bins_and_invariants(document: dict[str, Any]) -> None:
-    """A reader would miss a table that was computed."""
-    text = render_text(document)
-    for level in document["levels"]:
-        assert f"{level['level']}, {level['n_nodes']} areas" in text
-        assert all(table["query"] in text for table in level["tables"])
-    assert "invariants, 100 % exact" in text
-    assert all(check["name"][:40] in text for check in document["invariants"]["checks"])
-
-
-def test_large_numbers_stay_in_their_columns(document: dict[str, Any]) -> None:
-    """A nation's errors would push the columns apart."""
-    for level in document["levels"]:
-        for of in (*level["tables"], *level["total_by_population"]):
-            of |= {"mae": 1234567.8, "rmse": 2345678.9, "bias": -123456.7}
-    assert max(len(line) for line in render_text(document).splitlines()) <= 80
 
 
 def test_file_is_whole_and_private(document: dict[str, Any], tmp_path: Path, release: Path) -> None:

@@ -1,0 +1,233 @@
+"""Check a release from its files alone, in integers, with none of the code that made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.verify_files import Files, load, read_json
+from pgsr.write import LEDGER, MANIFEST, MEASUREMENTS, sha256
+from topdown.errors import DataError
+
+Ints = NDArray[np.int64]
+MOST_FINDINGS = 100
+
+
+@dataclass
+class Check:
+    """One check and what it found.
+
+    Args:
+        name: of the check.
+        summary: what was checked, with numbers.
+        n_checked: things compared.
+        findings: first failures, in words.
+        n_failed: number of failures.
+    """
+
+    name: str
+    summary: str = ""
+    n_checked: int = 0
+    findings: list[str] = field(default_factory=list)
+    n_failed: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return self.n_failed == 0
+
+    def fail(self, text: str, n: int = 1) -> None:
+        """Record a failure."""
+        self.n_failed += n
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(text)
+
+
+def verify(folder: Path | str) -> list[Check]:
+    """Return the checks of a release folder.
+
+    Manifest, whole numbers, hierarchy (every parent equals the sum of its children), total, ledger, privacy
+    arithmetic, measurements, and, where Model 1 was solved on them, the exchange certificate.
+
+    Raises:
+        DataError: not a release folder.
+    """
+    place = Path(folder)
+    if not (place / MANIFEST).is_file():
+        raise DataError(f"{place} has no {MANIFEST}", code="D137", fix="give the folder of a pgsr release")
+    sealed = Check("manifest")
+    manifest = read_json(place / MANIFEST)
+    for name, entry in manifest.get("files", {}).items():
+        sealed.n_checked += 1
+        path = place / name
+        if Path(name).name != name or not path.is_file():
+            sealed.fail(f"{name} is missing")
+        elif sha256(path) != entry.get("sha256"):
+            sealed.fail(f"{name} has another SHA-256 than the manifest states")
+    extra = {p.name for p in place.iterdir()} - set(manifest.get("files", {})) - {MANIFEST}
+    for name in sorted(extra):
+        sealed.fail(f"{name} is not in the manifest")
+    sealed.summary = f"{sealed.n_checked} files have the stated SHA-256"
+    try:
+        files = load(place, manifest)
+    except (KeyError, ValueError, OSError, TypeError) as error:
+        unreadable = Check("files", "files can be read")
+        unreadable.fail(f"a file is not what its format says ({type(error).__name__})")
+        return [sealed, unreadable]
+    checks = (_whole_numbers, _hierarchy, _total, _privacy, _ledger, _optimality)
+    return [sealed, *(run(files) for run in checks)]
+
+
+def _name(files: Files, node: int) -> str:
+    code, level, _ = files.certificate["regions"][node]
+    return f"{level} {code}"
+
+
+def _whole_numbers(files: Files) -> Check:
+    check = Check("whole numbers", n_checked=files.counts.size)
+    if files.certificate["mechanism"]["consistent"]:
+        for size, node in np.argwhere(files.counts < 0).tolist():
+            check.fail(f"{_name(files, node)}, size row {size}: {files.counts[size, node]} is below 0")
+    check.summary = f"{files.counts.size:,} counts, none below 0"
+    return check
+
+
+def _hierarchy(files: Files) -> Check:
+    check = Check("hierarchy")
+    sums = np.zeros_like(files.counts)
+    inner = np.zeros(len(files.parent), dtype=np.bool_)
+    inner[files.parent[files.parent >= 0]] = True
+    for node in range(len(files.parent) - 1, 0, -1):
+        sums[:, files.parent[node]] += files.counts[:, node]
+    wrong = np.flatnonzero(inner & np.any(sums != files.counts, axis=0))
+    check.n_checked = int(inner.sum())
+    if files.certificate["mechanism"]["consistent"]:
+        for node in wrong.tolist():
+            check.fail(f"{_name(files, node)} is not the sum of its children")
+        check.summary = f"{check.n_checked:,} of {check.n_checked:,} regions add up"
+    else:
+        check.summary = f"not promised; {len(wrong):,} of {check.n_checked:,} regions do not add up"
+    return check
+
+
+def _total(files: Files) -> Check:
+    expected = int(files.certificate["total"])
+    check = Check("total", f"every level has {expected:,} groups")
+    if not files.certificate["mechanism"]["consistent"]:
+        check.summary = "not promised"
+        return check
+    for level in range(int(files.level.max()) + 1):
+        check.n_checked += 1
+        found = int(files.counts[:, files.level == level].sum())
+        if found != expected:
+            check.fail(f"level {level} has {found} groups, not {expected}")
+    return check
+
+
+def _privacy(files: Files) -> Check:
+    """Recompute the sensitivities from the hierarchy and the loss from the stated noise, exactly."""
+    from pgsr.hierarchy import tree_of
+    from pgsr.vectors import joint_sensitivity
+
+    stated, levels = files.certificate["privacy"], files.certificate["levels"]
+    check = Check("privacy", n_checked=1 + len(levels))
+    starts = np.searchsorted(files.level, np.arange(len(levels)))
+    parents = [files.parent[files.level == i] - (starts[i - 1] if i else 0) for i in range(len(levels))]
+    relations = tuple(stated["relations"])
+    kind, n_sizes = files.certificate["mechanism"]["measures"], files.certificate["sizes"]["n_sizes"]
+    derived = joint_sensitivity(kind, relations, tree_of(parents), n_sizes).l1_by_level
+    for level, expected in zip(levels, derived, strict=True):
+        if level["sensitivity"] != expected:
+            check.fail(f"level {level['name']}: sensitivity {level['sensitivity']}, derived {expected}")
+    half = 2 if stated["noise"] == "gaussian" else 1
+    loss = sum(
+        (Fraction(n) / (half * Fraction(lv["parameter"])) for n, lv in zip(derived, levels, strict=True)),
+        Fraction(0),
+    )
+    if loss != Fraction(stated["loss"]):
+        check.fail(f"the noise costs {loss}, the certificate states {stated['loss']}")
+    honest = Fraction(stated["loss"]) <= Fraction(stated["claimed"])
+    if honest != stated["private_as_claimed"]:
+        check.fail("the certificate misstates whether the claim holds")
+    if files.certificate["release"] and not honest:
+        check.fail("a release must be private as claimed")
+    check.summary = f"{stated['loss_name']} {loss} from the noise of {len(levels)} levels"
+    return check
+
+
+def _ledger(files: Files) -> Check:
+    from pgsr import _engine
+
+    check = Check("ledger", n_checked=1)
+    path = files.folder / LEDGER
+    if not files.certificate["release"]:
+        check.summary = f"none: {files.certificate['stamp']}"
+        if path.exists() or not files.certificate["stamp"] or not files.manifest.get("stamp"):
+            check.fail("a simulation must be stamped and charge nothing")
+        return check
+    if not path.is_file():
+        check.fail("there is no ledger")
+        return check
+    ok, summary, loss, digest = _engine.check_ledger(
+        path, files.certificate["plan_hash"], files.certificate["journal"]
+    )
+    check.summary = summary
+    if not ok:
+        check.fail(summary)
+    elif loss != Fraction(files.certificate["privacy"]["loss"]):
+        check.fail(
+            f"the ledger charges {loss}, the certificate states {files.certificate['privacy']['loss']}"
+        )
+    elif digest != sha256(files.folder / MEASUREMENTS):
+        check.fail("the committed measurements are not these")
+    return check
+
+
+def _optimality(files: Files) -> Check:
+    """Repeat the exchange certificate where Model 1 was solved on the published measurements."""
+    check = Check("optimality", files.certificate["mechanism"]["claim"])
+    proof = files.certificate["optimality"]
+    if proof is None or not proof["of_measurements"]:
+        check.summary += " (not checkable from the files)"
+        return check
+    gain, check.n_checked = exchange_gain_plain(files.parent, files.answers, files.counts)
+    if gain > 0:
+        check.fail(f"moving one group would lower the cost by {gain}")
+    return check
+
+
+def exchange_gain_plain(parent: Ints, answers: Ints, counts: Ints) -> tuple[int, int]:
+    """Return (largest gain of an exchange, comparisons) with NumPy only: the twin of the compiled check.
+
+    Args:
+        parent: node of each node's parent, nodes ordered so that parents come first.
+        answers, counts: [size][node].
+    """
+    far = 2**62
+    step = 2 * (counts - answers)
+    add, take = step + 1, step - 1
+    least, most = np.full_like(counts, far), np.full_like(counts, -far)
+    inner = np.unique(parent[1:])
+    leaf = np.ones(len(parent), dtype=np.bool_)
+    leaf[inner] = False
+    best = -far
+    for node in range(len(parent) - 1, -1, -1):
+        if leaf[node]:
+            down, up = np.where(counts[:, node] > 0, take[:, node], -far), add[:, node]
+        else:
+            some = most[:, node] > -far
+            if some.any():
+                best = max(best, int((most[:, node] - least[:, node])[some].max()))
+            down = np.where(some, most[:, node] + take[:, node], -far)
+            up = least[:, node] + add[:, node]
+        if node:
+            above = parent[node]
+            least[:, above] = np.minimum(least[:, above], up)
+            most[:, above] = np.maximum(most[:, above], down)
+        elif (down > -far).any():
+            best = max(best, int(down.max()) - int(up.min()))
+    return best, len(inner) * len(counts) + 1

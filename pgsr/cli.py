@@ -1,0 +1,131 @@
+"""The command line of pgsr: finds the command, turns every error into a message and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topdown.errors import EXIT_INTERRUPTED, ConfigError, InternalError, TopdownError
+
+if TYPE_CHECKING:
+    from topdown.screen.console import Screen
+
+COMMANDS = {
+    "release": "Release group sizes once, with exact noise and a ledger.",
+    "compare": "Compare mechanisms on made-up or own data, with their true epsilon.",
+    "audit": "Print derived sensitivities and the real loss of the published chain.",
+    "verify": "Check a release from its files alone.",
+    "synth": "Write made-up counts and regions to practise with.",
+}
+_NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")
+_LISTS = ("--epsilon", "--shares")
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the order of the help."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"pgsr.commands.{cmd_name}"), cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands without importing one."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog="First: pgsr synth --shape tiny --out practice. Then: pgsr COMMAND --help.",
+)
+def group() -> None:
+    """Release the number of groups of every size in every region, private and consistent."""
+
+
+def spread_lists(arguments: Sequence[str]) -> list[str]:
+    """Repeat an option before each of the numbers that follow it: `--epsilon 1 2` means `--epsilon 1 --epsilon 2`."""
+    out: list[str] = []
+    option = ""
+    for argument in arguments:
+        if option and out[-1] != option and _NUMBER.fullmatch(argument):
+            out.append(option)
+        elif not _NUMBER.fullmatch(argument):
+            option = argument if argument in _LISTS else ""
+        out.append(argument)
+    return out
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130."""
+    arguments = spread_lists(sys.argv[1:] if argv is None else argv)
+    try:
+        result: Any = group.main(args=arguments, prog_name="pgsr", standalone_mode=False)
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        error: TopdownError = InternalError(
+            "stopped",
+            code="X130",
+            fix="look into the ledger: an intent without a commit is spent; then run the command again",
+        )
+        _show(arguments, error, EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as shown:
+        click.echo(shown.format_message(), err=True)
+        return 2
+    except Exception as raised:
+        error = _as_topdown(raised)
+        _show(arguments, error, error.exit_code)
+        return error.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _as_topdown(error: Exception) -> TopdownError:
+    if isinstance(error, TopdownError):
+        return error
+    if isinstance(error, click.ClickException):
+        ctx = getattr(error, "ctx", None)
+        path = ctx.command_path if ctx is not None else "pgsr"
+        text = error.format_message().rstrip(".")
+        return ConfigError(text[:1].lower() + text[1:], code="C005", fix=f"see: {path} --help")
+    frame, place = error.__traceback__, "pgsr"
+    while frame is not None:
+        name = frame.tb_frame.f_globals.get("__name__", "")
+        if name.startswith(("topdown", "pgsr")):
+            place = f"{name}, line {frame.tb_lineno}"
+        frame = frame.tb_next
+    return InternalError(
+        f"the engine failed in {place} ({type(error).__name__})",
+        code="X001",
+        fix="report it with this line; a release that was not finished is not valid",
+    )
+
+
+def _show(arguments: Sequence[str], error: TopdownError, exit_code: int) -> None:
+    from topdown.screen.console import Screen
+    from topdown.screen.error import show_error
+
+    screen: Screen = Screen.open(ascii_only="--ascii" in arguments, json_only="--json" in arguments)
+    if screen.json:
+        screen.document(error.to_json() | {"exit_code": exit_code})
+    else:
+        show_error(screen.err, error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""`pgsr release`: one release of group sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgsr.documents import head
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.screen.console import Screen
+
+
+@command(
+    "release",
+    examples=(
+        ("pgsr release run.toml --out release/", "Release what a run file says."),
+        (
+            "pgsr release --groups g.csv --hierarchy h.csv --sizes 20 --epsilon 1/2 --out release/",
+            "The same without a run file.",
+        ),
+    ),
+    exits=(0, 2, 3, 4, 130),
+)
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    help="user,unit,region,quantity; unit,region,size; or region,size,count.",
+)
+@click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
+@click.option("--mechanism", help="tracking (default), M_c^dp, M_H^dp, ...")
+@click.option("--epsilon", help='Exact budget, such as "1/2".')
+@click.option("--rho", help="Budget of discrete Gaussian noise, instead of epsilon.")
+@click.option("--sizes", type=int, help="Number of sizes N; public.")
+@click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
+@click.option("--too-large", type=click.Choice(["refuse", "top-code"]), help="Groups past the last size.")
+@click.option("--total", type=int, help="Public number of groups, checked against the data.")
+@click.option(
+    "--public", type=click.Path(path_type=Path), help="Table of region, groups: public totals to check."
+)
+@click.option("--shares", multiple=True, help="Share of the budget of each level, root first.")
+@click.option(
+    "--direction",
+    type=click.Choice(["tail", "cumulative"]),
+    help="Sums from the largest size (default) or smallest.",
+)
+@click.option(
+    "--calibration",
+    type=click.Choice(["correct", "published"]),
+    help="published: not private; only with --simulate.",
+)
+@click.option("--data-set", help="Name of the confidential data set.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --out)."
+)
+@click.option("--limit", help="Most that may ever be charged to the data set (default: this release).")
+@click.option("--limit-reason", help="Why the limit is what it is.")
+@click.option(
+    "--simulate", type=int, metavar="SEED", help="Reproducible noise; stamped NOT-A-RELEASE, not charged."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
+def release(screen: Screen, run: Path | None, **options: Any) -> int:
+    """Release the number of groups of every size in every region.
+
+    The data are checked before the ledger is opened; a durable intent precedes the first draw.
+    """
+    from pgsr.make import release as make
+    from pgsr.runfile import public_totals, settings_of
+    from topdown.screen.bars import follow
+
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    settings = settings_of(run, given)
+    for needed in ("groups", "hierarchy", "sizes", "out"):
+        if needed not in settings:
+            raise ConfigError(
+                f"{needed} is missing", code="C165", fix=f"add --{needed}, or give it in the run file"
+            )
+    public = settings.pop("public", None)
+    noise = "gaussian" if "rho" in settings else "geometric"
+    progress = follow(screen)
+    made = make(
+        settings.pop("groups"),
+        settings.pop("hierarchy"),
+        settings.pop("mechanism", "tracking"),
+        settings.pop("epsilon", None),
+        n_sizes=settings.pop("sizes"),
+        public=public_totals(public) if public is not None else None,
+        noise=noise,  # type: ignore[arg-type]
+        report=progress,
+        **settings,
+    )
+    progress.close()
+    _show(screen, made)
+    return EXIT_OK
+
+
+def _show(screen: Screen, made: Any) -> None:
+    from pgsr.write import privacy
+    from topdown.screen import figures
+    from topdown.screen.look import FAIL, OK
+
+    plan = made.calibration
+    name = "epsilon" if plan.noise == "geometric" else "rho"
+    screen.document(
+        {
+            **head("release"),
+            "release": made.is_release,
+            "stamp": made.stamp,
+            "folder": str(made.folder),
+            "mechanism": made.mechanism.name,
+            "plan_hash": made.plan_hash,
+            "n_regions": made.hierarchy.tree.n_nodes,
+            "n_sizes": made.sizes.n_sizes,
+            "total": made.total,
+            "privacy": privacy(made),
+        }
+    )
+    private = f"{figures.loss(name, plan.loss)}, exact {plan.loss}"
+    if not plan.private:
+        private = f"NOT private as claimed: true {figures.loss(name, plan.loss)} at claim {plan.claimed}"
+    screen.pairs(
+        [
+            ("mechanism", f"{made.mechanism.name}; optimality: {made.mechanism.claim}"),
+            ("privacy", private),
+            (
+                "counts",
+                f"{made.hierarchy.tree.n_nodes:,} regions × {made.sizes.n_sizes:,} sizes, {made.total:,} groups",
+            ),
+        ]
+    )
+    if made.stamp:
+        screen.last(
+            f"{made.stamp}: simulation written to {made.folder}", symbol=FAIL if not plan.private else OK
+        )
+    else:
+        screen.last(f"Release written to {made.folder}", symbol=OK)
+    screen.next((f"pgsr verify {made.folder}", "check it from its files alone"))

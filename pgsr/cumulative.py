@@ -1,0 +1,150 @@
+"""Estimates from noisy cumulative counts (Model 2): M_c^dp, M_c^r, and cumulative tracking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr import kernels
+from pgsr.hierarchy import Ints, Tree, check_matrix, tree_of
+from pgsr.numbers import refuse_inexact, scaled_weights, squared_cost
+from pgsr.relaxed import TreeLeastSquares, admm_cumulative, isotonic
+from pgsr.tree import TreeCertificate, check_total, tree_optimum
+from topdown.errors import ConfigError
+
+Floats = NDArray[np.float64]
+METHODS = ("tracking", "M_c^dp", "M_c^r")
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeEstimate:
+    """Counts from noisy cumulative counts.
+
+    Args:
+        counts: released counts [size][node].
+        cost: sum_l w_l sum (cumulative counts - noisy)^2, the objective of Model 2.
+        method: how they were found.
+        consistent: whether parents equal the sums of their children exactly.
+        certificate: of the last step of M_c^dp (Model 1 is solved exactly); None otherwise.
+        admm_gap: largest disagreement of the two halves of ADMM, in groups; None without ADMM.
+    """
+
+    counts: Ints
+    cost: int | Fraction
+    method: str
+    consistent: bool
+    certificate: TreeCertificate | None = None
+    admm_gap: float | None = None
+
+
+def cumulative_estimate(
+    levels: Sequence[Sequence[int]] | Tree,
+    noisy: object,
+    total: int,
+    *,
+    method: str = "tracking",
+    weights: Sequence[int | Fraction] | None = None,
+    rounds: int = 5,
+    admm: int = 0,
+    tail: bool = False,
+) -> CumulativeEstimate:
+    """Return counts of groups from noisy cumulative counts of every region.
+
+    `tracking` and `M_c^dp` are consistent, valid and faithful by construction; `M_c^r` rounds each cell and
+    need not be. None of the three claims to solve Model 2 exactly (see `programs.model2_exact`).
+
+    Args:
+        levels: parents level by level, nondecreasing; or a Tree.
+        noisy: integers [size][node]: groups of at most that size, or with `tail` of at least that size.
+        total: number of groups G.
+        method: "tracking", "M_c^dp" or "M_c^r".
+        weights: one positive integer or Fraction per level (inverse variance); default 1.
+        rounds: alternations of tree least squares and isotonic regression, without ADMM. One is the estimator
+            of pgsr.md 2.3; more lower the error of cumulative counts at the leaves (bench_pgsr.py).
+        admm: iterations of ADMM instead, before tracking or rounding; 0 for none.
+        tail: whether `noisy` holds tail counts; the same problem with the sizes reversed.
+
+    Raises:
+        ConfigError: unknown method, wrong shape, negative total, float weight.
+    """
+    tree = tree_of(levels)
+    answers = check_matrix("noisy", noisy, tree)
+    total = check_total(total)
+    if method not in METHODS:
+        raise ConfigError(
+            f"unknown cumulative method {method!r}", code="C148", fix=f"use one of {', '.join(METHODS)}"
+        )
+    refuse_inexact(answers, total)
+    up = np.ascontiguousarray(answers[::-1]) if tail else answers
+    scaled, denominator = scaled_weights(weights, tree.n_levels)
+    certificate, gap = None, None
+    if method == "M_c^dp":
+        counts, certificate = histogram_route(tree, up, total, weights)
+    else:
+        smooth, gap = _smooth(tree, up, total, scaled.astype(np.float64), rounds, admm)
+        counts = track(tree, smooth, total) if method == "tracking" else _rounded(smooth)
+    cost = squared_cost(scaled[tree.level_of][None, :], np.cumsum(counts, axis=0) - up, denominator)
+    consistent = bool(np.array_equal(counts, tree.sums(counts[:, tree.n_inner :])))
+    if tail:
+        counts = np.ascontiguousarray(counts[::-1])
+    return CumulativeEstimate(counts, cost, method, consistent, certificate, gap)
+
+
+def histogram_route(
+    tree: Tree, cumulative: Ints, total: int, weights: Sequence[int | Fraction] | None = None
+) -> tuple[Ints, TreeCertificate]:
+    """Return M_c^dp: isotonic regression of each region, rounded, differenced, then Model 1 exactly.
+
+    Args:
+        tree: the regions.
+        cumulative: noisy cumulative counts [size][node].
+        total: number of groups G.
+        weights: one per level for Model 1; default 1.
+    """
+    rows = np.ascontiguousarray(cumulative.T)
+    out = np.empty_like(rows)
+    kernels.isotonic_rows(rows, total, out)
+    histograms = np.ascontiguousarray(np.diff(out, axis=1, prepend=0).T)
+    counts, _, certificate = tree_optimum(tree, histograms, total, weights)
+    return counts, certificate
+
+
+def track(tree: Tree, smooth: Floats, total: int) -> Ints:
+    """Return integer counts whose cumulative counts follow `smooth` (cumulative tracking, pgsr.md 2.3).
+
+    The root's cumulative counts are made ascending and rounded; then, size by size and from the root down,
+    each parent's count is split to what its children's cumulative targets still lack, so that rounding errors
+    do not add up over sizes.
+
+    Args:
+        tree: the regions.
+        smooth: targets for the cumulative counts [size][node].
+        total: number of groups G.
+    """
+    root = np.floor(isotonic(smooth[:, :1], 0.0, float(total))[:, 0] + 0.5).astype(np.int64)
+    root[-1] = total
+    counts = np.empty(smooth.shape, dtype=np.int64)
+    kernels.track_down(smooth, np.diff(root, prepend=0), tree.first_child, counts)
+    return counts
+
+
+def _smooth(
+    tree: Tree, noisy: Ints, total: int, weights: Floats, rounds: int, iterations: int
+) -> tuple[Floats, float | None]:
+    if iterations > 0:
+        smooth, _, gap = admm_cumulative(tree, noisy, total, weights, iterations)
+        return smooth, gap
+    smooth = isotonic(noisy.astype(np.float64), 0.0, float(total))
+    solver = TreeLeastSquares(tree, weights[tree.level_of])
+    for _ in range(rounds):
+        smooth = isotonic(solver.fit(smooth, float(total)), 0.0, float(total))
+    return smooth, None
+
+
+def _rounded(smooth: Floats) -> Ints:
+    """Return each cell of the continuous histogram rounded half up, as M_c^r does."""
+    return np.floor(np.diff(smooth, axis=0, prepend=0.0) + 0.5).astype(np.int64)

@@ -1,0 +1,230 @@
+"""Groups in: microdata, a table of groups, or counts; checked before any budget is touched."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.hierarchy import Hierarchy, Ints
+from topdown.errors import ConfigError, DataError
+
+FORMS = {
+    "microdata": ("user", "unit", "region", "quantity"),
+    "groups": ("unit", "region", "size"),
+    "counts": ("region", "size", "count"),
+}
+Table = Mapping[str, Sequence[Any]]
+LARGEST_COUNT = 2**40
+PRIVATE_ERRORS = "PRIVATE-input-errors.csv"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Public range of group sizes.
+
+    Args:
+        n_sizes: number of sizes N.
+        smallest: first size, 0 (units without anybody are listed) or 1.
+        too_large: "refuse" groups larger than the last size, or "top-code" them to it. Never drop them: a
+            dropped group changes tail counts by N.
+    """
+
+    n_sizes: int
+    smallest: int = 1
+    too_large: str = "refuse"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_sizes, bool) or not isinstance(self.n_sizes, int) or self.n_sizes < 1:
+            raise ConfigError(
+                f"n_sizes is {self.n_sizes!r}",
+                code="C158",
+                fix="give the public number of sizes N, such as 20",
+            )
+        if self.smallest not in (0, 1):
+            raise ConfigError(f"smallest size is {self.smallest!r}", code="C159", fix="use 0 or 1")
+        if self.too_large not in ("refuse", "top-code"):
+            raise ConfigError(f"too_large is {self.too_large!r}", code="C160", fix="use refuse or top-code")
+
+    @property
+    def largest(self) -> int:
+        """The last size; with top-coding it means this size or more."""
+        return self.smallest + self.n_sizes - 1
+
+    def label(self, row: int) -> int:
+        """Return the size that a row of counts stands for."""
+        return self.smallest + row
+
+
+def leaf_counts(table: Table, hierarchy: Hierarchy, sizes: Sizes, source: Path | None = None) -> Ints:
+    """Return the number of groups of every size in every leaf region, [size][leaf].
+
+    Error messages carry the rule and the column only; the rows concerned are written to a private file beside
+    `source`.
+
+    Args:
+        table: columns of one of the three forms in `FORMS`.
+        hierarchy: the regions.
+        sizes: public range of sizes.
+        source: file the table came from.
+
+    Raises:
+        DataError: unknown region, bad size, a unit in two regions, a user twice, quantity not 0 or 1.
+    """
+    form = next((name for name, columns in FORMS.items() if set(columns) <= set(table)), None)
+    if form is None:
+        raise DataError(
+            f"the groups have columns {', '.join(table)}",
+            code="D132",
+            fix="give " + ", or ".join(", ".join(columns) for columns in FORMS.values()),
+        )
+    check = _Check(source)
+    region = check.regions(table["region"], hierarchy)
+    if form == "counts":
+        size, count = check.integers("size", table["size"]), check.integers("count", table["count"])
+        check.refuse("count", count > LARGEST_COUNT, f"are above {LARGEST_COUNT}", "split the data")
+        check.refuse("count", count < 0, "are below 0", "counts of groups are 0 or more")
+    else:
+        if form == "microdata":
+            region, size = check.people(table, region)
+        else:
+            size = check.integers("size", table["size"])
+            check.refuse("unit", _repeated(table["unit"]), "are listed twice", "give one row a unit")
+        count = np.ones(len(size), dtype=np.int64)
+    check.refuse("size", size < 0, "are below 0", "sizes are 0 or more")
+    check.refuse(
+        "size",
+        size < sizes.smallest,
+        "are 0 but the smallest size is 1",
+        "set the smallest size to 0 (--smallest 0)",
+    )
+    if sizes.too_large == "refuse":
+        fix = f"raise the number of sizes, or count them as {sizes.largest} or more (--too-large top-code)"
+        check.refuse("size", size > sizes.largest, f"are past the last size {sizes.largest}", fix)
+    counts = np.zeros((sizes.n_sizes, hierarchy.tree.n_leaves), dtype=np.int64)
+    np.add.at(counts, (np.minimum(size, sizes.largest) - sizes.smallest, region), count)
+    return counts
+
+
+def check_totals(
+    counts: Ints, hierarchy: Hierarchy, total: int | None, public: Mapping[str, int] | None
+) -> int:
+    """Return the public number of groups; refuse public facts that contradict each other or the data.
+
+    Args:
+        counts: [size][leaf].
+        hierarchy: the regions.
+        total: declared number of groups G, or None to declare the data's own.
+        public: declared number of groups of some regions.
+
+    Raises:
+        DataError: contradiction. Public numbers are shown, confidential ones are not.
+    """
+    exact = int(counts.sum())
+    facts = dict(public or {})
+    root = hierarchy.regions[0]
+    if total is not None:
+        if facts.get(root, total) != total:
+            raise DataError(
+                f"G is {total} but the public facts give {facts[root]} for {root!r}",
+                code="D136",
+                fix="correct one of the two",
+            )
+        facts[root] = total
+    by_node = hierarchy.tree.sums(counts.sum(axis=0, keepdims=True))[0]
+    for region, value in facts.items():
+        if region not in hierarchy.node_index:
+            raise DataError(
+                f"public facts name the unknown region {region!r}", code="D131", fix="correct its name"
+            )
+        if by_node[hierarchy.node_index[region]] != value:
+            raise DataError(
+                f"the data do not have the public number of groups, {value}, in region {region!r}",
+                code="D136",
+                fix="correct the public fact, or find the missing or extra groups",
+                node=region,
+            )
+    return exact
+
+
+class _Check:
+    """Collects the rules that a confidential table must obey; a broken one names column and rule only."""
+
+    def __init__(self, source: Path | None) -> None:
+        self.source = source
+
+    def refuse(self, column: str, wrong: NDArray[np.bool_], what: str, fix: str, code: str = "D133") -> None:
+        rows = np.flatnonzero(wrong)
+        if len(rows) == 0:
+            return
+        details = [("column", column)]
+        if self.source is not None:
+            listed = self.source.with_name(PRIVATE_ERRORS)
+            listed.unlink(missing_ok=True)
+            handle = os.open(listed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(["row", "column", "rule"])
+                writer.writerows([int(row) + 2, column, what] for row in rows)
+            details.append(("rows", f"listed beside the input, {PRIVATE_ERRORS} (mode 0600)"))
+        raise DataError(
+            f"some values of column {column!r} {what}",
+            code=code,
+            fix=f"{fix}; nothing was drawn or charged",
+            details=tuple(details),
+        )
+
+    def regions(self, values: Sequence[Any], hierarchy: Hierarchy) -> Ints:
+        leaf = hierarchy.leaf_index
+        found = np.array([leaf.get(str(value), -1) for value in values], dtype=np.int64)
+        self.refuse(
+            "region",
+            found < 0,
+            "are not leaf regions of the hierarchy",
+            "correct the regions, or add them to the hierarchy",
+            "D131",
+        )
+        return found
+
+    def integers(self, column: str, values: Sequence[Any]) -> Ints:
+        whole = np.array([_whole(value) for value in values], dtype=np.bool_)
+        self.refuse(column, ~whole, "are not whole numbers", "give integers")
+        return np.array([int(value) for value in values], dtype=np.int64)
+
+    def people(self, table: Table, region: Ints) -> tuple[Ints, Ints]:
+        """Return region and size of every unit of microdata."""
+        quantity = self.integers("quantity", table["quantity"])
+        bad = (quantity < 0) | (quantity > 1)
+        fix = "one user may add at most one to a group's size (a quantity z would need z times the noise)"
+        self.refuse("quantity", bad, "are not 0 or 1", fix, "D134")
+        self.refuse(
+            "user", _repeated(table["user"]), "are listed twice", "a user belongs to one unit", "D135"
+        )
+        _, first, unit = np.unique(np.array(table["unit"], dtype=str), return_index=True, return_inverse=True)
+        home = region[first]
+        self.refuse("unit", home[unit] != region, "lie in two regions", "a unit lies in one region", "D135")
+        return home, np.bincount(unit, weights=quantity, minlength=len(first)).astype(np.int64)
+
+
+def _whole(value: object) -> bool:
+    if isinstance(value, bool) or value is None:
+        return False
+    if isinstance(value, float):
+        return value.is_integer()
+    try:
+        int(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _repeated(values: Sequence[Any]) -> NDArray[np.bool_]:
+    names = np.array([str(value) for value in values])
+    _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] > 1)

@@ -1,0 +1,105 @@
+"""Run files of `pgsr release`: strict TOML, paths relative to the file, the command line wins."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from topdown.errors import ConfigError, DataError
+
+KEYS: dict[str, type] = {
+    "groups": Path,
+    "hierarchy": Path,
+    "mechanism": str,
+    "epsilon": str,
+    "rho": str,
+    "sizes": int,
+    "smallest": int,
+    "too_large": str,
+    "total": int,
+    "public": Path,
+    "shares": list,
+    "direction": str,
+    "calibration": str,
+    "data_set": str,
+    "ledger": Path,
+    "limit": str,
+    "limit_reason": str,
+    "simulate": int,
+    "out": Path,
+}
+
+
+def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run file with those of the command line put over them.
+
+    Args:
+        run: TOML file with the keys of `KEYS`, or None.
+        given: settings of the command line.
+
+    Raises:
+        ConfigError: unreadable file, unknown key (with the one that was meant), or a value of the wrong type.
+    """
+    if run is None:
+        return dict(given)
+    try:
+        text = run.read_text(encoding="utf-8")
+        plain = tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {run}", code="C001", fix="check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{run} is not TOML: {error}", code="C002", fix="correct the line", file=str(run)
+        ) from error
+    settings: dict[str, Any] = {}
+    for key, value in plain.items():
+        settings[key] = _value(run, text, key, value)
+    return settings | given
+
+
+def _value(run: Path, text: str, key: str, value: object) -> object:
+    line = next((i for i, row in enumerate(text.splitlines(), 1) if row.split("=")[0].strip() == key), None)
+    where = f"{run}, line {line}" if line else str(run)
+    if key not in KEYS:
+        close = difflib.get_close_matches(key, KEYS, n=1)
+        hint = f'; did you mean "{close[0]}"?' if close else ""
+        raise ConfigError(
+            f'unknown key "{key}" in {where}{hint}',
+            code="C012",
+            fix="rename the key; nothing was read or spent",
+        )
+    wanted = KEYS[key]
+    if isinstance(value, float):
+        raise ConfigError(
+            f"{key} is the float {value} in {where}; budgets are exact",
+            code="C142",
+            fix=f'write {key} = "1/2", with quotes',
+        )
+    if wanted is Path and isinstance(value, str):
+        return run.parent / value
+    if wanted is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        raise ConfigError(f"{key} in {where} is {value!r}", code="C166", fix=f"give a {wanted.__name__}")
+    return value
+
+
+def public_totals(path: Path) -> dict[str, int]:
+    """Return public numbers of groups from a table with columns region, groups.
+
+    Raises:
+        DataError: missing columns or numbers that are not whole.
+    """
+    from pgsr.read import read_table
+
+    table = read_table(path)
+    if not {"region", "groups"} <= set(table):
+        raise DataError(f"{path} needs columns region, groups", code="D132", fix="add them")
+    try:
+        return {str(r): int(str(g)) for r, g in zip(table["region"], table["groups"], strict=True)}
+    except ValueError as error:
+        raise DataError(
+            f"{path}: column groups is not whole numbers", code="D133", fix="give integers"
+        ) from error

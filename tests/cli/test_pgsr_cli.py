@@ -1,0 +1,219 @@
+"""The command line of pgsr: exit codes, error screens, JSON, and the whole way round."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pgsr.cli import main, spread_lists
+
+FORBIDDEN = ("numba", "scipy", "pyarrow", "pandas", "ortools", "matplotlib", "pulp", "networkx", "numpy")
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+@pytest.fixture
+def practice(tmp_path, capsys):
+    code, _, _ = run(capsys, "synth", "--shape", "tiny", "--out", tmp_path / "practice")
+    assert code == 0
+    return tmp_path / "practice"
+
+
+def test_synth_release_verify(practice, capsys):
+    """The three commands a newcomer types first."""
+    code, out, _ = run(capsys, "release", practice / "run.toml")
+    assert code == 0
+    assert "Release written" in out
+    code, out, _ = run(capsys, "verify", practice / "release")
+    assert code == 0
+    assert "7 of 7 checks passed" in out
+    code, _, err = run(capsys, "release", practice / "run.toml", "--out", practice / "second")
+    assert code == 2
+    assert "error[B004]" in err
+
+
+def test_verify_reports_a_changed_file(practice, capsys):
+    """A failed check is exit code 1, not an error."""
+    run(capsys, "release", practice / "run.toml")
+    (practice / "release" / "counts.parquet").write_bytes(b"not parquet")
+    code, out, _ = run(capsys, "verify", practice / "release")
+    assert code == 1
+    assert "SHA-256" in out
+    code, out, _ = run(capsys, "verify", practice / "release", "--json")
+    assert code == 1
+    assert not json.loads(out)["ok"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--epsilon", "0"], "C144"),
+        (["--epsilon", "half"], "C143"),
+        (["--mechanism", "M_x"], "C153"),
+        (["--sizes", "2"], "D133"),
+        (["--total", "7"], "D136"),
+        (["--mechanism", "M_c^ch", "--calibration", "published"], "C162"),
+        (["--limit", "1/4"], "B004"),
+        (["--nonsense"], "C005"),
+    ],
+)
+def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
+    """Every user error: exit 2, its code, a fix line, no traceback, nothing written."""
+    got, out, err = run(capsys, "release", practice / "run.toml", *arguments)
+    assert got == 2
+    assert out == ""
+    assert f"error[{code}]" in err
+    assert "fix" in err
+    assert "Traceback" not in err
+    assert not (practice / "release").exists()
+    got, out, _ = run(capsys, "release", practice / "run.toml", *arguments, "--json")
+    assert (got, code) == (2, json.loads(out)["code"])
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("epsilon = 0.5", "C142"), ('epsilom = "1/2"', "C012"), ("sizes = [1]", "C166"), ("epsilon = ", "C002")],
+)
+def test_run_files_are_strict(practice, capsys, line, code):
+    """A typing error in a run file must not fall back to a default."""
+    text = [
+        row
+        for row in (practice / "run.toml").read_text().splitlines()
+        if row.split("=")[0] != line.split("=")[0]
+    ]
+    (practice / "run.toml").write_text("\n".join([*text, line]) + "\n")
+    got, _, err = run(capsys, "release", practice / "run.toml")
+    assert got == 2
+    assert f"error[{code}]" in err
+
+
+def test_published_chain_says_what_it_costs(practice, capsys):
+    """Whoever reproduces the paper must see the true epsilon and the stamp."""
+    code, out, _ = run(
+        capsys,
+        *("release", practice / "run.toml", "--mechanism", "M_c^ch", "--epsilon", "1"),
+        *("--calibration", "published", "--simulate", "1"),
+    )
+    assert code == 0
+    assert "NOT private" in out
+    assert "4.3334" in out
+    assert "NOT-A-RELEASE" in out
+
+
+def test_audit_prints_the_proof(capsys):
+    """The three numbers of the specification, on screen and in JSON."""
+    code, out, _ = run(capsys, "audit", "--shape", "tiny")
+    assert code == 0
+    assert all(number in out for number in ("0.644", "1.364", "2.844"))
+    code, out, _ = run(capsys, "audit", "--shape", "tiny", "--json")
+    assert [row["epsilon"] for row in json.loads(out)["published_chain_output"]] == [
+        0.643767,
+        1.363715,
+        2.843794,
+    ]
+
+
+def test_audit_of_own_regions(practice, capsys):
+    """The table must be that of the given tree: 13 regions for the chain."""
+    code, out, _ = run(capsys, "audit", "--hierarchy", practice / "hierarchy.csv", "--sizes", "5", "--json")
+    assert code == 0
+    rows = {row["vector"]: row for row in json.loads(out)["sensitivities"]}
+    assert (rows["chain"]["move_l1"], rows["chain"]["move_l1_by_level"]) == (13, [1, 3, 9])
+
+
+def test_compare_shows_both_calibrations(capsys, tmp_path):
+    """Published and correct chain side by side, several epsilons after one option, and a plot."""
+    code, out, _ = run(
+        capsys, "compare", "--shape", "tiny", "--epsilon", "1/2", "1", "--repeats", "1", "--json"
+    )
+    assert code == 0
+    document = json.loads(out)
+    assert {"1/2", "1"} == {row["claimed"] for row in document["rows"]}
+    chain = {row["calibration"]: row for row in document["rows"] if row["mechanism"] == "M_c^ch"}
+    assert {k: v["private_as_claimed"] for k, v in chain.items()} == {"published": False, "correct": True}
+    code, out, _ = run(
+        capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1", "--svg", tmp_path / "x.svg"
+    )
+    assert code == 0
+    assert "M_c^ch paper" in out
+    assert "<svg" in (tmp_path / "x.svg").read_text()
+
+
+def test_compare_does_not_run_the_published_chain_on_own_data(practice, capsys):
+    """Own data must not be put through a mechanism that is known to leak, unless asked."""
+    own = (
+        "compare",
+        "--shape",
+        practice / "groups.csv",
+        "--hierarchy",
+        practice / "hierarchy.csv",
+        "--sizes",
+        "8",
+    )
+    code, out, err = run(capsys, *own, "--epsilon", "1", "--repeats", "1")
+    assert code == 0
+    assert "M_c^ch paper" not in out
+    assert "A103" in err
+    _, out, _ = run(capsys, *own, "--epsilon", "1", "--repeats", "1", "--anyway")
+    assert "M_c^ch paper" in out
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["compare", "--shape", "nowhere"], ["verify", "nowhere"]])
+def test_unknown_names_are_user_errors(capsys, arguments):
+    """A typing error ends with 2 and a fix, as everywhere."""
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "fix" in err
+
+
+def test_interrupt_is_130(monkeypatch, capsys):
+    """A shell script must be able to tell an interrupt from a failure."""
+    import pgsr.cli
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pgsr.cli.group, "main", stop)
+    code, _, err = run(capsys, "audit")
+    assert code == 130
+    assert "ledger" in err
+
+
+def test_internal_errors_show_no_values(monkeypatch, capsys):
+    """The last line of defence: exit 4, a place in the code, no value of the data."""
+    import pgsr.cli
+
+    def fail(*_, **__):
+        raise ValueError("secret 42")
+
+    monkeypatch.setattr(pgsr.cli.group, "main", fail)
+    code, _, err = run(capsys, "audit")
+    assert code == 4
+    assert "secret" not in err
+
+
+def test_lists_after_one_option():
+    """`--epsilon 1/10 1/2 1` is what people type."""
+    assert spread_lists(["--epsilon", "1/10", "1", "--json"]) == [
+        "--epsilon",
+        "1/10",
+        "--epsilon",
+        "1",
+        "--json",
+    ]
+    assert spread_lists(["--sizes", "5", "7"]) == ["--sizes", "5", "7"]
+    assert spread_lists(["--epsilon", "1", "--sizes", "5"]) == ["--epsilon", "1", "--sizes", "5"]
+
+
+def test_help_is_light():
+    """`pgsr --help` must not load the compiler or a data library."""
+    script = f"import sys, pgsr.cli; pgsr.cli.main(['--help']); print([m for m in {FORBIDDEN!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,123 @@
+"""zCDP and pure-DP bookkeeping, secrets, and the certificate of the 2020 redistricting release."""
+
+import math
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from topdown.accountant import Composition, zcdp
+from topdown.accountant.semantics import Measurement, secrets
+from topdown.errors import ConfigError
+
+SETTINGS = Path(__file__).parents[3] / "settings" / "pl94_2020.toml"
+FACTORS = {"total": [], "detailed": ["hhgq", "votingage", "hispanic", "cenrace"], "hhinstlevels": ["hhgq"]}
+CERTIFIED = {
+    "one person, everything": 17.14, "hhgq only": 7.24, "votingage only": 7.57, "hispanic only": 10.04,
+    "cenrace only": 10.08, "place within one block_group": 2.93, "place within one tract": 9.38,
+    "place within one county": 11.70, "place within one state": 13.05, "place within one us": 16.89,
+}  # fmt: skip
+
+
+def measurements() -> list[Measurement]:
+    settings = tomllib.loads(SETTINGS.read_text())
+    out = []
+    for i, level in enumerate(settings["level"]):
+        for query, share in level["queries"].items():
+            names = frozenset(a for part in query.split(" * ") for a in FACTORS.get(part, [part]))
+            rho = Fraction(settings["budget"]["rho"]) * Fraction(level["share"]) * Fraction(share)
+            out.append(Measurement(i, level["name"], query, names, 1 / rho))
+    return out
+
+
+def test_secrets_reproduce_the_2020_certificate():
+    """A coordinate too many or too few in any secret would miss the signed zCDP epsilons (delta 1e-10)."""
+    found = {
+        s.name: float(zcdp.canonne_kamath_steinke(s.composition.rho, "1e-10"))
+        for s in secrets(measurements())
+    }
+    assert CERTIFIED.keys() == found.keys()
+    assert all(abs(CERTIFIED[name] - epsilon) < 0.0075 for name, epsilon in found.items())
+
+
+def test_exact_epsilons_stay_below_the_certificate():
+    """The exact loss cannot exceed a valid bound of it."""
+    for secret in secrets(measurements()):
+        exact = secret.composition.epsilon("1e-10")
+        assert exact.upper < zcdp.canonne_kamath_steinke(secret.composition.rho, "1e-10").lower
+        assert exact.relative_width < 1e-10
+
+
+def test_add_remove_moves_one_count_per_measurement():
+    """Adding a record changes one count where replacing changes two; an attribute is replaced in both relations."""
+    rows = measurements()
+    bounded, other = secrets(rows), secrets(rows, "add_remove")
+    assert bounded[0].composition.rho == 2 * other[0].composition.rho
+    assert bounded[1:] == other[1:]
+
+
+def test_secrets_refuse_nonsense():
+    """An unknown relation, nothing measured, a float variance must not give a number."""
+    with pytest.raises(ConfigError, match="neighbours"):
+        secrets(measurements(), "unbounded")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="nothing is measured"):
+        secrets([])
+    with pytest.raises(TypeError, match="variance of total"):
+        Measurement(0, "us", "total", frozenset(), 0.5)  # type: ignore[arg-type]
+
+
+def test_bun_steinke_matches_the_published_number():
+    """Rho + 2 sqrt(rho ln(1/delta)) of the 2020 DHC persons release."""
+    box = zcdp.bun_steinke("24811/5000", "1e-10")
+    assert math.isclose(26.340588852722324, float(box), rel_tol=1e-15)
+    assert 0 < box.relative_width < 1e-40
+
+
+@pytest.mark.parametrize("rho", ["1/1000000", "1/100", "1", "24811/5000", "300"])
+@pytest.mark.parametrize("delta", ["1e-5", "1e-30", "1/2", "1e-500"])
+def test_tight_conversion_encloses_the_minimum(rho, delta):
+    """No order gives less than the lower end; the classic conversion gives no less than the upper end."""
+    box = zcdp.canonne_kamath_steinke(rho, delta)
+    assert box.upper <= zcdp.bun_steinke(rho, delta).upper
+    assert box.relative_width in (0.0, math.inf) or box.relative_width < 1e-20
+    budget, log_inverse = (
+        float(Fraction(rho)),
+        math.log(2) * (math.log2(Fraction(delta).denominator) - math.log2(Fraction(delta).numerator)),
+    )
+    for exponent in range(-60, 100):
+        x = 10 ** (exponent / 10)
+        bound = (1 + x) * budget + (log_inverse - math.log1p(x)) / x - math.log1p(1 / x)
+        assert max(bound, 0.0) >= float(box.lower) * (1 - 1e-9) - 1e-12
+
+
+def test_composition_is_exact():
+    """Sums of budgets and products of e**epsilon carry no rounding."""
+    assert zcdp.compose(["1/3", Fraction(1, 6), 1]) == Fraction(3, 2)
+    assert zcdp.compose_pure([3, "5/2"]) == Fraction(15, 2)
+    assert zcdp.of_gaussian(4, 2) == Fraction(1, 4)
+    with pytest.raises(TypeError, match="float"):
+        zcdp.compose([0.5])
+    with pytest.raises(ConfigError, match="below 1"):
+        zcdp.of_pure("1/2")
+
+
+@pytest.mark.parametrize("odds", [Fraction(101, 100), Fraction(3), Fraction(1000)])
+def test_pure_to_zcdp_is_exact_for_randomised_response(odds):
+    """Rho is the largest Renyi divergence over its order: reached as the order falls to 1, never exceeded."""
+    p, q = float(odds / (odds + 1)), float(1 / (odds + 1))
+    rho = float(zcdp.of_pure(odds).upper)
+    divergence = (p - q) * math.log(odds)
+    assert math.isclose(divergence, rho, rel_tol=1e-12)
+    assert rho <= math.log(odds) ** 2 / 2
+    for order in (1.01, 1.5, 2.0, 3.0, 10.0, 40.0):
+        renyi = math.log(p**order * q ** (1 - order) + q**order * p ** (1 - order)) / (order - 1)
+        assert renyi <= order * rho * (1 + 1e-9)
+
+
+def test_exact_epsilon_never_exceeds_the_conversions():
+    """The conversions are bounds: an exact value above one would break a theorem."""
+    for budgets in ({"1": 1}, {"1/3": 4, "1/7": 2}, {"1/1000": 100}):
+        case = Composition(budgets)
+        for delta in ("1/10", "1e-6", "1e-15"):
+            assert case.epsilon(delta).upper <= zcdp.canonne_kamath_steinke(case.rho, delta).upper

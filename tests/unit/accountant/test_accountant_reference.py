@@ -1,0 +1,77 @@
+"""The ball-certified reference values lie inside every engine's enclosure."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from topdown.accountant import Composition
+from topdown.accountant.zcdp import bun_steinke
+
+CASES = json.loads((Path(__file__).parents[2] / "golden" / "accountant_cases.json").read_text())["cases"]
+PRINTED = Fraction(1, 10**27)  # the references are midpoints printed to 28 digits or more
+TRUNCATED = Fraction(2, 10**26)
+QUICK_BALL = [name for name in CASES if name not in ("mix5", "het3")]
+
+
+def composition(name: str) -> Composition:
+    return Composition([(rho, count) for rho, count in CASES[name]["rhos"]])
+
+
+def holds(box, value: str) -> bool:
+    exact = Fraction(value)
+    return box.lower * (1 - PRINTED) <= exact <= box.upper * (1 + PRINTED)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_delta_encloses_the_reference(name):
+    """A wrong node, tilt or tie rule would put delta outside its own enclosure."""
+    rows = CASES[name]["delta"]
+    boxes = composition(name).curve([e for e, _ in rows])
+    assert all(holds(box, delta) for box, (_, delta) in zip(boxes, rows, strict=True))
+    assert max(box.relative_width for box in boxes) <= 1e-12
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_epsilon_encloses_the_reference(name):
+    """An inversion that stops early, or on the wrong side, would miss epsilon."""
+    for delta, epsilon in CASES[name]["epsilon"]:
+        box = composition(name).epsilon(delta)
+        assert box.lower - TRUNCATED <= Fraction(epsilon) <= box.upper
+        assert box.relative_width < 1e-11
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_trade_off_encloses_the_reference(name):
+    """Tails that round a tie differently would be one atom (about 1e-4) off."""
+    rows = CASES[name]["trade_off"]
+    boxes = composition(name).trade_off_curve([a for a, _ in rows])
+    assert all(holds(box, f) for box, (_, f) in zip(boxes, rows, strict=True))
+    assert max(box.relative_width for box in boxes) <= 1e-12
+
+
+@pytest.mark.parametrize("name", QUICK_BALL)
+def test_balls_enclose_the_reference_tightly(name):
+    """A ball engine that forgot an error term would exclude the 32-digit reference."""
+    case = composition(name)
+    rows = CASES[name]["delta"]
+    boxes = case.curve([e for e, _ in rows], engine="ball", digits=24)
+    assert all(holds(box, delta) for box, (_, delta) in zip(boxes, rows, strict=True))
+    assert max(box.relative_width for box in boxes) < 1e-20
+    boxes = case.trade_off_curve([a for a, _ in CASES[name]["trade_off"]], engine="ball", digits=24)
+    assert all(holds(box, f) for box, (_, f) in zip(boxes, CASES[name]["trade_off"], strict=True))
+
+
+def test_epsilon_of_the_census_at_1e_10():
+    """The headline number: 24.456493954394... for the un-bypassed path with itself."""
+    box = composition("M0M0").epsilon("1e-10", engine="ball", digits=22)
+    assert Fraction("24.456493954393926811") <= box.lower <= box.upper <= Fraction("24.456493954393926812")
+
+
+def test_deep_tail_of_the_published_curve():
+    """At the zCDP epsilon of delta 1e-21 the published delta is 3.14 times too large (absolute tolerance)."""
+    epsilon = bun_steinke("24811/5000", "1e-21").lower
+    box = composition("M0M0").delta(epsilon)
+    assert abs(float(box) / 9.61458478483005e-24 - 1) < 1e-11
+    assert box.relative_width < 1e-12

@@ -1,0 +1,191 @@
+"""Whole releases: pair search, envelopes, inverse problems, the documents for the command line, the plot."""
+
+import json
+import math
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+
+import pytest
+
+from topdown.accountant import Composition
+from topdown.accountant.calibrate import budget_scale, variance_reductions
+from topdown.accountant.commands import account, audit_static, dhc2020, parse_rhos, right_in_100
+from topdown.accountant.dhc2020 import dhc_paths
+from topdown.accountant.paths import (
+    all_pairs,
+    envelope_above,
+    envelope_below,
+    overall_delta,
+    pair_composition,
+    pair_curves,
+    path,
+    worst_epsilon,
+)
+from topdown.accountant.semantics import Measurement
+from topdown.accountant.svg import trade_off_svg
+from topdown.errors import ConfigError
+
+TOY = [
+    path("a", {"1/10": 4}),
+    path("b", {"1/5": 2}),
+    path("c", {"2/5": 1}),
+    path("again", {"1/10": 4, "0": 7}),
+]
+
+
+def census() -> Composition:
+    paths, unbypassed = dhc_paths()
+    return pair_composition(paths[unbypassed], paths[unbypassed])
+
+
+def test_the_43_paths():
+    """Every path spends 24811/5000, and the un-bypassed pair has the published lattice and multiplicities."""
+    paths, _ = dhc_paths()
+    assert len(paths) == 43
+    assert {Fraction(24811, 5000)} == {p.rho for p in paths}
+    law = census().law
+    assert (160, 12, Fraction(1, 10000)) == (law.coordinates, len(law.groups), law.spacing)
+    assert len(all_pairs(paths)) == 946
+
+
+def test_pairs_with_equal_budgets_count_once():
+    """Two bypass patterns with the same budgets are the same composition."""
+    assert len(all_pairs(TOY)) == 6
+    with pytest.raises(ConfigError, match="no path"):
+        all_pairs([])
+
+
+def test_worst_pair_is_the_maximum():
+    """Skipping a pair by its certified delta must not lose the worst one."""
+    for worst in worst_epsilon(TOY, ["1e-3", "1e-12"]):
+        every = {(a.name, b.name): pair_composition(a, b).epsilon(worst.delta) for a, b in all_pairs(TOY)}
+        assert max(every, key=lambda pair: every[pair].lower) == worst.pair
+        assert every[worst.pair].lower <= worst.epsilon.upper
+        assert worst.epsilon.lower <= every[worst.pair].upper
+
+
+def test_parallel_curves_equal_serial_ones():
+    """Results must not depend on the number of workers."""
+    epsilons = ["1/2", "1", "2"]
+    one, two = pair_curves(TOY, epsilons), pair_curves(TOY, epsilons, workers=2)
+    assert one.keys() == two.keys()
+    assert all((one[k][0] == two[k][0]).all() and (one[k][1] == two[k][1]).all() for k in one)
+
+
+def test_envelope_brackets_every_pair():
+    """The overall trade-off is below each pair's and above the certified lines."""
+    epsilons = [Fraction(k, 20) for k in range(90)]
+    upper = overall_delta(pair_curves(TOY, epsilons))[1].tolist()
+    alphas = [Fraction(k, 20) for k in range(21)]
+    below = envelope_below(alphas, epsilons, upper)
+    curves = [pair_composition(a, b).trade_off_curve(alphas) for a, b in all_pairs(TOY)]
+    least = [min(c[i].upper for c in curves) for i in range(len(alphas))]
+    above = dict(envelope_above(zip(alphas, least, strict=True)))
+    assert all(low <= f for low, f in zip(below, least, strict=True))
+    assert all(above[a] <= f for a, f in zip(alphas, least, strict=True) if a in above)
+    assert all(float(f - low) < 0.01 for low, f in zip(below, least, strict=True))
+    slopes = [
+        (y2 - y1) / (x2 - x1)
+        for (x1, y1), (x2, y2) in zip(sorted(above.items()), sorted(above.items())[1:], strict=False)
+    ]
+    assert slopes == sorted(slopes)
+
+
+@pytest.mark.slow
+def test_worst_of_946_pairs():
+    """The headline of the whole release: path 6 with itself, 24.45651445734."""
+    found = dhc2020(["1e-10"])["worst"]["1e-10"]
+    assert found["paths"] == ["6", "6"]
+    assert all(number.startswith("24.45651445733") for number in found["epsilon"])
+
+
+def test_proxy_is_the_unbypassed_pair():
+    """The proxy for tuning is path 13 with itself."""
+    found = dhc2020(["1e-10"], proxy=True)
+    assert found["n_pairs"] == 1
+    assert all(n.startswith("24.45649395439") for n in found["worst"]["1e-10"]["epsilon"])
+
+
+@pytest.mark.parametrize(
+    ("delta", "tight", "scale", "reduction"),
+    [
+        ("1e-5", False, "1.204954461974", "0.170093"),
+        ("1e-10", False, "1.129256078721", "0.114461"),
+        ("1e-10", True, None, "0.061395"),
+    ],
+)
+def test_variance_reductions_of_the_census(delta, tight, scale, reduction):
+    """How much noise the exact account gives back (table of the specification)."""
+    (row,) = variance_reductions(census(), [delta], tight=tight)
+    if scale:
+        assert abs(float(row.scale) - float(scale)) < 2e-12
+    assert math.isclose(float(reduction), float(row.variance_reduction), abs_tol=6e-7)
+
+
+def test_scale_reproduces_its_target():
+    """Budgets multiplied by the scale must have exactly the target epsilon."""
+    case = Composition({"1/3": 2, "1/5": 1})
+    scale = budget_scale(case, "4", "1e-6")
+    assert (
+        case.scaled(scale.lower).epsilon("1e-6").lower <= 4 <= case.scaled(scale.upper).epsilon("1e-6").upper
+    )
+    assert scale.relative_width < 1e-11
+
+
+def test_account_document():
+    """The command's JSON: enclosures as decimal strings, comparison labelled, a true sentence."""
+    found = json.loads(json.dumps(account("1/10*10", epsilons=["23/20"], deltas=["1e-10"], alphas=["1/20"])))
+    low, high = map(Fraction, found["epsilon"]["1e-10"])
+    assert low <= Fraction("6.55081355149595361371449592") <= high
+    low, high = map(Fraction, found["delta"]["23/20"])
+    assert low <= Fraction("0.10174019510342754358953519501364") <= high
+    assert "not a bound" in found["usual"]["gaussian_note"]
+    assert "at most 70 times in 100; a coin gives 50" in found["sentence"]
+    assert {"1e-10"} == account("1/10*10")["epsilon"].keys()
+
+
+def test_best_guess_is_the_best_point_of_the_curve():
+    """(1 + delta(0)) / 2 must equal 1 - min (alpha + f) / 2 over the curve, and is rounded up for print."""
+    case = Composition({"1/3": 3})
+    alphas = [Fraction(k, 400) for k in range(401)]
+    curve = case.trade_off_curve(alphas)
+    best = max(1 - (a + f.lower) / 2 for a, f in zip(alphas, curve, strict=True))
+    guess = case.best_guess()
+    assert float(guess.lower) - 1e-3 < float(best) <= float(guess.upper) + 1e-12
+    assert right_in_100(guess) >= 100 * float(guess.upper)
+
+
+def test_rho_text():
+    """The --rho text: a count after *, exact fractions, no floats by accident."""
+    assert [(Fraction(11, 10000), 20), (Fraction(73, 10000), 1)] == parse_rhos("11/10000*20, 73/10000")
+    with pytest.raises(ConfigError, match="whole number after"):
+        parse_rhos("1/2*x")
+    with pytest.raises(ConfigError, match="not a number"):
+        parse_rhos("1/2,,1/3")
+
+
+def test_audit_document():
+    """Every secret with enclosure, method, comparisons; the whole document is JSON."""
+    rows = [
+        Measurement(0, "state", "total", frozenset(), Fraction(4)),
+        Measurement(1, "county", "sex * age", frozenset({"sex", "age"}), Fraction(20)),
+        Measurement(1, "county", "sex", frozenset({"sex"}), Fraction(50)),
+    ]
+    found = json.loads(json.dumps(audit_static(rows, ["1e-10", "1e-5"])))
+    names = [s["name"] for s in found["secrets"]]
+    assert names == ["one person, everything", "age only", "sex only", "place within one state"]
+    for secret in found["secrets"]:
+        low, high = map(Fraction, secret["epsilon"]["1e-10"])
+        assert 0 < low <= high < Fraction(secret["usual"]["canonne_kamath_steinke"]["1e-10"])
+        assert secret["method"].startswith("ball/")
+    powers = [Fraction(p["power"][0]) for p in found["curve"]]
+    assert powers == sorted(powers)
+
+
+def test_plot_is_svg_with_a_falling_curve():
+    """The picture must parse, escape its title and fall from (0, 1) to (1, 0)."""
+    root = ET.fromstring(trade_off_svg(Composition({"1/10": 10}), "a < b & c"))  # noqa: S314 - our own text
+    line = next(e for e in root.iter() if e.tag.endswith("polyline"))
+    heights = [float(p.split(",")[1]) for p in line.attrib["points"].split()]
+    assert heights == sorted(heights)
+    assert root.attrib["aria-label"] == "a < b & c"

@@ -1,0 +1,83 @@
+"""Error measures, weights of levels, and the made-up data they are quoted on."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgsr import tree_of
+from pgsr.budget import calibrate
+from pgsr.intervals import half_width
+from pgsr.mechanism import MECHANISMS, estimate, inverse_variance
+from pgsr.metrics import constraint_violations, emd_by_level, l1_by_level
+from pgsr.synth import SHAPES, synthesize
+from topdown.errors import ConfigError
+
+TREE = tree_of([[-1], [0, 0]])
+
+
+def test_errors_per_level():
+    """L1 counts wrong cells, EMD how far groups moved in size: a group two sizes off costs 2 and 2."""
+    truth = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 1]])
+    moved = np.array([[0, 0, 0], [0, 0, 0], [2, 1, 1]])
+    assert l1_by_level(TREE, moved, truth) == [2, 2]
+    assert emd_by_level(TREE, moved, truth) == [2, 2]
+    halfway = np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1]])
+    assert emd_by_level(TREE, halfway, truth) == [1, 1]
+
+
+def test_violations_are_counted_per_sum():
+    """The paper's CV: one for each size and region whose children do not add up."""
+    assert constraint_violations(TREE, np.array([[2, 1, 1], [3, 1, 1], [0, 1, 0]])) == 2
+
+
+def test_levels_are_weighed_by_inverse_variance():
+    """Weights follow the noise of each level, in whole numbers."""
+    plan = calibrate("tail", TREE, 4, 1, shares=["1/4", "3/4"])
+    assert inverse_variance(plan) == [Fraction(1), Fraction(9)]
+    assert inverse_variance(calibrate("tail", TREE, 4, 1)) is None
+
+
+def test_weights_reach_the_estimator_that_wants_them():
+    """Tracking follows the well-measured level; M_H^dp must not be weighted (it loses by it)."""
+    noisy = np.array([[100, 10, 10], [120, 20, 20], [140, 40, 40]])
+    plan = calibrate("cumulative", TREE, 3, 1, shares=["1/100", "99/100"])
+    for name, differs in (("tracking", True), ("M_H^dp", False)):
+        equal, weighted = (
+            estimate(MECHANISMS[name], TREE, noisy, 80, "cumulative", given).counts for given in (None, plan)
+        )
+        assert differs == (not np.array_equal(equal, weighted))
+
+
+def test_census_shape():
+    """The specification quotes its numbers for these dimensions."""
+    made = synthesize("census")
+    assert [len(level) for level in made.hierarchy.tree.parents] == [1, 52, 3144]
+    assert (made.counts.shape, made.total) == ((1000, 3197), 117_630_445)
+    leaves = made.counts[:, made.hierarchy.tree.n_inner :]
+    assert 35_000 < (leaves > 0).sum() < 42_000
+    assert np.array_equal(made.counts, made.hierarchy.tree.sums(leaves))
+    assert np.array_equal(made.counts, synthesize("census").counts)
+
+
+@pytest.mark.parametrize(("shape", "total", "n_sizes"), [("taxi", 13_282, 13_282), ("tiny", 2_000, 8)])
+def test_other_shapes(shape, total, n_sizes):
+    """Totals are public facts of the shapes."""
+    made = synthesize(shape)
+    assert (made.total, len(made.counts)) == (total, n_sizes)
+    assert synthesize(shape, n_sizes=5).total == total
+
+
+def test_unknown_shapes_are_refused():
+    """The message must list what exists."""
+    with pytest.raises(ConfigError, match="unknown shape") as caught:
+        synthesize("mars")
+    assert all(shape in caught.value.fix for shape in SHAPES)
+
+
+def test_gaussian_intervals():
+    """1.96 standard deviations of one answer, times the square root of two for a difference."""
+    assert half_width("gaussian", Fraction(10_000), accumulates=False) == 196
+    assert half_width("gaussian", Fraction(10_000), accumulates=True) == 277

@@ -1,0 +1,285 @@
+"""Releases: what is refused before a charge, what is written, and what the checker finds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgsr import hierarchy_of, release, verify
+from pgsr.budget import NOT_A_RELEASE
+from pgsr.checks import exchange_gain_plain
+from pgsr.mechanism import MECHANISMS
+from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
+
+REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
+GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
+PEOPLE = {
+    "user": ["01", "02", "03", "04"],
+    "unit": ["A", "B", "A", "C"],
+    "region": ["GA", "GA", "GA", "NY"],
+    "quantity": [1, 1, 1, 0],
+}
+
+
+def changed(**columns):
+    return GROUPS | columns
+
+
+def codes(checks):
+    return {check.name for check in checks if not check.ok}
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "code"),
+    [
+        (changed(size=[1, 2, -3, 1, 2, 2]), {}, "D133"),
+        (changed(size=[1, 2, 9, 1, 2, 2]), {}, "D133"),
+        (changed(size=[0, 2, 3, 1, 2, 2]), {}, "D133"),
+        (changed(size=["x", 2, 3, 1, 2, 2]), {}, "D133"),
+        (changed(region=["GA", "GA", "FR", "NY", "NY", "NY"]), {}, "D131"),
+        (changed(region=["GA", "GA", "US", "NY", "NY", "NY"]), {}, "D131"),
+        (changed(unit=list("AACDEF")), {}, "D133"),
+        ({"region": ["GA"], "size": [1], "count": [-2]}, {}, "D133"),
+        ({"place": ["GA"]}, {}, "D132"),
+        (PEOPLE | {"quantity": [1, 1, 2, 0]}, {"smallest": 0}, "D134"),
+        (PEOPLE | {"user": ["01", "01", "03", "04"]}, {"smallest": 0}, "D135"),
+        (PEOPLE | {"region": ["GA", "GA", "NY", "NY"]}, {"smallest": 0}, "D135"),
+        (GROUPS, {"total": 7}, "D136"),
+        (GROUPS, {"public": {"GA": 4}}, "D136"),
+        (GROUPS, {"total": 6, "public": {"US": 5}}, "D136"),
+        (GROUPS, {"public": {"FR": 1}}, "D131"),
+        (GROUPS, {"epsilon": 0.5}, "C142"),
+        (GROUPS, {"epsilon": "0"}, "C144"),
+        (GROUPS, {"epsilon": "-1/2"}, "C144"),
+        (GROUPS, {"mechanism": "M_x"}, "C153"),
+        (GROUPS, {"rho": "1/2"}, "C161"),
+        (GROUPS, {"n_sizes": 0}, "C158"),
+        (GROUPS, {"too_large": "drop"}, "C160"),
+        (GROUPS, {"calibration": "published", "mechanism": "M_c^ch"}, "C162"),
+        (GROUPS, {"shares": ["1/2", "1/4"]}, "B111"),
+        (GROUPS, {"limit": "1/4"}, "B004"),
+        ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_H"}, "C151"),
+        ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_c"}, "C151"),
+        ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_dp^OP"}, "C151"),
+        ({"region": ["GA"], "size": [1], "count": [2**40]}, {"n_sizes": 2000}, "C146"),
+        ({"region": ["GA"], "size": [1], "count": [2**60]}, {}, "D133"),
+    ],
+)
+def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
+    """A refused release must leave neither files nor a spent budget."""
+    settings = {"mechanism": "tracking", "epsilon": "1/2", "n_sizes": 5} | options
+    with pytest.raises(TopdownError) as caught:
+        release(groups, REGIONS, out=tmp_path / "out", **settings)
+    assert code == caught.value.code
+    assert caught.value.exit_code == 2
+    assert caught.value.fix
+    assert not (tmp_path / "out").exists()
+    ledger = tmp_path / "groups.ledger.jsonl"
+    assert not ledger.exists() or "intent" not in ledger.read_text()
+
+
+def test_error_messages_carry_no_confidential_value(tmp_path):
+    """The wrong region and size belong in the private file, not on a screen."""
+    source = tmp_path / "groups.csv"
+    source.write_text("unit,region,size\nA,GA,1\nB,SECRET,2\n")
+    with pytest.raises(DataError) as caught:
+        release(source, REGIONS, "tracking", "1/2", n_sizes=5, out=tmp_path / "out")
+    assert "SECRET" not in str(caught.value.to_json())
+    listed = tmp_path / "PRIVATE-input-errors.csv"
+    assert listed.stat().st_mode & 0o777 == 0o600
+    assert "3,region" in listed.read_text()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_keeps_its_promises(tmp_path, name):
+    """Consistency, validity and faithfulness of the written files, for each mechanism by its published name."""
+    made = release(GROUPS, REGIONS, name, "1/2", n_sizes=4, simulate=5, out=tmp_path / "out")
+    assert set() == codes(verify(tmp_path / "out"))
+    assert made.stamp == NOT_A_RELEASE
+    if MECHANISMS[name].keeps:
+        assert np.array_equal(made.counts[:, 0], made.counts[:, 1:].sum(axis=1))
+        assert made.counts[:, 0].sum() == 6
+        assert made.counts.min() >= 0
+
+
+@pytest.mark.parametrize("name", ["M_H^dp", "M_c^dp", "M_c^ch", "tracking"])
+def test_tiny_noise_returns_the_truth(name):
+    """Any slip in sizes, regions or directions shows when the noise is gone."""
+    for direction in ("tail", "cumulative"):
+        made = release(GROUPS, REGIONS, name, 4000, n_sizes=4, simulate=1, direction=direction)
+        assert made.counts.tolist() == [[2, 1, 1], [3, 1, 2], [1, 1, 0], [0, 0, 0]]
+
+
+def test_microdata_and_counts_say_the_same_as_groups():
+    """Three input forms, one histogram."""
+    counts = {"region": ["GA", "NY", "GA"], "size": [1, 0, 2], "count": [1, 1, 1]}
+    found = [
+        release(data, REGIONS, "tracking", 4000, n_sizes=3, smallest=0, simulate=1).counts.tolist()
+        for data in (PEOPLE, counts)
+    ]
+    assert found == [[[1, 0, 1], [1, 1, 0], [1, 1, 0]]] * 2
+
+
+def test_top_coding_keeps_the_number_of_groups():
+    """Dropping large groups would change G and the tail counts by N."""
+    made = release(
+        changed(size=[1, 2, 9, 1, 2, 2]),
+        REGIONS,
+        "tracking",
+        4000,
+        n_sizes=3,
+        too_large="top-code",
+        simulate=1,
+    )
+    assert made.counts[:, 0].tolist() == [2, 3, 1]
+
+
+def test_a_release_is_charged_once_and_checks_out(tmp_path):
+    """Ledger, manifest and certificate must agree on the loss; a second release needs a higher limit."""
+    made = release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "out", total=6)
+    assert made.is_release
+    assert set() == codes(verify(tmp_path / "out"))
+    files = {"counts.parquet", "measurements.parquet", "certificate.json", "ledger.jsonl", "manifest.json"}
+    assert files == {path.name for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(BudgetError):
+        release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "again")
+    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "again", limit=1)
+    assert Fraction(1, 2) == again.calibration.loss
+    assert set() == codes(verify(tmp_path / "again"))
+
+
+def test_gaussian_release_states_epsilon(tmp_path):
+    """A zCDP budget alone tells most readers nothing."""
+    release(GROUPS, REGIONS, "tracking", rho="1/2", noise="gaussian", n_sizes=5, out=tmp_path / "out")
+    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())["privacy"]
+    assert (stated["loss_name"], stated["loss"]) == ("rho", "1/2")
+    low, high = map(float, stated["epsilon"]["1e-10"])
+    assert 6.4 < low <= high < 6.6
+    assert set() == codes(verify(tmp_path / "out"))
+
+
+def test_published_calibration_is_stamped(tmp_path):
+    """Numbers made to reproduce the paper must never pass for a release."""
+    made = release(
+        GROUPS, REGIONS, "M_c^ch", 1, n_sizes=5, simulate=1, calibration="published", out=tmp_path / "out"
+    )
+    assert Fraction(3, 2) == made.calibration.loss
+    assert not made.is_release
+    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert (stated["stamp"], stated["privacy"]["private_as_claimed"]) == (NOT_A_RELEASE, False)
+
+
+def _rewrite(folder, name, edit):
+    from pgsr.write import sha256
+
+    path = folder / name
+    document = json.loads(path.read_text())
+    edit(document)
+    path.write_text(json.dumps(document))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name]["sha256"] = sha256(path)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release") / "out"
+    release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=folder)
+    return folder
+
+
+def _copy(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def test_a_changed_byte_is_found(made, tmp_path):
+    """The manifest is the first line of defence."""
+    folder = _copy(made, tmp_path)
+    with (folder / "counts.parquet").open("ab") as file:
+        file.write(b"x")
+    assert "manifest" in codes(verify(folder))
+
+
+def _moved_count(made, tmp_path, region, by):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from pgsr.write import sha256
+
+    folder = _copy(made, tmp_path)
+    table = parquet.read_table(folder / "counts.parquet")
+    counts = table.column("count").to_numpy().copy()
+    counts[region * 5 : region * 5 + 2] += by
+    position = table.schema.get_field_index("count")
+    parquet.write_table(table.set_column(position, "count", pa.array(counts)), folder / "counts.parquet")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["counts.parquet"]["sha256"] = sha256(folder / "counts.parquet")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_counts_that_do_not_add_up_are_found(made, tmp_path):
+    """A resealed but inconsistent table."""
+    assert "hierarchy" in codes(verify(_moved_count(made, tmp_path, 1, [1, -1])))
+
+
+def test_a_negative_count_and_a_wrong_total_are_found(made, tmp_path):
+    """Validity and faithfulness are separate checks."""
+    assert {"whole numbers", "hierarchy", "total"} <= codes(
+        verify(_moved_count(made, tmp_path, 0, [-100, 7]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("edit", "check"),
+    [
+        (lambda d: d["privacy"].update(loss="1/4"), "privacy"),
+        (lambda d: d["levels"][0].update(parameter="1"), "privacy"),
+        (lambda d: d["levels"][1].update(sensitivity=1), "privacy"),
+        (lambda d: d["mechanism"].update(measures="chain"), "privacy"),
+        (lambda d: d["privacy"].update(private_as_claimed=False), "privacy"),
+        (lambda d: d.update(journal="0" * 32), "ledger"),
+        (lambda d: d.update(release=False), "ledger"),
+        (lambda d: d.update(total=7), "total"),
+        (lambda d: d.pop("sizes"), "files"),
+    ],
+)
+def test_a_false_certificate_is_found(made, tmp_path, edit, check):
+    """Each stated number is recomputed, so that none can be dressed up."""
+    folder = _copy(made, tmp_path)
+    _rewrite(folder, "certificate.json", edit)
+    assert check in codes(verify(folder))
+
+
+def test_exchange_check_rejects_a_worse_table():
+    """The optimality check must be able to fail."""
+    parent = np.array([-1, 0, 0])
+    answers = np.array([[2, 3, 0], [1, 0, 1]])
+    assert exchange_gain_plain(parent, answers, np.array([[3, 3, 0], [1, 0, 1]]))[0] <= 0
+    assert exchange_gain_plain(parent, answers, np.array([[3, 0, 3], [1, 0, 1]]))[0] > 0
+
+
+def test_a_folder_that_is_no_release_is_refused(tmp_path):
+    """An empty list of checks would look like a pass."""
+    with pytest.raises(DataError):
+        verify(tmp_path)
+
+
+def test_output_is_never_overwritten(tmp_path):
+    """A second run must not mix files of two releases."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").touch()
+    with pytest.raises(ConfigError):
+        release(GROUPS, REGIONS, "tracking", "1/2", n_sizes=5, simulate=1, out=tmp_path / "out")
+
+
+def test_tracking_ends_at_the_public_total():
+    """Targets that end elsewhere must not change the number of groups."""
+    from pgsr.cumulative import track
+
+    counts = track(REGIONS.tree, np.array([[1.0, 1.0, 0.0], [4.2, 3.0, 1.0]]), 6)
+    assert counts[:, 0].sum() == 6

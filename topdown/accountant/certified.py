@@ -1,0 +1,242 @@
+"""The same nodes as the float64 engine, evaluated in balls (python-flint): every rounding is inside the ball.
+
+Only two small things are computed outside ball arithmetic, both as upper bounds with a stated margin: the mass
+that the sieve drops and the truncation + aliasing bounds (PROOF.md, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from topdown.accountant.enclosure import Enclosure
+from topdown.accountant.law import Group, Law
+from topdown.accountant.window import (
+    Window,
+    beyond_last,
+    lattice_window,
+    open_error,
+    open_window,
+    window_error,
+)
+
+Ball = Any  # flint.arb and flint.acb carry no type information
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[Any]:
+    """Set the working precision of python-flint for a block and give its module."""
+    import flint
+
+    before = flint.ctx.prec
+    flint.ctx.prec = bits
+    try:
+        yield flint
+    finally:
+        flint.ctx.prec = before
+
+
+def ball_of(flint: Any, value: Fraction) -> Ball:
+    """Return the ball of an exact rational."""
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def ends(ball: Ball) -> tuple[Fraction, Fraction]:
+    """Return the exact end points of a real ball."""
+    if not ball.is_finite():
+        raise ArithmeticError("a ball lost all its digits")
+    return _dyadic(ball.lower()), _dyadic(ball.upper())
+
+
+def _dyadic(exact: Ball) -> Fraction:
+    mantissa, exponent = exact.man_exp()
+    mantissa, exponent = int(mantissa), int(exponent)
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+
+
+class BallQuadrature:
+    """Ball engine of one law.
+
+    Args:
+        law: the composition.
+        digits: decimal digits wanted in the result (relative); the working precision adds guard bits.
+        lattice: as for the float64 engine; without lattice the remainder beyond the last node limits the digits.
+    """
+
+    def __init__(self, law: Law, digits: int = 17, *, lattice: bool = True) -> None:
+        self.law, self.digits, self.lattice = law, digits, lattice
+        self.nats = digits * math.log(10) + 7
+        slope = max(0.0, -math.log2(float(law.spacing))) if lattice else 0.0
+        branchy = sum(g.count for g in law.groups if g.variance < 2)
+        self.bits = math.ceil(digits * math.log2(10) + 30 + slope + 0.2 * branchy)
+
+    @cached_property
+    def window(self) -> Window:
+        """Nodes of the rule."""
+        return lattice_window(self.law, self.nats) if self.lattice else open_window(self.law, self.nats)
+
+    @cached_property
+    def _nodes(self) -> list[tuple[int, Ball, Ball, list[tuple[int, list[tuple[int, Ball]], Ball, int]]]]:
+        """For each node: n, modulus, drift in turns, branches [(shift, [(order, coefficient)], error, count)]."""
+        with precision(self.bits) as flint:
+            norm = flint.arb(1)
+            for group in self.law.groups:
+                norm *= _theta_zero(flint, group, self.bits) ** group.count
+            return [self._node(flint, int(n), norm) for n in self.window.index]
+
+    def _node(self, flint: Any, n: int, norm: Ball) -> tuple[int, Ball, Ball, list[Any]]:
+        energy, drift = Fraction(0), Fraction(0)
+        unseen = flint.arb(0)
+        branches = []
+        for group, ratio in zip(self.law.groups, self.window.ratios, strict=True):
+            turns = (ratio * n) % 1
+            turns -= turns > Fraction(1, 2)
+            energy += group.count * group.variance * turns * turns
+            drift += group.count * group.shift * turns
+            found, error = _branches(flint, group, turns, self.bits)
+            if found:
+                branches.append((group.shift, found, error, group.count))
+            else:
+                unseen += group.count * error
+        pi = flint.arb.pi()
+        modulus = (-2 * pi * pi * ball_of(flint, energy)).exp() / norm
+        # (1 + e)**m - 1 <= exp(m e) - 1 <= 2 m e for the branches that are too small to write down
+        modulus *= flint.arb(1) + 2 * unseen * flint.arb(0, 1)
+        return n, modulus, ball_of(flint, drift), branches
+
+    def delta(self, epsilon: Fraction) -> Enclosure:
+        """Return the enclosure of delta at one epsilon."""
+        with precision(self.bits):
+            low, high = ends(self._delta_ball(epsilon))
+        return Enclosure(max(low, Fraction(0)), min(high, Fraction(1)), self.method)
+
+    @property
+    def method(self) -> str:
+        """Name of the engine and its precision."""
+        return f"{'ball' if self.lattice else 'ball-free'}/{self.bits} bit"
+
+    def _delta_ball(self, epsilon: Fraction) -> Ball:
+        import flint
+
+        law = self.law
+        point = epsilon - law.half
+        if not self.lattice:
+            return self._open_ball(flint, point)
+        index, gap = law.first_above(point)
+        return self._lattice_ball(flint, index, gap)
+
+    def tail(self, index: int) -> Enclosure:
+        """Return P[S >= index * spacing] for index >= 0."""
+        with precision(self.bits) as flint:
+            low, high = ends(self._lattice_ball(flint, index, None))
+        return Enclosure(max(low, Fraction(0)), min(high, Fraction(1)), self.method)
+
+    def _lattice_ball(self, flint: Any, index: int, gap: Fraction | None) -> Ball:
+        law, window = self.law, self.window
+        x0 = index * law.spacing
+        theta = Fraction(max(0.0, float(x0 / law.total)))
+        tilt = ball_of(flint, theta)
+        n_points, terms = window.n_points, window.terms
+        spacing = ball_of(flint, law.spacing)
+        step = (-tilt * spacing).exp()
+        far = (-tilt * spacing * terms).exp()
+        if gap is not None:
+            step2, far2 = step * (-spacing).exp(), far * (-spacing * terms).exp()
+            edge = (-ball_of(flint, gap)).exp()
+        total = flint.acb(0)
+        at_zero = flint.arb(1)
+        for n, root, root_far in self._roots:
+            flat = n == 0 and theta == 0
+            kernel = flint.acb(terms) if flat else (1 - far * root_far) / (1 - step * root)
+            at_zero = kernel.real if n == 0 else at_zero
+            if gap is not None:
+                kernel -= edge * (1 - far2 * root_far) / (1 - step2 * root)
+            total += (
+                self._term(flint, n, tilt, Fraction(n * index % n_points, n_points))
+                * kernel
+                * (2 if n else 1)
+            )
+        value = total.real / n_points
+        left_out = flint.arb(window_error(window, float(theta), float(x0)))
+        left_out += 2 * flint.arb(window.peaks.dropped) / n_points * at_zero
+        value += flint.arb(0, 1) * left_out
+        return value * (tilt * (tilt * ball_of(flint, law.half) - ball_of(flint, x0))).exp()
+
+    def _open_ball(self, flint: Any, point: Fraction) -> Ball:
+        law, window = self.law, self.window
+        least = 1 / (math.sqrt(float(law.total)) + max(-float(point), 0.0))
+        theta = Fraction(max(float(point / law.total), least))
+        tilt = ball_of(flint, theta)
+        angle = 2 * flint.arb.pi() / ball_of(flint, window.period)
+        total, shift = flint.acb(0), point / window.period
+        for n, *_ in self._nodes:
+            first = flint.acb(tilt, angle * n)
+            total += self._term(flint, n, tilt, (shift * n) % 1) / (first * (first + 1)) * (2 if n else 1)
+        value = total.real / ball_of(flint, window.period)
+        left_out = open_error(window, float(theta), float(point)) + beyond_last(window)
+        left_out += 2 * window.peaks.dropped / float(window.period) / float(theta * (theta + 1))
+        value += flint.arb(0, 1) * flint.arb(left_out * (1 + 1e-9))
+        return value * (tilt * (tilt * ball_of(flint, law.half) - ball_of(flint, point))).exp()
+
+    @cached_property
+    def _by_node(self) -> dict[int, tuple[Ball, Ball, list[Any]]]:
+        return {n: (modulus, drift, branches) for n, modulus, drift, branches in self._nodes}
+
+    @cached_property
+    def _roots(self) -> list[tuple[int, Ball, Ball]]:
+        """For each node: n, exp(-2 pi i n / N), exp(-2 pi i n J / N)."""
+        n_points, terms = self.window.n_points, self.window.terms
+        with precision(self.bits) as flint:
+            return [
+                (
+                    n,
+                    _root(flint, Fraction(n, n_points)),
+                    _root(flint, Fraction(n * terms % n_points, n_points)),
+                )
+                for n, *_ in self._nodes
+            ]
+
+    def _term(self, flint: Any, n: int, tilt: Ball, turns: Fraction) -> Ball:
+        modulus, drift, branches = self._by_node[n]
+        value = modulus * flint.acb(2 * (tilt * drift - ball_of(flint, turns))).exp_pi_i()
+        for shift, coefficients, error, count in branches:
+            unit = flint.acb(-2 * shift * tilt).exp_pi_i()
+            factor = flint.acb(1 + flint.arb(0, 1) * error, flint.arb(0, 1) * error)
+            for order, coefficient in coefficients:
+                factor += coefficient * unit**order
+            value *= factor**count
+        return value
+
+
+def _root(flint: Any, turns: Fraction) -> Ball:
+    return flint.acb(-2 * ball_of(flint, turns)).exp_pi_i()
+
+
+def _theta_zero(flint: Any, group: Group, bits: int) -> Ball:
+    """Return Th(0) = sum_j exp(-2 pi**2 v j**2)."""
+    coefficients, error = _branches(flint, group, Fraction(0), bits)
+    return sum((c for _, c in coefficients), flint.arb(1)) + flint.arb(0, 1) * error
+
+
+def _branches(flint: Any, group: Group, turns: Fraction, bits: int) -> tuple[list[tuple[int, Ball]], Ball]:
+    """Return [(j, exp(-2 pi**2 v (j**2 - 2 j turns)))] above 2**-(bits + 16), and a bound of the sum of the others."""
+    level = (bits + 16) * math.log(2)
+    rate = 2 * math.pi**2 * float(group.variance)
+    most = 1
+    while rate * most * (most + 1) < level:
+        most += 1
+    # beyond |j| = most the exponents grow by at least 2 level / (most + 1) each; inside, at most 2 most are left out
+    count = 2 * most + 2 / -math.expm1(-level / (most + 1))
+    error = flint.arb(count) * (flint.arb(-level) * flint.arb(1 - 1e-9)).exp()
+    tau = float(turns)
+    wanted = [j for j in range(-most, most + 1) if j and rate * (j * j - 2 * j * tau) < level * (1 + 1e-9)]
+    if not wanted:
+        return [], error
+    base = 2 * flint.arb.pi() ** 2
+    return [
+        (j, (-base * ball_of(flint, group.variance * (j * j - 2 * j * turns))).exp()) for j in wanted
+    ], error
