@@ -113,6 +113,7 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     budget: BudgetTable
     level: tuple[LevelTable, ...]
     source: str = ""
+    extends: str = ""  # schema of the release it extends
 
 
 def load_schema(path: Path) -> Schema:

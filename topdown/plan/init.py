@@ -25,6 +25,7 @@ class Answers:
         release_id, title, data_set, agency, contact: of the release.
         prefix_lengths: characters of the geocode that name each level.
         schema, invariants: as they are to stand in the run file; the settings' own if empty.
+        already: what other releases of the data set may have spent, for the ledger's limit.
     """
 
     release_id: str = ""
@@ -35,6 +36,22 @@ class Answers:
     prefix_lengths: tuple[int, ...] = ()
     schema: str = ""
     invariants: str = ""
+    already: Fraction = Fraction(0)  # what the ledger must have room for besides
+
+
+def default_levels(settings: SettingsFile) -> tuple[str, ...]:
+    """Return the levels of the settings below "us"; of a census spine only those with a known geocode length."""
+    names = [t.name for t in settings.level if t.name != "us"]
+    census = bool(names) and names[-1] in CENSUS_PREFIXES
+    return tuple(name for name in names if not census or name in CENSUS_PREFIXES)
+
+
+def usual_limit(settings: SettingsFile, levels: tuple[str, ...]) -> Fraction:
+    """Return a round limit with room for one release at these levels and one interrupted measurement."""
+    budget = settings.budget.rho or settings.budget.epsilon or Fraction(1)
+    shares = [t.share for t in settings.level if t.name in levels]
+    spent = budget * sum(shares, Fraction(0))
+    return Fraction(ceil(2 * (spent + budget * max(shares, default=Fraction(0)))), 2)
 
 
 def run_file_text(
@@ -67,10 +84,11 @@ def run_file_text(
             code="C060",
             fix=f"use --schema {settings.schema}, or other settings",
         )
-    chosen = levels or tuple(t.name for t in settings.level if t.name != "us")
+    chosen = levels or default_levels(settings)
     head = _head(settings, chosen, records, leaves, out, answers)
     body = path.read_text(encoding="utf-8")
-    return head + "\n" + body[body.index("[budget]") :]
+    base = f"\n[base]  # extends a release of schema {settings.extends}: topdown extend\n" if settings.extends else ""
+    return head + "\n" + body[body.index("[budget]") :] + base
 
 
 def _head(
@@ -82,10 +100,7 @@ def _head(
     lengths = list(answers.prefix_lengths) or usual
     known = census or answers.prefix_lengths
     note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
-    budget = settings.budget.rho or settings.budget.epsilon or Fraction(1)
-    shares = [t.share for t in settings.level if t.name in levels]
-    spent = budget * sum(shares, Fraction(0))
-    limit = Fraction(ceil(2 * (spent + budget * max(shares, default=Fraction(0)))), 2)
+    limit = usual_limit(settings, levels) + answers.already
     unit = "rho" if settings.mechanism == "discrete_gaussian" else "epsilon"
     data_set = answers.data_set or records.name.split(".")[0]
     return f"""\

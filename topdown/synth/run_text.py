@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from pathlib import Path
 
-from topdown.plan.init import Answers, run_file_text
+from topdown.plan.files import load_settings
+from topdown.plan.init import Answers, run_file_text, usual_limit
+from topdown.resources import find
 from topdown.synth.tree import Tree
 
 
 def synth_run_text(
-    out: Path, schema: str, schema_name: str, invariants: str, settings: str, release_id: str, tree: Tree
+    out: Path,
+    schema: str,
+    schema_name: str,
+    invariants: str,
+    settings: str,
+    release_id: str,
+    tree: Tree,
+    base_settings: str = "",
+    title: str = "",
 ) -> str:
     """Return the text of run.toml.
 
@@ -22,11 +33,17 @@ def synth_run_text(
         settings: bundled settings name or path.
         release_id: id of the release and of its data set.
         tree: levels and lengths of geocodes.
+        base_settings: of the release that this one extends; both are of one data set and share its ledger.
+        title: added to the title.
     """
+    already = Fraction(0)
+    if base_settings:
+        already = usual_limit(load_settings(find("settings", base_settings, Path.cwd())), tree.names)
     nobody = "nobody: made-up data"
     answers = Answers(
-        release_id=release_id,
-        title="A made-up census: nobody in it is real",
+        release_id=f"{release_id}-{schema_name}" if base_settings else release_id,
+        title="A made-up census: nobody in it is real" + title,
+        already=already,
         data_set=release_id,
         agency=nobody,
         contact=nobody,

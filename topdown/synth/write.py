@@ -13,7 +13,9 @@ from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
 from topdown.model.histogram import Histogram
 from topdown.model.schema import Schema
+from topdown.model.support import base_labels
 from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
+from topdown.plan.init import default_levels
 from topdown.resources import bundled_names, bundled_root, find
 from topdown.synth.facilities import housing, place, sizes
 from topdown.synth.facts import dwellings
@@ -23,6 +25,7 @@ from topdown.synth.run_text import synth_run_text
 from topdown.synth.tree import Tree, grow
 
 MOST_PEOPLE = 2**31 - 1
+BASE_RUN = "base.toml"  # run file of the release that the made-up one extends
 PLAIN_LEVELS = ("region", "district", "block")  # where there are no settings to say otherwise
 
 
@@ -117,13 +120,20 @@ def synth(
     leaf, cell, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     histogram = Histogram.build(tree.n_leaves, noun.n_cells, leaf, cell, count)
     facts = dwellings(noun, rules, profile, histogram, facilities, seed)
+    facts |= {name: np.sum([facts[one] for one in those], axis=0) for name, those in profile.sums.items()}
+    base = load_schema(find("schemas", profile.base, here)) if profile.base else None
     out.mkdir(parents=True, exist_ok=True)
     records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"
-    _write_records(records, noun, tree, histogram)
+    _write_records(records, noun, base, tree, histogram)
     _write(leaves, ["geocode", *facts], [tree.codes, *(map(str, f.tolist()) for f in facts.values())])
     if chosen is not None:
-        text = synth_run_text(run, schema, noun.name, rules_name, settings, release_id, tree)
+        text = synth_run_text(run, schema, noun.name, rules_name, settings, release_id, tree, profile.base_settings)
         run.write_text(text, encoding="utf-8")
+    if base is not None and chosen is not None:
+        plain = synth_run_text(
+            out / BASE_RUN, base.name, base.name, "", profile.base_settings, release_id, tree, title=" (base)"
+        )
+        (out / BASE_RUN).write_text(plain, encoding="utf-8")
     return SynthResult(
         records,
         leaves,
@@ -147,15 +157,24 @@ def _none(schema: Schema) -> Invariants:
 
 
 def _levels(settings: SettingsFile | None) -> tuple[str, ...]:
-    return tuple(t.name for t in settings.level if t.name != "us") if settings else PLAIN_LEVELS
+    return default_levels(settings) if settings else PLAIN_LEVELS
 
 
-def _write_records(path: Path, schema: Schema, tree: Tree, histogram: Histogram) -> None:
+def _write_records(
+    path: Path, schema: Schema, base: Schema | None, tree: Tree, histogram: Histogram
+) -> None:
     columns: list[Iterable[str]] = [map(tree.codes.__getitem__, histogram.node.tolist())]
     for attribute, value in zip(schema.attributes, schema.coordinates(histogram.cell), strict=True):
         columns.append(map(attribute.labels.__getitem__, value.tolist()))
     columns.append(map(str, histogram.count.tolist()))
-    _write(path, ["geocode", *(a.name for a in schema.attributes), "count"], columns)
+    names = ["geocode", *(a.name for a in schema.attributes), "count"]
+    if base is not None:  # one table serves both runs: each reads its own columns
+        found = base.coordinates(base_labels(schema, base, {})[histogram.cell])
+        for attribute, value in zip(base.attributes, found, strict=True):
+            if attribute.name not in names:
+                names.append(attribute.name)
+                columns.append(map(attribute.labels.__getitem__, value.tolist()))
+    _write(path, names, columns)
 
 
 def _write(path: Path, header: list[str], columns: list[Iterable[str]]) -> None:

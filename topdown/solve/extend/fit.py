@@ -76,8 +76,7 @@ def picker(label: Ints, n: int, values: Floats | None = None) -> csr_array:
 class Tree:
     """Apply the inverse of rho I + sum of w e e' over nested blocks."""
 
-    def __init__(self, chain: list[tuple[Ints, Floats]], rho: float) -> None:
-        n = len(chain[0][0])
+    def __init__(self, chain: list[tuple[Ints, Floats]], n: int, rho: float) -> None:
         d = np.full(n, rho)
         wide = []
         for label, weight in chain:
@@ -131,7 +130,7 @@ class LinearStep:
     def factor(self, rho: float) -> None:
         """Prepare for a penalty."""
         self.rho = rho
-        self.tree = Tree(self.chain, rho)
+        self.tree = Tree(self.chain, len(self.problem.group), rho)
         if self.groups is not None:
             self._factor_groups()
         if self.crossing is None:
@@ -227,7 +226,7 @@ def _sort_out(problem: StageProblem) -> tuple[list[tuple[Ints, Floats]], list[tu
             code="C096",
             fix="give a pass of its own to the finer queries, or list fewer queries in the pass",
         )
-    return chain or [(np.full(n, -1, dtype=np.int64), np.zeros(0))], crossing
+    return chain, crossing
 
 
 def _nests(fine: Ints, coarse: Ints) -> bool:
