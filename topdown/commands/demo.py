@@ -8,7 +8,7 @@ import time
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,11 @@ from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
+if TYPE_CHECKING:
+    from topdown.screen.bars import Progress
+
 MARK = "Made by topdown demo: made-up people. This folder is replaced when the demo runs again.\n"
+EXTENSION, PEOPLE = "dhc_persons", 50_000
 FILES = ("persons.csv.gz", "blocks.csv.gz", "run.toml")
 
 
@@ -25,6 +29,7 @@ FILES = ("persons.csv.gz", "blocks.csv.gz", "run.toml")
     examples=(
         ("topdown demo", "Write and check demo-release/."),
         ("topdown demo --out /tmp/demo --quiet", "Elsewhere, and only the last line."),
+        ("topdown demo --schema dhc_persons", "A second product that extends the first, about a minute."),
     ),
     exits=(0, 1, 2, 4, 130),
 )
@@ -36,8 +41,15 @@ FILES = ("persons.csv.gz", "blocks.csv.gz", "run.toml")
     show_default=True,
     help="The release; its input goes to DIR-input.",
 )
+@click.option(
+    "--schema",
+    type=click.Choice(["pl94", EXTENSION]),
+    default="pl94",
+    show_default=True,
+    help="The product; dhc_persons extends a release of pl94 in DIR-input/base.",
+)
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
-def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
+def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     """Make and check a release of a made-up county.
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
@@ -52,10 +64,11 @@ def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
     from topdown.screen.look import bold
 
     started = time.monotonic()
-    source = prepare_folders(out)
+    source = prepare_folders(out, schema)
     progress = follow(screen)
     try:
-        prepared = prepare(source / "run.toml")
+        base = make_base(source, progress, workers or cores()) if schema == EXTENSION else None
+        prepared = prepare(source / "run.toml", base)
         save_plan(prepared, source / "plan.json")
         plan = prepared.context.plan
         last = plan.levels[-1]
@@ -63,7 +76,7 @@ def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
         loss = f"{figures.SYMBOL[plan.loss_name]} {figures.both(plan.loss)}"
         queries = len({m.query for level in plan.levels for m in level.measurements})
         progress(Event("plan", 1, 1, f"{len(plan.levels)} levels, {queries} queries, {loss}"))
-        result = run(prepared, out, progress, workers=workers or cores(), csv=False)
+        result = run(prepared, out, progress, workers=workers or cores(), csv=False, base=base)
         errors = average_errors(out, source / "persons.csv.gz")
     finally:
         progress.close()
@@ -83,10 +96,20 @@ def demo(screen: Screen, *, out: Path, workers: int | None) -> int:
     screen.next(
         (f"topdown verify {folder}", "check it from its files alone"),
         (f"cat {out / 'README.txt'}", "what each file is"),
-        (f"topdown plan {source / 'run.toml'}", "what was measured, at what cost"),
+        (f"topdown plan {source / ('run.toml' if base is None else 'base.toml')}", "what was measured, at what cost"),
         ("topdown init --help", "start with your own data"),
     )
     return EXIT_OK
+
+
+def make_base(source: Path, progress: Progress, workers: int) -> Path:
+    """Release the coarser product of the same people first; return its folder."""
+    from topdown.commands.generate import run
+    from topdown.plan.prepare import prepare
+
+    base = source / "base"
+    run(prepare(source / "base.toml"), base, progress, workers=workers, csv=False)
+    return base
 
 
 def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
@@ -102,8 +125,8 @@ def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
     return found
 
 
-def prepare_folders(out: Path) -> Path:
-    """Replace what an earlier demo made, copy the sample data beside `out`, return its folder.
+def prepare_folders(out: Path, schema: str = "pl94") -> Path:
+    """Replace what an earlier demo made, put the sample data beside `out`, return its folder.
 
     Raises:
         ConfigError: C085 if a folder is there that no demo made.
@@ -128,6 +151,11 @@ def prepare_folders(out: Path) -> Path:
         shutil.rmtree(source)
     source.mkdir(parents=True, exist_ok=True)
     mark.write_text(MARK, encoding="utf-8")
+    if schema == EXTENSION:
+        from topdown.synth import synth
+
+        synth(source, people=PEOPLE, schema=EXTENSION, release_id="demo")
+        return source
     for name in FILES:
         shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
     return source
@@ -135,7 +163,7 @@ def prepare_folders(out: Path) -> Path:
 
 _RELEASE = {
     "README.txt", "plan.json", "ledger.jsonl", "solve.json", "certificate.json", "manifest.json", "public",
-    "measurements", "microdata", "tables", "report.html", "figures",
+    "measurements", "microdata", "tables", "report.html", "figures", "base",
 }  # fmt: skip
 
 

@@ -58,10 +58,9 @@ def extend(
     the same records, charged to the same ledger.
     """
     from topdown.commands.approval import ask
-    from topdown.commands.generate import cores, note_spent, show_result, stopped
+    from topdown.commands.generate import cores, note_spent, run, show_result, stopped
     from topdown.commands.out_folder import check_out
     from topdown.commands.plan import require_answers
-    from topdown.pipeline import extend as pipeline
     from topdown.plan.prepare import prepare
     from topdown.publish.certificate import open_answers
     from topdown.screen.bars import follow
@@ -75,9 +74,7 @@ def extend(
         progress = follow(screen)
         stack.callback(progress.close)
         try:
-            result = pipeline(
-                prepared, base, out, workers=workers or cores(), csv=csv, report=progress
-            )
+            result = run(prepared, out, progress, workers=workers or cores(), csv=csv, base=base)
         except (KeyboardInterrupt, click.Abort):
             progress.close()
             return stopped(screen, prepared, progress.where, again)

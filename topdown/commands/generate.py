@@ -92,10 +92,15 @@ def generate(
     return show_result(screen, prepared, out, result)
 
 
-def run(prepared: Prepared, out: Path, progress: Progress, *, workers: int, csv: bool) -> GenerateResult:
+def run(
+    prepared: Prepared, out: Path, progress: Progress, *, workers: int, csv: bool, base: Path | None = None
+) -> GenerateResult:
     """Run the pipeline."""
+    from topdown.pipeline import extend
     from topdown.pipeline import generate as pipeline
 
+    if base is not None:
+        return extend(prepared, base, out, workers=workers, csv=csv, report=progress)
     return pipeline(prepared, out, workers=workers, csv=csv, report=progress)
 
 

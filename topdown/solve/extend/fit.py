@@ -124,8 +124,8 @@ class LinearStep:
         self.crossing_weight = np.concatenate([w for _, w in crossing]) if crossing else np.zeros(0)
         n_groups = len(problem.fixed)
         self.groups = picker(problem.group, n_groups) if groups else None
-        matrix, weight, target = problem.all_answers()
-        self.g = matrix.T @ (weight[:, None] * target)
+        self.matrix, self.weight, self.target = problem.all_answers()
+        self.g = self.matrix.T @ (self.weight[:, None] * self.target)
 
     def factor(self, rho: float) -> None:
         """Prepare for a penalty."""
@@ -181,10 +181,19 @@ class LinearStep:
 
     def solve(self, v: Floats) -> Floats:
         """Return x and keep the multipliers of the group sums."""
-        y = self.tree.solve(self.g + self.rho * v)
+        return self._solve(self.g + self.rho * v, self.problem.fixed)
+
+    def near(self, x: Floats) -> Floats:
+        """Return `solve(x)`, computed as a step from x: only the step has rounding errors."""
+        gradient = self.matrix.T @ (self.weight[:, None] * (self.matrix @ x - self.target))
+        left = self.problem.fixed - self.groups @ x if self.groups is not None else self.problem.fixed
+        return x + self._solve(-gradient, left)
+
+    def _solve(self, right_side: Floats, fixed: Floats) -> Floats:
+        y = self.tree.solve(right_side)
         push = np.zeros_like(y)
         if self.groups is not None:
-            h = self._solve_groups(self.groups @ y - self.problem.fixed)
+            h = self._solve_groups(self.groups @ y - fixed)
         if self.crossing is not None:
             right = self.crossing @ y
             if self.groups is not None:

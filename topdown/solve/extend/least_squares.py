@@ -6,12 +6,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from topdown.solve.extend.fit import LinearStep, StageProblem
+from topdown.solve.extend.polish import polish
 from topdown.solve.kernels import project_segments
 from topdown.solve.problem import Floats
 
 TARGET_PERSONS = 1e-5
 TOLERANCE_PERSONS = 1e-7
 STEPS, MAX_STEPS = 20, 6000
+POLISH = 200  # steps between two tries to finish the root exactly
 RELAX = 1.6
 
 
@@ -51,6 +53,12 @@ def solve(problem: StageProblem) -> tuple[Floats, float, int]:
             if residual <= TARGET_PERSONS or taken >= MAX_STEPS or tolerance <= 1e-11:
                 return best[1], best[0], taken
             tolerance /= 10
+        if root and taken % POLISH == 0:
+            point = polish(problem, z)
+            residual = residual_persons(problem, point, None, pointers, sums)
+            best = min(best, (residual, point), key=lambda pair: pair[0])
+            if residual <= TARGET_PERSONS:
+                return point, residual, taken
         if taken % STEPS == 0:
             ratio = primal / max(dual, 1e-300)
             if not 0.2 < ratio < 5 and taken < MAX_STEPS // 2:
