@@ -140,7 +140,9 @@ def make_land(folder: Path, seed: int, *, n_blocks: int = 14, simulate: bool = F
         numbers["armies"] + numbers["navies"],
         *numbers.values(),
     ]
-    rows = [",".join([code, *map(str, row)]) for code, row in zip(codes, np.stack(columns, axis=1), strict=True)]
+    rows = [
+        ",".join([code, *map(str, row)]) for code, row in zip(codes, np.stack(columns, axis=1), strict=True)
+    ]
     (folder / "leaves.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
     people = _people(rng, codes, homes, numbers)
     coarse = {"alone": "home", "with_others": "home", "college": "dormitory", "nurses": "dormitory"}
@@ -177,7 +179,15 @@ def _people(rng, codes, homes, numbers):
             n = numbers[column][i]
             for _ in range(int(2 * n + rng.poisson(2) * (n > 0))):
                 years = str(rng.choice(["18_29", "30_64"]))
-                people.append((code, kind, str(rng.choice(["none", "some"])), str(rng.choice(["female", "male"])), years))
+                people.append(
+                    (
+                        code,
+                        kind,
+                        str(rng.choice(["none", "some"])),
+                        str(rng.choice(["female", "male"])),
+                        years,
+                    )
+                )
     return people
 
 

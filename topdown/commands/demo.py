@@ -96,7 +96,10 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     screen.next(
         (f"topdown verify {folder}", "check it from its files alone"),
         (f"cat {out / 'README.txt'}", "what each file is"),
-        (f"topdown plan {source / ('run.toml' if base is None else 'base.toml')}", "what was measured, at what cost"),
+        (
+            f"topdown plan {source / ('run.toml' if base is None else 'base.toml')}",
+            "what was measured, at what cost",
+        ),
         ("topdown init --help", "start with your own data"),
     )
     return EXIT_OK

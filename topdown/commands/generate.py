@@ -133,6 +133,7 @@ def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> di
 
 
 def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResult) -> int:
+    """Show a finished release; return the exit code."""
     from topdown.screen import figures
     from topdown.screen.look import bold
 
@@ -155,6 +156,7 @@ def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateR
 
 
 def stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
+    """Say what an interrupted run has spent and how to go on; return the exit code."""
     text, spent = spent_text(prepared, where)
     screen.document(
         {

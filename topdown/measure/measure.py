@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,12 +24,11 @@ from topdown.measure.exact import exact_bytes
 from topdown.measure.interrupt import interrupt_between_parts
 from topdown.measure.journal import Journal, Part, open_journal, start_journal
 from topdown.measure.protocol import Job, Spend, carry_out
+from topdown.measure.public_side import write_public_side
 from topdown.model.histogram import Histogram
 from topdown.noise import AesBits
-from topdown.plan.base import FOLDER, BaseFiles, check_same_base
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.prepare import Context, Prepared, read_plan_document
-from topdown.plan.public_tables import write_public
 from topdown.progress import Event, Report, silent
 
 SIMULATED_ATTEMPTS = 1000  # a simulation's throw-away ledger never refuses
@@ -118,7 +116,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, disk: Disk) -> Measu
         journal = open_journal(run.folder, binds, disk)
         if journal is None:
             run.spend().check_affordable(ledger)
-        _write_public_side(out, prepared, disk)
+        write_public_side(out, prepared, disk)
         disk.make_folder(run.folder)
         journal = journal or start_journal(run.folder, binds, disk)
         with interrupt_between_parts() as check:
@@ -235,32 +233,3 @@ def _check_same_plan(out: Path, plan: Plan) -> None:
             file=str(path),
             fix="write to another folder; noise of one plan is never used for another",
         )
-
-
-def _write_public_side(out: Path, prepared: Prepared, disk: Disk) -> None:
-    """Write plan.json, public/ and what an extension carries of its base, durably, before anything is spent."""
-    context = prepared.context
-    disk.make_folder(out / "public")
-    write_public(out / "public", context.geography, context.facts)
-    for name in disk.names(out / "public"):
-        disk.sync(out / "public" / name)
-    disk.sync_folder(out / "public")
-    if prepared.base is not None:
-        _copy_base(out, prepared, prepared.base, disk)
-    document = context.plan.to_document()
-    head = {"type": document.pop("type"), "version": document.pop("version")}
-    text = json.dumps(head | document | {"plan_hash": context.plan.plan_hash}, ensure_ascii=False, indent=1)
-    part = out / "plan.json.tmp"
-    disk.write_new(part, (text + "\n").encode())
-    disk.rename(part, out / "plan.json")
-    disk.sync_folder(out)
-
-
-def _copy_base(out: Path, prepared: Prepared, base: BaseFiles, disk: Disk) -> None:
-    check_same_base(prepared.context.plan, base)
-    disk.make_folder(out / FOLDER)
-    for path, data in base.bytes_of().items():
-        part = out / f"{path}.tmp"
-        disk.write_new(part, data)
-        disk.rename(part, out / path)
-    disk.sync_folder(out / FOLDER)

@@ -104,12 +104,12 @@ class Support:
     def of_base(self, base_cells: Ints) -> Ints:
         """Return all cells that belong to some base cells, in order of the base cells."""
         parts = [self._order[self._first[b] : self._first[b + 1]] for b in base_cells]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     def cells(self, depth: int, node: int) -> Ints:
         """Return the open cells of a node."""
         cells = self.of_base(self.base(depth, node)[0])
-        return cells[self.rules.open[depth][node, self.rules.class_of_cell[cells]]]
+        return np.asarray(cells[self.rules.open[depth][node, self.rules.class_of_cell[cells]]])
 
     def query(self, name: str) -> Query:
         """Return a query by name, made once."""
@@ -121,7 +121,7 @@ class Support:
         """Return the answers that some cells have, increasing."""
         mark = self._marks.setdefault(query.n_answers, np.zeros(query.n_answers, dtype=bool))
         mark[query.labels[cells]] = True
-        found = np.flatnonzero(mark)
+        found: Ints = np.flatnonzero(mark)
         mark[found] = False
         return found
 

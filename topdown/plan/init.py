@@ -87,7 +87,11 @@ def run_file_text(
     chosen = levels or default_levels(settings)
     head = _head(settings, chosen, records, leaves, out, answers)
     body = path.read_text(encoding="utf-8")
-    base = f"\n[base]  # extends a release of schema {settings.extends}: topdown extend\n" if settings.extends else ""
+    base = (
+        f"\n[base]  # extends a release of schema {settings.extends}: topdown extend\n"
+        if settings.extends
+        else ""
+    )
     return head + "\n" + body[body.index("[budget]") :] + base
 
 

@@ -109,7 +109,7 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
     if run.base is not None and base is None:
         raise ConfigError(
             f"{path} extends a release",
-            code="C090",
+            code="C097",
             file=str(path),
             fix=f"use: topdown extend {path} --base RELEASE --out DIR",
         )

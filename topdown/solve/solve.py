@@ -84,9 +84,7 @@ def solve(
     return solved(context, leaves, tally)
 
 
-def descend(
-    descent: AnyDescent, context: Context, workers: int, report: Report
-) -> tuple[list[Node], Tally]:
+def descend(descent: AnyDescent, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
     """Split from the root to the leaves, in this process or several; returns the leaves with records."""
     global _descent
     tally = Tally()

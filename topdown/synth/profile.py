@@ -72,7 +72,9 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     settings: str = ""
     base: str = ""  # schema of the release that one of this schema extends
     base_settings: str = ""
-    sums: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # its public columns, as sums of ours
+    sums: dict[str, tuple[str, ...]] = msgspec.field(
+        default_factory=dict
+    )  # its public columns, as sums of ours
     source: str = ""
     empty: int = 30  # percent of leaves without people
     vacant: int = 9  # percent of those that have dwellings all the same

@@ -127,7 +127,9 @@ def synth(
     _write_records(records, noun, base, tree, histogram)
     _write(leaves, ["geocode", *facts], [tree.codes, *(map(str, f.tolist()) for f in facts.values())])
     if chosen is not None:
-        text = synth_run_text(run, schema, noun.name, rules_name, settings, release_id, tree, profile.base_settings)
+        text = synth_run_text(
+            run, schema, noun.name, rules_name, settings, release_id, tree, profile.base_settings
+        )
         run.write_text(text, encoding="utf-8")
     if base is not None and chosen is not None:
         plain = synth_run_text(
@@ -160,9 +162,7 @@ def _levels(settings: SettingsFile | None) -> tuple[str, ...]:
     return default_levels(settings) if settings else PLAIN_LEVELS
 
 
-def _write_records(
-    path: Path, schema: Schema, base: Schema | None, tree: Tree, histogram: Histogram
-) -> None:
+def _write_records(path: Path, schema: Schema, base: Schema | None, tree: Tree, histogram: Histogram) -> None:
     columns: list[Iterable[str]] = [map(tree.codes.__getitem__, histogram.node.tolist())]
     for attribute, value in zip(schema.attributes, schema.coordinates(histogram.cell), strict=True):
         columns.append(map(attribute.labels.__getitem__, value.tolist()))

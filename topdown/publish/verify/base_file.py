@@ -76,7 +76,9 @@ class BaseTable:
         schema, rules = plan.schema, plan.doc.invariants
         kind = np.ones(schema.n_cells, dtype=np.int64)
         for rule in rules.none_where_zero:
-            kind = np.unique(2 * kind + schema.select(dict(rule.cells)), return_inverse=True)[1].reshape(-1) + 1
+            kind = (
+                np.unique(2 * kind + schema.select(dict(rule.cells)), return_inverse=True)[1].reshape(-1) + 1
+            )
         for never in rules.never:
             kind[schema.select(dict(never.cells))] = 0
         open_leaf = np.ones((tree.n_leaves, int(kind.max()) + 1), dtype=bool)
@@ -110,7 +112,9 @@ def load_base(root: Path, plan: PlanFile, tree: Tree) -> BaseTable:
         factor = factors[0]
         used.add(factor.attribute)
         if sorted(factor.group_labels) != sorted(attribute.labels):
-            raise unreadable("V160", "plan.json", f"maps {attribute.name!r} to {ours!r}, which has other values")
+            raise unreadable(
+                "V160", "plan.json", f"maps {attribute.name!r} to {ours!r}, which has other values"
+            )
         value = np.array([attribute.labels.index(factor.group_labels[g]) for g in factor.group_of])
         axis = [1] * len(names)
         axis[names.index(factor.attribute)] = len(value)

@@ -81,7 +81,9 @@ def _same_data_set(session: Session, out: Findings, base: BaseTable) -> None:
         out.n_checked += 1
         if mine != other:
             why = "the losses of both releases would not add up in one ledger"
-            out.add(Finding("V162", f"the base release has another {what}", PLAN, None, None, mine, other, why))
+            out.add(
+                Finding("V162", f"the base release has another {what}", PLAN, None, None, mine, other, why)
+            )
     if session.has_ledger:
         out.n_checked += 1
         if not any(c.plan_hash == base.plan.computed_hash for c in session.ledger.commits):

@@ -67,7 +67,7 @@ def check_measurements(session: Session, out: Findings) -> str:
 def _planned(out: Findings, level: str, stated: tuple[int, ...], count: int) -> None:
     if stated != (count,):
         text = f"the base release leaves open another number of answers at {level} than the plan states"
-        out.add(Finding("V034", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
+        out.add(Finding("V165", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
 
 
 def _expected(

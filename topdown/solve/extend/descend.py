@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topdown.errors import InternalError, TopdownError
 from topdown.model.histogram import Histogram
@@ -202,7 +201,11 @@ class Extension:
         if queries:
             estimate, residual, steps = solve(problem)
         else:
-            estimate, residual, steps = start(problem, root=left is None), 0.0, 0  # nothing is known: spread evenly
+            estimate, residual, steps = (
+                start(problem, root=left is None),
+                0.0,
+                0,
+            )  # nothing is known: spread evenly
         chain, weights = rounding_chain(stage, cells[first][free], sub)
         counts, optimal = round_stage(StageRounding(estimate, allowed, left, sub, goal, chain, weights))
         tally.add(Fit(residual, steps, 1, estimate.size), Rounded(counts, optimal, "flow"))

@@ -85,7 +85,8 @@ class Tree:
             d[alone] += weight[label[alone]]
             wide.append((np.where(alone, -1, label), weight))
         self.inverse_d = 1.0 / d
-        parts, coefficients = [], []
+        parts: list[csr_array] = []
+        coefficients: list[Floats] = []
         for label, weight in wide:  # fine to coarse: each block sees the inverse so far
             used, label = np.unique(np.append(label, -1), return_inverse=True)
             label = label.reshape(-1)[:-1] - 1
@@ -120,7 +121,9 @@ class LinearStep:
     def __init__(self, problem: StageProblem, groups: bool) -> None:
         self.problem = problem
         self.chain, crossing = _sort_out(problem)
-        self.crossing = vstack([picker(lab, len(w)) for lab, w in crossing], format="csr") if crossing else None
+        self.crossing = (
+            vstack([picker(lab, len(w)) for lab, w in crossing], format="csr") if crossing else None
+        )
         self.crossing_weight = np.concatenate([w for _, w in crossing]) if crossing else np.zeros(0)
         n_groups = len(problem.fixed)
         self.groups = picker(problem.group, n_groups) if groups else None
@@ -132,7 +135,7 @@ class LinearStep:
         self.rho = rho
         self.tree = Tree(self.chain, len(self.problem.group), rho)
         if self.groups is not None:
-            self._factor_groups()
+            self._factor_groups(self.groups)
         if self.crossing is None:
             return
         r = self.crossing.shape[0]
@@ -148,7 +151,7 @@ class LinearStep:
             inner -= self.across.T @ self._solve_groups(self.across)
         self.inner = cho_factor((inner + inner.T) / 2)
 
-    def _factor_groups(self) -> None:
+    def _factor_groups(self, groups: csr_array) -> None:
         # Groups of one supergroup differ in pattern or class only, so blocks are small: pad to dense where > 1.
         p = self.problem
         n_groups = len(p.fixed)
@@ -163,13 +166,13 @@ class LinearStep:
         width = int(rank.max()) + 1
         dense = np.zeros((len(starts), width, width))
         for k in range(width):
-            column = self.groups @ self.tree.solve((rank[p.group] == k).astype(np.float64)[:, None])
+            column = groups @ self.tree.solve((rank[p.group] == k).astype(np.float64)[:, None])
             dense[self.block, rank, k] = column[:, 0]
         empty = ~np.isin(
             np.arange(len(starts) * width), self.block * width + rank, assume_unique=True
         ).reshape(len(starts), width)
-        block, k = np.nonzero(empty)
-        dense[block, k, k] = 1.0
+        block, place = np.nonzero(empty)
+        dense[block, place, place] = 1.0
         self.block_inverse = np.linalg.inv((dense + dense.transpose(0, 2, 1)) / 2)
 
     def _solve_groups(self, v: Floats) -> Floats:

@@ -62,7 +62,9 @@ def solve(problem: StageProblem) -> tuple[Floats, float, int]:
         if taken % STEPS == 0:
             ratio = primal / max(dual, 1e-300)
             if not 0.2 < ratio < 5 and taken < MAX_STEPS // 2:
-                factor = float(np.clip(rho * np.clip(np.sqrt(ratio), 0.2, 5.0), first / 1e4, first * 1e4)) / rho
+                factor = (
+                    float(np.clip(rho * np.clip(np.sqrt(ratio), 0.2, 5.0), first / 1e4, first * 1e4)) / rho
+                )
                 if factor != 1.0:
                     rho *= factor
                     u /= factor
@@ -111,7 +113,9 @@ def residual_persons(
     off = np.zeros(problem.fixed.shape)
     np.add.at(off, problem.group, z)
     row = np.add.reduceat(z.reshape(-1), pointers[:-1])
-    violation = max(float(np.abs(off - problem.fixed).max()), float(np.abs(row - sums).max()), float(-z.min()))
+    violation = max(
+        float(np.abs(off - problem.fixed).max()), float(np.abs(row - sums).max()), float(-z.min())
+    )
     violation = max(violation, float(np.abs(z[~problem.allowed]).max(initial=0.0)))
     d = matrix.T @ (weight[:, None] * (matrix @ z - target))
     if multipliers is not None:

@@ -166,7 +166,9 @@ def _reserves(
         entries = entries[~sure[entries]]
         flow = _assign(leaves.count[entries], reach[entries, :n_bounds], np.maximum(need[leaf], 0))
         if flow is None:
-            names = [r.name for r, n in zip(context.plan.invariants.at_least, need[leaf], strict=True) if n > 0]
+            names = [
+                r.name for r, n in zip(context.plan.invariants.at_least, need[leaf], strict=True) if n > 0
+            ]
             code = context.geography.leaves.codes[leaf]
             raise InfeasibleError(
                 f"the base release has too few records in {code} for: {', '.join(names)[:200]}",

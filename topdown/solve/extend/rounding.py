@@ -55,9 +55,9 @@ def round_stage(problem: StageRounding) -> tuple[Ints, bool]:
         flows = ortools_flow.solve(network)
         if flows is None:
             continue
-        counts = whole.reshape(-1).copy()
-        counts[network.cell_arcs] += flows[: len(network.cell_arcs)]
-        counts = counts.reshape(whole.shape)
+        flat = whole.reshape(-1).copy()
+        flat[network.cell_arcs] += flows[: len(network.cell_arcs)]
+        counts = flat.reshape(whole.shape)
         _check(problem, counts)
         balance = network.supplies.copy()
         np.subtract.at(balance, network.tails, flows)
@@ -96,10 +96,10 @@ def _network(problem: StageRounding, *, every_cell: bool) -> tuple[Network, Ints
     np.subtract.at(left, problem.group, whole)
     supplies[: left.size] = left.reshape(-1)
     if problem.row_sums is not None:
-        needed = problem.row_sums - whole.sum(axis=1)
+        needed: Ints = problem.row_sums - whole.sum(axis=1)
         sink_of_row = n_inner + np.arange(n)
     else:
-        needed = np.array([left.sum()])
+        needed = np.full(1, left.sum())
         sink_of_row = np.full(n, n_inner)
     if (left < 0).any() or (needed < 0).any():
         return None
@@ -121,7 +121,11 @@ def _network(problem: StageRounding, *, every_cell: bool) -> tuple[Network, Ints
         part = np.clip(value[at] - goal, 0.0, 1.0)
         down = np.clip(goal.astype(np.int64) - base[at], 0, most[at])
         middle = np.clip(goal.astype(np.int64) + 1 - base[at], 0, most[at]) - down
-        for capacity, slope in ((down, -np.ones(len(at))), (middle, 1 - 2 * part), (most[at] - down - middle, 1.0)):
+        for capacity, slope in (
+            (down, -np.ones(len(at))),
+            (middle, 1 - 2 * part),
+            (most[at] - down - middle, 1.0),
+        ):
             keep = capacity > 0
             tails.append(up[keep])
             heads.append(used[keep])

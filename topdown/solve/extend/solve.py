@@ -12,9 +12,7 @@ from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.solve import Solved, descend, solved
 
 
-def solve_extension(
-    release: Path, context: Context, *, workers: int = 1, report: Report = silent
-) -> Solved:
+def solve_extension(release: Path, context: Context, *, workers: int = 1, report: Report = silent) -> Solved:
     """Solve a whole extension; the result does not depend on the number of workers.
 
     Guarantees: the base table is reproduced at every leaf, zeros and lower bounds hold, levels add up.

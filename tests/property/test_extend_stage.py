@@ -1,0 +1,203 @@
+"""One stage of an extension against slow twins: least squares, tree inverse, rounding, completeness."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topdown.errors import InfeasibleError
+from topdown.solve import admm
+from topdown.solve.extend.checks import judge, project, tables
+from topdown.solve.extend.fit import LinearStep, Partition, StageProblem, picker
+from topdown.solve.extend.least_squares import solve
+from topdown.solve.extend.patterns import _assign
+from topdown.solve.extend.rounding import StageRounding, round_stage
+from topdown.solve.problem import Problem
+
+SEEDS = st.integers(0, 2**31)
+
+
+def random_stage(seed: int, *, root: bool = False) -> tuple[StageProblem, np.ndarray]:
+    """Draw groups of rows, queries that nest and that cross, and a whole table the sums come from."""
+    rng = np.random.default_rng(seed)
+    n_groups, m = int(rng.integers(1, 5)), 1 if root else int(rng.integers(2, 5))
+    group = np.sort(np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, int(rng.integers(2, 9)))]))
+    n = len(group)
+    supergroup = np.minimum(group, max(n_groups - 2, 0))  # the last two groups differ in pattern only
+    table = rng.poisson(2.0, (n, m)) * (rng.random((n_groups, m)) < 0.8)[group]
+    fixed = np.zeros((n_groups, m), dtype=np.int64)
+    np.add.at(fixed, group, table)
+    allowed = fixed[group] > 0
+    cell = np.unique(np.stack([supergroup, rng.integers(0, 3, n)]), axis=1, return_inverse=True)[1].reshape(-1)
+    labels = [np.arange(n), cell, supergroup % 2, rng.integers(0, 3, n)]
+    queries = []
+    for label in labels:
+        used, label = np.unique(label, return_inverse=True)
+        label = label.reshape(-1)
+        target = picker(label, len(used)) @ table + rng.normal(size=(len(used), m)) * 2
+        queries.append(Partition(label, rng.uniform(0.1, 1.0, len(used)), target))
+    sums = np.full(n, -1.0) if root else table.sum(axis=1).astype(float)
+    return StageProblem(tuple(queries), sums, group, fixed.astype(float), supergroup, allowed), table
+
+
+def hessian(problem: StageProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return the dense Hessian and linear term."""
+    matrix, weight, target = problem.all_answers()
+    dense = matrix.toarray()
+    return dense.T @ (weight[:, None] * dense), dense.T @ (weight[:, None] * target)
+
+
+@given(SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_linear_step_is_the_dense_solution(seed: int) -> None:
+    """A wrong block of the tree or Schur complement would bend every estimate."""
+    problem, _ = random_stage(seed)
+    step = LinearStep(problem, groups=True)
+    step.factor(0.7)
+    v = np.random.default_rng(seed).normal(size=problem.shape)
+    h, g = hessian(problem)
+    n, k = len(h), len(problem.fixed)
+    sums = picker(problem.group, k).toarray()
+    kkt = np.block([[h + 0.7 * np.eye(n), sums.T], [sums, np.zeros((k, k))]])
+    expected = np.linalg.solve(kkt, np.vstack([g + 0.7 * v, problem.fixed]))[:n]
+    np.testing.assert_allclose(step.solve(v), expected, atol=1e-8)
+    np.testing.assert_allclose(step.near(v), expected, atol=1e-8)
+
+
+@given(SEEDS, st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
+    """Two solvers that share no linear algebra must agree to the certified residual."""
+    problem, _ = random_stage(seed, root=root)
+    z, residual, _ = solve(problem)
+    h, g = hessian(problem)
+    n, m = problem.shape
+    starts = np.flatnonzero(np.diff(problem.group, prepend=-1, append=-1))
+    dense = Problem(
+        hessian=h,
+        g=g,
+        pointers=starts if root else np.arange(0, n * m + 1, m),
+        sums=problem.fixed[:, 0].copy() if root else problem.row_sums,
+        allowed=problem.allowed,
+        fixed_of=None if root else problem.group,
+        fixed=np.zeros((0, m)) if root else problem.fixed,
+        bound_of=np.full(n, -1),
+        lower=np.zeros((0, m)),
+        curvature=float(np.linalg.eigvalsh(h)[0]),
+        scale=0.1,
+    )
+    expected = admm.solve(dense).z
+    assert residual <= 1e-5
+    np.testing.assert_allclose(z, expected, atol=3e-5)
+
+
+def _cost(problem: StageRounding, counts: np.ndarray) -> float:
+    total = problem.weights[-1] * float(np.abs(counts - problem.estimate).sum())
+    for table, weight in zip(problem.chain, problem.weights, strict=False):
+        error = np.zeros((int(table.max()) + 1, counts.shape[1]))
+        np.add.at(error, table, counts - problem.estimate)
+        total += weight * float(np.abs(error).sum())
+    return total
+
+
+@given(SEEDS)
+@settings(max_examples=40, deadline=None)
+def test_rounding_is_the_best_whole_table(seed: int) -> None:
+    """All whole tables within one of the estimate are tried; none may be closer."""
+    rng = np.random.default_rng(seed)
+    group, m = np.array([0, 0, 1, 1, 1]), 2
+    parts = [rng.poisson(1.5, (5, m)) for _ in range(3)]
+    weights = rng.dirichlet(np.ones(3))
+    fixed0 = np.zeros((2, m), dtype=np.int64)
+    np.add.at(fixed0, group, parts[0])
+    same = [p for p in parts if np.array_equal(p.sum(axis=1), parts[0].sum(axis=1))]
+    estimate = parts[0].astype(float)
+    for table in tables_with(parts[0].sum(axis=1), fixed0, group):
+        estimate = weights[0] * estimate + (1 - weights[0]) * table
+    del same
+    chain = (np.array([0, 0, 1, 2, 2]),)
+    problem = StageRounding(
+        estimate, np.ones((5, m), dtype=bool), parts[0].sum(axis=1), group, fixed0, chain, (3, 1)
+    )
+    counts, optimal = round_stage(problem)
+    best = min(
+        _cost(problem, table)
+        for table in tables_with(parts[0].sum(axis=1), fixed0, group)
+        if np.abs(table - estimate).max() <= 1 + 1e-9
+    )
+    assert optimal
+    assert _cost(problem, counts) <= best + 1e-5
+
+
+def tables_with(rows: np.ndarray, fixed: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
+    """Return every whole table of two columns with given row sums and group sums."""
+    found = []
+    for first in itertools.product(*(range(int(r) + 1) for r in rows)):
+        sums = np.zeros(len(fixed), dtype=np.int64)
+        np.add.at(sums, group, np.array(first))
+        if np.array_equal(sums, fixed[:, 0]):
+            found.append(np.stack([np.array(first), rows - np.array(first)], axis=1))
+    return found
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=3, max_size=3), st.integers(0, 2), st.integers(0, 2))
+@settings(max_examples=60, deadline=None)
+def test_reserves_exist_exactly_when_the_leaf_can_be_extended(reach: list[list[bool]], a: int, b: int) -> None:
+    """The condition checked before noise must be complete: not too strict, not too lax, on every tiny leaf."""
+    reaches = np.array(reach)  # coarse cell c may be in type t; a third, unbounded type is open to all
+    need = np.array([a, b])
+    of_cell = tuple(c for c in range(3) for _ in range(3))
+
+    def satisfies(table: tuple[int, ...]) -> bool:
+        grid = np.array(table).reshape(3, 3)
+        return not grid[:, :2][~reaches].any() and bool((grid[:, :2].sum(axis=0) >= need).all())
+
+    def implied(table: tuple[int, ...]) -> bool:
+        return _assign(np.array(table), reaches, need) is not None
+
+    for n in range(4):
+        verdict = judge(
+            tables(9, n), tables(3, n), lambda t: project(t, of_cell, 3), satisfies, implied
+        )
+        assert verdict.complete
+
+
+def test_the_naive_condition_is_told_apart() -> None:
+    """College town: totals of rooms alone are necessary, not sufficient; the judge must find the counterexample."""
+    reaches = np.array([[True, False], [True, False], [False, True]])
+    of_cell = tuple(c for c in range(3) for _ in range(2))
+
+    def satisfies(table: tuple[int, ...]) -> bool:
+        grid = np.array(table).reshape(3, 2)
+        return not grid[~reaches].any() and bool((grid.sum(axis=0) >= 1).all())
+
+    verdict = judge(
+        tables(6, 3), tables(3, 3), lambda t: project(t, of_cell, 3), satisfies, lambda t: sum(t) >= 2
+    )
+    assert verdict.necessary
+    assert not verdict.sufficient
+    assert verdict.insufficient is not None
+    stricter = judge(
+        tables(6, 3), tables(3, 3), lambda t: project(t, of_cell, 3), satisfies, lambda t: t[2] >= 1 and t[0] >= 1
+    )
+    assert not stricter.necessary
+
+
+def test_infeasible_stage_is_named() -> None:
+    """A table that cannot be rounded must stop the run, not come out wrong."""
+    with pytest.raises(InfeasibleError):
+        round_stage(
+            StageRounding(
+                np.full((2, 2), 0.5),
+                np.array([[True, False], [True, False]]),
+                np.array([1, 1]),
+                np.array([0, 0]),
+                np.array([[1, 1]]),
+                (),
+                (1,),
+            )
+        )

@@ -1,0 +1,104 @@
+"""DHC persons: the bundled schema, budgets and invariants are the production's."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from topdown.model.query import parse_query
+from topdown.model.support import base_labels
+from topdown.plan.files import load_invariants, load_schema, load_settings
+from topdown.resources import find
+
+ROOT = Path(__file__).resolve().parents[3]
+# uscensusbureau/DAS_2020_DHC_Production_Code, persons strategy 2022-09-22: rho of each query of a level, in ten
+# thousandths, in the order of QUERIES; the sixth and seventh query weigh four times as much at some levels.
+LEVELS = {
+    "us": (73, 4, 1),
+    "state": (999, 4, 1),
+    "county": (310, 4, 4),
+    "prim": (478, 4, 1),
+    "tract_subset_group": (478, 4, 1),
+    "tract_subset": (868, 4, 4),
+    "block_group": (430, 1, 1),
+    "block": (11, 1, 1),
+}
+QUERIES = {
+    "age_18_64_116 * relgq_4_groups": 12,
+    "age_18_64_116 * sex": 6,
+    "age_38_groups * sex": 76,
+    "hispanic * sex": 4,
+    "sex * relgq_4_groups": 8,
+    "gq_constr_groups * age_10_groups": 60,
+    "popSehsdTargetsRelship": 19,
+    "hispanic * sex * age_40_groups * relship_and_eight_level_GQ * cenrace": 252_000,
+    "relgq * age_40_groups * hispanic * cenrace * sex": 423_360,
+    "detailed": 1_227_744,
+}
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return load_schema(find("schemas", "dhc_persons", ROOT))
+
+
+@pytest.mark.parametrize("name", ["dhc_persons_2022", "dhc_persons_2022_tracts"])
+def test_budgets_are_the_productions(name: str) -> None:
+    """Every level and query must cost exactly what the 2022 production spent on it."""
+    settings = load_settings(find("settings", name, ROOT))
+    assert settings.budget.rho == Fraction(24811, 5000)
+    assert sum(table.share for table in settings.level) == 1
+    names = [n if name == "dhc_persons_2022" or n != "tract_subset" else "tract" for n in LEVELS]
+    assert [table.name for table in settings.level] == names
+    for table, (rho, sixth, seventh) in zip(settings.level, LEVELS.values(), strict=True):
+        assert list(table.queries) == list(QUERIES)
+        factors = [1, 1, 1, 1, 1, sixth, seventh, 1, 1, 1]
+        for share, factor in zip(table.queries.values(), factors, strict=True):
+            assert settings.budget.rho * table.share * share == Fraction(rho * factor, 10_000)
+
+
+def test_queries_have_the_productions_sizes(schema) -> None:
+    """A wrong recode shows in the number of answers."""
+    assert schema.shape == (42, 2, 116, 2, 63)
+    assert {name: parse_query(schema, name).n_answers for name in QUERIES} == QUERIES
+
+
+def test_every_base_attribute_has_its_counterpart(schema) -> None:
+    """The extension would change what pl94 published if a recode did not match it label by label."""
+    base = load_schema(find("schemas", "pl94", ROOT))
+    of_cell = base_labels(schema, base, {})
+    assert np.array_equal(np.unique(of_cell), np.arange(2016))
+    cell = schema.cells(tuple(np.array([i]) for i in (27, 1, 17, 1, 62)))  # a nursing home, age 17, last race
+    where = [int(i[0]) for i in base.coordinates(of_cell[cell])]
+    labels = [a.labels[i] for a, i in zip(base.attributes, where, strict=True)]
+    assert labels == ["nursing", "under_18", "hispanic", "63"]
+
+
+FORBIDDEN = {  # code of relgq: ages (low, high) that the production's edit specifications forbid
+    **dict.fromkeys(range(6), [(0, 14)]), **dict.fromkeys((6, 7, 8), [(90, 115)]), 10: [(0, 29)], 11: [(75, 115)],
+    12: [(0, 29)], 13: [(0, 14), (90, 115)], 16: [(21, 115)], **dict.fromkeys(range(18, 23), [(0, 14)]),
+    **dict.fromkeys((23, 31, 34, 35), [(0, 16), (66, 115)]), **dict.fromkeys((24, 25, 26), [(26, 115)]),
+    27: [(0, 19)], 32: [(0, 2), (31, 115)], 33: [(0, 15), (66, 115)], 37: [(0, 15)], 38: [(0, 15)],
+    39: [(0, 15), (76, 115)],
+}  # fmt: skip
+
+
+def test_zeros_are_the_productions(schema) -> None:
+    """32 kinds of people have ages that cannot be, and nobody else."""
+    rules = load_invariants(find("invariants", "dhc_persons_2020", ROOT), schema)
+    assert len(rules.never) == len(FORBIDDEN) == 32
+    shut = np.zeros(schema.n_cells, dtype=bool)
+    for rule in rules.never:
+        shut |= schema.select(dict(rule.cells))
+    table = shut.reshape(schema.shape)
+    assert np.array_equal(table.any(axis=(1, 3, 4)), table.all(axis=(1, 3, 4)))
+    expected = np.zeros((42, 116), dtype=bool)
+    for code, spans in FORBIDDEN.items():
+        for low, high in spans:
+            expected[code, low : high + 1] = True
+    assert np.array_equal(expected, table.any(axis=(1, 3, 4)))
+    assert len(rules.at_least) == 24
+    assert not rules.exact
