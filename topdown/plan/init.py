@@ -42,7 +42,7 @@ class Answers:
 def default_levels(settings: SettingsFile) -> tuple[str, ...]:
     """Return the levels of the settings below "us"; of a census spine only those with a known geocode length."""
     names = [t.name for t in settings.level if t.name != "us"]
-    census = bool(names) and names[-1] in CENSUS_PREFIXES
+    census = bool(names) and {names[0], names[-1]} <= set(CENSUS_PREFIXES)
     return tuple(name for name in names if not census or name in CENSUS_PREFIXES)
 
 
