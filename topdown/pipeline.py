@@ -86,7 +86,9 @@ def generate(
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
     ledger = None if context.plan.simulate else prepared.ledger_path
     privacy = clock.run("account", lambda: certified_privacy(context.plan))
-    clock.run("publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report))
+    clock.run(
+        "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
+    )
     report(Event("certify", 0, 1, "checks"))
     checks = clock.run("verify", lambda: verify(out))
     report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))
