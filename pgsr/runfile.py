@@ -21,6 +21,7 @@ KEYS: dict[str, type] = {
     "total": int,
     "public": Path,
     "shares": list,
+    "relations": list,
     "direction": str,
     "calibration": str,
     "data_set": str,
