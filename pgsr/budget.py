@@ -9,7 +9,7 @@ from typing import Literal
 
 from pgsr.hierarchy import Tree
 from pgsr.numbers import fraction
-from pgsr.vectors import Kind, Relation, joint_sensitivity
+from pgsr.vectors import RELATIONS, Kind, Relation, joint_sensitivity
 from topdown.errors import BudgetError, ConfigError
 
 Noise = Literal["geometric", "gaussian"]
@@ -91,6 +91,13 @@ def calibrate(
             "the published calibration has geometric noise and equal shares",
             code="C157",
             fix="leave out the noise and the shares, or use the correct calibration",
+        )
+    wrong = [name for name in relations if name not in RELATIONS]
+    if wrong or not relations:
+        raise ConfigError(
+            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
+            code="C168",
+            fix=f"use one or more of: {', '.join(RELATIONS)}",
         )
     split = _shares(shares, tree.n_levels)
     found = joint_sensitivity(kind, relations, tree, n_sizes)

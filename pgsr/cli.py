@@ -21,6 +21,8 @@ COMMANDS = {
     "audit": "Print derived sensitivities and the real loss of the published chain.",
     "verify": "Check a release from its files alone.",
     "synth": "Write made-up counts and regions to practise with.",
+    "explain": "Print the page of an error code.",
+    "schema": "Print the JSON Schema of a document.",
 }
 _NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")
 _LISTS = ("--epsilon", "--shares")

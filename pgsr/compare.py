@@ -66,6 +66,7 @@ def compare(
     epsilons: Sequence[Fraction],
     *,
     runs: Sequence[tuple[str, str]] = DEFAULT_RUNS,
+    direction: str = "cumulative",
     repeats: int = 3,
     seed: int = 0,
     report: Report = silent,
@@ -73,13 +74,14 @@ def compare(
     """Return one row per epsilon and run, by simulation: reads the truth, so its result is not a release.
 
     Every mechanism of one family sees the same noisy answers in one repetition. The paper's setting: moves,
-    cumulative counts, equal budget a level.
+    equal budget a level.
 
     Args:
         tree: the regions.
         truth: true counts [size][node].
         epsilons: claimed budgets.
         runs: (mechanism, calibration) pairs.
+        direction: running sums from the smallest size as in the paper ("cumulative") or from the largest ("tail").
         repeats: repetitions averaged.
         seed: of the simulated noise.
         report: called with progress.
@@ -89,7 +91,7 @@ def compare(
     for epsilon in epsilons:
         for name, calibration in runs:
             mechanism = mechanism_named(name)
-            kind = vector_kind(mechanism, "cumulative")
+            kind = vector_kind(mechanism, direction)
             plan = calibrate(kind, tree, len(truth), epsilon, calibration=calibration)
             answers = measure_exactly(kind, tree, truth)
             l1, emd, violations, seconds = [], [], [], []

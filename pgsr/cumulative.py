@@ -48,7 +48,7 @@ def cumulative_estimate(
     *,
     method: str = "tracking",
     weights: Sequence[int | Fraction] | None = None,
-    rounds: int = 5,
+    rounds: int = 8,
     admm: int = 0,
     tail: bool = False,
 ) -> CumulativeEstimate:
@@ -64,7 +64,7 @@ def cumulative_estimate(
         method: "tracking", "M_c^dp" or "M_c^r".
         weights: one positive integer or Fraction per level (inverse variance); default 1.
         rounds: alternations of tree least squares and isotonic regression, without ADMM. One is the estimator
-            of pgsr.md 2.3; more lower the error of cumulative counts at the leaves (bench_pgsr.py).
+            of pgsr.md 2.3; more lower the errors at the leaves (docs/explanation/pgsr-accuracy.md).
         admm: iterations of ADMM instead, before tracking or rounding; 0 for none.
         tail: whether `noisy` holds tail counts; the same problem with the sizes reversed.
 

@@ -21,6 +21,7 @@ KEYS: dict[str, type] = {
     "total": int,
     "public": Path,
     "shares": list,
+    "relations": list,
     "direction": str,
     "calibration": str,
     "data_set": str,
@@ -49,9 +50,13 @@ def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
         plain = tomllib.loads(text)
     except FileNotFoundError as error:
         raise ConfigError(f"there is no file {run}", code="C001", fix="check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (UnicodeDecodeError, OSError) as error:
         raise ConfigError(
-            f"{run} is not TOML: {error}", code="C002", fix="correct the line", file=str(run)
+            f"{run} is not text that can be read", code="C002", fix="give a UTF-8 file", file=str(run)
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{run} is not TOML: {error}", code="C010", fix="correct the line", file=str(run)
         ) from error
     settings: dict[str, Any] = {}
     for key, value in plain.items():

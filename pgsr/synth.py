@@ -11,6 +11,8 @@ from pgsr.hierarchy import Hierarchy, Ints, hierarchy_of
 from topdown.errors import ConfigError
 
 SHAPES = ("census", "taxi", "taxi-trips", "tiny")
+CENSUS_TAIL = (1.2e-2, 3.0)
+"""Weight and power of the tail of census sizes, the group quarters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,9 @@ class SyntheticData:
         return int(self.counts[:, 0].sum())
 
 
-def synthesize(shape: str, seed: int = 0, n_sizes: int | None = None) -> SyntheticData:
+def synthesize(
+    shape: str, seed: int = 0, n_sizes: int | None = None, *, tail: tuple[float, float] = CENSUS_TAIL
+) -> SyntheticData:
     """Return made-up counts of one shape.
 
     Args:
@@ -42,6 +46,7 @@ def synthesize(shape: str, seed: int = 0, n_sizes: int | None = None) -> Synthet
             or "tiny" (1/3/9 regions, 8 sizes, 2,000 groups).
         seed: of the made-up data.
         n_sizes: fewer sizes than the shape's own; larger groups count as the last size.
+        tail: weight and power of the law of census sizes past 7, weight * size^-power; other shapes ignore it.
 
     Raises:
         ConfigError: unknown shape.
@@ -49,13 +54,13 @@ def synthesize(shape: str, seed: int = 0, n_sizes: int | None = None) -> Synthet
     rng = np.random.default_rng(seed)
     if shape == "census":
         hierarchy = _regions(("nation", "state", "county"), _spread(rng, 52, 3144))
-        leaves = _census_leaves(rng, 3144, 1000, 117_630_445)
+        leaves = _census_leaves(rng, 3144, 1000, 117_630_445, tail)
     elif shape in ("taxi", "taxi-trips"):
         hierarchy = _regions(("city", "borough", "zone"), np.array([1, 43, 61, 69, 69, 20]))
         leaves = _taxi_leaves(rng, 263, 13_282, shape == "taxi-trips")
     elif shape == "tiny":
         hierarchy = _regions(("nation", "state", "county"), np.array([3, 3, 3]))
-        leaves = _census_leaves(rng, 9, 8, 2_000)
+        leaves = _census_leaves(rng, 9, 8, 2_000, tail)
     else:
         raise ConfigError(
             f"unknown shape {shape!r}", code="C150", fix=f"use one of {', '.join(SHAPES)}, or a file"
@@ -80,16 +85,19 @@ def _spread(rng: np.random.Generator, n_parents: int, n_children: int) -> NDArra
     return (1 + extra).astype(np.int64)
 
 
-def _census_leaves(rng: np.random.Generator, n_leaves: int, n_sizes: int, total: int) -> Ints:
+def _census_leaves(
+    rng: np.random.Generator, n_leaves: int, n_sizes: int, total: int, tail_law: tuple[float, float]
+) -> Ints:
     """Return household sizes with a thin tail of group quarters; county populations are lognormal."""
     base = np.array([0.28, 0.335, 0.155, 0.13, 0.06, 0.024, 0.016])[:n_sizes]
     size = np.arange(1, n_sizes + 1, dtype=np.float64)
     tail = np.zeros(n_sizes)
     tail[len(base) :] = np.where(size < 12, 0.012 * 0.42 ** (size - 7), 0.0)[len(base) :]
-    tail[len(base) :] += 1.2e-2 * size[len(base) :] ** -3.0
+    weight, power = tail_law
+    tail[len(base) :] += weight * size[len(base) :] ** -power
     law = np.concatenate([base, np.zeros(n_sizes - len(base))]) + tail
-    weight = rng.lognormal(0.0, 1.45, size=n_leaves)
-    per_leaf = rng.multinomial(total, weight / weight.sum())
+    people = rng.lognormal(0.0, 1.45, size=n_leaves)
+    per_leaf = rng.multinomial(total, people / people.sum())
     tilt = rng.normal(0.0, 0.08, size=n_leaves)
     laws = law[None, :] * np.exp(tilt[:, None] * np.minimum(size, 8)[None, :])
     counts = rng.multinomial(per_leaf, laws / laws.sum(axis=1, keepdims=True))

@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Look things up": {
         "account": "Compute the exact privacy loss of composed measurements.",
         "explain": "Print the page of an error code.",
+        "implied": "Show what invariants imply for areas above the leaves.",
         "schema": "Print the JSON Schema of a document.",
         "completion": "Print the completion script of a shell.",
     },

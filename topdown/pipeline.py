@@ -78,8 +78,12 @@ def generate(
     from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify
+    from topdown.solve.implied.contradiction import contradiction
 
     clock = _Clock()
+    conflict = contradiction(prepared.context, {})
+    if conflict is not None:  # public facts alone; nothing is drawn or charged for a release that cannot be
+        raise conflict.error()
     measured = clock.run("measure", lambda: measure(prepared, out, report))
     clock.run("compile", lambda: warm_up(report))
     context = load_context(out)

@@ -46,6 +46,13 @@ _CHAIN = {"published": "paper", "correct": "fixed"}
 )
 @click.option("--mechanism", "mechanisms", multiple=True, help="Only these mechanisms.")
 @click.option(
+    "--direction",
+    type=click.Choice(["cumulative", "tail"]),
+    default="cumulative",
+    help="Sums from the smallest size, as the paper measures, or from the largest, as release does by default.",
+    show_default=True,
+)
+@click.option(
     "--repeats", type=click.IntRange(min=1), default=3, help="Repetitions averaged.", show_default=True
 )
 @click.option(
@@ -81,7 +88,14 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     progress = follow(screen)
     warm_up()
     rows = run_all(
-        tree, truth, budgets, runs=runs, repeats=options["repeats"], seed=options["seed"], report=progress
+        tree,
+        truth,
+        budgets,
+        runs=runs,
+        direction=options["direction"],
+        repeats=options["repeats"],
+        seed=options["seed"],
+        report=progress,
     )
     progress.close()
     if svg is not None:

@@ -48,6 +48,12 @@ from topdown.screen.console import Screen
     help="Sums from the largest size (default) or smallest.",
 )
 @click.option(
+    "--relations",
+    multiple=True,
+    type=click.Choice(["move", "new", "dropped"]),
+    help="Neighbour steps protected; default move and new.",
+)
+@click.option(
     "--calibration",
     type=click.Choice(["correct", "published"]),
     help="published: not private; only with --simulate.",
@@ -78,6 +84,8 @@ def release(screen: Screen, run: Path | None, **options: Any) -> int:
             raise ConfigError(
                 f"{needed} is missing", code="C165", fix=f"add --{needed}, or give it in the run file"
             )
+    if "relations" in settings:
+        settings["relations"] = tuple(settings["relations"])
     public = settings.pop("public", None)
     noise = "gaussian" if "rho" in settings else "geometric"
     progress = follow(screen)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pgsr.cli import main as pgsr_main
+from pgsr.documents import schemas as pgsr_schemas
 from topdown.cli import main
 from topdown.documents import document_schema
 from topdown.plan.init import run_file_text
@@ -67,22 +69,35 @@ def toy() -> Callable[..., Path]:
 
 
 @pytest.fixture
-def topdown(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., Outcome]:
-    """Run a command in this process, in an empty folder, on a screen of a given width."""
+def _screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Give a command line an empty folder and a screen of a given width; say what it did."""
     for name in ("NO_COLOR", "FORCE_COLOR", "TOPDOWN_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: object, width: int = 80) -> Outcome:
-        monkeypatch.setenv("COLUMNS", str(width))
-        code = main([str(a) for a in arguments])
-        said = capsys.readouterr()
-        return Outcome(code, said.out, said.err)
+    def of(program: Callable[[list[str]], int]) -> Callable[..., Outcome]:
+        def run(*arguments: object, width: int = 80) -> Outcome:
+            monkeypatch.setenv("COLUMNS", str(width))
+            code = program([str(a) for a in arguments])
+            said = capsys.readouterr()
+            return Outcome(code, said.out, said.err)
 
-    return run
+        return run
+
+    return of
+
+
+@pytest.fixture
+def topdown(_screen) -> Callable[..., Outcome]:
+    """Run a topdown command in this process, in an empty folder, on a screen of a given width."""
+    return _screen(main)
+
+
+@pytest.fixture
+def pgsr_cli(_screen) -> Callable[..., Outcome]:
+    """Run a pgsr command in the same way."""
+    return _screen(pgsr_main)
 
 
 @pytest.fixture(scope="session")
@@ -102,8 +117,9 @@ def check() -> Callable[[dict[str, Any]], None]:
     """Validate a document against the JSON Schema of its type."""
 
     def validate(document: dict[str, Any]) -> None:
-        name = document["type"].removeprefix("topdown.")
-        problems = list(_problems(document, document_schema(name), "$"))
+        program, name = document["type"].split(".", 1)
+        schema = pgsr_schemas()[name] if program == "pgsr" else document_schema(name)
+        problems = list(_problems(document, schema, "$"))
         assert problems == []
 
     return validate

@@ -9,34 +9,86 @@ from pathlib import Path
 
 import pytest
 
-import topdown as package
+import pgsr
+import topdown as engine
+from pgsr.documents import schemas
+from pgsr.pages import OWN_PAGES, known_pages
 from topdown.documents import document_names
 from topdown.explain import FAMILIES, pages
 
-TREE = Path(package.__file__).parent
+PACKAGES = {"topdown": (engine, pages), "pgsr": (pgsr, known_pages)}
+LEDGER_PAGES = {"B004", "B007"}
 
 
-def _codes() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for path in sorted(TREE.rglob("*.py")):
+def _codes(package) -> dict[str, str]:
+    """Return every code that stands in a text of a package (docstrings too), with the place of the first."""
+    tree, found = Path(package.__file__).parent, {}
+    for path in sorted(tree.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            text = node.value if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and re.fullmatch(r"[CDBIHVAX][0-9]{3}", text):
-                found.setdefault(text, f"{path.relative_to(TREE)}:{node.lineno}")
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            for code in re.findall(r"\b[CDBIHVAX][0-9]{3}\b", text):
+                found.setdefault(code, f"{path.relative_to(tree)}:{node.lineno}")
     return found
 
 
-def test_every_code_in_the_tree_has_a_page():
-    """`topdown explain CODE` must answer for every code a user can see."""
-    missing = {code: place for code, place in _codes().items() if code not in pages()}
-    assert missing == {}
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_code_in_the_tree_has_a_page(name):
+    """`explain CODE` must answer for every code a user can see."""
+    package, known = PACKAGES[name]
+    found = _codes(package)
+    assert len(found) > 20
+    assert {code: place for code, place in found.items() if code not in known()} == {}
+
+
+def test_pgsr_has_no_idle_pages():
+    """A page of a code that nobody raises hides topdown's page or describes an error that is gone."""
+    assert set(pages(OWN_PAGES)) - set(_codes(pgsr)) == LEDGER_PAGES
 
 
 def test_pages_are_whole():
     """A page without a reason or a fix explains nothing."""
-    for code, page in pages().items():
+    for code, page in {**pages(), **known_pages()}.items():
         assert code[0] in FAMILIES
         assert min(len(page.title), len(page.why), len(page.fix)) > 5, code
+
+
+def test_pgsr_explains_both(pgsr_cli, check):
+    """One command answers for both engines; pgsr has no --resume, so its own page of an interrupt must win."""
+    assert pgsr_cli("explain", "c162").out.startswith("C162  the published calibration is not private")
+    assert pgsr_cli("explain", "D014").out == pgsr_cli("explain", "d014").out
+    assert pages()["D014"].why in " ".join(pgsr_cli("explain", "D014", width=300).out.split())
+    assert "--resume" not in pgsr_cli("explain", "X130").out
+    everything = pgsr_cli("explain", "--json").document
+    check(everything)
+    assert list(known_pages()) == [page["code"] for page in everything["pages"]]
+    said = pgsr_cli("explain", "Z999")
+    assert said.code == 2
+    assert "pgsr explain" in said.err
+
+
+@pytest.mark.parametrize("name", schemas())
+def test_pgsr_schema_prints(pgsr_cli, name):
+    """The schema that ships is the one that prints, under the short and the long name; an error's is topdown's."""
+    said = pgsr_cli("schema", name)
+    assert said.code == 0
+    owner = "topdown" if name == "error" else "pgsr"
+    assert f"{owner}.{name}.1" == json.loads(said.out)["$id"]
+    assert said.out == pgsr_cli("schema", f"{owner}.{name}").out
+
+
+def test_pgsr_schema_lists(pgsr_cli, check):
+    """Every type that the code writes has a schema, and the command lists them all."""
+    document = pgsr_cli("schema", "--json").document
+    check(document)
+    assert list(schemas()) == list(document["schemas"])
+    tree = Path(pgsr.__file__).parent
+    written = {
+        name
+        for path in tree.rglob("*.py")
+        for name in re.findall(r'head\("(\w+)"\)', path.read_text("utf-8"))
+    }
+    assert written == set(schemas()) - {"error"}
+    assert pgsr_cli("schema", "nothing").code == 2
 
 
 def test_explain_one_and_all(topdown, check):

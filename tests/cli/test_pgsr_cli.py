@@ -51,6 +51,55 @@ def test_verify_reports_a_changed_file(practice, capsys):
     assert not json.loads(out)["ok"]
 
 
+def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
+    """A program that reads our JSON relies on the printed schemas: files, results and errors, with all branches."""
+    variants = (
+        ("first", ["--mechanism", "M_H^dp"]),
+        ("second", ["--rho", "1/8", "--simulate", "1"]),
+        ("third", ["--mechanism", "M_c^ch", "--calibration", "published", "--simulate", "1"]),
+    )
+    text = (practice / "run.toml").read_text()
+    for name, extra in variants:
+        lines = [row for row in text.splitlines() if "--rho" not in extra or not row.startswith("epsilon")]
+        (practice / "run.toml").write_text("\n".join(lines) + "\n")
+        folder = practice / name
+        for arguments in (["release", practice / "run.toml", *extra, "--out", folder], ["verify", folder]):
+            code, out, _ = run(capsys, *arguments, "--json")
+            assert code == 0
+            check(json.loads(out))
+        for file in ("certificate.json", "manifest.json"):
+            check(json.loads((folder / file).read_text()))
+        (practice / "run.toml").write_text(text)
+    for arguments in (
+        ["synth", "--out", tmp_path / "more"],
+        ["audit", "--shape", "tiny"],
+        ["compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1"],
+        ["release", practice / "run.toml", "--epsilon", "0"],
+    ):
+        _, out, _ = run(capsys, *arguments, "--json")
+        check(json.loads(out))
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        {"stamp": "DRAFT"},
+        {"plan_hash": "short"},
+        {"levels": []},
+        {"total": -1},
+        {"optimality": {"optimal": True}},
+        {"more": 1},
+    ],
+)
+def test_the_certificate_schema_can_fail(practice, capsys, check, break_it):
+    """A schema that accepts everything would let a changed certificate pass unseen."""
+    run(capsys, "release", practice / "run.toml", "--simulate", "1")
+    document = json.loads((practice / "release" / "certificate.json").read_text())
+    check(document)
+    with pytest.raises(AssertionError):
+        check(document | break_it)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -79,7 +128,7 @@ def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
 
 @pytest.mark.parametrize(
     ("line", "code"),
-    [("epsilon = 0.5", "C142"), ('epsilom = "1/2"', "C012"), ("sizes = [1]", "C166"), ("epsilon = ", "C002")],
+    [("epsilon = 0.5", "C142"), ('epsilom = "1/2"', "C012"), ("sizes = [1]", "C166"), ("epsilon = ", "C010")],
 )
 def test_run_files_are_strict(practice, capsys, line, code):
     """A typing error in a run file must not fall back to a default."""

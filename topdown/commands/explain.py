@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 from click.shell_completion import CompletionItem
 
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown.explain import Page
 
 
 def _codes(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
@@ -31,18 +37,31 @@ def _codes(ctx: click.Context, param: click.Parameter, text: str) -> list[Comple
 @click.argument("code", required=False, shell_complete=_codes)
 def explain(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    from topdown.explain import FAMILIES, pages
+    from topdown.explain import pages
+
+    return show_pages(screen, pages(), code, {"type": "topdown.explain", "version": 1}, "topdown")
+
+
+def show_pages(
+    screen: Screen, known: Mapping[str, Page], code: str | None, head: dict[str, object], program: str
+) -> int:
+    """Print one page, or the list of all, on a screen or as JSON.
+
+    Args:
+        screen: where.
+        known: pages by code.
+        code: as typed, in any case; None for the list.
+        head: first keys of the JSON document.
+        program: name of the console command.
+
+    Raises:
+        ConfigError: no such code.
+    """
+    from topdown.explain import FAMILIES
     from topdown.screen.look import bold, dim
 
-    known = pages()
     if code is None:
-        screen.document(
-            {
-                "type": "topdown.explain",
-                "version": 1,
-                "pages": [{"code": c, **p.to_json()} for c, p in known.items()],
-            }
-        )
+        screen.document({**head, "pages": [{"code": c, **p.to_json()} for c, p in known.items()]})
         for letter, family in FAMILIES.items():
             screen.say(bold(letter), f"  {family}")
             screen.pairs([(dim(c), page.title) for c, page in known.items() if c[0] == letter])
@@ -50,11 +69,9 @@ def explain(screen: Screen, *, code: str | None) -> int:
     page = known.get(code.upper())
     if page is None:
         raise ConfigError(
-            f'there is no error code "{code}"', code="C089", fix="list all codes with: topdown explain"
+            f'there is no error code "{code}"', code="C089", fix=f"list all codes with: {program} explain"
         )
-    screen.document(
-        {"type": "topdown.explain", "version": 1, "pages": [{"code": code.upper(), **page.to_json()}]}
-    )
+    screen.document({**head, "pages": [{"code": code.upper(), **page.to_json()}]})
     screen.last(bold(code.upper()), "  ", page.title, symbol="")
     screen.blank()
     screen.pairs([(dim("kind"), FAMILIES[code.upper()[0]]), (dim("why"), page.why), (dim("fix"), page.fix)])

@@ -144,6 +144,7 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
     ]
     screen.table(columns, rows)
     screen.blank()
+    _feasible(screen, s["feasible"]["verdicts"])
     n = s["needs"]
     screen.say(
         bold("Needs"), f"  about {_about(n['seconds'])}, {figures.size(n['memory_bytes'])} memory, "
@@ -152,6 +153,16 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
     for warning in s["warnings"]:
         if warning["code"] != "B010":
             screen.item(WARN, warning["text"], indent=0)
+
+
+def _feasible(screen: Screen, verdicts: list[dict[str, Any]]) -> None:
+    open_levels = [v for v in verdicts if v["kind"] != "complete_integral"]
+    if not open_levels:
+        theorems = sorted({name for v in verdicts for name in v["theorems"]}, key=lambda t: (len(t), t))
+        proof = f" ({', '.join(theorems)})" if theorems else ""
+        screen.say(bold("Feasible"), f"  yes, for every noise draw{proof}", hang=10)
+    for v in open_levels:
+        screen.say(bold("Feasible"), f"  not proved at level {v['level']}: {v['sentence']}", hang=10)
 
 
 def _about(seconds: float) -> str:

@@ -77,9 +77,21 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "spent": exact_text(ledger.spent),
             "n_intents": ledger.n_intents,
         },
+        "feasible": _feasible(context),
         "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
         "warnings": _warnings(plan, ledger, unasked),
     }
+
+
+def _feasible(context: Context) -> dict[str, Any]:
+    """Tell what is proved about the constraints; InfeasibleError I002 if public facts alone contradict them."""
+    from topdown.solve.implied.classify import plan_verdicts
+    from topdown.solve.implied.contradiction import contradiction
+
+    conflict = contradiction(context, {})
+    if conflict is not None:
+        raise conflict.error()
+    return {"ok": True, "verdicts": [verdict.to_json() for verdict in plan_verdicts(context.plan)]}
 
 
 def solve_sizes(context: Context, depth: int) -> dict[str, int]:

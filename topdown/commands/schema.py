@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -32,20 +35,35 @@ def schema(screen: Screen, *, name: str | None) -> int:
     """
     from topdown.documents import document_names, document_schema
 
-    known = document_names()
+    known = {n: document_schema(n) for n in document_names()}
+    wanted = name and name.removeprefix("topdown.")
+    return show_schemas(screen, known, wanted, {"type": "topdown.schemas", "version": 1})
+
+
+def show_schemas(
+    screen: Screen, known: Mapping[str, dict[str, Any]], name: str | None, head: dict[str, object]
+) -> int:
+    """Print one schema, or the list of all.
+
+    Args:
+        screen: where.
+        known: schemas by short name.
+        name: short name; None for the list.
+        head: first keys of the JSON document that lists them.
+
+    Raises:
+        ConfigError: no such document.
+    """
     if name is None:
-        titles = {n: str(document_schema(n)["title"]) for n in known}
-        screen.document({"type": "topdown.schemas", "version": 1, "schemas": titles})
+        titles = {n: str(found["title"]) for n, found in known.items()}
+        screen.document({**head, "schemas": titles})
         screen.pairs(list(titles.items()))
         return EXIT_OK
-    wanted = name.removeprefix("topdown.")
-    if wanted not in known:
+    if name not in known:
         raise ConfigError(
             f'there is no document "{name}"', code="C089", fix="use one of: " + ", ".join(known)
         )
     import json
 
-    screen.out.stream.write(
-        json.dumps(document_schema(wanted), indent=2, ensure_ascii=screen.out.look.ascii) + "\n"
-    )
+    screen.out.stream.write(json.dumps(known[name], indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
     return EXIT_OK

@@ -9,12 +9,12 @@ from typing import Any
 _HERE = Path(__file__).parent
 
 
-def document_names() -> list[str]:
+def document_names(folder: Path = _HERE) -> list[str]:
     """List the documents by name, without the prefix `topdown.`."""
-    return sorted(path.name.removesuffix(".schema.json") for path in _HERE.glob("*.schema.json"))
+    return sorted(path.name.removesuffix(".schema.json") for path in folder.glob("*.schema.json"))
 
 
-def document_schema(name: str) -> dict[str, Any]:
+def document_schema(name: str, folder: Path = _HERE) -> dict[str, Any]:
     """Return the schema of one document; FileNotFoundError if there is none."""
-    found: dict[str, Any] = json.loads((_HERE / f"{name}.schema.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((folder / f"{name}.schema.json").read_text(encoding="utf-8"))
     return found

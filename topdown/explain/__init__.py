@@ -17,6 +17,7 @@ FAMILIES = {
     "A": "audit of the privacy claim",
     "X": "the engine itself",
 }
+TOPDOWN_PAGES = Path(__file__).parent / "pages.toml"
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,14 @@ class Page:
 
 
 @cache
-def pages() -> dict[str, Page]:
-    """Return every page by its code, sorted by family, then number."""
-    text = (Path(__file__).parent / "pages.toml").read_text(encoding="utf-8")
+def pages(path: Path = TOPDOWN_PAGES) -> dict[str, Page]:
+    """Return every page of a file by its code, sorted by family, then number.
+
+    Args:
+        path: TOML file, one table a code.
+    """
     order = "".join(FAMILIES)
+    text = path.read_text(encoding="utf-8")
     found = sorted(tomllib.loads(text).items(), key=lambda item: (order.index(item[0][0]), item[0]))
     return {
         code: Page(**{k: " ".join(v.split()) if k != "example" else v for k, v in page.items()})

@@ -30,7 +30,7 @@ def show_error(painter: Painter, error: TopdownError) -> None:
 
 def _place(error: TopdownError) -> list[tuple[str, str]]:
     place = []
-    if error.file and error.file not in error.text:
+    if error.file and error.file not in error.text and ("file", error.file) not in error.details:
         place.append(("file", error.file))
     if error.line is not None and error.source is None and f"line {error.line}" not in error.text:
         place.append(("line", str(error.line)))

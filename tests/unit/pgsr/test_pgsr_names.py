@@ -2,8 +2,16 @@
 
 import importlib
 import pkgutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
 
 import pgsr
+from pgsr.budget import calibrate
+from pgsr.compare import compare
+from pgsr.hierarchy import tree_of
+from topdown.errors import ConfigError
 
 
 def test_no_module_hides_a_public_name() -> None:
@@ -13,3 +21,22 @@ def test_no_module_hides_a_public_name() -> None:
     for name in modules - {"__main__"}:
         importlib.import_module(f"pgsr.{name}")
     assert all(callable(getattr(pgsr, name)) for name in pgsr.__all__)
+
+
+@pytest.mark.parametrize("relations", [(), ("move", "swap")])
+def test_unknown_neighbour_steps_are_refused(relations: tuple[str, ...]) -> None:
+    """A misspelt step would be protected as another one, or not at all."""
+    with pytest.raises(ConfigError, match="step"):
+        calibrate("tail", tree_of([[-1], [0, 0]]), 3, "1/2", relations=relations)
+
+
+def test_tail_and_cumulative_comparisons_differ_only_in_what_is_measured() -> None:
+    """`compare` must measure what it is told to, at the same claimed and true epsilon."""
+    tree = tree_of([[-1], [0, 0]])
+    truth = tree.sums(np.array([[5, 2], [1, 0], [0, 3]], dtype=np.int64))
+    rows = {
+        direction: compare(tree, truth, [Fraction(1)], runs=[("tracking", "correct")], direction=direction)[0]
+        for direction in ("cumulative", "tail")
+    }
+    assert rows["tail"].true_epsilon == rows["cumulative"].true_epsilon == 1
+    assert rows["tail"].l1 != rows["cumulative"].l1

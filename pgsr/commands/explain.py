@@ -1,0 +1,25 @@
+"""`pgsr explain`: the page of an error code."""
+
+from __future__ import annotations
+
+import click
+
+from pgsr.documents import head
+from topdown.commands.base import command
+from topdown.commands.explain import show_pages
+from topdown.screen.console import Screen
+
+
+@command(
+    "explain",
+    examples=(
+        ("pgsr explain C162", "What the error means, why it is one, how to fix it."),
+        ("pgsr explain", "List all codes, those of topdown included."),
+    ),
+)
+@click.argument("code", required=False)
+def explain(screen: Screen, *, code: str | None) -> int:
+    """Print the page of an error code."""
+    from pgsr.pages import known_pages
+
+    return show_pages(screen, known_pages(), code, head("explain"), "pgsr")

@@ -1,0 +1,26 @@
+"""`pgsr schema`: the JSON Schema of a document."""
+
+from __future__ import annotations
+
+import click
+
+from pgsr.documents import head
+from topdown.commands.base import command
+from topdown.commands.schema import show_schemas
+from topdown.screen.console import Screen
+
+
+@command(
+    "schema",
+    examples=(
+        ("pgsr schema certificate", "Print the schema of certificate.json."),
+        ("pgsr schema", "List the documents that have one."),
+    ),
+)
+@click.argument("name", required=False)
+def schema(screen: Screen, *, name: str | None) -> int:
+    """Print the JSON Schema of a document."""
+    from pgsr.documents import schemas
+
+    wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
+    return show_schemas(screen, schemas(), wanted, head("schemas"))

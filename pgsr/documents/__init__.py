@@ -1,0 +1,28 @@
+"""How every JSON document of pgsr begins, and the JSON Schemas of all of them, one file a document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+_HERE = Path(__file__).parent
+
+
+def head(kind: str) -> dict[str, object]:
+    """Return type, version and engine of a document.
+
+    Args:
+        kind: name after "pgsr.".
+    """
+    from topdown import __version__
+
+    return {"type": f"pgsr.{kind}", "version": VERSION, "engine": __version__}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the schemas of pgsr's documents by the name after "pgsr.", and that of an error, which is topdown's."""
+    from topdown.documents import document_names, document_schema
+
+    own = {name: document_schema(name, _HERE) for name in document_names(_HERE)}
+    return dict(sorted((own | {"error": document_schema("error")}).items()))

@@ -1,0 +1,62 @@
+"""The README's commands and snippets, run as they stand on a small made-up census."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topdown.synth import synth
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the README the files it names: persons.csv.gz and blocks.csv.gz."""
+    folder = tmp_path_factory.mktemp("readme")
+    synth(folder, people=2_000, seed=4)
+    (folder / "run.toml").unlink()
+    return folder
+
+
+def commands() -> list[str]:
+    """Return the README's `topdown` lines without their comments."""
+    lines = [line for kind, block in BLOCKS if not kind for line in block.splitlines()]
+    return [line.split("  #")[0].strip() for line in lines if line.startswith(("topdown ", "pgsr "))]
+
+
+def test_the_readme_starts_with_two_commands() -> None:
+    """A newcomer must meet `make demo` and `make test` before anything else."""
+    first = BLOCKS[0][1].splitlines()
+    assert [line.split("#")[0].strip() for line in first] == ["make demo", "make test"]
+
+
+def test_every_command_and_snippet_of_the_readme_runs(folder: Path) -> None:
+    """A README whose commands fail loses the reader at the first line."""
+    found = commands()
+    assert len(found) >= 6
+    for line in found:
+        words = shlex.split(line)
+        more = ["--yes"] if words[:2] == ["topdown", "generate"] else []  # a person types four characters
+        module = f"{words[0]}.cli"
+        done = subprocess.run(
+            [sys.executable, "-m", module, *words[1:], *more], cwd=folder, capture_output=True, timeout=120
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr.decode()}"
+    snippets = [block for kind, block in BLOCKS if kind == "python" and "generate(" not in block]
+    for snippet in snippets:
+        done = subprocess.run([sys.executable, "-c", snippet], cwd=folder, capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_library_snippet_of_the_readme_runs(tmp_path: Path) -> None:
+    """The Python way in must work as printed, with two workers."""
+    synth(tmp_path, people=1_000, seed=5)
+    snippet = next(block for kind, block in BLOCKS if kind == "python" and "generate(" in block)
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "release" / "manifest.json").is_file()

@@ -1,0 +1,198 @@
+"""Slow, obvious twins of the implied constraints: every table is written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, reduce
+from itertools import pairwise
+
+import numpy as np
+
+from topdown.model.constraint import AtLeast, Exact, Invariants, Never, NoneWhereZero
+from topdown.model.geography import Geography, from_prefixes
+from topdown.model.public import PublicFacts
+from topdown.model.schema import Attribute, Schema
+from topdown.solve.implied.groups import Groups, Leaf
+from topdown.solve.implied.margins import Margins
+
+Vector = tuple[int, ...]
+
+
+def compositions(total: int, k: int) -> Iterator[Vector]:
+    """Write out all nonnegative whole vectors of length k with this sum."""
+    if k == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in compositions(total - first, k - 1):
+            yield (first, *rest)
+
+
+def sums(sets: Iterable[set[Vector]]) -> set[Vector]:
+    """Add one element of each set, in every way."""
+    return reduce(lambda a, b: {tuple(map(sum, zip(x, y, strict=True))) for x in a for y in b}, sets)
+
+
+def leaf_tables(leaf: Leaf) -> set[Vector]:
+    """Write out all group counts a leaf may have."""
+    return {
+        x
+        for x in compositions(leaf.total, len(leaf.lower))
+        if all(v == c or (is_open and v > c) for v, c, is_open in zip(x, leaf.lower, leaf.open, strict=True))
+    }
+
+
+def random_groups(rng: np.random.Generator, k: int, n_leaves: int, most: int) -> Groups:
+    """Make leaves with random presence, bounds, fixed groups and totals."""
+    leaves = []
+    for _ in range(n_leaves):
+        is_open = tuple(bool(v) for v in rng.random(k) < 0.6)
+        lower = tuple(int(v) * int(rng.random() < 0.4) for v in rng.integers(0, 3, size=k))
+        rest = int(rng.integers(0, most + 1)) if any(is_open) else 0
+        leaves.append(Leaf(sum(lower) + rest, lower, is_open))
+    return Groups(tuple("abcdefghijklmn"[:k]), tuple(leaves))
+
+
+def margin_tables(leaf: Margins) -> set[Vector]:
+    """Write out all 2 x 2 tables with the leaf's margins."""
+    n = sum(leaf.rows)
+    return {
+        x
+        for x in compositions(n, 4)
+        if (x[0] + x[1], x[2] + x[3]) == leaf.rows and (x[0] + x[2], x[1] + x[3]) == leaf.columns
+    }
+
+
+def ordered_partitions(items: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Write out all ways to sort items into a sequence of nonempty blocks."""
+    if not items:
+        yield ()
+        return
+    for pick in range(1, 1 << len(items)):
+        block = tuple(v for i, v in enumerate(items) if pick >> i & 1)
+        rest = tuple(v for i, v in enumerate(items) if not pick >> i & 1)
+        for more in ordered_partitions(rest):
+            yield (block, *more)
+
+
+def exact_projection(table: Sequence[int], point: Sequence[Fraction]) -> list[Fraction]:
+    """Project on a base polytope by trying every chain of full sets; rational, exponential."""
+    k = len(point)
+    for blocks in ordered_partitions(tuple(range(k))):
+        x, before, shifts = [Fraction(0)] * k, 0, []
+        for block in blocks:
+            after = before | sum(1 << j for j in block)
+            shift = Fraction(table[after] - table[before] - sum(point[j] for j in block)) / len(block)
+            for j in block:
+                x[j] = point[j] + shift
+            shifts.append(shift)
+            before = after
+        inside = all(sum(x[j] for j in range(k) if a >> j & 1) <= table[a] for a in range(1 << k))
+        if inside and all(a <= b for a, b in pairwise(shifts)):
+            return x
+    raise AssertionError("every base polytope has a closest point")
+
+
+@dataclass(frozen=True)
+class SmallCensus:
+    """The public side of a tiny release, and exact totals, with every leaf table in reach written out."""
+
+    schema: Schema
+    geography: Geography
+    invariants: Invariants
+    facts: PublicFacts
+    exact: dict[str, np.ndarray]
+
+    @property
+    def parts(self) -> tuple[Schema, Geography, Invariants, PublicFacts, dict[str, np.ndarray]]:
+        """Return the arguments the engine's functions take."""
+        return self.schema, self.geography, self.invariants, self.facts, self.exact
+
+
+TINY = Schema(
+    "tiny", "", "person", (Attribute("kind", ("home", "dorm", "ship")), Attribute("sex", ("f", "m")))
+)
+PICKS = (
+    {"kind": ("home",)}, {"kind": ("dorm",)}, {"kind": ("ship",)}, {"kind": ("dorm",), "sex": ("f",)},
+    {"kind": ("dorm", "ship")}, {"sex": ("m",)}, {"kind": ("ship",), "sex": ("m",)},
+)  # fmt: skip
+
+
+def random_census(rng: np.random.Generator, *, most: int = 3) -> SmallCensus:
+    """Make a tree of one to four leaves with random rules, facts and exact totals (possibly contradictory)."""
+    leaves = tuple(sorted({f"0{c}{b}" for c, b in rng.integers(1, 3, size=(int(rng.integers(1, 5)), 2))}))
+    geography = from_prefixes(("land", "county", "block"), (1, 2, 3), leaves)
+    picks = [tuple(PICKS[i].items()) for i in rng.permutation(len(PICKS))]
+    zeros = tuple(
+        NoneWhereZero(f"zero {i}", picks[i], (("u",), ("v",), ("u", "v"))[rng.integers(3)])
+        for i in range(rng.integers(0, 3))
+    )
+    lower = tuple(AtLeast(f"least {i}", picks[3 + i], "uv"[i], 1) for i in range(rng.integers(0, 3)))
+    never = (Never("never", picks[6]),) if rng.random() < 0.4 else ()
+    facts = PublicFacts({c: rng.integers(0, 2, size=len(leaves)) for c in "uv"})
+    levels = [name for name in geography.level_names if rng.random() < 0.45]
+    exact = {}
+    blocks = rng.integers(0, most + 1, size=len(leaves)) + (rng.random() < 0.3)
+    for name in levels:
+        i = geography.index(name)
+        totals = np.bincount(
+            geography.ancestors_of_leaves[i], weights=blocks, minlength=len(geography.levels[i])
+        )
+        exact[name] = totals.astype(np.int64) + (rng.random(len(totals)) < 0.1)
+    invariants = Invariants(
+        "tiny", "", "tiny", tuple(Exact(f"exact {n}", n, "total") for n in levels), lower, zeros, never
+    )
+    return SmallCensus(TINY, geography, invariants, facts, exact)
+
+
+@cache
+def _all_tables(most: int, n_cells: int) -> np.ndarray:
+    return np.array([x for total in range(most + 1) for x in compositions(total, n_cells)])
+
+
+def block_tables(census: SmallCensus, leaf: int, most: int) -> np.ndarray:
+    """Write out a leaf's histograms of at most `most` people that meet the leaf constraints, one a row."""
+    schema, facts, rules = census.schema, census.facts, census.invariants
+    closed = np.zeros(schema.n_cells, dtype=bool)
+    for rule in rules.never:
+        closed |= schema.select(dict(rule.cells))
+    for zero in rules.none_where_zero:
+        if all(facts.columns[c][leaf] == 0 for c in zero.columns):
+            closed |= schema.select(dict(zero.cells))
+    tables = _all_tables(most, schema.n_cells)
+    tables = tables[~tables[:, closed].any(axis=1)]
+    for b in rules.at_least:
+        tables = tables[
+            tables[:, schema.select(dict(b.cells))].sum(axis=1) >= b.per * facts.columns[b.column][leaf]
+        ]
+    return tables
+
+
+def node_totals(census: SmallCensus, level: int, node: int, most: int) -> set[int]:
+    """Write out the populations a node may have, up to `most`, given everything said below and about it."""
+    geography = census.geography
+    if level == len(geography.levels) - 1:
+        found = set(block_tables(census, node, most).sum(axis=1).tolist())
+    else:
+        p, found = geography.child_pointers[level], {0}
+        for child in range(p[node], p[node + 1]):
+            part = node_totals(census, level + 1, child, most)
+            found = {a + b for a in found for b in part if a + b <= most}
+    wanted = census.exact.get(geography.levels[level].name)
+    return found if wanted is None else found & {int(wanted[node])}
+
+
+def node_tables(census: SmallCensus, level: int, node: int, most: int) -> set[Vector]:
+    """Write out the histograms of a node, of at most `most` people, that split down to its leaves."""
+    geography = census.geography
+    if level == len(geography.levels) - 1:
+        found = set(map(tuple, block_tables(census, node, most).tolist()))
+    else:
+        p, found = geography.child_pointers[level], {(0,) * census.schema.n_cells}
+        for child in range(p[node], p[node + 1]):
+            part = node_tables(census, level + 1, child, most)
+            found = {x for x in sums([found, part]) if sum(x) <= most}
+    wanted = census.exact.get(geography.levels[level].name)
+    return found if wanted is None else {x for x in found if sum(x) == wanted[node]}
