@@ -81,7 +81,8 @@ def generate(
     from topdown.solve.implied.contradiction import contradiction
 
     clock = _Clock()
-    conflict = contradiction(prepared.context, {})
+    # An extension is checked against its base table instead, see `extend`.
+    conflict = contradiction(prepared.context, {}) if prepared.context.support is None else None
     if conflict is not None:  # public facts alone; nothing is drawn or charged for a release that cannot be
         raise conflict.error()
     measured = clock.run("measure", lambda: measure(prepared, out, report))

@@ -32,7 +32,9 @@ def random_stage(seed: int, *, root: bool = False) -> tuple[StageProblem, np.nda
     fixed = np.zeros((n_groups, m), dtype=np.int64)
     np.add.at(fixed, group, table)
     allowed = fixed[group] > 0
-    cell = np.unique(np.stack([supergroup, rng.integers(0, 3, n)]), axis=1, return_inverse=True)[1].reshape(-1)
+    cell = np.unique(np.stack([supergroup, rng.integers(0, 3, n)]), axis=1, return_inverse=True)[1].reshape(
+        -1
+    )
     labels = [np.arange(n), cell, supergroup % 2, rng.integers(0, 3, n)]
     queries = []
     for label in labels:
@@ -110,23 +112,21 @@ def test_rounding_is_the_best_whole_table(seed: int) -> None:
     """All whole tables within one of the estimate are tried; none may be closer."""
     rng = np.random.default_rng(seed)
     group, m = np.array([0, 0, 1, 1, 1]), 2
-    parts = [rng.poisson(1.5, (5, m)) for _ in range(3)]
+    whole = rng.poisson(1.5, (5, m))
     weights = rng.dirichlet(np.ones(3))
     fixed0 = np.zeros((2, m), dtype=np.int64)
-    np.add.at(fixed0, group, parts[0])
-    same = [p for p in parts if np.array_equal(p.sum(axis=1), parts[0].sum(axis=1))]
-    estimate = parts[0].astype(float)
-    for table in tables_with(parts[0].sum(axis=1), fixed0, group):
+    np.add.at(fixed0, group, whole)
+    estimate = whole.astype(float)
+    for table in tables_with(whole.sum(axis=1), fixed0, group):
         estimate = weights[0] * estimate + (1 - weights[0]) * table
-    del same
     chain = (np.array([0, 0, 1, 2, 2]),)
     problem = StageRounding(
-        estimate, np.ones((5, m), dtype=bool), parts[0].sum(axis=1), group, fixed0, chain, (3, 1)
+        estimate, np.ones((5, m), dtype=bool), whole.sum(axis=1), group, fixed0, chain, (3, 1)
     )
     counts, optimal = round_stage(problem)
     best = min(
         _cost(problem, table)
-        for table in tables_with(parts[0].sum(axis=1), fixed0, group)
+        for table in tables_with(whole.sum(axis=1), fixed0, group)
         if np.abs(table - estimate).max() <= 1 + 1e-9
     )
     assert optimal
@@ -144,9 +144,15 @@ def tables_with(rows: np.ndarray, fixed: np.ndarray, group: np.ndarray) -> list[
     return found
 
 
-@given(st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=3, max_size=3), st.integers(0, 2), st.integers(0, 2))
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=3, max_size=3),
+    st.integers(0, 2),
+    st.integers(0, 2),
+)
 @settings(max_examples=60, deadline=None)
-def test_reserves_exist_exactly_when_the_leaf_can_be_extended(reach: list[list[bool]], a: int, b: int) -> None:
+def test_reserves_exist_exactly_when_the_leaf_can_be_extended(
+    reach: list[tuple[bool, bool]], a: int, b: int
+) -> None:
     """The condition checked before noise must be complete: not too strict, not too lax, on every tiny leaf."""
     reaches = np.array(reach)  # coarse cell c may be in type t; a third, unbounded type is open to all
     need = np.array([a, b])
@@ -160,9 +166,7 @@ def test_reserves_exist_exactly_when_the_leaf_can_be_extended(reach: list[list[b
         return _assign(np.array(table), reaches, need) is not None
 
     for n in range(4):
-        verdict = judge(
-            tables(9, n), tables(3, n), lambda t: project(t, of_cell, 3), satisfies, implied
-        )
+        verdict = judge(tables(9, n), tables(3, n), lambda t: project(t, of_cell, 3), satisfies, implied)
         assert verdict.complete
 
 
@@ -182,7 +186,11 @@ def test_the_naive_condition_is_told_apart() -> None:
     assert not verdict.sufficient
     assert verdict.insufficient is not None
     stricter = judge(
-        tables(6, 3), tables(3, 3), lambda t: project(t, of_cell, 3), satisfies, lambda t: t[2] >= 1 and t[0] >= 1
+        tables(6, 3),
+        tables(3, 3),
+        lambda t: project(t, of_cell, 3),
+        satisfies,
+        lambda t: t[2] >= 1 and t[0] >= 1,
     )
     assert not stricter.necessary
 

@@ -1,0 +1,220 @@
+"""A toy release extended end to end: the base table stays, constraints hold, one ledger pays, tampering shows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.extension import Land, make_land
+from tests.helpers.small_release import reseal
+from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
+from topdown.measure.released import read_microdata
+from topdown.pipeline import extend, solve_release
+from topdown.plan.prepare import Prepared, load_context, prepare
+from topdown.publish.verify import verify
+from topdown.solve.extend.patterns import find_patterns
+
+
+def run(land: Land, name: str = "more") -> tuple[Prepared, Path]:
+    """Extend the base release of a land; return what was prepared and the new release."""
+    prepared = prepare(land.run, land.base)
+    extend(prepared, land.base, land.folder / name)
+    return prepared, land.folder / name
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One extended land, read by several tests and copied by those that damage it."""
+    land = make_land(tmp_path_factory.mktemp("land"), 3)
+    prepared, release = run(land)
+    return land, prepared, release
+
+
+@pytest.mark.parametrize("seed", range(10, 24))
+def test_the_base_table_and_the_constraints_hold(tmp_path: Path, seed: int) -> None:
+    """Whatever the noise: every base count the same at every leaf, no zero or bound broken, all roundings proved."""
+    land = make_land(tmp_path, seed, n_blocks=4 + seed)
+    _, release = run(land)
+    context = load_context(release)
+    more = read_microdata(release / "microdata" / "persons.parquet", context)
+    base = load_context(land.base)
+    plain = read_microdata(land.base / "microdata" / "persons.parquet", base)
+    again = type(plain).build(
+        plain.n_nodes, plain.n_cells, more.node, context.support.of_cell[more.cell], more.count
+    )
+    for name in ("node", "cell", "count"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(again, name))
+    assert context.rules.open[-1][more.node, context.rules.class_of_cell[more.cell]].all()
+    for cells, lower in zip(context.rules.bound_cells, context.rules.lower[-1].T, strict=True):
+        held = np.bincount(more.node[cells[more.cell]], more.count[cells[more.cell]], more.n_nodes)
+        assert (held >= lower).all()
+    document = json.loads((release / "solve.json").read_text())
+    assert document["staged"] is True
+    assert all(level["n_roundings_optimal"] == level["n_roundings"] for level in document["levels"])
+    assert all(level["max_kkt_residual_persons"] <= 1e-5 for level in document["levels"])
+
+
+def test_one_ledger_pays_for_both(made) -> None:
+    """Two products from the same people: the ledger holds two commits, and what they charge adds up."""
+    land, prepared, release = made
+    certificate = json.loads((release / "certificate.json").read_text())
+    base = json.loads((land.base / "certificate.json").read_text())
+    assert [i["state"] for i in certificate["ledger"]["intents"]] == ["committed", "committed"]
+    assert certificate["ledger"]["charged"] == "3"  # rho 2 of the base, rho 1 of the extension
+    assert base["ledger"]["charged"] == "2"
+    assert certificate["base"]["plan_hash"] == base["plan_hash"] == prepared.context.plan.base.plan_hash
+
+
+def test_a_second_run_spends_and_changes_nothing(made) -> None:
+    """Going on after the end must find everything done: same bytes, same ledger."""
+    land, prepared, release = made
+    before = {p: p.read_bytes() for p in [*release.rglob("*.*"), land.folder / "ledger.jsonl"] if p.is_file()}
+    extend(prepared, land.base, release)
+    assert before == {p: p.read_bytes() for p in before}
+
+
+def test_workers_do_not_change_the_table(made, tmp_path: Path) -> None:
+    """Scheduling must not be able to change a published number."""
+    release = Path(shutil.copytree(made[2], tmp_path / "copy"))
+    one, two = solve_release(release, workers=1), solve_release(release, workers=2)
+    assert one[1] == two[1]
+    np.testing.assert_array_equal(one[0].cell, two[0].cell)
+    np.testing.assert_array_equal(one[0].count, two[0].count)
+
+
+def test_only_open_answers_are_measured(made) -> None:
+    """A list must hold exactly the answers with an open cell: more wastes, fewer would hide people."""
+    context = made[1].context
+    level = context.plan.levels[-1]
+    table = pq.read_table(made[2] / "measurements" / "block" / "part-000.parquet")
+    lengths = [len(row) for row in table.column("answers").to_pylist()]
+    nodes = np.flatnonzero(context.inhabited[-1])
+    of_cell, rules = context.support.of_cell, context.rules
+    expected = []
+    for node in nodes:
+        present = np.zeros(context.support.levels[-1].n_cells, dtype=bool)
+        present[context.support.base(2, int(node))[0]] = True
+        opened = present[of_cell] & rules.open[-1][node][rules.class_of_cell]
+        expected += [
+            len(set(context.plan.query(m.query).labels[opened].tolist())) for m in level.measurements
+        ]
+    assert expected == lengths
+    assert sum(lengths) == context.plan.base.n_numbers[-1] < level.n_numbers
+
+
+def move_one(release: Path) -> None:
+    """Move one record to a cell of another sex, as somebody would who corrects one household."""
+    path = release / "microdata" / "persons.parquet"
+    table = pq.read_table(path)
+    metadata = pq.read_metadata(path).metadata
+    rows = table.to_pylist()
+    row = next(r for r in rows if r["count"] == 1)
+    row["sex"] = "male" if row["sex"] == "female" else "female"
+    columns = {name: pa.array([r[name] for r in rows]) for name in table.column_names}
+    with pq.ParquetWriter(path, pa.table(columns).schema, store_schema=False) as writer:
+        writer.write_table(pa.table(columns))
+        writer.add_key_value_metadata({k: v for k, v in metadata.items() if k != b"ARROW:schema"})
+    reseal(release)
+
+
+def test_a_moved_record_is_found(made, tmp_path: Path) -> None:
+    """The promise of an extension: verify must say where the base table was changed."""
+    release = Path(shutil.copytree(made[2], tmp_path / "copy"))
+    move_one(release)
+    check = verify(release).check("base")
+    assert not check.ok
+    assert {f.code for f in check.findings} == {"V163"}
+
+
+@pytest.mark.parametrize("name", ["persons.parquet", "plan.json", "manifest.json"])
+def test_another_base_is_found(made, tmp_path: Path, name: str) -> None:
+    """A base table that was swapped, even with a new manifest around it, breaks a hash of the plan."""
+    release = Path(shutil.copytree(made[2], tmp_path / "copy"))
+    other = make_land(tmp_path / "other", 4)
+    source = other.base / ("microdata/persons.parquet" if name == "persons.parquet" else name)
+    shutil.copyfile(source, release / "base" / name)
+    reseal(release)
+    result = verify(release)
+    assert not result.check("base").ok
+    assert {f.code for f in result.check("base").findings} <= {"V160", "V161", "V162", "V163"}
+
+
+def test_a_base_that_fails_verification_is_refused(tmp_path: Path) -> None:
+    """Nothing may be spent on top of a release that was altered."""
+    land = make_land(tmp_path, 5)
+    prepared = prepare(land.run, land.base)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    (land.base / "README.txt").write_text("changed")
+    with pytest.raises(CertificateError, match="fails its verification"):
+        extend(prepared, land.base, tmp_path / "more")
+    assert before == (tmp_path / "ledger.jsonl").read_bytes()
+
+
+def test_another_ledger_is_refused(tmp_path: Path) -> None:
+    """Two ledgers for one data set would each show half of the loss."""
+    land = make_land(tmp_path, 6)
+    land.run.write_text(land.run.read_text().replace('path = "ledger.jsonl"', 'path = "second.jsonl"'))
+    with pytest.raises(BudgetError, match="did not pay"):
+        extend(prepare(land.run, land.base), land.base, tmp_path / "more")
+    assert not (tmp_path / "second.jsonl").exists()
+
+
+def test_contradicting_facts_are_refused_before_noise(tmp_path: Path) -> None:
+    """Facilities by type that the base release has no people for: said at once, with the leaf, nothing spent."""
+    land = make_land(tmp_path, 7)
+    lines = (tmp_path / "leaves.csv").read_text().splitlines()
+    head = lines[0].split(",")
+    rows = [line.split(",") for line in lines[1:]]
+    row = next(r for r in rows if int(r[head.index("homes")]) > 0)
+    row[head.index("navies")] = "9999"
+    (tmp_path / "leaves.csv").write_text("\n".join([lines[0], *(",".join(r) for r in rows)]) + "\n")
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    with pytest.raises(InfeasibleError) as caught:
+        extend(prepare(land.run, land.base), land.base, tmp_path / "more")
+    assert (caught.value.code, caught.value.node) == ("I020", row[0])
+    assert before == (tmp_path / "ledger.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('sex = "sex"', 'sex = "job"', "C093"),
+        ('sex = "sex"', 'height = "sex"', "C093"),
+        ('data_set = "toy land"', 'data_set = "another"', "C092"),
+        ('neighbours = "bounded"', 'neighbours = "add_remove"', "C092"),
+    ],
+)
+def test_run_files_that_do_not_fit_the_base(made, tmp_path: Path, old: str, new: str, code: str) -> None:
+    """What cannot be one data set read two ways must be refused with the reason."""
+    land = made[0]
+    path = land.folder / f"bad-{code}-{len(new)}.toml"
+    path.write_text(land.run.read_text().replace(old, new))
+    with pytest.raises(ConfigError) as caught:
+        prepare(path, land.base)
+    assert code == caught.value.code
+
+
+def test_extension_and_plain_run_are_told_apart(made) -> None:
+    """Generate on an extension's run file would ignore the base; extend on a plain one has no mapping."""
+    land = made[0]
+    with pytest.raises(ConfigError) as caught:
+        prepare(land.run)
+    assert caught.value.code == "C097"
+    with pytest.raises(ConfigError) as caught:
+        prepare(land.folder / "base.toml", land.base)
+    assert caught.value.code == "C091"
+
+
+def test_patterns_follow_public_facts_only(made) -> None:
+    """Everything that steers the solver must follow from the base release and public tables."""
+    context = load_context(made[2])
+    patterns = find_patterns(context)
+    for table, base in zip(patterns.tables, context.support.levels, strict=True):
+        np.testing.assert_array_equal(table.totals(), base.totals())
+    assert len(patterns.reserved)  # this land has leaves with two kinds of one dwelling
