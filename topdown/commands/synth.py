@@ -77,6 +77,11 @@ def synth(
         screen.next(
             (f"topdown init --schema {schema} --records {made.records} ...", "no settings fit this schema")
         )
+    elif made.base_run_file is not None:
+        screen.next(
+            (f"topdown generate {made.base_run_file} --out base/", "the release that the other one extends"),
+            (f"topdown extend {made.run_file} --base base/ --out release/", "the release with all attributes"),
+        )
     else:
         screen.next((f"topdown plan {made.run_file}", "what a release of it would measure, at what cost"))
     return EXIT_OK

@@ -40,6 +40,7 @@ class SynthResult:
         nodes: (level, number of nodes), root first.
         n_empty: leaves without records.
         n_rows: rows of the records table.
+        base_run_file: run file of the release that run.toml extends; None if it extends none.
     """
 
     records: Path
@@ -49,6 +50,7 @@ class SynthResult:
     nodes: tuple[tuple[str, int], ...]
     n_empty: int
     n_rows: int
+    base_run_file: Path | None = None
 
 
 def synth(
@@ -63,6 +65,8 @@ def synth(
     release_id: str = "made-up",
 ) -> SynthResult:
     """Make up a census and write persons.csv.gz, blocks.csv.gz and run.toml into a folder.
+
+    Where the schema extends another one, base.toml is written too; both run files read the same tables.
 
     The same arguments give the same tables on every machine. The records meet the invariants; the public
     columns agree with the records. Nobody in it is real, and the state code 99 does not exist.
@@ -144,6 +148,7 @@ def synth(
         tuple((name, len(parent)) for name, parent in zip(tree.names, tree.parent, strict=True)),
         tree.n_leaves - len(np.unique(histogram.node)),
         len(histogram.count),
+        out / BASE_RUN if base is not None and chosen is not None else None,
     )
 
 

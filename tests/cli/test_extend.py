@@ -1,0 +1,46 @@
+"""`topdown extend`: approval, result, resuming, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+from tests.helpers.extension import make_land
+
+
+def test_extend_from_the_command_line(topdown, check, tmp_path):
+    """The second product: asked for once, spent once, resumed for nothing, verified by another command."""
+    land = make_land(tmp_path, 3)
+    more = tmp_path / "more"
+    line = ("extend", land.run, "--base", land.base, "--out", more)
+    asked = topdown(*line)
+    assert (asked.code, "error[C084]" in asked.err) == (2, True)
+    assert not more.exists()
+    approved = re.search(r"--approve ([0-9a-f]{8})", asked.err).group(1)
+    said = topdown(*line, "--approve", approved, "--json")
+    assert said.code == 0
+    check(said.document)
+    assert said.document["checks"]["ok"]
+    assert said.document["loss"] == "1"
+    again = topdown(*line, "--yes")
+    assert (again.code, "error[C086]" in again.err) == (2, True)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    resumed = topdown(*line, "--yes", "--resume")
+    assert resumed.code == 0
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+    assert "base" in [c["name"] for c in topdown("verify", more, "--json").document["checks"]]
+
+
+def test_generate_points_to_extend(topdown, tmp_path):
+    """Somebody who runs the wrong command must be given the right one."""
+    land = make_land(tmp_path, 4)
+    said = topdown("generate", land.run, "--out", tmp_path / "more", "--yes")
+    assert (said.code, "error[C097]" in said.err, "topdown extend" in said.err) == (2, True, True)
+
+
+def test_evaluate_and_audit_read_an_extension(topdown, tmp_path):
+    """Every command that reads a release must also read one that extends another."""
+    land = make_land(tmp_path, 5)
+    assert topdown("extend", land.run, "--base", land.base, "--out", tmp_path / "more", "--yes").code == 0
+    said = topdown("evaluate", tmp_path / "more", "--truth", tmp_path / "full.csv")
+    assert said.code == 0
+    assert topdown("audit", tmp_path / "more").code == 0

@@ -1,0 +1,61 @@
+"""DHC persons on a made-up place: base, extension and verification at the production's settings."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from topdown.measure.released import read_microdata
+from topdown.pipeline import extend, generate
+from topdown.plan.prepare import load_context, prepare
+from topdown.synth import synth
+
+
+def release(folder: Path, people: int, seed: int) -> Path:
+    """Make up people, release pl94 of them, extend it to dhc_persons; return the extension."""
+    synth(folder, people=people, schema="dhc_persons", seed=seed, release_id="made-up")
+    generate(prepare(folder / "base.toml"), folder / "base", workers=2)
+    prepared = prepare(folder / "run.toml", folder / "base")
+    result = extend(prepared, folder / "base", folder / "dhc", workers=2)
+    assert result.checks.ok
+    assert result.checks.n_warnings == 0
+    return folder / "dhc"
+
+
+def test_a_small_place(tmp_path: Path) -> None:
+    """The whole product on 2,000 people: every pl94 count kept, 32 kinds of zeros hold, noise is the production's."""
+    dhc = release(tmp_path, 2_000, 5)
+    context = load_context(dhc)
+    people = read_microdata(dhc / "microdata" / "persons.parquet", context)
+    assert people.n_records == 2_000
+    never = np.zeros(context.plan.schema.n_cells, dtype=bool)
+    for rule in context.plan.invariants.never:
+        never |= context.plan.schema.select(dict(rule.cells))
+    assert not never[people.cell].any()
+    plain = read_microdata(tmp_path / "base" / "microdata" / "persons.parquet", load_context(tmp_path / "base"))
+    again = type(plain).build(
+        plain.n_nodes, plain.n_cells, people.node, context.support.of_cell[people.cell], people.count
+    )
+    np.testing.assert_array_equal(plain.cell, again.cell)
+    np.testing.assert_array_equal(plain.count, again.count)
+    unspent = dict(context.plan.unspent)
+    assert set(unspent) == {"us", "prim", "tract_subset_group"}
+    block = context.plan.level("block")
+    assert {str(m.parameter) for m in block.measurements} == {"10000/11"}
+    # Memory follows the support: a dense list would hold 1.9 million numbers a block.
+    assert context.plan.numbers_at(4) < 40_000 * block.n_measured
+    assert json.loads((dhc / "solve.json").read_text())["failsafe"] == []
+
+
+@pytest.mark.slow
+def test_a_county_of_50_000(tmp_path: Path) -> None:
+    """The goal: within five minutes and six gigabytes on two cores."""
+    start = time.monotonic()
+    release(tmp_path, 50_000, 1)
+    assert time.monotonic() - start < 300
+    assert 3 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 6 * 2**20  # this process and two workers
