@@ -37,7 +37,9 @@ def test_a_small_place(tmp_path: Path) -> None:
     for rule in context.plan.invariants.never:
         never |= context.plan.schema.select(dict(rule.cells))
     assert not never[people.cell].any()
-    plain = read_microdata(tmp_path / "base" / "microdata" / "persons.parquet", load_context(tmp_path / "base"))
+    plain = read_microdata(
+        tmp_path / "base" / "microdata" / "persons.parquet", load_context(tmp_path / "base")
+    )
     again = type(plain).build(
         plain.n_nodes, plain.n_cells, people.node, context.support.of_cell[people.cell], people.count
     )

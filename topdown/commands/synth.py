@@ -80,7 +80,10 @@ def synth(
     elif made.base_run_file is not None:
         screen.next(
             (f"topdown generate {made.base_run_file} --out base/", "the release that the other one extends"),
-            (f"topdown extend {made.run_file} --base base/ --out release/", "the release with all attributes"),
+            (
+                f"topdown extend {made.run_file} --base base/ --out release/",
+                "the release with all attributes",
+            ),
         )
     else:
         screen.next((f"topdown plan {made.run_file}", "what a release of it would measure, at what cost"))

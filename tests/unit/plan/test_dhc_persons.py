@@ -8,9 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from topdown.errors import ConfigError
 from topdown.model.query import parse_query
 from topdown.model.support import base_labels
 from topdown.plan.files import load_invariants, load_schema, load_settings
+from topdown.plan.init import run_file_text
+from topdown.plan.prepare import prepare
+from topdown.plan.runfile import load_runfile
 from topdown.resources import find
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -102,3 +106,17 @@ def test_zeros_are_the_productions(schema) -> None:
     assert np.array_equal(expected, table.any(axis=(1, 3, 4)))
     assert len(rules.at_least) == 24
     assert not rules.exact
+
+
+@pytest.mark.parametrize("name", ["dhc_persons_2022", "dhc_persons_2022_tracts"])
+def test_init_writes_a_run_file_that_extends(tmp_path: Path, name: str) -> None:
+    """What `init` writes for an extension must say so, and send who plans it alone to the right command."""
+    out = tmp_path / "run.toml"
+    out.write_text(run_file_text("dhc_persons", name, tmp_path / "r.csv", tmp_path / "l.csv", out))
+    run = load_runfile(out)
+    assert run.base is not None
+    assert run.geography.levels[0] == "state"
+    assert run.geography.levels[-1] == "block"
+    with pytest.raises(ConfigError) as caught:
+        prepare(out)
+    assert caught.value.code == "C097"

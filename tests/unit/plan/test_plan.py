@@ -203,7 +203,7 @@ def test_only_exact_nonnegative_numbers_are_budgets(value: object) -> None:
         exact(value)
 
 
-@pytest.mark.parametrize("name", bundled_names("settings"))
+@pytest.mark.parametrize("name", [n for n in bundled_names("settings") if not n.startswith("dhc_persons")])
 def test_init_writes_a_run_file_that_plans(tmp_path: Path, name: str) -> None:
     """What `init` writes must be complete: it plans as it stands once leaves are there."""
     settings = load_settings(bundled_root() / "settings" / f"{name}.toml")
