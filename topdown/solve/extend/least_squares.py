@@ -12,7 +12,7 @@ from topdown.solve.problem import Floats
 
 TARGET_PERSONS = 1e-5
 TOLERANCE_PERSONS = 1e-7
-STEPS, MAX_STEPS = 20, 6000
+STEPS, MAX_STEPS = 20, 20_000
 POLISH = 200  # steps between two tries to finish the root exactly
 RELAX = 1.6
 
