@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -122,6 +122,9 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
         )
 
 
+_KNOWN = {"name", "title", "schema", "source", "exact", "at_least", "none_where_zero", "never"}
+
+
 def _extend(
     run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts, base: Path
 ) -> Context:
@@ -139,6 +142,13 @@ def _extend(
                 code="C092",
                 fix="use the same; only then do the losses of both add up in one ledger",
             )
+    unknown = [f.name for f in fields(invariants) if f.name not in _KNOWN and getattr(invariants, f.name)]
+    if unknown:
+        raise ConfigError(
+            f"an extension cannot keep constraints of the kind {unknown[0]!r} yet",
+            code="C098",
+            fix="remove them from the invariants of the extension; nothing was spent",
+        )
     if invariants.exact:
         raise ConfigError(
             f"invariant {invariants.exact[0].name!r} is exact: an extension has the totals of its base",
