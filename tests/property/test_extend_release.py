@@ -14,6 +14,7 @@ import pytest
 from tests.helpers.extension import Land, make_land
 from tests.helpers.small_release import reseal
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
+from topdown.measure.confidential import load_records
 from topdown.measure.released import read_microdata
 from topdown.pipeline import extend, solve_release
 from topdown.plan.prepare import Prepared, load_context, prepare
@@ -218,3 +219,27 @@ def test_patterns_follow_public_facts_only(made) -> None:
     for table, base in zip(patterns.tables, context.support.levels, strict=True):
         np.testing.assert_array_equal(table.totals(), base.totals())
     assert len(patterns.reserved)  # this land has leaves with two kinds of one dwelling
+
+
+def test_an_answer_counts_its_own_records(tmp_path: Path) -> None:
+    """With next to no noise each listed answer is the true count; records of unlisted answers go nowhere else."""
+    land = make_land(tmp_path, 8)
+    text = (
+        land.run.read_text()
+        .replace('rho = "1"', 'rho = "1000000"')
+        .replace('limit = "20"', 'limit = "1000002"')
+    )
+    land.run.write_text(text)
+    prepared, release = run(land)
+    context = prepared.context
+    truth = load_records(tmp_path / "full.csv", context).open_histogram()
+    rows = pq.read_table(release / "measurements" / "block" / "part-000.parquet").to_pylist()
+    n_lost = 0
+    for row in rows:
+        node = context.geography.leaves.codes.index(row["node"])
+        query = context.plan.query(row["query"])
+        answers = truth.answers(query)[node]
+        listed = context.support.listed(query, context.support.cells(2, node))
+        assert row["answers"] == answers[listed].tolist()
+        n_lost += int(answers.sum() - answers[listed].sum())
+    assert n_lost > 0  # the base's noise has emptied some cells that have records
