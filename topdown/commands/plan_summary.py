@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from topdown.publish.certified import certified_loss
 from topdown.commands.ledger_view import LedgerView, view_ledger
 from topdown.commands.needs import estimate
 from topdown.model.constraint import Basis
@@ -16,6 +15,7 @@ from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
 from topdown.publish.certificate import open_answers, usual_epsilon
+from topdown.publish.certified import certified_loss
 from topdown.screen import figures
 
 
@@ -109,6 +109,7 @@ def _invariants(context: Context) -> list[dict[str, Any]]:
         _row("at_least", b.name, leaf.name, int((facts.columns[b.column] > 0).sum()), b.basis)
         for b in inv.at_least
     ]
+    rows += [_row("at_most", b.name, leaf.name, len(leaf), b.basis) for b in inv.at_most]
     rows += [_row("never", n.name, leaf.name, len(leaf), n.basis) for n in inv.never]
     return rows
 

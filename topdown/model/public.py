@@ -37,12 +37,16 @@ class Rules:
         open: per level, bool array of shape (n_nodes, n_classes).
         bound_cells: per lower bound, bool array of shape (n_cells,).
         lower: per level, int64 array of shape (n_nodes, n_bounds).
+        cap_cells: per upper bound, bool array of shape (n_cells,).
+        caps: int64 array of shape (n_leaves, n_caps), upper bounds of the leaves.
     """
 
     class_of_cell: NDArray[np.int64]
     open: tuple[NDArray[np.bool_], ...]
     bound_cells: tuple[NDArray[np.bool_], ...]
     lower: tuple[NDArray[np.int64], ...]
+    cap_cells: tuple[NDArray[np.bool_], ...]
+    caps: NDArray[np.int64]
 
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
@@ -84,4 +88,8 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
         tuple(reversed(open_levels)),
         tuple(schema.select(dict(b.cells)) for b in invariants.at_least),
         tuple(reversed(lower_levels)),
+        tuple(schema.select(dict(b.cells)) for b in invariants.at_most),
+        np.array([b.per * facts.columns[b.column] for b in invariants.at_most], dtype=np.int64)
+        .reshape(len(invariants.at_most), n_leaves)
+        .T,
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from topdown.errors import BudgetError, ConfigError
+from topdown.errors import BudgetError, ConfigError, InfeasibleError
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
-from topdown.model.public import PublicFacts, derive_rules
+from topdown.model.kinds import MAX_KINDS, are_nested, contradiction, find_kinds
+from topdown.model.public import PublicFacts, Rules, derive_rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -58,6 +59,8 @@ def make_plan(
     with at("invariants"):
         _check_exact(invariants, schema, geography)
     rules = derive_rules(schema, geography, invariants, facts)
+    with at("invariants"):
+        _check_kinds(invariants, geography, rules)
     levels = []
     for i, level in enumerate(geography.levels):
         with at("level", number[level.name]):
@@ -146,6 +149,38 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
             fix="order the passes so that each table refines the one before; end with detailed",
         )
     return tuple(passes)
+
+
+def _check_kinds(invariants: Invariants, geography: Geography, rules: Rules) -> None:
+    """Refuse constraints that exclude each other at some leaf, and those whose implied constraints are too many."""
+    bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
+    kinds = find_kinds(rules, bounds)
+    deepest = max((geography.index(e.level) for e in invariants.exact), default=0)
+    most = MAX_KINDS - (deepest < len(geography.levels) - 1)
+    if (deepest or invariants.at_most or are_nested(rules)) and kinds.n_kinds > most:
+        raise ConfigError(
+            f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact totals below the root, upper bounds "
+            f"and nested bounds are supported for at most {most}",
+            code="C074",
+            fix="merge constraints on similar cells, or keep totals exact at the root only, without such bounds",
+        )
+    where = contradiction(kinds, rules)
+    if where is not None:
+        leaf, group = where
+        cells = rules.bound_cells + rules.cap_cells
+        inside = kinds.members[group]
+        names = [
+            name
+            for name, c in zip(bounds, cells, strict=True)
+            if (inside[kinds.of_cell[c & (kinds.of_cell >= 0)]]).any() or not inside.any()
+        ]
+        raise InfeasibleError(
+            "the public facts about a place leave no population that satisfies the constraints",
+            code="I014",
+            details=(("constraints", ", ".join(names)),),
+            node=geography.leaves.codes[leaf],
+            fix="correct the public leaf table, or leave out one of the constraints; nothing was read or spent",
+        )
 
 
 def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:

@@ -64,7 +64,7 @@ def solve(
     geography = context.geography
     _descent = Descent(context, targets, exact, backend)
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
-        _ = _descent.levels, _descent.places
+        _ = _descent.regions, _descent.levels, _descent.places
         nodes = [_descent.root(tally)]
         last = len(geography.levels) - 1
         cut = next(

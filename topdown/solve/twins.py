@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.solve.flow import RoundingProblem, floors
+from topdown.solve.flow import floors
 from topdown.solve.problem import Floats, Ints
+from topdown.solve.rounding_problem import RoundingProblem
 
 
 def gram(labels: Ints, weights: Floats) -> Floats:

@@ -11,9 +11,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, hstack, vstack
 
 from topdown.errors import InfeasibleError
-from topdown.solve.flow import RoundingProblem, floors
+from topdown.solve.flow import floors
 from topdown.solve.problem import Ints
 from topdown.solve.rounding import Rounded
+from topdown.solve.rounding_problem import RoundingProblem
 
 TIME_LIMIT_SECONDS = 600.0
 
