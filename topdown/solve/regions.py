@@ -93,11 +93,13 @@ class Regions:
         return depth < self.unit_depth or bool(mixed.any())
 
     @cached_property
-    def _leaves(self) -> tuple[Marks, Ints, bool]:
-        # Open kinds, a number for each pattern of them, and whether leaves may be merged (no upper bound).
+    def _leaves(self) -> tuple[Marks, Ints, Ints, bool]:
+        # Open kinds, a number for each pattern of them, fewest people of each set, and whether leaves may be
+        # merged (no upper bound; then limits of leaves with one pattern are linear in the fewest people).
         is_open = self.rules.open[-1][:, self.kinds.class_of]
         _, pattern = np.unique(is_open, axis=0, return_inverse=True)
-        return is_open, pattern.reshape(-1), bool((self.kinds.high >= NO_LIMIT).all())
+        least, _, _ = set_ranges(self.kinds, is_open, self.kinds.low, self.kinds.high)
+        return is_open, pattern.reshape(-1), least, bool((self.kinds.high >= NO_LIMIT).all())
 
     def leaf_range(self, depth: int, node: int) -> slice:
         """Return the leaves below a node; they follow each other."""
@@ -108,7 +110,7 @@ class Regions:
 
     def pieces(self, depth: int, node: int) -> Pieces:
         """Return the leaves of a node, merged where limits simply add up."""
-        is_open, pattern, merge = self._leaves
+        is_open, pattern, least, merge = self._leaves
         inside = self.leaf_range(depth, node)
         n = inside.stop - inside.start
         exact = depth <= self.unit_depth
@@ -119,7 +121,7 @@ class Regions:
         key = np.stack([unit * (not (at_leaves and merge)), pattern[inside], np.arange(n) * (not merge)])
         _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
         group = group.reshape(-1)
-        low = _add(self.kinds.low[inside], group, len(first))
+        low = _add(least[inside], group, len(first))
         high = self.kinds.high[inside][first] if not merge else np.full_like(low, NO_LIMIT)
         if not exact:
             return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), None)

@@ -17,7 +17,7 @@ from topdown.solve.flow import build_network
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.problem import Ints
 from topdown.solve.regions import excess
-from topdown.solve.rounding_problem import RoundingProblem, UnroundableError
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, kind_counts
 
 LARGEST_COST = 2**52
 
@@ -79,13 +79,6 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
         code="I010",
         fix="check the public facts below this node for constraints that exclude each other",
     )
-
-
-def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:
-    """Add a table up by kind of cell, int64 (n_kinds, m)."""
-    held = np.zeros_like(problem.lower)
-    np.add.at(held, problem.bound_of, counts)
-    return held
 
 
 def check_rounding(problem: RoundingProblem, counts: Ints) -> None:

@@ -43,6 +43,13 @@ class RoundingProblem:
     arcs: tuple[Arcs, ...] = ()
 
 
+def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:
+    """Add a table up by kind of cell, int64 (n_kinds, m)."""
+    held = np.zeros_like(problem.lower)
+    np.add.at(held, problem.bound_of, counts)
+    return held
+
+
 def child_networks(
     problem: RoundingProblem, whole: Ints, most: Ints, supplies: Ints
 ) -> tuple[Arcs, Ints, Ints]:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from topdown.solve.flow import floors
 from topdown.solve.problem import Floats, Ints
-from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve.regions import excess
+from topdown.solve.rounding_problem import RoundingProblem, kind_counts
 
 
 def gram(labels: Ints, weights: Floats) -> Floats:
@@ -62,6 +63,8 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
         if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
             continue
         if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
+            continue
+        if problem.limits is not None and excess(problem.limits, kind_counts(problem, table)).max() > 0:
             continue
         if any((table[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
             continue
