@@ -115,13 +115,15 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     Returns:
         (leaf table, `topdown.solve` document).
     """
-    from topdown.solve.exact import exact_totals
+    from topdown.solve.exact import exact_tables, exact_totals
     from topdown.solve.measurements import MeasurementReader
     from topdown.solve.solve import solve, write_document
 
     context = load_context(release)
     reader = MeasurementReader(release, context)
-    solved = solve(context, reader, exact_totals(context, reader.exact()), workers=workers, report=report)
+    values = reader.exact()
+    totals, tables = exact_totals(context, values), exact_tables(context, values)
+    solved = solve(context, reader, totals, tables=tables, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved.leaves, solved.document
 

@@ -115,6 +115,20 @@ def test_backend_reaches_the_optimum(backend: str, shape: str) -> None:
         np.testing.assert_allclose(solution.z, default.z, atol=largest)
 
 
+@pytest.mark.parametrize("shape", [name for name in SHAPES if "limits" in name])
+def test_projection_and_explicit_limits_agree_in_objective(shape: str) -> None:
+    """The projection stands for all limits at once: a solver that sees each of them must not do better."""
+
+    def objective(problem: Problem, z: np.ndarray) -> float:
+        return float((z * (problem.hessian @ z / 2 - problem.g)).sum())
+
+    for seed in range(20):
+        problem = make_problem(seed, **SHAPES[shape])
+        assert problem.limits is not None
+        values = [objective(problem, solve_with(name, problem).z) for name in ("admm", "piqp")]
+        assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_residual_bounds_the_true_distance(shape: str) -> None:
     """The reported residual is a promise: a moved solution must never be closer than it says."""

@@ -62,6 +62,13 @@ def test_a_release_with_upper_and_nested_bounds_verifies(tmp_path: Path) -> None
     assert found.findings[0].found >= "10"
 
 
+def test_a_release_with_exact_tables_verifies(tmp_path: Path) -> None:
+    """An exact table at the leaves must be measured, solved, certified and checked like an exact total."""
+    _, made = release(tmp_path, "tables, nested, caps inside")
+    assert made.checks.ok
+    assert made.checks.check("exact statistics").n_checked == 1 + 20 * 3
+
+
 def test_records_above_an_upper_bound_are_refused_before_the_noise(tmp_path: Path) -> None:
     """Records that break a promise cannot be released under it; only the rule is named."""
     census = policies.make_census(tmp_path, 4, policies.FULL_BARRACKS)

@@ -13,6 +13,7 @@ from topdown.plan.prepare import Context
 BASIS = 'legal_basis = "made up"\n'
 BLOCKS = f'[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\n{BASIS}'
 COUNTIES = BLOCKS.replace("block", "county")
+DWELLINGS = BLOCKS.replace('"total"', '"dwelling"')
 FULL_BARRACKS = f"""
 [[at_most]]
 name = "at most four in each barracks"
@@ -48,6 +49,8 @@ POLICIES = {
     "blocks, caps, nested": BLOCKS + FULL_BARRACKS + WOMEN,
     "counties, caps, mixed": COUNTIES + OLD_AT_HOME + MIXED,
     "blocks, mixed": BLOCKS + MIXED,
+    "tables": DWELLINGS,
+    "tables, nested, caps inside": DWELLINGS + WOMEN + OLD_AT_HOME,
 }
 
 
@@ -104,6 +107,13 @@ def exact_values(census: solved.Census) -> dict[str, np.ndarray]:
     return {name: census.truth[names.index(name)].totals() for name in levels}
 
 
+def exact_tables(census: solved.Census) -> dict[str, np.ndarray]:
+    """Return the exact tables of the leaves other than totals, by query."""
+    plan = census.context.plan
+    queries = [plan.query(e.query) for e in plan.invariants.exact]
+    return {q.name: census.truth[-1].answers(q) for q in queries if q.factors}
+
+
 def check_promises(census: solved.Census, leaves: Histogram) -> None:
     """Fail unless every rule holds at every level and every exact total is met."""
     rules = census.context.rules
@@ -119,6 +129,8 @@ def check_promises(census: solved.Census, leaves: Histogram) -> None:
             assert (dense[:, cells].sum(axis=1) <= most).all()
         if census.context.geography.level_names[depth] in exact_values(census):
             np.testing.assert_array_equal(table.totals(), truth.totals())
+    for name, values in exact_tables(census).items():
+        np.testing.assert_array_equal(leaves.answers(census.context.plan.query(name)), values)
     assert leaves.n_records == census.truth[0].n_records
 
 

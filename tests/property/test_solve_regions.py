@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.regions import make_regions, node_vectors
 from topdown.model.kinds import NO_LIMIT
+from topdown.solve import twins
 from topdown.solve.failsafe import _least_change
 from topdown.solve.kernels import project_base
 from topdown.solve.regions import Regions, excess
@@ -89,6 +90,7 @@ def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: boo
     ends = ends[(np.abs(ends) < NO_LIMIT / 4).all(axis=1)]
     ends = ends[(ends @ sets.T <= limits).all(axis=1)]
     assert len(ends)
+    np.testing.assert_allclose(y, twins.project_base(v, limits), atol=1e-9 * max(1.0, spread))
     assert ((ends - full) @ away <= 1e-6 * max(1.0, spread)).all()
     assert (
         away[:k][limits[1 << np.arange(k)] >= NO_LIMIT] <= 1e-9

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
+
 from topdown.errors import BudgetError, ConfigError, InfeasibleError
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, are_nested, contradiction, find_kinds
-from topdown.model.public import PublicFacts, Rules, derive_rules
+from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -60,7 +62,7 @@ def make_plan(
         _check_exact(invariants, schema, geography)
     rules = derive_rules(schema, geography, invariants, facts)
     with at("invariants"):
-        _check_kinds(invariants, geography, rules)
+        _check_kinds(invariants, schema, geography, rules)
     levels = []
     for i, level in enumerate(geography.levels):
         with at("level", number[level.name]):
@@ -151,10 +153,16 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
     return tuple(passes)
 
 
-def _check_kinds(invariants: Invariants, geography: Geography, rules: Rules) -> None:
+def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
     """Refuse constraints that exclude each other at some leaf, and those whose implied constraints are too many."""
+    exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact]
+    tables = tuple(
+        (q.labels, np.zeros((len(rules.caps), q.n_answers), np.int64)) for _, q in exact if q.factors
+    )
+    names = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
     bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
-    kinds = find_kinds(rules, bounds)
+    n_low = len(invariants.at_least)
+    kinds = find_kinds(with_exact_tables(rules, tables), (*bounds[:n_low], *names, *bounds[n_low:], *names))
     deepest = max((geography.index(e.level) for e in invariants.exact), default=0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
     if (deepest or invariants.at_most or are_nested(rules)) and kinds.n_kinds > most:
@@ -164,6 +172,7 @@ def _check_kinds(invariants: Invariants, geography: Geography, rules: Rules) -> 
             code="C074",
             fix="merge constraints on similar cells, or keep totals exact at the root only, without such bounds",
         )
+    kinds = find_kinds(rules, bounds)
     where = contradiction(kinds, rules)
     if where is not None:
         leaf, group = where
@@ -191,9 +200,10 @@ def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -
                 code="C032",
                 fix="use one of: " + ", ".join(geography.level_names),
             )
-        if parse_query(schema, exact.query).name != "total":
+        leaves = geography.level_names[-1]
+        if parse_query(schema, exact.query).factors and exact.level != leaves:
             raise ConfigError(
-                f"invariant {exact.name!r}: only totals can be kept exact",
+                f"invariant {exact.name!r}: above the leaves only totals can be kept exact",
                 code="C033",
-                fix='write query = "total", or measure the table with noise',
+                fix=f'write query = "total" or level = "{leaves}", or measure the table with noise',
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from topdown.errors import InfeasibleError, TopdownError
 from topdown.model.kinds import find_kinds
+from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.exact import complete_totals
@@ -44,17 +45,21 @@ class Descent:
         targets: measured (or better) answers.
         exact: exact node totals by level name.
         backend: least-squares solver, see `backends/quadratic.py`.
+        tables: exact tables of the leaves other than totals, by query.
     """
 
     context: Context
     targets: Targets
     exact: dict[str, Ints]
     backend: str = "admm"
+    tables: dict[str, Ints] = field(default_factory=dict)
 
     @cached_property
     def regions(self) -> Regions:
         """What can be split down to the leaves."""
-        rules, geography = self.context.rules, self.context.geography
+        plan, geography = self.context.plan, self.context.geography
+        tables = tuple((plan.query(name).labels, values) for name, values in self.tables.items())
+        rules = with_exact_tables(self.context.rules, tables)
         kinds = find_kinds(rules)
         return Regions(kinds, rules, geography, complete_totals(geography, rules, kinds, self.exact))
 

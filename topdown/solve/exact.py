@@ -19,7 +19,7 @@ def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
 
     Args:
         context: plan and geography.
-        values: by invariant name, answers of shape (n_nodes, 1) in the order of the level.
+        values: by invariant name, answers of shape (n_nodes, n_answers) in the order of the level.
 
     Raises:
         DataError: an exact statistic is missing or has another shape.
@@ -28,16 +28,23 @@ def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
     for invariant in context.plan.invariants.exact:
         answers = np.asarray(values.get(invariant.name, ()), dtype=np.int64)
         n_nodes = len(context.geography.levels[context.geography.index(invariant.level)])
-        if answers.shape != (n_nodes, 1):
+        if answers.shape != (n_nodes, context.plan.query(invariant.query).n_answers):
             raise DataError(
                 f"exact statistic {invariant.name!r} is missing or incomplete in measurements/exact.json",
                 code="D051",
                 fix="measure again, or get the release again",
             )
-        if invariant.level in totals and not np.array_equal(totals[invariant.level], answers[:, 0]):
+        total = answers.sum(axis=1)
+        if invariant.level in totals and not np.array_equal(totals[invariant.level], total):
             raise _contradiction(f"two exact totals of level {invariant.level!r} differ", None)
-        totals[invariant.level] = answers[:, 0]
+        totals[invariant.level] = total
     return totals
+
+
+def exact_tables(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
+    """Return the exact tables of the leaves other than totals, by query; `exact_totals` checks their shapes."""
+    chosen = [e for e in context.plan.invariants.exact if context.plan.query(e.query).factors]
+    return {e.query: np.asarray(values[e.name], dtype=np.int64) for e in chosen}
 
 
 def complete_totals(
@@ -68,6 +75,9 @@ def complete_totals(
 def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int, totals: Ints) -> None:
     is_open = rules.open[-1][:, kinds.class_of]
     least, most, innermost = set_ranges(kinds, is_open, kinds.low, kinds.high)
+    if (least > most).any():
+        text = "the exact tables of a place contradict the public facts about it"
+        raise _contradiction(text, geography.leaves.codes[int((least > most).any(axis=1).argmax())])
     outermost = outer_sets(kinds) < 0
     free = is_open[:, innermost < 0].any(axis=1)
     up, n_nodes = geography.ancestors_of_leaves[depth], len(totals)

@@ -42,6 +42,7 @@ def solve(
     *,
     workers: int = 1,
     backend: str = "admm",
+    tables: dict[str, Ints] | None = None,
     report: Report = silent,
 ) -> Solved:
     """Solve the whole tree.
@@ -53,6 +54,7 @@ def solve(
         targets: answers of every query at every inhabited node.
         exact: exact node totals by level name.
         workers: processes; 1 solves in this one.
+        tables: exact tables of the leaves other than totals, by query.
         backend: least-squares solver; all are checked alike (`backends/quadratic.py`).
         report: told after every subtree.
 
@@ -62,7 +64,7 @@ def solve(
     global _descent
     tally = Tally()
     geography = context.geography
-    _descent = Descent(context, targets, exact, backend)
+    _descent = Descent(context, targets, exact, backend, tables or {})
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         _ = _descent.regions, _descent.levels, _descent.places
         nodes = [_descent.root(tally)]

@@ -81,15 +81,22 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
             start += 2 * size
         rows.append(hstack([block, slack]) if extra else block)
     for _ in range(MAX_CUTS):  # limits on kinds are added where an answer breaks them
-        result = milp(
-            np.concatenate(cost),
-            integrality=np.concatenate([np.ones(n_cells), np.zeros(extra)]),
-            bounds=Bounds(0, np.concatenate([np.ones(n_cells), np.full(extra, np.inf)])),
-            constraints=LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high))
-            if rows
-            else (),
-            options={"time_limit": TIME_LIMIT_SECONDS, "mip_rel_gap": 0.0},
+        constraints = (
+            LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         )
+        for presolve in (
+            True,
+            False,
+        ):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
+            result = milp(
+                np.concatenate(cost),
+                integrality=np.concatenate([np.ones(n_cells), np.zeros(extra)]),
+                bounds=Bounds(0, np.concatenate([np.ones(n_cells), np.full(extra, np.inf)])),
+                constraints=constraints,
+                options={"time_limit": TIME_LIMIT_SECONDS, "mip_rel_gap": 0.0, "presolve": presolve},
+            )
+            if result.x is not None:
+                break
         if result.x is None:
             raise InfeasibleError(
                 "no whole table satisfies the constraints of this split (integer program)",
