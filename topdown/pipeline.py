@@ -78,13 +78,9 @@ def generate(
     from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify
-    from topdown.solve.implied.contradiction import contradiction
 
     clock = _Clock()
     # An extension is checked against its base table instead, see `extend`.
-    conflict = contradiction(prepared.context, {}) if prepared.context.support is None else None
-    if conflict is not None:  # public facts alone; nothing is drawn or charged for a release that cannot be
-        raise conflict.error()
     measured = clock.run("measure", lambda: measure(prepared, out, report))
     clock.run("compile", lambda: warm_up(report))
     context = load_context(out)
@@ -176,7 +172,7 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     Returns:
         (leaf table, `topdown.solve` document).
     """
-    from topdown.solve.exact import exact_totals
+    from topdown.solve.exact import exact_tables, exact_totals
     from topdown.solve.measurements import MeasurementReader
     from topdown.solve.solve import solve, write_document
 
@@ -188,7 +184,9 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
         write_document(release / "solve.json", solved.document)
         return solved.leaves, solved.document
     reader = MeasurementReader(release, context)
-    solved = solve(context, reader, exact_totals(context, reader.exact()), workers=workers, report=report)
+    values = reader.exact()
+    totals, tables = exact_totals(context, values), exact_tables(context, values)
+    solved = solve(context, reader, totals, tables=tables, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved.leaves, solved.document
 

@@ -12,7 +12,15 @@ from topdown.solve.kkt import infeasibility_persons, residual_persons
 from topdown.solve.problem import Problem, Solution, group_sums
 
 
-def make_problem(seed: int, *, bounds: bool = False, fixed: bool = False, root: bool = False) -> Problem:
+def make_problem(
+    seed: int,
+    *,
+    bounds: bool = False,
+    fixed: bool = False,
+    root: bool = False,
+    limits: bool = False,
+    slack: bool = False,
+) -> Problem:
     """Draw a feasible problem shaped like a split: a true table, noisy answers, and constraints it meets."""
     rng = np.random.default_rng(seed)
     n, m = (14, 1) if root else (9, 4)
@@ -37,6 +45,14 @@ def make_problem(seed: int, *, bounds: bool = False, fixed: bool = False, root: 
         labels, g, allowed, bound_of = labels[:, order], g[order], allowed[order], bound_of[order]
     else:
         pointers, sums = np.arange(0, n * m + 1, m), truth.sum(axis=1)
+    table = None
+    if limits:
+        bound_of = rng.integers(0, 3, n)
+        bound_of[:3] = (0, 1, 2)
+        if root:
+            bound_of = bound_of[order]
+        held = group_sums(truth[order] if root else truth, bound_of, 3)
+        table, lower = limits_around(rng, held, slack=slack), np.zeros((3, m))
     return Problem(
         hessian=gram(np.ascontiguousarray(labels), weights),
         g=np.ascontiguousarray(g),
@@ -49,7 +65,27 @@ def make_problem(seed: int, *, bounds: bool = False, fixed: bool = False, root: 
         lower=lower,
         curvature=0.05,
         scale=0.01,
+        limits=table,
     )
+
+
+def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) -> np.ndarray:
+    """Return limits on sets of groups that `held` meets, tight in places: sums of two made-up leaves' limits."""
+    k, m = held.shape
+    sets = np.arange(1 << k)
+    inside = (sets[:, None] >> np.arange(k)) & 1
+    one = np.floor(held * rng.random(held.shape))
+    out = np.zeros((m, 2 << k if slack else 1 << k))
+    for part in (one, held - one):
+        for j in range(m):
+            low = np.floor(part[:, j] * rng.random(k))
+            high = part[:, j] + rng.integers(0, 3, k)
+            least, most, total = inside @ low, inside @ high, part[:, j].sum()
+            others = sets[::-1]
+            out[j, : 1 << k] += most if slack else np.minimum(most, total - least[others])
+            if slack:
+                out[j, 1 << k :] -= least[others]
+    return out
 
 
 SHAPES = {
@@ -59,6 +95,9 @@ SHAPES = {
     "both": {"bounds": True, "fixed": True},
     "root": {"root": True},
     "root with bounds": {"root": True, "bounds": True},
+    "limits": {"limits": True, "fixed": True},
+    "limits without totals": {"limits": True, "slack": True},
+    "root with limits": {"root": True, "limits": True},
 }
 
 
@@ -74,6 +113,20 @@ def test_backend_reaches_the_optimum(backend: str, shape: str) -> None:
         default = solve_with("admm", problem)
         assert residual_persons(problem, default) <= 1e-5
         np.testing.assert_allclose(solution.z, default.z, atol=largest)
+
+
+@pytest.mark.parametrize("shape", [name for name in SHAPES if "limits" in name])
+def test_projection_and_explicit_limits_agree_in_objective(shape: str) -> None:
+    """The projection stands for all limits at once: a solver that sees each of them must not do better."""
+
+    def objective(problem: Problem, z: np.ndarray) -> float:
+        return float((z * (problem.hessian @ z / 2 - problem.g)).sum())
+
+    for seed in range(20):
+        problem = make_problem(seed, **SHAPES[shape])
+        assert problem.limits is not None
+        values = [objective(problem, solve_with(name, problem).z) for name in ("admm", "piqp")]
+        assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -11,8 +11,9 @@ from topdown.errors import InternalError
 from topdown.solve import twins
 from topdown.solve.backends import networkx_flow, ortools_flow
 from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.flow import RoundingProblem, build_network, laminar_places
+from topdown.solve.flow import build_network, laminar_places
 from topdown.solve.rounding import check_rounding, round_table
+from topdown.solve.rounding_problem import RoundingProblem
 
 
 def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:

@@ -84,14 +84,30 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
 
 
 def _feasible(context: Context) -> dict[str, Any]:
-    """Tell what is proved about the constraints; InfeasibleError I002 if public facts alone contradict them."""
+    """Tell what is proved about the constraints; contradictions were refused when the plan was made."""
+    from topdown.model.kinds import are_nested
     from topdown.solve.implied.classify import plan_verdicts
-    from topdown.solve.implied.contradiction import contradiction
 
-    conflict = contradiction(context, {})
-    if conflict is not None:
-        raise conflict.error()
-    return {"ok": True, "verdicts": [verdict.to_json() for verdict in plan_verdicts(context.plan)]}
+    if not context.plan.invariants.at_most and not are_nested(context.rules):
+        return {"ok": True, "verdicts": [verdict.to_json() for verdict in plan_verdicts(context.plan)]}
+    sentence = (
+        "upper or nested bounds: every area keeps limits added up from its leaves; a split they do not "
+        "cover goes to the failsafe and is reported"
+    )
+    levels = [level.name for level in context.plan.levels]
+    return {
+        "ok": True,
+        "verdicts": [
+            {
+                "level": name,
+                "kind": "not_guaranteed",
+                "theorems": [],
+                "needs": "combination_table",
+                "sentence": sentence,
+            }
+            for name in levels
+        ],
+    }
 
 
 def solve_sizes(context: Context, depth: int) -> dict[str, int]:
@@ -121,6 +137,7 @@ def _invariants(context: Context) -> list[dict[str, Any]]:
         _row("at_least", b.name, leaf.name, int((facts.columns[b.column] > 0).sum()), b.basis)
         for b in inv.at_least
     ]
+    rows += [_row("at_most", b.name, leaf.name, len(leaf), b.basis) for b in inv.at_most]
     rows += [_row("never", n.name, leaf.name, len(leaf), n.basis) for n in inv.never]
     return rows
 

@@ -30,6 +30,13 @@ def check_against_public(histogram: Histogram, context: Context) -> None:
                 empty &= context.facts.columns[column] == 0
             inside = schema.select(dict(zero.cells))[histogram.cell] & empty[histogram.node]
             _refuse_cells(zero.name, zero.cells, inside, histogram, context)
+    for cap, cells, most in zip(invariants.at_most, rules.cap_cells, rules.caps.T, strict=True):
+        held = np.zeros(histogram.n_nodes, dtype=np.int64)
+        chosen = cells[histogram.cell]
+        np.add.at(held, histogram.node[chosen], histogram.count[chosen])
+        over = np.flatnonzero(held > most)
+        if len(over):
+            _refuse_cap(cap.name, cap.column, held, most, over, context)
     for bound, cells, lower in zip(invariants.at_least, rules.bound_cells, rules.lower[-1].T, strict=True):
         held = np.zeros(histogram.n_nodes, dtype=np.int64)
         chosen = cells[histogram.cell]
@@ -77,4 +84,22 @@ def _refuse_bound(
         column=column,
         fix="correct the records or the public leaf table; both cannot be right",
         rows=lambda: ((f"leaf {codes[i]}", f"{held[i]} records, at least {lower[i]} needed") for i in short),
+    )
+
+
+def _refuse_cap(
+    name: str,
+    column: str,
+    held: NDArray[np.int64],
+    most: NDArray[np.int64],
+    over: NDArray[np.intp],
+    context: Context,
+) -> None:
+    codes = context.geography.leaves.codes
+    raise Refused(
+        "D038",
+        f'the records are more than the invariant "{name}" allows in some leaf',
+        column=column,
+        fix="correct the records or the public leaf table; both cannot be right",
+        rows=lambda: ((f"leaf {codes[i]}", f"{held[i]} records, at most {most[i]} allowed") for i in over),
     )

@@ -28,12 +28,16 @@ def exactness(
     checks = []
     for exact in invariants.exact:
         level = context.geography.index(exact.level)
-        met = released[level].totals() == truth[level].totals()
+        query = context.plan.query(exact.query)
+        met = (released[level].answers(query) == truth[level].answers(query)).all(axis=1)
         checks.append(_check(exact.name, "exact", exact.level, met))
     for bound in invariants.at_least:
         some = facts[bound.column] > 0
         held = _records(context, released[-1], bound.cells)[some]
         checks.append(_check(bound.name, "at_least", leaf, held >= bound.per * facts[bound.column][some]))
+    for cap in invariants.at_most:
+        held = _records(context, released[-1], cap.cells)
+        checks.append(_check(cap.name, "at_most", leaf, held <= cap.per * facts[cap.column]))
     for zero in invariants.none_where_zero:
         shut = np.ones(n_leaves, dtype=bool)
         for column in zero.columns:

@@ -38,6 +38,17 @@ class AtLeast:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """At every leaf, the records in `cells` number at most `per` times the public column."""
+
+    name: str
+    cells: Selection
+    column: str
+    per: int = 1
+    basis: Basis = Basis()
+
+
+@dataclass(frozen=True)
 class NoneWhereZero:
     """At every leaf where the public columns are all zero, no record lies in `cells`."""
 
@@ -68,9 +79,11 @@ class Invariants:
     none_where_zero: tuple[NoneWhereZero, ...] = ()
     never: tuple[Never, ...] = ()
     source: str = ""
+    at_most: tuple[AtMost, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Public leaf columns the constraints read, each once."""
         names = [c.column for c in self.at_least] + [c for z in self.none_where_zero for c in z.columns]
+        names += [c.column for c in self.at_most]
         return tuple(dict.fromkeys(names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,12 +37,16 @@ class Rules:
         open: per level, bool array of shape (n_nodes, n_classes).
         bound_cells: per lower bound, bool array of shape (n_cells,).
         lower: per level, int64 array of shape (n_nodes, n_bounds).
+        cap_cells: per upper bound, bool array of shape (n_cells,).
+        caps: int64 array of shape (n_leaves, n_caps), upper bounds of the leaves.
     """
 
     class_of_cell: NDArray[np.int64]
     open: tuple[NDArray[np.bool_], ...]
     bound_cells: tuple[NDArray[np.bool_], ...]
     lower: tuple[NDArray[np.int64], ...]
+    cap_cells: tuple[NDArray[np.bool_], ...]
+    caps: NDArray[np.int64]
 
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
@@ -97,4 +101,28 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
         tuple(reversed(open_levels)),
         tuple(schema.select(dict(b.cells)) for b in invariants.at_least),
         tuple(reversed(lower_levels)),
+        tuple(schema.select(dict(b.cells)) for b in invariants.at_most),
+        np.array([b.per * facts.columns[b.column] for b in invariants.at_most], dtype=np.int64)
+        .reshape(len(invariants.at_most), n_leaves)
+        .T,
+    )
+
+
+def with_exact_tables(rules: Rules, tables: tuple[tuple[NDArray[np.int32], NDArray[np.int64]], ...]) -> Rules:
+    """Return rules to which exact tables of the leaves are added: each answer is a lower and an upper bound.
+
+    Args:
+        rules: from public facts.
+        tables: labels (n_cells,) and answers (n_leaves, n_answers) of each table.
+    """
+    cells = [labels == a for labels, values in tables for a in range(values.shape[1])]
+    if not cells:
+        return rules
+    answers = np.concatenate([values for _, values in tables], axis=1)
+    return replace(
+        rules,
+        bound_cells=(*rules.bound_cells, *cells),
+        lower=(*rules.lower[:-1], np.concatenate([rules.lower[-1], answers], axis=1)),
+        cap_cells=(*rules.cap_cells, *cells),
+        caps=np.concatenate([rules.caps, answers], axis=1),
     )

@@ -9,7 +9,16 @@ from typing import Literal
 from msgspec import Struct
 
 from topdown.errors import ConfigError
-from topdown.model.constraint import AtLeast, Basis, Exact, Invariants, Never, NoneWhereZero, Selection
+from topdown.model.constraint import (
+    AtLeast,
+    AtMost,
+    Basis,
+    Exact,
+    Invariants,
+    Never,
+    NoneWhereZero,
+    Selection,
+)
 from topdown.model.query import Neighbours
 from topdown.model.schema import Attribute, Recode, Schema
 from topdown.plan.document import read_toml
@@ -65,6 +74,7 @@ class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     at_least: tuple[ConstraintTable, ...] = ()
     none_where_zero: tuple[ConstraintTable, ...] = ()
     never: tuple[ConstraintTable, ...] = ()
+    at_most: tuple[ConstraintTable, ...] = ()
 
 
 class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -165,7 +175,7 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
             fix="choose invariants written for this schema",
         )
     needs = {"exact": {"level", "query"}, "at_least": {"cells", "column"}}
-    needs |= {"none_where_zero": {"cells", "columns"}, "never": {"cells"}}
+    needs |= {"none_where_zero": {"cells", "columns"}, "never": {"cells"}, "at_most": {"cells", "column"}}
     for kind, required in needs.items():
         for table in getattr(file, kind):
             given = {k for k in ("level", "query", "cells", "column", "columns") if getattr(table, k)}
@@ -187,6 +197,7 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
         tuple(NoneWhereZero(t.name, _cells(t), t.columns, _basis(t)) for t in file.none_where_zero),
         tuple(Never(t.name, _cells(t), _basis(t)) for t in file.never),
         file.source,
+        tuple(AtMost(t.name, _cells(t), t.column, t.per, _basis(t)) for t in file.at_most),
     )
 
 

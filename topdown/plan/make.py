@@ -9,10 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import BudgetError, ConfigError, DataError
+from topdown.errors import BudgetError, ConfigError, InfeasibleError
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
-from topdown.model.public import PublicFacts, Rules, derive_rules
+from topdown.model.kinds import MAX_KINDS, are_nested, contradiction, find_kinds
+from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -72,8 +73,8 @@ def make_plan(
         _check_exact(invariants, schema, geography)
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = derive_rules(schema, geography, invariants, facts)
-        with at("input", "leaves"):
-            _check_facts(invariants, geography, facts, rules)
+        with at("invariants"):
+            _check_kinds(invariants, schema, geography, rules)
         inhabited = rules.inhabited
     levels = []
     for i, level in enumerate(geography.levels):
@@ -165,21 +166,43 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
     return tuple(passes)
 
 
-def _check_facts(invariants: Invariants, geography: Geography, facts: PublicFacts, rules: Rules) -> None:
-    """Refuse a leaf where one fact demands people in cells that other facts or rules close."""
-    for b, bound in enumerate(invariants.at_least):
-        classes = np.unique(rules.class_of_cell[rules.bound_cells[b]])
-        shut = (rules.lower[-1][:, b] > 0) & ~rules.open[-1][:, classes].any(axis=1)
-        if shut.any():
-            leaf = int(np.flatnonzero(shut)[0])
-            code = geography.leaves.codes[leaf]
-            raise DataError(
-                f"leaf {code!r}: {bound.column} is {facts.columns[bound.column][leaf]}, which demands people "
-                f"({bound.name}), but other facts or rules allow nobody there",
-                code="D019",
-                node=code,
-                fix="correct the public facts of this leaf, or the invariants",
-            )
+def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
+    """Refuse constraints that exclude each other at some leaf, and those whose implied constraints are too many."""
+    exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact]
+    tables = tuple(
+        (q.labels, np.zeros((len(rules.caps), q.n_answers), np.int64)) for _, q in exact if q.factors
+    )
+    names = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
+    bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
+    n_low = len(invariants.at_least)
+    kinds = find_kinds(with_exact_tables(rules, tables), (*bounds[:n_low], *names, *bounds[n_low:], *names))
+    deepest = max((geography.index(e.level) for e in invariants.exact), default=0)
+    most = MAX_KINDS - (deepest < len(geography.levels) - 1)
+    if (deepest or invariants.at_most or are_nested(rules)) and kinds.n_kinds > most:
+        raise ConfigError(
+            f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact totals below the root, upper bounds "
+            f"and nested bounds are supported for at most {most}",
+            code="C074",
+            fix="merge constraints on similar cells, or keep totals exact at the root only, without such bounds",
+        )
+    kinds = find_kinds(rules, bounds)
+    where = contradiction(kinds, rules)
+    if where is not None:
+        leaf, group = where
+        cells = rules.bound_cells + rules.cap_cells
+        inside = kinds.members[group]
+        names = [
+            name
+            for name, c in zip(bounds, cells, strict=True)
+            if (inside[kinds.of_cell[c & (kinds.of_cell >= 0)]]).any() or not inside.any()
+        ]
+        raise InfeasibleError(
+            "the public facts about a place leave no population that satisfies the constraints",
+            code="I014",
+            details=(("constraints", ", ".join(names)),),
+            node=geography.leaves.codes[leaf],
+            fix="correct the public leaf table, or leave out one of the constraints; nothing was read or spent",
+        )
 
 
 def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:
@@ -190,9 +213,10 @@ def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -
                 code="C032",
                 fix="use one of: " + ", ".join(geography.level_names),
             )
-        if parse_query(schema, exact.query).name != "total":
+        leaves = geography.level_names[-1]
+        if parse_query(schema, exact.query).factors and exact.level != leaves:
             raise ConfigError(
-                f"invariant {exact.name!r}: only totals can be kept exact",
+                f"invariant {exact.name!r}: above the leaves only totals can be kept exact",
                 code="C033",
-                fix='write query = "total", or measure the table with noise',
+                fix=f'write query = "total" or level = "{leaves}", or measure the table with noise',
             )

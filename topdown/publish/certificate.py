@@ -16,7 +16,7 @@ import numpy as np
 from topdown import __version__
 from topdown.accountant.book import Book, read_book
 from topdown.errors import InternalError
-from topdown.model.constraint import AtLeast, Basis, Exact, Never, NoneWhereZero
+from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoneWhereZero
 from topdown.model.histogram import Histogram
 from topdown.plan.base import COPIES, FOLDER
 from topdown.plan.document import exact_text
@@ -58,11 +58,12 @@ def open_answers(plan: Plan) -> list[str]:
     }
     names = [f"release.{name}" for name, value in fields.items() if value == OPEN]
     rules = plan.invariants
-    kinds: dict[str, tuple[Exact | AtLeast | NoneWhereZero | Never, ...]] = {
+    kinds: dict[str, tuple[Exact | AtLeast | AtMost | NoneWhereZero | Never, ...]] = {
         "exact": rules.exact,
         "at_least": rules.at_least,
         "none_where_zero": rules.none_where_zero,
         "never": rules.never,
+        "at_most": rules.at_most,
     }
     for kind, constraints in kinds.items():
         names += [
@@ -202,6 +203,10 @@ def _invariants(context: Context) -> list[dict[str, Any]]:
         n = _n_leaves(context, rule)
         kind = "at_least" if isinstance(rule, AtLeast) else "none_where_zero"
         out.append({"kind": kind, "name": rule.name, "level": leaf, "n": n} | _basis(rule.basis))
+    n = len(geography.leaves)
+    out += [
+        {"kind": "at_most", "name": b.name, "level": leaf, "n": n} | _basis(b.basis) for b in rules.at_most
+    ]
     return out
 
 

@@ -14,13 +14,14 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.errors import InfeasibleError
 from topdown.solve.kernels import admm
-from topdown.solve.kkt import residual_persons
+from topdown.solve.kkt import bounds_broken, residual_persons
 from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
 
 STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
 TOLERANCE_PERSONS = 1e-7
 TARGET_PERSONS = 1e-5
+SLACK_PERSONS = 1e-7  # sums of a solution without limits this far outside them count as inside
 STALL_PERSONS = 1e-2  # two solutions this far apart after MAX_STEPS have no point in common
 
 
@@ -32,14 +33,15 @@ def solve(problem: Problem) -> Solution:
     """
     free = _run(_without_bounds(problem))
     sums = group_sums(free.z, problem.bound_of, len(problem.lower))
-    if (sums >= problem.lower).all():
+    if bounds_broken(problem, sums) <= (0.0 if problem.limits is None else SLACK_PERSONS):
         return _with_bounds(problem, free)
     return _run(problem)
 
 
 def _without_bounds(problem: Problem) -> Problem:
     n, m = problem.shape
-    return replace(problem, bound_of=np.full(n, -1, dtype=np.int64), lower=np.zeros((0, m)))
+    none = np.full(n, -1, dtype=np.int64)
+    return replace(problem, bound_of=none, lower=np.zeros((0, m)), limits=None)
 
 
 def _with_bounds(problem: Problem, solution: Solution) -> Solution:
@@ -49,6 +51,7 @@ def _with_bounds(problem: Problem, solution: Solution) -> Solution:
 def _run(problem: Problem) -> Solution:
     n, m = problem.shape
     bound_of, lower = problem.bound_of, problem.lower
+    limits = np.zeros((m, 0)) if problem.limits is None else np.ascontiguousarray(problem.limits)
     rho = first_rho = _first_penalty(problem)
     z = _start(problem)
     u = np.zeros((n, m))
@@ -61,7 +64,7 @@ def _run(problem: Problem) -> Solution:
     while True:
         done, primal, dual = admm(
             step.inverse, step.constant, problem.g, rho, rho * step.bound_ratio, z, u, problem.pointers,
-            problem.sums, allowed, bound_of, lower, y, w, STEPS, tolerance,
+            problem.sums, allowed, bound_of, lower, y, w, limits, STEPS, tolerance,
         )  # fmt: skip
         taken += done
         if primal <= tolerance and dual <= tolerance:
@@ -172,7 +175,8 @@ class _LinearStep:
         bound = np.zeros((len(self.problem.lower), z.shape[1]))
         right = self.problem.g + rho * (z - u)
         if self.n_bounds:
-            bound = np.maximum(-rho * self.bound_ratio * w, 0.0)
+            bound = -rho * self.bound_ratio * w
+            bound = np.maximum(bound, 0.0) if self.problem.limits is None else bound
             push = rho * self.bound_ratio * (y - w)
             inside = self.bound_of >= 0
             right[inside] += push[self.bound_of[inside]]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from topdown.errors import InfeasibleError, TopdownError
+from topdown.model.kinds import find_kinds
+from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
-from topdown.solve.flow import RoundingProblem, laminar_places
+from topdown.solve.exact import complete_totals
+from topdown.solve.failsafe import conflicting, mend
+from topdown.solve.flow import laminar_places
 from topdown.solve.level import LevelModel, build_levels
-from topdown.solve.passes import Split, estimate
+from topdown.solve.passes import estimate
 from topdown.solve.problem import Ints
+from topdown.solve.regions import Arcs, Regions
 from topdown.solve.rounding import Rounded, round_table
+from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve.split import Split
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
 
@@ -37,22 +45,36 @@ class Descent:
         targets: measured (or better) answers.
         exact: exact node totals by level name.
         backend: least-squares solver, see `backends/quadratic.py`.
+        tables: exact tables of the leaves other than totals, by query.
     """
 
     context: Context
     targets: Targets
     exact: dict[str, Ints]
     backend: str = "admm"
+    tables: dict[str, Ints] = field(default_factory=dict)
+
+    @cached_property
+    def regions(self) -> Regions:
+        """What can be split down to the leaves."""
+        plan, geography = self.context.plan, self.context.geography
+        tables = tuple((plan.query(name).labels, values) for name, values in self.tables.items())
+        rules = with_exact_tables(self.context.rules, tables)
+        kinds = find_kinds(rules)
+        return Regions(kinds, rules, geography, complete_totals(geography, rules, kinds, self.exact))
 
     @cached_property
     def levels(self) -> tuple[LevelModel, ...]:
         """Solver's view of every level."""
-        return build_levels(self.context, self.exact)
+        return build_levels(self.context, self.regions)
 
     @cached_property
     def places(self) -> tuple[tuple[tuple[int, int], ...] | None, ...]:
         """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
-        return tuple(laminar_places(_chain(v)[0], v.bound_of_cell, v.lower.shape[1]) for v in self.levels)
+        return tuple(
+            laminar_places(_chain(v)[0], v.bound_of_cell, v.lower.shape[1], kinds=v.limited)
+            for v in self.levels
+        )
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node."""
@@ -64,14 +86,61 @@ class Descent:
             counts=None,
             allowed=np.ones((len(cells), 1), dtype=bool),
             targets=np.ascontiguousarray(answers.T, dtype=np.float64),
-            lower=level.lower[0][:, None],
-            totals=level.exact[:1] if level.exact is not None else None,
+            **self._public(0, np.zeros(1, dtype=np.int64)),
         )
-        counts = self._solve(0, split, tally, self.context.geography.root.codes[0])[:, 0]
+        try:
+            counts = self._solve(0, split, np.zeros(1, dtype=np.int64), tally)[:, 0]
+        except TopdownError as error:
+            error.node = error.node or self.context.geography.root.codes[0]
+            raise
         return Node(0, cells[counts > 0], counts[counts > 0])
 
     def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
-        """Split one node of level `depth`; children without records are left out."""
+        """Split one node of level `depth`; children without records are left out.
+
+        Raises:
+            InfeasibleError: no table of the node's total splits over its children.
+        """
+        code = self.context.geography.levels[depth].codes[parent.index]
+        doubtful = self.regions.needed(depth) and not self.levels[depth].limited
+        try:
+            if not doubtful:
+                try:
+                    return self._children(depth, parent, tally)
+                except InfeasibleError as error:
+                    if error.code not in ("I010", "I012"):
+                        raise
+            return self._children(depth, self._mended(depth, parent, tally), tally)
+        except TopdownError as error:
+            error.node = error.node or code
+            raise
+
+    def _mended(self, depth: int, parent: Node, tally: Tally) -> Node:
+        """Return the closest table that can be split, and report it if it is not the node's own."""
+        geography, level = self.context.geography, self.levels[depth + 1]
+        first, last = geography.child_pointers[depth][parent.index : parent.index + 2]
+        index = first + np.flatnonzero(level.open[first:last].any(axis=1))
+        mended = mend(self.context, self.regions, depth + 1, index, parent.cells, parent.counts)
+        if mended is None:
+            raise InfeasibleError(
+                "no table with the total of this place satisfies the constraints below it",
+                code="I010",
+                fix="check exact totals and public facts below this node for constraints that exclude each other",
+            )
+        if mended.distance:
+            table = parent.cells, parent.counts
+            tally.failsafe.append(
+                {
+                    "node": geography.levels[depth].codes[parent.index],
+                    "level": geography.levels[depth].name,
+                    "distance": mended.distance,
+                    "marginals_kept": mended.marginals_kept,
+                    "constraints": conflicting(self.context, self.regions, depth + 1, index, table, mended),
+                }
+            )
+        return Node(parent.index, mended.cells, mended.counts)
+
+    def _children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
         level = self.levels[depth + 1]
         index = first + np.flatnonzero(level.open[first:last].any(axis=1))
@@ -80,18 +149,18 @@ class Descent:
         if len(index) == 1:
             return [replace(parent, index=int(index[0]))]
         measured, answers = self.targets.answers(depth + 1, int(first), int(last))
-        code = self.context.geography.levels[depth].codes[parent.index]
         if not np.array_equal(measured, index):
-            raise InfeasibleError("measurements are missing for some areas", code="I011", node=code)
+            raise InfeasibleError("measurements are missing for some areas", code="I011")
+        if level.exact is not None:  # a child whose exact total is zero holds nobody
+            answers, index = answers[level.exact[index] > 0], index[level.exact[index] > 0]
         split = Split(
             cells=parent.cells,
             counts=parent.counts,
             allowed=np.ascontiguousarray(level.open[index][:, level.class_of_cell[parent.cells]].T),
             targets=np.ascontiguousarray(answers.T, dtype=np.float64),
-            lower=np.ascontiguousarray(level.lower[index].T),
-            totals=level.exact[index] if level.exact is not None else None,
+            **self._public(depth + 1, index),
         )
-        counts = self._solve(depth + 1, split, tally, code)
+        counts = self._solve(depth + 1, split, index, tally)
         nodes = []
         for j, child in enumerate(index):
             inside = counts[:, j] > 0
@@ -106,33 +175,46 @@ class Descent:
             nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
         return nodes
 
-    def _solve(self, depth: int, split: Split, tally: Tally, code: str) -> Ints:
+    def _public(self, depth: int, index: Ints) -> dict[str, Any]:
+        """Return what public knowledge asks of some nodes of a level: lower bounds or limits, and exact totals."""
         level = self.levels[depth]
-        try:
-            fractional, fit = estimate(level, split, partial(solve_with, self.backend))
-            chain, weights = _chain(level)
-            rounded: Rounded = round_table(
-                RoundingProblem(
-                    estimate=fractional,
-                    allowed=split.allowed,
-                    sums=split.counts,
-                    chain=np.stack([table[split.cells] for table in chain]),
-                    weights=weights,
-                    bound_of=level.bound_of_cell[split.cells],
-                    lower=split.lower,
-                    bound_places=self.places[depth],
-                    totals=split.totals,
-                )
+        n_kinds = self.regions.kinds.n_kinds
+        return {
+            "lower": np.zeros((n_kinds, len(index)), dtype=np.int64)
+            if level.limited
+            else np.ascontiguousarray(level.lower[index].T),
+            "totals": level.exact[index] if level.exact is not None else None,
+            "limits": self.regions.limits(depth, index) if level.limited else None,
+        }
+
+    def _solve(self, depth: int, split: Split, index: Ints, tally: Tally) -> Ints:
+        level = self.levels[depth]
+        fractional, fit = estimate(level, split, partial(solve_with, self.backend))
+        chain, weights = _chain(level)
+        flow = level.limited and self.places[depth] is not None
+        arcs: tuple[Arcs, ...] = tuple(self.regions.arcs(depth, int(i)) for i in index) if flow else ()
+        rounded: Rounded = round_table(
+            RoundingProblem(
+                estimate=fractional,
+                allowed=split.allowed,
+                sums=split.counts,
+                chain=np.stack([table[split.cells] for table in chain]),
+                weights=weights,
+                bound_of=level.bound_of_cell[split.cells],
+                lower=split.lower,
+                bound_places=self.places[depth],
+                totals=split.totals,
+                limits=split.limits,
+                arcs=arcs,
             )
-        except TopdownError as error:
-            error.node = error.node or code
-            raise
+        )
         tally.level(self.context.plan.levels[depth].name).add(fit, rounded)
         return rounded.counts
 
 
 def _chain(level: LevelModel) -> tuple[tuple[Ints, ...], tuple[int, ...]]:
-    """Return the rounding chain, with the total in front where totals are exact."""
-    if level.exact is None or not level.chain[0].any():
+    """Return the rounding chain, with the total in front where totals are exact or kinds have limits."""
+    if (level.exact is None and not level.limited) or not level.chain[0].any():
         return level.chain, level.chain_weights
-    return (np.zeros_like(level.chain[0]), *level.chain), (level.chain_weights[0], *level.chain_weights)
+    weight = 0 if level.exact is None else level.chain_weights[0]
+    return (np.zeros_like(level.chain[0]), *level.chain), (weight, *level.chain_weights)

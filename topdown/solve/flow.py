@@ -4,6 +4,8 @@ Each record still to be placed is one unit that flows from its child through the
 A unit in a cell costs 1 - 2 frac (L1 distance to the estimate); a tree edge of a coarser table carries the L1
 distance of that table's answer as three parallel arcs, which is exact because the cost is convex with kinks
 at the two neighbouring whole numbers. Lower bounds and exact totals are mandatory flow, never a large penalty.
+Where kinds of cells have limits, all records of a child, whole parts included, pass through its own network
+(`Regions.arcs`) from its total to its kinds, where the whole parts leave.
 """
 
 from __future__ import annotations
@@ -14,13 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from topdown.solve.problem import Floats, Ints
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks
 
 UNIT = 1_000_000  # integer cost of one person of error
 SNAP = 1e-6  # closer to a whole number than this counts as whole
-
-
-class UnroundableError(Exception):
-    """No way of rounding up the chosen cells meets the constraints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +40,6 @@ class Network:
     cell_arcs: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class RoundingProblem:
-    """An estimate to round.
-
-    Args:
-        estimate: float64 (n, m), nonnegative; allowed: bool (n, m).
-        sums: int64 (n,), the parent's counts; None at the root.
-        chain: answers of each row in each table, coarse to fine, int64 (n_tables, n); the last tells rows apart.
-        weights: weight of one person of error in each table.
-        bound_of: int64 (n,); lower: int64 (n_bounds, m).
-        bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
-        totals: int64 (m,), exact totals of the children; None if not exact. The first table is then the total.
-    """
-
-    estimate: Floats
-    allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-    sums: Ints | None
-    chain: Ints
-    weights: tuple[int, ...]
-    bound_of: Ints
-    lower: Ints
-    bound_places: tuple[tuple[int, int], ...] | None
-    totals: Ints | None
-
-
 def floors(problem: RoundingProblem) -> tuple[Ints, Floats]:
     """Return whole parts and fractions; values within SNAP of a whole number count as whole."""
     whole = np.floor(problem.estimate + SNAP)
@@ -75,12 +49,13 @@ def floors(problem: RoundingProblem) -> tuple[Ints, Floats]:
 
 
 def laminar_places(
-    chain: tuple[Ints, ...], bound_of: Ints, n_bounds: int
+    chain: tuple[Ints, ...], bound_of: Ints, n_bounds: int, *, kinds: bool = False
 ) -> tuple[tuple[int, int], ...] | None:
     """Return (table, answer) of each lower bound if the rounding is a flow, else None.
 
     It is a flow when every table refines the one before, the last tells every cell apart, and the cells of each
-    lower bound are exactly one answer of one table. What holds for all cells holds for any subset of them.
+    lower bound are exactly one answer of one table. Where kinds have limits there are no lower bounds: the first
+    table is the total, and the others tell kinds apart. What holds for all cells holds for any subset of them.
     """
     for coarse, fine in pairwise(chain):
         if len(np.unique(np.stack([fine, coarse]), axis=1).T) != len(np.unique(fine)):
@@ -88,6 +63,13 @@ def laminar_places(
     if not chain or len(np.unique(chain[-1])) != len(chain[-1]):
         return None
     places = []
+    if kinds:
+        known = bound_of >= 0
+        total = not chain[0].any()
+        nested = all(
+            len(np.unique(bound_of[known & (t == a)])) <= 1 for t in chain[1:-1] for a in np.unique(t)
+        )
+        return () if total and nested and len(chain) > 1 else None
     for b in range(n_bounds):
         cells = bound_of == b
         found = [(t, np.unique(table[cells])) for t, table in enumerate(chain[:-1])]
@@ -124,6 +106,8 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     for key in keys:
         code = key[:, None] * m + np.arange(m)[None, :]
         present = np.unique(code[row, child]) if len(row) else np.zeros(0, dtype=np.int64)
+        if problem.limits is not None and not occurs:
+            present = np.arange(m)  # every child's people pass through its network
         node_of.append(np.searchsorted(present, code))
         occurs.append(present)
         first_node.append(first_node[-1] + len(present))
@@ -136,6 +120,11 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         else np.zeros(len(row), dtype=np.int64)
     )
     tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
+    if problem.limits is not None:
+        inner, kind_node, supplies = child_networks(problem, whole, (whole + up).sum(axis=0), supplies)
+        tails = [bottom if depth > 1 else kind_node[problem.bound_of[row], child], inner.tails]
+        heads, capacities = [*heads, inner.heads], [*capacities, inner.high]
+        cost.append(np.zeros(len(inner.tails), dtype=np.int64))
     forced = _forced_units(problem, whole)
     for t in range(depth):
         base, value, most = _tree_values(problem, t, occurs[t], whole, up)
@@ -144,6 +133,8 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         if t:
             parent = node_of[t - 1][row, child]
             tail[node_of[t][row, child]] = first_node[t - 1] + parent
+            if t == 1 and problem.limits is not None:
+                tail[node_of[t][row, child]] = kind_node[problem.bound_of[row], child]
         must = np.array([forced.pop((t, int(code)), 0) for code in occurs[t]], dtype=np.int64)
         if t == 0 and problem.totals is not None:
             most = must
@@ -159,7 +150,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
             cost.append(np.rint(UNIT * w[t] * slope[keep]).astype(np.int64))
     if problem.sums is not None:
         left = problem.sums - whole.sum(axis=1)
-        supplies[first_node[-1] :] -= left
+        supplies[first_node[-1] : first_node[-1] + n] -= left
         placed = int(left.sum())
     else:
         placed = int(problem.totals.sum() - whole.sum()) if problem.totals is not None else len(row)

@@ -79,6 +79,73 @@ def project_segments(v, pointers, sums, allowed, out):
 
 
 @njit(cache=True)
+def project_base(v, limits, out, subset_sum, subset):
+    """Project v on the base polytope {y : y(A) <= limits[A] for all sets A, y(everything) = limits[-1]}.
+
+    Groenevelt's decomposition: meet the total alone; where a set is too full, split into it and the rest.
+
+    Args:
+        v, out: float64 (k,). limits: float64 (2^k,), or (2^(k + 1),) where a last entry of no cost takes up the
+            slack. subset_sum: float64, subset: int64, both as long as `limits`, overwritten.
+    """
+    k = len(v)
+    size = len(limits)
+    slack = size >> (k + 1)  # 1 if there is an entry of no cost
+    inside = np.zeros(k + 1, dtype=np.int64)
+    todo_set = np.zeros(k + 2, dtype=np.int64)
+    todo_base = np.zeros(k + 2, dtype=np.int64)
+    y = np.zeros(k + 1)
+    n_todo = 1
+    todo_set[0] = size - 1
+    for i in range(k):  # an entry that must be zero stays out
+        if limits[1 << i] == 0.0 and limits[size - 1] == limits[size - 1 - (1 << i)]:
+            out[i] = 0.0
+            todo_set[0] -= 1 << i
+    while n_todo:
+        n_todo -= 1
+        here, base = todo_set[n_todo], todo_base[n_todo]
+        if here == 0:
+            continue
+        count = 0
+        total = limits[base | here] - limits[base]
+        rest = total
+        for i in range(k + slack):
+            if (here >> i) & 1:
+                inside[count] = i
+                count += 1
+                if i < k:
+                    rest -= v[i]
+        if slack and (here >> k) & 1:
+            for c in range(count):
+                i = inside[c]
+                y[i] = rest if i == k else v[i]
+        else:
+            for c in range(count):
+                y[inside[c]] = v[inside[c]] + rest / count
+        worst = 1e-12 + 1e-15 * abs(total)
+        split = 0
+        subset_sum[0] = 0.0
+        subset[0] = 0
+        for c in range(count):
+            for a in range(1 << c):
+                b = a | (1 << c)
+                subset_sum[b] = subset_sum[a] + y[inside[c]]
+                subset[b] = subset[a] | (1 << inside[c])
+                over = subset_sum[b] - (limits[base | subset[b]] - limits[base])
+                if over > worst and subset[b] != here:
+                    worst = over
+                    split = subset[b]
+        if split:
+            todo_set[n_todo], todo_base[n_todo] = split, base
+            todo_set[n_todo + 1], todo_base[n_todo + 1] = here & ~split, base | split
+            n_todo += 2
+        else:
+            for c in range(count):
+                if inside[c] < k:
+                    out[inside[c]] = y[inside[c]]
+
+
+@njit(cache=True)
 def admm(
     inverse,
     constant,
@@ -94,10 +161,13 @@ def admm(
     lower,
     y,
     w,
+    limits,
     steps,
     tolerance,
 ):
-    """Run ADMM steps on min 1/2 x'Hx - g'x with x = z in the segments' simplices and bound sums y >= lower.
+    """Run ADMM steps on min 1/2 x'Hx - g'x with x = z in the segments' simplices and bound sums y in their place.
+
+    That place is y >= lower, or, where there are limits, a base polytope a column (`project_base`).
 
     Changes z, u (scaled multipliers of x = z), y, w (of bound sums) in place. The linear step is
     x = inverse @ right + constant, so equalities on x are inside `inverse` and `constant`.
@@ -105,7 +175,8 @@ def admm(
     Args:
         inverse: float64 (n, n). constant: (n, m), zeros if there are no equalities. g: (n, m).
         rho, rho_bound: penalties. z, u: (n, m). pointers, sums, allowed: see `project_segments` (flat n * m).
-        bound_of: int64 (n,), lower bound each row belongs to, -1 for none. lower, y, w: (n_bounds, m).
+        bound_of: int64 (n,), bound each row belongs to, -1 for none. lower, y, w: (n_bounds, m).
+        limits: (m, 2^n_bounds or twice that), (m, 0) for none.
         steps: most steps to take. tolerance: stop when both residuals are below, in persons.
 
     Returns:
@@ -117,6 +188,10 @@ def admm(
     right = np.empty((n, m))
     v = np.empty((n, m))
     z_new = np.empty((n, m))
+    y_new = np.empty((n_bounds, m))
+    t = np.empty(n_bounds)
+    subset_sum = np.zeros(max(limits.shape[1], 1))
+    subset = np.zeros(max(limits.shape[1], 1), dtype=np.int64)
     primal = 0.0
     dual = 0.0
     for step in range(steps):
@@ -147,14 +222,17 @@ def admm(
                 if b >= 0:
                     for j in range(m):
                         sums_x[b, j] += x[c, j]
-            for b in range(n_bounds):
-                for j in range(m):
-                    t = relax * sums_x[b, j] + (1.0 - relax) * y[b, j] + w[b, j]
-                    y_new = max(t, lower[b, j])
-                    w[b, j] = t - y_new
-                    primal = max(primal, abs(sums_x[b, j] - y_new))
-                    dual = max(dual, abs(y_new - y[b, j]))
-                    y[b, j] = y_new
+            for j in range(m):
+                for b in range(n_bounds):
+                    t[b] = relax * sums_x[b, j] + (1.0 - relax) * y[b, j] + w[b, j]
+                    y_new[b, j] = max(t[b], lower[b, j])
+                if limits.shape[1]:
+                    project_base(t, limits[j], y_new[:, j], subset_sum, subset)
+                for b in range(n_bounds):
+                    w[b, j] = t[b] - y_new[b, j]
+                    primal = max(primal, abs(sums_x[b, j] - y_new[b, j]))
+                    dual = max(dual, abs(y_new[b, j] - y[b, j]))
+                    y[b, j] = y_new[b, j]
         if primal <= tolerance and dual <= tolerance:
             return step + 1, primal, dual
     return steps, primal, dual

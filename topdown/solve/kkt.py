@@ -2,9 +2,10 @@
 
 For z feasible with multipliers nu (segments), lambda (fixed table) and mu >= 0 (lower bounds), put
 d = Hz - g - nu - lambda - mu, split d into s >= 0 on entries that are zero and a rest r, and let
-c = sum mu (bound sum - lower). Convexity and feasibility of the optimum z* give
-(z - z*)'H(z - z*) <= c + r'(z* - z), hence |z - z*|_H <= (b + sqrt(b^2 + 4c)) / 2 with b = |r|_{H^-1}, and
-|z - z*| <= |z - z*|_H / sqrt(curvature). Any multipliers are valid; good ones make the bound small.
+c = sum mu (bound sum - lower), or where limits take the place of bounds c = mu . (bound sums) - min of mu . y
+over their polytope (mu of any sign; the minimum is Edmonds' greedy vertex). Convexity and feasibility of the
+optimum z* give (z - z*)'H(z - z*) <= c + r'(z* - z), hence |z - z*|_H <= (b + sqrt(b^2 + 4c)) / 2 with
+b = |r|_{H^-1}, and |z - z*| <= |z - z*|_H / sqrt(curvature). Any multipliers are valid; good ones make the bound small.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.solve.problem import Floats, Problem, Solution, group_sums
+from topdown.solve.regions import subset_sums
+
+SAME_MULTIPLIER = 1e-9  # relative to a column's largest
+SHIFT_PERSONS = 1e-6  # room in a limit below this counts as a violation instead
 
 
 def residual_persons(problem: Problem, solution: Solution) -> float:
     """Return the larger of the constraint violation and the distance to the optimum, in persons.
 
     The distance is a bound in the Euclidean norm over all entries of the problem, valid up to rounding error,
-    for the problem whose fixed table is shifted by the stated violation. Where the Hessian is singular the
-    optimum is a set, and the gradient's violation divided by the smallest weight is returned instead.
+    for the problem whose fixed table and limits are shifted by the stated violation. Where the Hessian is
+    singular the optimum is a set, and the gradient's violation divided by the smallest weight is returned.
     """
     z = solution.z
     violation = infeasibility_persons(problem, z)
@@ -29,11 +34,15 @@ def residual_persons(problem: Problem, solution: Solution) -> float:
         d = d - solution.fixed_multipliers[problem.fixed_of]
     complementarity = 0.0
     if len(problem.lower):
-        mu = solution.bound_multipliers
+        mu = solution.bound_multipliers if problem.limits is None else _settled(problem, solution)
         inside = problem.bound_of >= 0
         d[inside] -= mu[problem.bound_of[inside]]
-        slack = group_sums(z, problem.bound_of, len(problem.lower)) - problem.lower
-        complementarity = float((mu * np.maximum(slack, 0.0)).sum())
+        sums = group_sums(z, problem.bound_of, len(problem.lower))
+        if problem.limits is None:
+            complementarity = float((mu * np.maximum(sums - problem.lower, 0.0)).sum())
+        else:
+            complementarity, shift = _limits_gap(problem.limits, mu, sums)
+            violation = max(violation, shift)
     r = _rest(problem, z, d)
     if problem.curvature <= 0.0:
         return max(violation, float(np.abs(r).max(initial=0.0)) / problem.scale)
@@ -53,9 +62,62 @@ def infeasibility_persons(problem: Problem, z: Floats) -> float:
         off = group_sums(z, problem.fixed_of, len(problem.fixed)) - problem.fixed
         worst = max(worst, float(np.abs(off).max(initial=0.0)))
     if len(problem.lower):
-        short = problem.lower - group_sums(z, problem.bound_of, len(problem.lower))
-        worst = max(worst, float(short.max(initial=0.0)))
+        worst = max(worst, bounds_broken(problem, group_sums(z, problem.bound_of, len(problem.lower))))
     return worst
+
+
+def bounds_broken(problem: Problem, sums: Floats) -> float:
+    """Return by how much sums of the bounded groups (n_bounds, m) break lower bounds or limits, in persons."""
+    if problem.limits is None:
+        return float((problem.lower - sums).max(initial=0.0))
+    return float((subset_sums(problem.limits, sums) - problem.limits).max(initial=0.0))
+
+
+def _settled(problem: Problem, solution: Solution) -> Floats:
+    """Make multipliers of a column that differ by rounding error only equal; what is lost stays in the gradient."""
+    mu = _with_slack(problem.limits, solution.bound_multipliers)
+    close = SAME_MULTIPLIER * np.abs(mu).max(axis=0, initial=0.0)
+    order = np.argsort(mu, axis=0, kind="stable")
+    sorted_mu = np.take_along_axis(mu, order, axis=0)
+    for i in range(1, len(mu)):
+        near = sorted_mu[i] - sorted_mu[i - 1] <= close
+        sorted_mu[i][near] = sorted_mu[i - 1][near]
+    settled = np.empty_like(mu)
+    np.put_along_axis(settled, order, sorted_mu, axis=0)
+    k = len(solution.bound_multipliers)
+    if len(mu) > k:  # the slack entry's multiplier is zero
+        settled = np.where(settled == settled[k], 0.0, settled)
+    return settled[:k]
+
+
+def _limits_gap(limits: Floats, mu: Floats, sums: Floats) -> tuple[float, float]:
+    """Return mu . sums - min of mu . y over the polytopes, and by how much tight limits had to be shifted for it.
+
+    Edmonds: with groups in order of mu, the gap is the sum of (step of mu) times (room left in the groups so far).
+    """
+    if limits.shape[1] > 1 << len(mu):
+        mu, sums = _with_slack(limits, mu), np.vstack([sums, -sums.sum(axis=0, keepdims=True)])
+    columns = np.arange(len(limits))
+    order = np.argsort(mu, axis=0, kind="stable")
+    so_far, held = np.zeros(len(limits), dtype=np.int64), np.zeros(len(limits))
+    gap = shift = 0.0
+    for i, group in enumerate(order):
+        so_far |= 1 << group
+        held += sums[group, columns]
+        room = limits[columns, so_far] - held
+        step = mu[order[i + 1], columns] - mu[group, columns] if i + 1 < len(order) else np.ones(len(limits))
+        small = (np.abs(room) <= SHIFT_PERSONS) & (step > 0)
+        shift = max(shift, float(np.abs(room[small]).max(initial=0.0)))
+        if i + 1 < len(order):
+            gap += float((step * np.where(small, 0.0, np.maximum(room, 0.0))).sum())
+    return gap, shift
+
+
+def _with_slack(limits: Floats | None, values: Floats) -> Floats:
+    """Add the row of the entry without cost where the limits have one."""
+    if limits is None or limits.shape[1] == 1 << len(values):
+        return values
+    return np.vstack([values, np.zeros((1, values.shape[1]))])
 
 
 def _rest(problem: Problem, z: Floats, d: Floats) -> Floats:

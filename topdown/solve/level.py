@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import ConfigError
 from topdown.model.query import parse_query
 from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
 from topdown.solve.problem import Floats, Ints
+from topdown.solve.regions import Regions
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,10 @@ class LevelModel:
         tables: labels of every table the passes fix, by name.
         chain: labels of the rounding chain, coarse to fine, each int64 (n_cells,).
         chain_weights: int64, weight of one person of rounding error in each table of the chain.
-        bound_of_cell: lower bound each cell belongs to, -1 for none.
+        bound_of_cell: lower bound (or kind, where there are limits) each cell belongs to, -1 for none.
+        class_of_cell, open, lower: see `Rules`, of this level.
         exact: exact node totals of the level, or None.
+        limited: whether nodes have limits on sets of kinds (`Regions`), which take the place of lower bounds.
     """
 
     index: int
@@ -46,33 +48,26 @@ class LevelModel:
     open: NDArray[np.bool_]
     lower: Ints
     exact: Ints | None
+    limited: bool = False
 
 
-def build_levels(context: Context, exact: dict[str, Ints]) -> tuple[LevelModel, ...]:
+def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
     """Describe every level of a plan.
 
     Args:
         context: plan and public facts.
-        exact: exact node totals by level name.
-
-    Raises:
-        ConfigError: two lower bounds share a cell, which the structured solver cannot express.
+        regions: what splits down to the leaves, with the exact totals.
     """
     plan, rules = context.plan, context.rules
     bound_of_cell = np.full(plan.schema.n_cells, -1, dtype=np.int64)
     for k, cells in enumerate(rules.bound_cells):
-        if (bound_of_cell[cells] >= 0).any():
-            raise ConfigError(
-                f"lower bound {plan.invariants.at_least[k].name!r} shares cells with another one",
-                code="C073",
-                fix="make the cells of lower bounds disjoint",
-            )
         bound_of_cell[cells] = k
     levels = []
     for i, level in enumerate(plan.levels):
         queries = [parse_query(plan.schema, m.query) for m in level.measurements]
         sizes = np.array([q.n_answers for q in queries], dtype=np.int64)
         chain = [parse_query(plan.schema, r.table) for r in level.rounding]
+        limited = regions.limited(i)
         levels.append(
             LevelModel(
                 index=i,
@@ -86,11 +81,12 @@ def build_levels(context: Context, exact: dict[str, Ints]) -> tuple[LevelModel, 
                 },
                 chain=tuple(q.labels.astype(np.int64) for q in chain),
                 chain_weights=tuple(r.weight for r in level.rounding),
-                bound_of_cell=bound_of_cell,
+                bound_of_cell=regions.kinds.of_cell if limited else bound_of_cell,
                 class_of_cell=rules.class_of_cell,
                 open=rules.open[i],
                 lower=rules.lower[i],
-                exact=exact.get(level.name),
+                exact=regions.totals.get(i),
+                limited=limited,
             )
         )
     return tuple(levels)

@@ -9,13 +9,10 @@ many empty cells does not push the table (margin-first solving).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from topdown.errors import InternalError
 from topdown.plan.plan import Pass
@@ -24,30 +21,10 @@ from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
 from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.split import Split, bounds_fit
 
 TARGET_PERSONS = admm.TARGET_PERSONS
 LeastSquares = Callable[[Problem], Solution]
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """One parent and the children that may hold records, on the parent's nonzero cells.
-
-    Args:
-        cells: int64 (n,), cells with records in the parent (all open cells at the root).
-        counts: int64 (n,), the parent's counts; None at the root.
-        allowed: bool (n, m).
-        targets: float64 (n_answers_of_all_queries, m), what each query should answer at each child.
-        lower: int64 (n_bounds, m).
-        totals: int64 (m,), exact totals of the children; None if not exact.
-    """
-
-    cells: Ints
-    counts: Ints | None
-    allowed: NDArray[np.bool_]
-    targets: Floats
-    lower: Ints
-    totals: Ints | None
 
 
 @dataclass(frozen=True)
@@ -73,11 +50,15 @@ def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm
             np.zeros(len(split.cells), dtype=np.int64),
             split.totals[None, :].astype(np.float64),
         )
-    worst, iterations, n_variables = 0.0, 0, 0
+    worst, iterations, n_problems, n_variables = 0.0, 0, 0, 0
     z = np.zeros(split.allowed.shape)
     for step in level.passes:
         last = step is level.passes[-1]
-        answers, group = np.unique(level.tables[step.table][split.cells], return_inverse=True)
+        table = level.tables[step.table][split.cells]
+        below_root = split.counts is not None and not last
+        if below_root and fixed_rows is not None and _sums_over(fixed_rows, table):
+            continue  # exact totals fix this table already
+        answers, group = np.unique(table, return_inverse=True)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
         for refine in (False, True) if split.counts is None and not last else (True,):
             problem, row_of_cell, back = _problem(level, split, step, fixed_rows, fixed, refine=refine)
@@ -85,14 +66,15 @@ def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm
             z = solution.z[back]
             row_table = np.zeros(len(z), dtype=np.int64)
             row_table[row_of_cell] = group
-            table = group_sums(z, row_table, len(answers))
-            if refine or _bounds_fit(level, split, group, table[:, 0]):
+            values = group_sums(z, row_table, len(answers))
+            if refine or bounds_fit(split, level.bound_of_cell[split.cells], group, values[:, 0]):
                 break
         worst = max(worst, residual_persons(problem, solution))
         iterations += solution.iterations
+        n_problems += 1
         n_variables += problem.g.size
-        fixed_rows, fixed = group.astype(np.int64), table
-    return z, Fit(worst, iterations, len(level.passes), n_variables)
+        fixed_rows, fixed = group.astype(np.int64), values
+    return z, Fit(worst, iterations, n_problems, n_variables)
 
 
 def _problem(
@@ -115,7 +97,8 @@ def _problem(
             keys = np.vstack([keys, fixed_rows])
         row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     n_rows = int(row_of_cell.max()) + 1
-    lower = split.lower if (bound_of_cell >= 0).any() else np.zeros((0, m), dtype=np.int64)
+    bounded = bool((bound_of_cell >= 0).any())
+    lower = split.lower if bounded else np.zeros((0, m), dtype=np.int64)
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
     hessian, g, curvature, scale = _objective(level, split, step, table, first, last)
@@ -143,32 +126,31 @@ def _problem(
         lower=lower.astype(np.float64),
         curvature=curvature,
         scale=scale,
+        limits=split.limits.astype(np.float64) if split.limits is not None and bounded else None,
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
-    return problem, row_of_cell, back
+    return _pinned(problem), row_of_cell, back
 
 
-def _bounds_fit(level: LevelModel, split: Split, group: Ints, values: Floats) -> bool:
-    """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.
-
-    Args:
-        group: answer of the table each cell belongs to, 0..n_groups-1.
-        values: the table, persons; only whole persons are counted on.
-    """
-    need = split.lower[:, 0]
-    if not need.any():
-        return True
-    n_groups, n_bounds = len(values), len(need)
-    bound = level.bound_of_cell[split.cells]
-    usable = np.zeros((n_groups, n_bounds), dtype=bool)
-    usable[group[bound >= 0], bound[bound >= 0]] = True
-    need = np.minimum(need, 2**30)
-    network = np.zeros((n_groups + n_bounds + 2, n_groups + n_bounds + 2), dtype=np.int32)
-    network[0, 1 : 1 + n_groups] = np.minimum(np.floor(values), 2**30)
-    network[1 : 1 + n_groups, 1 + n_groups : -1] = np.where(usable, need[None, :], 0)
-    network[1 + n_groups : -1, -1] = need
-    return bool(maximum_flow(csr_array(network), 0, len(network) - 1).flow_value == need.sum())
+def _pinned(problem: Problem) -> Problem:
+    """Write limits that leave one value for every kind (an exact table) as a fixed table, which is solved faster."""
+    if problem.limits is None or problem.limits.shape[1] > 1 << len(problem.lower):
+        return problem
+    alone = problem.limits[:, 1 << np.arange(len(problem.lower))]
+    free = (alone.sum(axis=1) != problem.limits[:, -1]).any()
+    if free or (problem.fixed_of is not None and not _sums_over(problem.bound_of, problem.fixed_of)):
+        return problem
+    present, fixed_of = np.unique(problem.bound_of, return_inverse=True)
+    none = np.full(len(problem.g), -1, dtype=np.int64)
+    return replace(
+        problem,
+        fixed_of=fixed_of.reshape(-1).astype(np.int64),
+        fixed=np.ascontiguousarray(alone.T[present]),
+        bound_of=none,
+        lower=np.zeros((0, problem.g.shape[1])),
+        limits=None,
+    )
 
 
 def _objective(

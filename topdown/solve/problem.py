@@ -27,10 +27,12 @@ class Problem:
         allowed: (n, m) bool, False where no record may be.
         fixed_of: (n,), answer of the already fixed table each row belongs to; None if there is no such table.
         fixed: (n_fixed, m), its values in persons.
-        bound_of: (n,), lower bound each row belongs to, -1 for none.
+        bound_of: (n,), bounded group of rows each row belongs to, -1 for none.
         lower: (n_bounds, m), persons.
         curvature: smallest eigenvalue of `hessian` or a positive number below it; 0 if it is singular.
         scale: smallest weight of a query, to express gradients in persons when the Hessian is singular.
+        limits: (m, 2^n_bounds) or (m, 2^(n_bounds + 1)), most persons in every set of groups, see
+            `Regions.limits`; they take the place of `lower`. None if there are none.
     """
 
     hessian: Floats
@@ -44,6 +46,7 @@ class Problem:
     lower: Floats
     curvature: float
     scale: float
+    limits: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,7 +61,7 @@ class Solution:
     Args:
         z: (n, m), nonnegative, zero where not allowed, segment sums exact to rounding error.
         fixed_multipliers: (n_fixed, m), of the equalities with the fixed table.
-        bound_multipliers: (n_bounds, m), nonnegative.
+        bound_multipliers: (n_bounds, m), nonnegative for lower bounds, of any sign for limits.
         iterations: of the backend.
     """
 

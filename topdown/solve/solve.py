@@ -63,6 +63,7 @@ def solve(
     *,
     workers: int = 1,
     backend: str = "admm",
+    tables: dict[str, Ints] | None = None,
     report: Report = silent,
 ) -> Solved:
     """Solve the whole tree.
@@ -74,13 +75,16 @@ def solve(
         targets: answers of every query at every inhabited node.
         exact: exact node totals by level name.
         workers: processes; 1 solves in this one.
+        tables: exact tables of the leaves other than totals, by query.
         backend: least-squares solver; all are checked alike (`backends/quadratic.py`).
         report: told after every subtree.
 
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
-    leaves, tally = descend(Descent(context, targets, exact, backend), context, workers, report)
+    descent = Descent(context, targets, exact, backend, tables or {})
+    _ = descent.regions  # made here, so that forked workers inherit it
+    leaves, tally = descend(descent, context, workers, report)
     return solved(context, leaves, tally)
 
 

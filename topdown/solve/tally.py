@@ -44,9 +44,10 @@ class LevelTally:
 
 @dataclass
 class Tally:
-    """One `LevelTally` a level."""
+    """One `LevelTally` a level, and every use of the failsafe."""
 
     levels: dict[str, LevelTally] = field(default_factory=dict)
+    failsafe: list[dict[str, Any]] = field(default_factory=list)
 
     def level(self, name: str) -> LevelTally:
         """Return the tally of a level, started if need be."""
@@ -56,6 +57,7 @@ class Tally:
         """Add another tally."""
         for name, level in other.levels.items():
             self.level(name).merge(level)
+        self.failsafe += other.failsafe
 
     def to_document(self, plan_hash: str, order: tuple[str, ...]) -> dict[str, Any]:
         """Return the `topdown.solve` document (docs/format.md)."""
@@ -67,6 +69,6 @@ class Tally:
             "version": 1,
             "plan_hash": plan_hash,
             "target_kkt_residual_persons": TARGET_PERSONS,
-            "failsafe": [],
+            "failsafe": sorted(self.failsafe, key=lambda use: (order.index(use["level"]), use["node"])),
             "levels": levels,
         }

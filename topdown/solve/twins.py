@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.solve.flow import RoundingProblem, floors
+from topdown.solve.flow import floors
 from topdown.solve.problem import Floats, Ints
+from topdown.solve.regions import excess
+from topdown.solve.rounding_problem import RoundingProblem, kind_counts
 
 
 def gram(labels: Ints, weights: Floats) -> Floats:
@@ -38,6 +40,36 @@ def project(v: Floats, total: float, allowed: NDArray[np.bool_]) -> Floats:
     raise ValueError("no threshold found")
 
 
+def project_base(v: Floats, limits: Floats) -> Floats:
+    """Twin of `kernels.project_base`: the same decomposition, over explicit sets of entries."""
+    k = len(v)
+    slack = [k] if len(limits) > 1 << k else []
+    y = np.append(v, 0.0)
+
+    def limit(entries: tuple[int, ...]) -> float:
+        return float(limits[sum(1 << i for i in entries)])
+
+    def settle(entries: tuple[int, ...], below: tuple[int, ...]) -> None:
+        rest = limit(entries + below) - limit(below) - sum(y[i] for i in entries)
+        moved = [i for i in entries if i in slack] or list(entries)
+        for i in moved:
+            y[i] += rest / len(moved)
+        over = {
+            some: sum(y[i] for i in some) - limit(some + below) + limit(below)
+            for n in range(1, len(entries))
+            for some in combinations(entries, n)
+        }
+        fullest = max(over, key=lambda some: over[some], default=())
+        if over.get(fullest, 0.0) > 1e-11:
+            for i in entries:
+                y[i] = v[i] if i < k else 0.0
+            settle(fullest, below)
+            settle(tuple(i for i in entries if i not in fullest), below + fullest)
+
+    settle((*range(k), *slack), ())
+    return y[:k]
+
+
 def rounding_cost(problem: RoundingProblem, counts: Ints) -> float:
     """Weighted L1 distance of a whole table to the estimate, over every table of the chain, in persons."""
     cost = 0.0
@@ -61,6 +93,8 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
         if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
             continue
         if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
+            continue
+        if problem.limits is not None and excess(problem.limits, kind_counts(problem, table)).max() > 0:
             continue
         if any((table[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.solved import toy_run
-from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
+from topdown.errors import BudgetError, ConfigError, DataError, InfeasibleError, TopdownError
 from topdown.plan.document import exact
 from topdown.plan.files import load_settings
 from topdown.plan.init import run_file_text
@@ -190,9 +190,9 @@ def test_public_facts_that_contradict_each_other_are_refused(tmp_path: Path) -> 
     assert odd != invariants
     (tmp_path / "odd.toml").write_text(odd)
     text = toy_run().replace('invariants = "toy"', 'invariants = "odd.toml"', 1)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         prepare(write(tmp_path, text))
-    assert caught.value.code == "D019"
+    assert caught.value.code == "I014"
     assert caught.value.node == "102"
 
 

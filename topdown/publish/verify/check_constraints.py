@@ -117,7 +117,7 @@ def _forbidden(tree: Tree, population: Population, name: str, row: int) -> Findi
 
 
 def check_bounds(session: Session, out: Findings) -> str:
-    """Compare every lower bound with the microdata, at the leaves and at every inner node."""
+    """Compare every bound with the microdata, at the leaves and at every inner node."""
     plan, tree, population = session.plan, session.tree, session.population
     for rule in plan.doc.invariants.at_least:
         cells = plan.schema.select(dict(rule.cells))
@@ -131,9 +131,22 @@ def check_bounds(session: Session, out: Findings) -> str:
             nodes = np.flatnonzero(have < least)
             findings = [_too_few(tree, level, rule.name, int(i), least, have) for i in nodes[:MAX_FINDINGS]]
             out.add_many(len(nodes), findings, len(nodes))
+    kind = "bounds" if plan.doc.invariants.at_most else "lower bounds"
+    for cap in plan.doc.invariants.at_most:
+        cells = plan.schema.select(dict(cap.cells))
+        bounds = lower_bounds(tree, cap.column, cap.per)
+        if bounds is None:
+            out.add(Finding("V110", f"the bounds of {cap.name!r} are too large to add up", file="plan.json"))
+            continue
+        for level, most in enumerate(bounds):
+            out.n_checked += len(most)
+            have = population.totals(tree, level, cells)
+            nodes = np.flatnonzero(have > most)
+            findings = [_too_many(tree, level, cap.name, int(i), most, have) for i in nodes[:MAX_FINDINGS]]
+            out.add_many(len(nodes), findings, len(nodes))
     if out.ok:
-        return f"{out.n_checked:,} of {out.n_checked:,} lower bounds met"
-    return f"{out.n_failed:,} of {out.n_checked:,} lower bounds broken"
+        return f"{out.n_checked:,} of {out.n_checked:,} {kind} met"
+    return f"{out.n_failed:,} of {out.n_checked:,} {kind} broken"
 
 
 def _too_few(tree: Tree, level: int, name: str, node: int, least: Whole, have: Whole) -> Finding:
@@ -141,3 +154,10 @@ def _too_few(tree: Tree, level: int, name: str, node: int, least: Whole, have: W
     text = f"{tree.names[level]} {code} has fewer records than {name!r} demands"
     shown = (f"at least {int(least[node])}", str(int(have[node])))
     return Finding("V107", text, PERSONS, None, code, *shown, "public facts demand more records here")
+
+
+def _too_many(tree: Tree, level: int, name: str, node: int, most: Whole, have: Whole) -> Finding:
+    code = tree.code(level, node)
+    text = f"{tree.names[level]} {code} has more records than {name!r} allows"
+    shown = (f"at most {int(most[node])}", str(int(have[node])))
+    return Finding("V107", text, PERSONS, None, code, *shown, "public facts leave less room for records here")

@@ -13,6 +13,7 @@ from topdown.publish.verify.session import Session
 
 FILE = "solve.json"
 MAX_RESIDUAL_PERSONS = 1e-5
+MAX_NAMED = 20
 
 
 class SolvedLevel(msgspec.Struct, frozen=True):
@@ -29,6 +30,16 @@ class SolvedLevel(msgspec.Struct, frozen=True):
     n_milp: int
 
 
+class FailsafeUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One node whose table had to be changed before it could be split."""
+
+    node: str
+    level: str
+    distance: int
+    marginals_kept: bool
+    constraints: tuple[str, ...]
+
+
 def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ...]]:
     """Read solve.json; UnreadableError (V120) if it is damaged."""
     document = read_json(session.root, FILE, "V120", "topdown.solve")
@@ -38,6 +49,7 @@ def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ..
         levels = msgspec.convert(document.get("levels"), tuple[SolvedLevel, ...], strict=True)
     except (ValueError, TypeError) as error:
         raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
+    _load_failsafe(document)
     for level in levels:
         numbers = [value for value in msgspec.structs.astuple(level) if not isinstance(value, str)]
         if any(value < 0 for value in numbers) or not math.isfinite(level.max_kkt_residual_persons):
@@ -45,14 +57,42 @@ def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ..
     return document, levels
 
 
+def _load_failsafe(document: dict[str, Any]) -> tuple[FailsafeUse, ...]:
+    try:
+        uses = msgspec.convert(document.get("failsafe"), tuple[FailsafeUse, ...], strict=True)
+    except (ValueError, TypeError) as error:
+        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
+    if any(use.distance < 1 for use in uses):
+        raise unreadable("V120", FILE, "has a failsafe that changed nothing")
+    return uses
+
+
+def _failsafe_warnings(uses: tuple[FailsafeUse, ...]) -> list[str]:
+    """Name every node the failsafe changed, and the largest changes first."""
+    shown = sorted(uses, key=lambda use: -use.distance)[:MAX_NAMED]
+    out = [
+        f"failsafe at {use.level} {use.node}: table changed by {use.distance:,} (L1)"
+        + ("" if use.marginals_kept else ", marginals that no constraint concerns included")
+        + (f"; {', '.join(use.constraints)}" if use.constraints else "")
+        for use in shown
+    ]
+    return out + ([f"failsafe at {len(uses) - len(shown):,} more nodes"] if len(uses) > len(shown) else [])
+
+
 def check_solver(session: Session, out: Findings) -> str:
     """Expect every problem of every level solved; a large residual or an unproved rounding is a warning."""
     plan = session.plan
-    _, levels = session.once("solved", "solver", lambda: load_solved(session))
+    document, levels = session.once("solved", "solver", lambda: load_solved(session))
     names = tuple(level.level for level in levels)
     if names != tuple(level.name for level in plan.doc.levels):
         out.add(Finding("V122", "solve.json does not report the plan's levels in order", file=FILE))
         return "solve.json is not about this plan"
+    places = dict(zip(session.tree.names, session.tree.geocodes, strict=True))
+    uses = _load_failsafe(document)
+    for use in uses:
+        if use.level not in places or use.node not in places[use.level].to_pylist():
+            out.add(Finding("V122", "solve.json reports a failsafe at an unknown place", FILE, node=use.node))
+    out.warnings += _failsafe_warnings(uses)
     why, fix = (
         "this costs accuracy; privacy and exact statistics do not depend on it",
         "solve again; noise is kept",

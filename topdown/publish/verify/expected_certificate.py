@@ -28,7 +28,7 @@ def open_answers(plan: PlanFile) -> list[str]:
     fields = msgspec.to_builtins(plan.doc.release)
     names = [f"release.{key}" for key, value in fields.items() if value == OPEN]
     rules = plan.doc.invariants
-    for kind in ("exact", "at_least", "none_where_zero", "never"):
+    for kind in ("exact", "at_least", "none_where_zero", "never", "at_most"):
         names += [
             f"invariants.{kind}.{rule.name}.legal_basis"
             for rule in getattr(rules, kind)
@@ -117,6 +117,10 @@ def _invariants(session: Session) -> list[dict[str, Any]]:
         }
         | _basis(z)
         for z in rules.none_where_zero
+    ]
+    out += [
+        {"kind": "at_most", "name": b.name, "level": leaf, "n": tree.n_leaves} | _basis(b)
+        for b in rules.at_most
     ]
     return out
 

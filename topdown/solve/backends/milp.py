@@ -10,12 +10,15 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, hstack, vstack
 
-from topdown.errors import InfeasibleError
-from topdown.solve.flow import RoundingProblem, floors
-from topdown.solve.problem import Ints
+from topdown.errors import InfeasibleError, InternalError
+from topdown.solve.flow import floors
+from topdown.solve.problem import Floats, Ints
+from topdown.solve.regions import subset_sums
 from topdown.solve.rounding import Rounded
+from topdown.solve.rounding_problem import RoundingProblem, kind_counts
 
 TIME_LIMIT_SECONDS = 600.0
+MAX_CUTS = 500
 
 
 def round_by_milp(problem: RoundingProblem) -> Rounded:
@@ -77,22 +80,55 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
             )
             start += 2 * size
         rows.append(hstack([block, slack]) if extra else block)
-    result = milp(
-        np.concatenate(cost),
-        integrality=np.concatenate([np.ones(n_cells), np.zeros(extra)]),
-        bounds=Bounds(0, np.concatenate([np.ones(n_cells), np.full(extra, np.inf)])),
-        constraints=LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high))
-        if rows
-        else (),
-        options={"time_limit": TIME_LIMIT_SECONDS, "mip_rel_gap": 0.0},
-    )
-    if result.x is None:
-        raise InfeasibleError(
-            "no whole table satisfies the constraints of this split (integer program)",
-            code="I010",
-            fix="check the public facts below this node for constraints that exclude each other",
+    for _ in range(MAX_CUTS):  # limits on kinds are added where an answer breaks them
+        constraints = (
+            LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         )
-    counts = whole.copy()
-    counts[row, child] += np.rint(result.x[:n_cells]).astype(np.int64)
+        for presolve in (
+            True,
+            False,
+        ):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
+            result = milp(
+                np.concatenate(cost),
+                integrality=np.concatenate([np.ones(n_cells), np.zeros(extra)]),
+                bounds=Bounds(0, np.concatenate([np.ones(n_cells), np.full(extra, np.inf)])),
+                constraints=constraints,
+                options={"time_limit": TIME_LIMIT_SECONDS, "mip_rel_gap": 0.0, "presolve": presolve},
+            )
+            if result.x is not None:
+                break
+        if result.x is None:
+            raise InfeasibleError(
+                "no whole table satisfies the constraints of this split (integer program)",
+                code="I010",
+                fix="check the public facts below this node for constraints that exclude each other",
+            )
+        counts = whole.copy()
+        counts[row, child] += np.rint(result.x[:n_cells]).astype(np.int64)
+        picked, most = _cuts(problem, whole, counts, row, child)
+        if not len(most):
+            break
+        rows.append(hstack([picked, coo_array((len(most), extra))]) if extra else picked)
+        low.append(np.full(len(most), -np.inf))
+        high.append(most)
+    else:
+        raise InternalError("the integer program needs too many limits on kinds of cells", code="X003")
     gap = abs(result.fun - result.mip_dual_bound) if result.mip_dual_bound is not None else np.inf
     return Rounded(counts, bool(result.status == 0 and gap <= 1e-6 * max(1.0, abs(result.fun))), "milp")
+
+
+def _cuts(
+    problem: RoundingProblem, whole: Ints, counts: Ints, row: Ints, child: Ints
+) -> tuple[coo_array, Floats]:
+    """Return the most broken limit of every child as rows over the cells, and what they may add up to."""
+    if problem.limits is None:
+        return coo_array((0, len(row))), np.zeros(0)
+    over = subset_sums(problem.limits, kind_counts(problem, counts)) - problem.limits
+    worst = over.argmax(axis=1)
+    broken = np.flatnonzero(over.max(axis=1) > 0)
+    k = len(problem.lower)
+    holds = ((worst[broken, None] >> np.arange(k)) & 1) - (worst[broken, None] >> k)  # slack: minus all kinds
+    signs = holds[:, problem.bound_of[row]] * (child[None, :] == broken[:, None])
+    placed = subset_sums(problem.limits, kind_counts(problem, whole))[broken, worst[broken]]
+    most = problem.limits[broken, worst[broken]] - placed
+    return coo_array(signs.astype(np.float64)), most.astype(np.float64)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from topdown.errors import ConfigError, InternalError
+from topdown.model.kinds import NO_LIMIT
 from topdown.solve.problem import Floats, Problem, Solution
 
 GUROBI_FREE_VARIABLES = 200  # of a quadratic program under the licence that pip installs
@@ -85,7 +86,15 @@ def standard_form(problem: Problem) -> Standard:
     a = sparse.vstack(equal, format="csc")
     below = [-sparse.eye_array(len(entries), format="csc")]
     limit = [base_t]
-    if len(problem.lower):
+    if problem.limits is not None:
+        groups, sets, child = _limited_sets(problem)
+        pick = sparse.csc_array(
+            (groups[:, np.maximum(problem.bound_of, 0)] * (problem.bound_of >= 0))[:, row]
+        )
+        g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
+        below.append(g)
+        limit.append(problem.limits[child, sets] - g @ base_t)
+    elif len(problem.lower):
         bounded = problem.bound_of[row] >= 0
         key = problem.bound_of[row][bounded] * m + column[bounded]
         g = _picker(key, np.flatnonzero(bounded), len(problem.lower) * m, len(entries))
@@ -103,6 +112,19 @@ def standard_form(problem: Problem) -> Standard:
     )
 
 
+def _limited_sets(problem: Problem) -> tuple[Floats, np.ndarray, np.ndarray]:
+    """Return every limit that says something: (signed groups it adds up, its set, its child)."""
+    limits, k = problem.limits, len(problem.lower)
+    if limits is None:
+        raise InternalError("a problem without limits was asked for them")
+    sets = np.arange(limits.shape[1])
+    holds = ((sets[:, None] >> np.arange(k)) & 1).astype(np.float64)
+    holds[sets >> k == 1] -= 1.0  # the slack entry is minus the sum of all groups
+    child, chosen = np.nonzero(limits < NO_LIMIT)
+    told = np.abs(holds[chosen]).sum(axis=1) > 0
+    return holds[chosen[told]], chosen[told], child[told]
+
+
 def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
     return sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
 
@@ -115,6 +137,11 @@ def _solution(
     z_t[standard.entries] = np.maximum(standard.base + d, 0.0)
     n_known = int((problem.sums >= 0).sum())
     fixed = -equal[n_known:].reshape(problem.fixed.shape)
+    if problem.limits is not None:
+        groups, _, child = _limited_sets(problem)
+        bound = np.zeros_like(problem.lower)
+        np.add.at(bound.T, child, -groups * below[len(standard.entries) :, None])
+        return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, bound, steps)
     bound = below[len(standard.entries) :].reshape(problem.lower.shape)
     return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, np.maximum(bound, 0.0), steps)
 

@@ -1,0 +1,144 @@
+"""Whole releases under new invariants and with the failsafe: files, certificate, and what verify says of them."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import policies
+from tests.helpers.small_release import edit_table, reseal
+from tests.helpers.solved import Census
+from topdown.pipeline import GenerateResult, generate
+from topdown.plan.init import run_file_text
+from topdown.plan.prepare import prepare
+from topdown.publish.verify import verify
+from topdown.solve import regions
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
+
+
+def write_records(folder: Path, census: Census) -> None:
+    """Write the true records where the run file expects them."""
+    schema, leaves = census.context.plan.schema, census.truth[-1]
+    codes = census.context.geography.leaves.codes
+    lines = ["geocode," + ",".join(a.name for a in schema.attributes) + ",count"]
+    places = schema.coordinates(leaves.cell)
+    for i in range(len(leaves.count)):
+        labels = [a.labels[int(p[i])] for a, p in zip(schema.attributes, places, strict=True)]
+        lines.append(",".join([codes[leaves.node[i]], *labels, str(leaves.count[i])]))
+    (folder / "records.csv").write_text("\n".join(lines) + "\n")
+
+
+def release(
+    folder: Path, policy: str, *, rho: str = "2", n_blocks: int = 20
+) -> tuple[Census, GenerateResult]:
+    """Make a whole release of a toy land."""
+    census = policies.make_census(folder, 4, policies.POLICIES[policy], n_blocks=n_blocks)
+    write_records(folder, census)
+    run = folder / "run.toml"
+    run.write_text(run.read_text().replace('rho = "2"', f'rho = "{rho}"'))
+    return census, generate(prepare(run), folder / "release")
+
+
+def test_a_release_with_upper_and_nested_bounds_verifies(tmp_path: Path) -> None:
+    """The certificate must state upper bounds, and verify must hold the microdata to them."""
+    _, made = release(tmp_path, "blocks, caps, nested")
+    assert made.checks.ok
+    folder = tmp_path / "release"
+    stated = json.loads((folder / "certificate.json").read_text())["invariants"]
+    assert [i["name"] for i in stated if i["kind"] == "at_most"] == ["at most four in each barracks"]
+
+    def crowd(rows: list[dict[str, object]]) -> None:
+        row = next(row for row in rows if row["dwelling"] == "barracks")
+        row["count"] = 10_000
+
+    edit_table(folder / "microdata" / "persons.parquet", crowd)
+    reseal(folder)
+    found = verify(folder).check("bounds")
+    assert not found.ok
+    assert found.findings[0].code == "V107"
+    assert found.findings[0].found >= "10"
+
+
+def test_a_release_with_exact_tables_verifies(tmp_path: Path) -> None:
+    """An exact table at the leaves must be measured, solved, certified and checked like an exact total."""
+    _, made = release(tmp_path, "tables, nested, caps inside")
+    assert made.checks.ok
+    assert made.checks.check("exact statistics").n_checked == 1 + 20 * 3
+
+
+def test_records_above_an_upper_bound_are_refused_before_the_noise(tmp_path: Path) -> None:
+    """Records that break a promise cannot be released under it; only the rule is named."""
+    census = policies.make_census(tmp_path, 4, policies.FULL_BARRACKS)
+    write_records(tmp_path, census)
+    records = tmp_path / "records.csv"
+    first = next(line for line in records.read_text().splitlines() if ",barracks," in line)
+    records.write_text(records.read_text().replace(first, first.rsplit(",", 1)[0] + ",9999"))
+    with pytest.raises(Exception, match="at most four in each barracks") as caught:
+        generate(prepare(tmp_path / "run.toml"), tmp_path / "release")
+    assert caught.value.code == "D038"
+    assert not list(tmp_path.glob("release/measurements/*/*.parquet"))
+
+
+def write_tight_land(folder: Path) -> None:
+    """Write nine counties whose dormitories for men are exactly as full as their lower bound demands.
+
+    Any noise that takes one man away leaves a county that meets its own bound and cannot be split.
+    """
+    policies.make_census(folder, 4, policies.MIXED)
+    leaves, records = ["geocode,homes,dormitories,barracks"], ["geocode,dwelling,sex,age,count"]
+    for county in range(1, 10):
+        for block in (1, 2):
+            leaves.append(f"{county}0{block},0,3,0")
+            records.append(f"{county}0{block},dormitory,male,18_64,6")
+        leaves.append(f"{county}03,5,1,0")
+        records += [f"{county}03,dormitory,female,18_64,9", f"{county}03,home,male,65_plus,12"]
+    (folder / "leaves.csv").write_text("\n".join(leaves) + "\n")
+    (folder / "records.csv").write_text("\n".join(records) + "\n")
+
+
+def test_a_release_with_failsafe_says_so_and_verifies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Used failsafe: totals exact, everything adds up, and certificate and verify name the places."""
+    monkeypatch.setattr(regions, "MAX_KINDS", 0)
+    write_tight_land(tmp_path)
+    made = generate(prepare(tmp_path / "run.toml"), tmp_path / "release")
+    assert made.checks.ok
+    assert made.n_failsafe > 0  # misses once in about 2^9 runs
+    assert made.n_records == 9 * 33
+    certificate = json.loads((tmp_path / "release" / "certificate.json").read_text())
+    warnings = " ".join(made.checks.check("solver").warnings)
+    assert len(certificate["failsafe"]) == made.n_failsafe
+    for use in certificate["failsafe"]:
+        assert f"{use['level']} {use['node']}" in warnings
+        assert use["marginals_kept"]
+        assert "at least two people per dormitory" in use["constraints"]
+
+
+def test_with_implied_constraints_the_same_land_needs_no_failsafe(tmp_path: Path) -> None:
+    """The limits of inner areas must do what the failsafe would otherwise repair."""
+    write_tight_land(tmp_path)
+    assert generate(prepare(tmp_path / "run.toml"), tmp_path / "release").n_failsafe == 0
+
+
+@pytest.mark.slow
+def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
+    """The real state: group-quarters combinations at every node, block totals exact, within two minutes."""
+    if not DATA.exists():
+        pytest.skip("needs ../shared/data beside the checkout")
+    run, settings = tmp_path / "run.toml", "pl94_2020_marginal_first"
+    text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run)
+    run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
+    start = time.monotonic()
+    made = generate(prepare(run), tmp_path / "release", workers=2)
+    assert time.monotonic() - start <= 120
+    assert made.checks.ok
+    assert made.n_failsafe == 0
+    assert made.checks.check("exact statistics").n_checked == 25_181
+    levels = json.loads((tmp_path / "release" / "solve.json").read_text())["levels"]
+    for level in levels:
+        assert level["n_unconverged"] == level["n_milp"] == 0
+        assert level["n_roundings_optimal"] == level["n_roundings"]

@@ -1,0 +1,137 @@
+"""Toy censuses under other invariants than the bundled ones, with records that meet them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tests.helpers import solved
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+
+BASIS = 'legal_basis = "made up"\n'
+BLOCKS = f'[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\n{BASIS}'
+COUNTIES = BLOCKS.replace("block", "county")
+DWELLINGS = BLOCKS.replace('"total"', '"dwelling"')
+FULL_BARRACKS = f"""
+[[at_most]]
+name = "at most four in each barracks"
+cells = {{ dwelling = ["barracks"] }}
+column = "barracks"
+per = 4
+{BASIS}"""
+OLD_AT_HOME = f"""
+[[at_most]]
+name = "at most one old person in each home"
+cells = {{ dwelling = ["home"], age = ["65_plus"] }}
+column = "homes"
+{BASIS}"""
+WOMEN = f"""
+[[at_least]]
+name = "at least one woman in each dormitory"
+cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
+column = "dormitories"
+{BASIS}"""
+MIXED = f"""
+[[none_where_zero]]
+name = "no women in dormitories without homes near"
+cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
+columns = ["homes"]
+{BASIS}"""
+POLICIES = {
+    "blocks": BLOCKS,
+    "counties": COUNTIES,
+    "caps": FULL_BARRACKS,
+    "caps inside": OLD_AT_HOME + FULL_BARRACKS,
+    "nested": WOMEN,
+    "mixed": MIXED,
+    "blocks, caps, nested": BLOCKS + FULL_BARRACKS + WOMEN,
+    "counties, caps, mixed": COUNTIES + OLD_AT_HOME + MIXED,
+    "blocks, mixed": BLOCKS + MIXED,
+    "tables": DWELLINGS,
+    "tables, nested, caps inside": DWELLINGS + WOMEN + OLD_AT_HOME,
+}
+
+
+def make_census(folder: Path, seed: int, more: str, *, n_blocks: int = 12) -> solved.Census:
+    """Write a toy land under the bundled toy invariants and more, and return it with records that meet them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = (solved.TOP / "invariants" / "toy.toml").read_text()
+    (folder / "own.toml").write_text(text + "\n" + more)
+    run = solved.toy_run().replace('invariants = "toy"', 'invariants = "own.toml"')
+    census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run)
+    leaves = fit_records(census.context, census.truth[-1])
+    return solved.Census(census.context, tables(census.context, leaves))
+
+
+def fit_records(context: Context, leaves: Histogram) -> Histogram:
+    """Move and drop records until every rule of the leaves is met."""
+    rules, n_cells = context.rules, leaves.n_cells
+    dense = leaves.dense(0, leaves.n_nodes).reshape(-1, *context.plan.schema.shape).copy()
+    shut = ~rules.open[-1][:, rules.class_of_cell].reshape(dense.shape)
+    women, men = dense[:, 1, 0], dense[:, 1, 1]
+    closed = shut[:, 1, 0].any(axis=1)
+    men[closed] += women[closed]
+    women[closed] = 0
+    flat = dense.reshape(-1, n_cells)
+    for cells, most in zip(rules.cap_cells, rules.caps.T, strict=True):
+        for leaf, room in enumerate(most.tolist()):
+            for cell in np.flatnonzero(cells):
+                flat[leaf, cell] = min(flat[leaf, cell], room)
+                room -= flat[leaf, cell]
+    for cells, least in zip(rules.bound_cells, rules.lower[-1].T, strict=True):
+        for leaf, low in enumerate(least.tolist()):
+            usable = np.flatnonzero(cells & rules.open[-1][leaf, rules.class_of_cell])
+            short = low - flat[leaf, cells].sum()
+            if short > 0:
+                flat[leaf, usable[0]] += short
+    node, cell = np.nonzero(flat)
+    return Histogram.build(len(flat), n_cells, node, cell, flat[node, cell])
+
+
+def tables(context: Context, leaves: Histogram) -> tuple[Histogram, ...]:
+    """Add a leaf table up to every level, root first."""
+    out = [leaves]
+    for above, below in zip(
+        reversed(context.geography.levels[:-1]), reversed(context.geography.levels[1:]), strict=True
+    ):
+        out.append(out[-1].aggregate(below.parent, len(above)))
+    return tuple(reversed(out))
+
+
+def exact_values(census: solved.Census) -> dict[str, np.ndarray]:
+    """Return the totals that the census's invariants keep exact, by level name."""
+    names = census.context.geography.level_names
+    levels = {e.level for e in census.context.plan.invariants.exact}
+    return {name: census.truth[names.index(name)].totals() for name in levels}
+
+
+def exact_tables(census: solved.Census) -> dict[str, np.ndarray]:
+    """Return the exact tables of the leaves other than totals, by query."""
+    plan = census.context.plan
+    queries = [plan.query(e.query) for e in plan.invariants.exact]
+    return {q.name: census.truth[-1].answers(q) for q in queries if q.factors}
+
+
+def check_promises(census: solved.Census, leaves: Histogram) -> None:
+    """Fail unless every rule holds at every level and every exact total is met."""
+    rules = census.context.rules
+    for depth, (table, truth) in enumerate(zip(tables(census.context, leaves), census.truth, strict=True)):
+        assert rules.open[depth][table.node, rules.class_of_cell[table.cell]].all()
+        dense = table.dense(0, table.n_nodes)
+        for b, cells in enumerate(rules.bound_cells):
+            assert (dense[:, cells].sum(axis=1) >= rules.lower[depth][:, b]).all()
+        up = census.context.geography.ancestors_of_leaves[depth]
+        for b, cells in enumerate(rules.cap_cells):
+            most = np.zeros(table.n_nodes, dtype=np.int64)
+            np.add.at(most, up, rules.caps[:, b])
+            assert (dense[:, cells].sum(axis=1) <= most).all()
+        if census.context.geography.level_names[depth] in exact_values(census):
+            np.testing.assert_array_equal(table.totals(), truth.totals())
+    for name, values in exact_tables(census).items():
+        np.testing.assert_array_equal(leaves.answers(census.context.plan.query(name)), values)
+    assert leaves.n_records == census.truth[0].n_records
+
+
+__all__ = ["POLICIES", "check_promises", "exact_values", "make_census", "tables"]

@@ -1,0 +1,73 @@
+"""Small random limits on kinds of cells, and everything they allow by enumeration."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from topdown.model.geography import from_prefixes
+from topdown.model.kinds import find_kinds
+from topdown.model.public import Rules
+from topdown.solve.regions import Regions
+
+Vectors = set[tuple[int, ...]]
+
+
+def make_regions(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps: bool = False) -> Regions:
+    """Draw a tree of leaves in pairs, with bounds on nested sets of four cells that some population meets.
+
+    Args:
+        exact: depth whose totals are exact (0 root, 1 pairs, 2 leaves), None for no exact total.
+        caps: with upper bounds.
+    """
+    rng = np.random.default_rng(seed)
+    tree = from_prefixes(("land", "pair", "leaf"), (0, 1, 2), tuple(f"{i // 2}{i}" for i in range(n_leaves)))
+    is_open = rng.random((n_leaves, 4)) < 0.65
+    people = rng.integers(0, 3, (n_leaves, 4)) * is_open
+    groups = [np.array(g, dtype=bool) for g in ([1, 0, 0, 0], [0, 1, 1, 0], [1, 1, 1, 0])]
+    chosen = [g for g in groups if rng.random() < 0.8]
+    held = np.stack([people[:, g].sum(axis=1) for g in chosen] or [np.zeros(n_leaves, int)], axis=1)
+    low = (held * rng.integers(0, 2, held.shape))[:, : len(chosen)]
+    high = held + rng.integers(0, 2, held.shape)
+    up = lambda leaf, depth: np.array(  # noqa: E731
+        [leaf[tree.ancestors_of_leaves[depth] == i].sum(axis=0) for i in range(len(tree.levels[depth]))]
+    )
+    rules = Rules(
+        class_of_cell=np.arange(4),
+        open=tuple(np.asarray(up(is_open, d) > 0) for d in range(3)),
+        bound_cells=tuple(chosen),
+        lower=tuple(up(low, d).astype(np.int64).reshape(len(tree.levels[d]), len(chosen)) for d in range(3)),
+        cap_cells=tuple(chosen) if caps else (),
+        caps=high[:, : len(chosen)] if caps else np.zeros((n_leaves, 0), dtype=np.int64),
+    )
+    totals = {} if exact is None else {d: up(people.sum(axis=1), d) for d in range(exact + 1)}
+    return Regions(find_kinds(rules), rules, tree, totals)
+
+
+def leaf_vectors(regions: Regions, leaf: int, most: int) -> Vectors:
+    """List every whole vector of kinds a leaf may hold, up to `most` people a kind."""
+    kinds, out = regions.kinds, set()
+    total = regions.totals[2][leaf] if 2 in regions.totals else None
+    is_open = regions.rules.open[-1][leaf, kinds.class_of]
+    for vector in product(*(range(most + 1) if o else (0,) for o in is_open)):
+        sums = [sum(v for v, m in zip(vector, row, strict=True) if m) for row in kinds.members]
+        fits = all(lo <= s <= hi for s, lo, hi in zip(sums, kinds.low[leaf], kinds.high[leaf], strict=True))
+        if fits and (total is None or sum(vector) == total):
+            out.add(vector)
+    return out
+
+
+def node_vectors(regions: Regions, depth: int, node: int, most: int) -> Vectors:
+    """List every whole vector of kinds a node may hold: sums of what its children may hold."""
+    if depth == 2:
+        found = leaf_vectors(regions, node, most)
+    else:
+        first, last = regions.geography.child_pointers[depth][node : node + 2]
+        found = {(0,) * regions.kinds.n_kinds}
+        for child in range(first, last):
+            below = node_vectors(regions, depth + 1, child, most)
+            found = {tuple(a + b for a, b in zip(x, y, strict=True)) for x in found for y in below}
+    if depth in regions.totals:
+        found = {v for v in found if sum(v) == regions.totals[depth][node]}
+    return found

@@ -1,0 +1,178 @@
+"""Limits on kinds of cells: against enumeration, both ways of writing them, and the projection on them."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.regions import make_regions, node_vectors
+from topdown.model.kinds import NO_LIMIT
+from topdown.solve import twins
+from topdown.solve.failsafe import _least_change
+from topdown.solve.kernels import project_base
+from topdown.solve.regions import Regions, excess
+
+seeds = st.integers(0, 1_000_000)
+EXACT = st.sampled_from([0, 1, 2, None])
+
+
+@given(seeds, EXACT, st.booleans(), st.sampled_from([0, 1]))
+@settings(max_examples=300, deadline=None)
+def test_limits_hold_for_exactly_the_tables_that_split(
+    seed: int, exact: int | None, caps: bool, depth: int
+) -> None:
+    """Complete means complete: one table too many fails further down, one too few is error without cause."""
+    regions = make_regions(seed, n_leaves=4 if depth else 3, exact=exact, caps=caps)
+    most = 2 if depth == 0 else 3
+    truth = node_vectors(regions, depth, 0, most)
+    limits = regions.limits(depth, np.array([0]))
+    vectors = np.array(list(product(range(most + 1), repeat=regions.kinds.n_kinds)), dtype=np.int64)
+    if not len(vectors[0]):
+        return
+    if exact is not None and depth in regions.totals:
+        vectors = vectors[vectors.sum(axis=1) == regions.totals[depth][0]]
+    inside = excess(np.repeat(limits, len(vectors), axis=0), vectors.T) <= 0
+    for vector, found in zip(vectors, inside, strict=True):
+        assert found == (tuple(vector.tolist()) in truth), vector
+
+
+@given(seeds, EXACT, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_the_network_says_the_same_as_the_limits(seed: int, exact: int | None, caps: bool) -> None:
+    """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
+    regions = make_regions(seed, exact=exact, caps=caps)
+    k = regions.kinds.n_kinds
+    vectors = np.random.default_rng(seed).integers(0, 4, (25, k))
+    for depth, node in ((0, 0), (1, 1), (2, 0)):
+        limits = regions.limits(depth, np.array([node]))
+        arcs = (regions.arcs(depth, node),)
+        totals = regions.totals[depth][[node]] if depth in regions.totals else None
+        for vector in vectors:
+            found = _least_change(
+                np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector
+            )
+            inside = excess(limits, vector[:, None])[0] <= 0
+            if totals is not None and vector.sum() != totals[0]:
+                inside = False
+            assert (found is not None and found[1] == 0) == inside
+
+
+def vertices(limits: np.ndarray) -> np.ndarray:
+    """Return the vertices of a base polytope (Edmonds): one for every order of its entries."""
+    k = int(np.log2(len(limits)))
+    out = []
+    for order in permutations(range(k)):
+        sets = np.cumsum([1 << i for i in order])
+        steps = np.diff(np.concatenate(([0], limits[sets])))
+        out.append(steps[np.argsort(order)])
+    return np.array(out)
+
+
+@given(seeds, EXACT, st.booleans(), st.sampled_from([0.3, 3.0, 100.0]))
+@settings(max_examples=200, deadline=None)
+def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: bool, spread: float) -> None:
+    """A point is the projection if no vertex lies on the far side of it; every vertex is tried."""
+    regions: Regions = make_regions(seed, exact=exact, caps=caps)
+    limits = regions.limits(1, np.array([0]))[0].astype(np.float64)
+    k = regions.kinds.n_kinds
+    if not k:
+        return
+    v = np.random.default_rng(seed).normal(size=k) * spread
+    y = np.zeros(k)
+    project_base(v, limits, y, np.zeros(len(limits)), np.zeros(len(limits), dtype=np.int64))
+    full = np.append(y, -y.sum()) if len(limits) > 1 << k else y
+    sets = (np.arange(len(limits))[:, None] >> np.arange(len(full))) & 1
+    assert (sets @ full <= limits + 1e-9).all()
+    away = np.append(v - y, 0.0)[: len(full)]
+    ends = vertices(limits)
+    ends = ends[(np.abs(ends) < NO_LIMIT / 4).all(axis=1)]
+    ends = ends[(ends @ sets.T <= limits).all(axis=1)]
+    assert len(ends)
+    np.testing.assert_allclose(y, twins.project_base(v, limits), atol=1e-9 * max(1.0, spread))
+    assert ((ends - full) @ away <= 1e-6 * max(1.0, spread)).all()
+    assert (
+        away[:k][limits[1 << np.arange(k)] >= NO_LIMIT] <= 1e-9
+    ).all()  # the rays, where there is no limit
+
+
+def test_the_college_town_of_the_paper() -> None:
+    """Census TopDown, Example 1: two regions of 98, female and co-ed dorms in one, male and co-ed in the other."""
+    regions = college_town()
+    limits = regions.limits(0, np.array([0]))
+    f, c, m = regions.kinds.of_cell
+    for vector in product(range(0, 197, 7), range(0, 197, 7)):
+        female, coed = vector
+        held = np.zeros((3, 1), dtype=np.int64)
+        held[[f, c, m], 0] = female, coed, 196 - female - coed
+        stated = female + coed >= 98 and held[m, 0] + coed >= 98 and held.min() >= 0
+        assert (excess(limits, held)[0] <= 0) == stated
+    wrong = np.zeros((3, 1), dtype=np.int64)
+    wrong[[f, c, m], 0] = 48, 49, 99
+    assert excess(limits, wrong)[0] == 1
+
+
+def college_town() -> Regions:
+    """Return the paper's town: open dorms by region, region totals exact."""
+    from topdown.model.geography import from_prefixes
+    from topdown.model.kinds import find_kinds
+    from topdown.model.public import Rules
+
+    leaf_open = np.array([[True, True, False], [False, True, True]])
+    rules = Rules(
+        class_of_cell=np.arange(3),
+        open=(np.ones((1, 3), dtype=bool), leaf_open),
+        bound_cells=(),
+        lower=(np.zeros((1, 0), dtype=np.int64), np.zeros((2, 0), dtype=np.int64)),
+        cap_cells=(),
+        caps=np.zeros((2, 0), dtype=np.int64),
+    )
+    tree = from_prefixes(("town", "region"), (0, 1), ("1", "2"))
+    return Regions(find_kinds(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
+
+
+def test_seven_counties_and_three_combinations() -> None:
+    """Section 7.3: types A, B, C in seven counties, combinations AC, AB and C; limits are the flow's cuts."""
+    from topdown.model.geography import from_prefixes
+    from topdown.model.kinds import find_kinds
+    from topdown.model.public import Rules
+
+    combos = {"AC": (900, 700, 500), "AB": (120, 80, 60), "C": (2000,)}
+    leaf_open = np.array([[t in name for t in "ABC"] for name, people in combos.items() for _ in people])
+    totals = np.array([n for people in combos.values() for n in people])
+    rules = Rules(
+        class_of_cell=np.arange(3),
+        open=(np.ones((1, 3), dtype=bool), leaf_open),
+        bound_cells=(np.array([1, 0, 0], dtype=bool), np.array([0, 1, 0], dtype=bool)),
+        lower=(np.array([[11, 4]]), np.array([[3, 0], [1, 0], [2, 0], [2, 1], [2, 1], [1, 2], [0, 0]])),
+        cap_cells=(),
+        caps=np.zeros((7, 0), dtype=np.int64),
+    )
+    tree = from_prefixes(("two states", "county"), (0, 1), tuple("1234567"))
+    regions = Regions(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    a, b, c = regions.kinds.of_cell
+    limits = regions.limits(0, np.array([0]))[0]
+    assert limits[1 << a] == 2100 + 260 - 4
+    assert limits[1 << b] == 260 - 5
+    assert limits[1 << c] == 2100 - 6 + 2000
+    assert limits[(1 << a) | (1 << b)] == 2100 + 260
+    assert regions.arcs(0, 0).n_nodes == 1 + 3 + 3 + 2 + 1  # all, kinds, combinations, bounded types in them
+
+
+def test_a_bound_on_cells_that_are_closed_is_a_contradiction() -> None:
+    """People demanded where nobody may live must be found from public facts alone, with the leaf."""
+    from dataclasses import replace
+
+    from topdown.model.kinds import contradiction, find_kinds
+
+    regions = make_regions(5, caps=True)
+    assert contradiction(regions.kinds, regions.rules) is None
+    if not regions.rules.bound_cells:
+        pytest.skip("drew no bound")
+    lower = regions.rules.lower[-1].copy()
+    lower[2, 0] = 99
+    rules = replace(regions.rules, lower=(*regions.rules.lower[:-1], lower))
+    found = contradiction(find_kinds(rules), rules)
+    assert found is not None
+    assert found[0] == 2

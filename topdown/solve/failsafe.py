@@ -1,0 +1,183 @@
+"""When a node's table cannot be split: the least change after which it can (Census TopDown, section 7).
+
+A minimum-cost flow sends every record of the node through its kind of cell to a leaf's place for it. Records may
+change cell at a cost of 2, the L1 distance: first only in the attributes that constraints speak of, so that every
+marginal on the others stays; if that is not enough, in any attribute. The total never changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topdown.model.constraint import Selection
+from topdown.model.kinds import NO_LIMIT, find_kinds
+from topdown.plan.prepare import Context
+from topdown.solve.backends import ortools_flow
+from topdown.solve.flow import Network
+from topdown.solve.problem import Ints
+from topdown.solve.regions import Arcs, Regions
+
+
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """The closest table that can be split.
+
+    Args:
+        cells, counts: int64, the table's nonzero cells.
+        distance: L1 distance to the table before, in records.
+        marginals_kept: whether all marginals on attributes that no constraint speaks of are as before.
+    """
+
+    cells: Ints
+    counts: Ints
+    distance: int
+    marginals_kept: bool
+
+
+def mend(
+    context: Context, regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints
+) -> Mended | None:
+    """Return the closest table that splits over the children, or None if none has the same total.
+
+    Args:
+        context: plan and public facts. regions: of the release.
+        depth: level of the children. children: their indices.
+        cells, counts: the parent's table.
+    """
+    arcs = tuple(regions.arcs(depth, int(child)) for child in children)
+    totals = regions.totals[depth][children] if depth in regions.totals else None
+    reachable = np.flatnonzero(regions.kinds.of_cell >= 0)
+    for kept in (True, False):
+        rest = _rest(context, reachable) if kept else np.zeros(len(reachable), dtype=np.int64)
+        near = np.isin(rest, rest[np.isin(reachable, cells)])
+        found = _least_change(regions.kinds.of_cell, arcs, totals, reachable[near], rest[near], cells, counts)
+        if found is not None:
+            new, distance = found
+            return Mended(reachable[near][new > 0], new[new > 0], distance, kept)
+    return None
+
+
+def conflicting(
+    context: Context, regions: Regions, depth: int, children: Ints, before: tuple[Ints, Ints], after: Mended
+) -> list[str]:
+    """Return the names of constraints that exclude each other at a node.
+
+    Bounds: a set from which none can be left out (found by leaving out one after the other). Beside them, the
+    rules that close cells the change had to empty.
+    """
+    invariants, rules = context.plan.invariants, regions.rules
+    table = before
+    names = []
+    bounds = [(b.name, "lower", i) for i, b in enumerate(invariants.at_least)]
+    bounds += [(b.name, "upper", i) for i, b in enumerate(invariants.at_most)]
+    for name, which, i in bounds:
+        lower, caps = rules.lower[-1].copy(), rules.caps.copy()
+        if which == "lower":
+            lower[:, i] = 0
+        else:
+            caps[:, i] = NO_LIMIT
+        weaker = replace(rules, lower=(*rules.lower[:-1], lower), caps=caps)
+        relaxed = replace(regions, kinds=find_kinds(weaker), rules=weaker)
+        if _splits(relaxed, depth, children, *table):
+            names.append(name)
+        else:
+            rules, regions = weaker, relaxed
+    emptied = np.setdiff1d(before[0], after.cells[np.isin(after.cells, before[0])])
+    lookup = dict(zip(after.cells.tolist(), after.counts.tolist(), strict=True))
+    fewer = [c for c, n in zip(before[0].tolist(), before[1].tolist(), strict=True) if lookup.get(c, 0) < n]
+    for zero in invariants.none_where_zero:
+        chosen = context.plan.schema.select(dict(zero.cells))
+        if chosen[fewer].any() or chosen[emptied].any():
+            names.append(zero.name)
+    return names
+
+
+def _splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
+    """Tell whether a table splits over the children, as a maximum flow of its kinds."""
+    arcs = tuple(regions.arcs(depth, int(child)) for child in children)
+    totals = regions.totals[depth][children] if depth in regions.totals else None
+    kinds = regions.kinds.of_cell
+    if (kinds[cells] < 0).any():
+        return False
+    alone = np.arange(len(cells))
+    return _least_change(kinds, arcs, totals, cells, alone, cells, counts) is not None
+
+
+def _rest(context: Context, cells: Ints) -> Ints:
+    """Return a number for each cell's values of the attributes that no constraint speaks of."""
+    schema, rules = context.plan.schema, context.plan.invariants
+    selections: list[Selection] = [b.cells for b in rules.at_least] + [b.cells for b in rules.at_most]
+    selections += [z.cells for z in rules.none_where_zero]
+    spoken = {attribute for cells_of in selections for attribute, _ in cells_of}
+    number = np.zeros(len(cells), dtype=np.int64)
+    for attribute, values in zip(schema.attributes, schema.coordinates(cells), strict=True):
+        if attribute.name not in spoken:
+            number = number * len(attribute.labels) + values
+    return number
+
+
+def _least_change(
+    kind_of_cell: Ints,
+    arcs: tuple[Arcs, ...],
+    totals: Ints | None,
+    candidates: Ints,
+    rest: Ints,
+    cells: Ints,
+    counts: Ints,
+) -> tuple[Ints, int] | None:
+    """Move as few records as possible between candidates of equal `rest` so that the table splits.
+
+    Returns:
+        (counts of the candidates, L1 distance), or None if no such table splits.
+    """
+    n, everybody = len(candidates), int(counts.sum())
+    _, group = np.unique(rest, return_inverse=True)
+    n_groups, n_kinds = int(group.max(initial=-1)) + 1, int(kind_of_cell.max(initial=-1)) + 1
+    held = np.zeros(n, dtype=np.int64)
+    place = np.searchsorted(candidates, cells)
+    inside = place < n
+    inside[inside] &= candidates[place[inside]] == cells[inside]
+    if not inside.all():
+        return None
+    held[place] = counts
+    cell, hub, kind = np.arange(n), n + group.reshape(-1), n + n_groups + np.arange(n_kinds)
+    start = n + n_groups + n_kinds
+    parts: list[tuple[Ints, Ints, Ints | int, Ints | int, int]] = [
+        (cell, kind[kind_of_cell[candidates]], 0, everybody, 0)
+    ]
+    parts += [(cell[held > 0], hub[held > 0], 0, everybody, 1), (hub, cell, 0, everybody, 1)]
+    sinks = []
+    for one in arcs:
+        sinks.append(start)
+        node = start + np.arange(one.n_nodes)
+        start += one.n_nodes
+        # A child's network runs from everybody to the kinds; here the kinds are where records come from.
+        parts.append((node[one.heads], node[one.tails], one.low, np.minimum(one.high, everybody), 0))
+        used = np.intersect1d(one.heads, 1 + np.arange(n_kinds))
+        parts.append((kind[used - 1], node[used], 0, everybody, 0))
+    last = start
+    if totals is None:
+        parts.append((np.array(sinks, dtype=np.int64), np.full(len(sinks), last), 0, everybody, 0))
+    columns = [
+        np.concatenate([np.broadcast_to(part[i], part[0].shape).astype(np.int64) for part in parts])
+        for i in range(5)
+    ]
+    tails, heads, low, high, cost = columns
+    if (high < low).any():
+        return None
+    supplies = np.zeros(last + 1, dtype=np.int64)
+    supplies[:n] = held
+    if totals is None:
+        supplies[last] = -everybody
+    else:
+        supplies[sinks] -= totals
+        if int(totals.sum()) != everybody:
+            return None
+    np.subtract.at(supplies, tails, low)
+    np.add.at(supplies, heads, low)
+    flows = ortools_flow.solve(Network(tails, heads, high - low, cost, supplies, np.zeros(0, dtype=np.int64)))
+    if flows is None:
+        return None
+    return flows[:n], int((flows * cost).sum())

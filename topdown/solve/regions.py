@@ -1,0 +1,227 @@
+"""Which tables of kinds can be split down to the leaves: the exact set, as subset limits and as a flow network.
+
+At one leaf, the people of each kind that satisfy open cells, bounds on nested sets and a fixed total form the
+base polytope of a submodular set function; sums over leaves add the functions up (Census TopDown, Theorem 3 and
+section 7.3; Frank 1984 for the intersection of a generalised polymatroid with a plank). Both are integral, so a
+whole table inside a node's limits splits into whole tables at its children, and so on down to the leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.geography import Geography
+from topdown.model.kinds import MAX_KINDS, NO_LIMIT, Kinds, are_nested, outer_sets, set_ranges
+from topdown.model.public import Rules
+from topdown.solve.problem import Ints
+
+Marks = NDArray[np.bool_]
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Leaves of one node, those that add up without loss merged.
+
+    Args:
+        is_open: bool (n, n_kinds). low, high: int64 (n, n_sets).
+        unit: int64 (n,), 0..n_units-1: the area with an exact total that each piece lies in.
+        totals: int64 (n_units,); None if no total below the node, or at it, is exact.
+    """
+
+    is_open: Marks
+    low: Ints
+    high: Ints
+    unit: Ints
+    totals: Ints | None
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """A node's flow network: node 0 holds everybody, nodes 1..n_kinds the kinds, others are in between.
+
+    Args:
+        tails, heads, low, high: int64 (n_arcs,). n_nodes: number of nodes.
+    """
+
+    tails: Ints
+    heads: Ints
+    low: Ints
+    high: Ints
+    n_nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The limits of every node of a tree.
+
+    Args:
+        kinds, rules, geography: of the release.
+        totals: exact node totals by depth.
+    """
+
+    kinds: Kinds
+    rules: Rules
+    geography: Geography
+    totals: dict[int, Ints]
+
+    @cached_property
+    def unit_depth(self) -> int:
+        """Deepest level with exact totals, -1 if there is none."""
+        return max(self.totals, default=-1)
+
+    def limited(self, depth: int) -> bool:
+        """Tell whether nodes of a level have limits; where they are needed but too many, splits may fail.
+
+        Lower bounds on disjoint cells and open cells say everything at leaves without upper bounds, and above if
+        no total below is exact and each bound's open cells are open and closed together.
+        """
+        return self.needed(depth) and self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
+
+    def needed(self, depth: int) -> bool:
+        """Tell whether lower bounds and open cells leave tables in that cannot be split."""
+        if (self.kinds.high < NO_LIMIT).any() or are_nested(self.rules):
+            return True
+        if depth == len(self.geography.levels) - 1:
+            return False
+        mixed = (self.kinds.members.sum(axis=1) > 1) & (self.kinds.low > 0).any(axis=0)
+        return depth < self.unit_depth or bool(mixed.any())
+
+    @cached_property
+    def _leaves(self) -> tuple[Marks, Ints, Ints, bool]:
+        # Open kinds, a number for each pattern of them, fewest people of each set, and whether leaves may be
+        # merged (no upper bound; then limits of leaves with one pattern are linear in the fewest people).
+        is_open = self.rules.open[-1][:, self.kinds.class_of]
+        _, pattern = np.unique(is_open, axis=0, return_inverse=True)
+        least, _, _ = set_ranges(self.kinds, is_open, self.kinds.low, self.kinds.high)
+        return is_open, pattern.reshape(-1), least, bool((self.kinds.high >= NO_LIMIT).all())
+
+    def leaf_range(self, depth: int, node: int) -> slice:
+        """Return the leaves below a node; they follow each other."""
+        first, last = node, node + 1
+        for pointers in self.geography.child_pointers[depth:]:
+            first, last = int(pointers[first]), int(pointers[last])
+        return slice(first, last)
+
+    def pieces(self, depth: int, node: int) -> Pieces:
+        """Return the leaves of a node, merged where limits simply add up."""
+        is_open, pattern, least, merge = self._leaves
+        inside = self.leaf_range(depth, node)
+        n = inside.stop - inside.start
+        exact = depth <= self.unit_depth
+        unit = np.zeros(n, dtype=np.int64)
+        if exact:
+            unit = self.geography.ancestors_of_leaves[self.unit_depth][inside]
+        at_leaves = exact and self.unit_depth == len(self.geography.levels) - 1
+        key = np.stack([unit * (not (at_leaves and merge)), pattern[inside], np.arange(n) * (not merge)])
+        _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
+        group = group.reshape(-1)
+        low = _add(least[inside], group, len(first))
+        high = self.kinds.high[inside][first] if not merge else np.full_like(low, NO_LIMIT)
+        if not exact:
+            return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), None)
+        if at_leaves:
+            totals = _add(self.totals[self.unit_depth][inside][:, None], group, len(first))[:, 0]
+            return Pieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
+        units, unit = np.unique(unit[first], return_inverse=True)
+        return Pieces(
+            is_open[inside][first], low, high, unit.reshape(-1), self.totals[self.unit_depth][units]
+        )
+
+    def limits(self, depth: int, nodes: Ints) -> Ints:
+        """Return the most people each set of kinds can hold at each node, int64 (n, 2^k).
+
+        Bit i of a column's number stands for kind i. Where no total is exact there is one more kind, last, whose
+        count is minus the total of the others, so that every row of limits is a base polytope.
+
+        Cost: number of distinct leaves times 2^k times bounded sets.
+        """
+        return np.stack([self._limits(self.pieces(depth, int(node))) for node in nodes])
+
+    def _limits(self, pieces: Pieces) -> Ints:
+        most, least = self._pieces_limits(pieces)
+        n_units = 1 if pieces.totals is None else len(pieces.totals)
+        most, least = _add(most, pieces.unit, n_units), _add(least, pieces.unit, n_units)
+        everybody = most.shape[1] - 1
+        others = everybody - np.arange(everybody + 1)
+        if pieces.totals is None:
+            return np.concatenate([most[0], -least[0][others]])
+        held = np.minimum(most, pieces.totals[:, None] - least[:, others])
+        return np.asarray(held.sum(axis=0), dtype=np.int64)
+
+    def _pieces_limits(self, pieces: Pieces) -> tuple[Ints, Ints]:
+        """Most and least people in each set of kinds at each piece, without totals."""
+        subsets = np.arange(1 << self.kinds.n_kinds)
+        holds = (subsets[:, None] >> np.arange(self.kinds.n_kinds)) & 1
+        most: Ints = np.where(pieces.is_open.astype(np.int64) @ holds.T > 0, NO_LIMIT, 0)
+        least = np.zeros_like(most)
+        for s, members in enumerate(self.kinds.members):
+            mask = int((members.astype(np.int64) << np.arange(self.kinds.n_kinds)).sum())
+            inside, rest, other = subsets & mask, subsets & ~mask, mask & ~subsets
+            low, high = pieces.low[:, s, None], pieces.high[:, s, None]
+            more = np.minimum(most[:, inside], high - least[:, other]) + most[:, rest]
+            least = np.maximum(least[:, inside], low - most[:, other]) + least[:, rest]
+            most = np.where(more >= NO_LIMIT // 2, np.int64(NO_LIMIT), more)
+        return most, least
+
+    def arcs(self, depth: int, node: int) -> Arcs:
+        """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
+        pieces = self.pieces(depth, node)
+        n_kinds, outer = self.kinds.n_kinds, outer_sets(self.kinds)
+        _, _, innermost = set_ranges(self.kinds, pieces.is_open, pieces.low, pieces.high)
+        parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+        n_nodes = 1 + n_kinds
+        unit_node = np.zeros(len(pieces.unit), dtype=np.int64)
+        if pieces.totals is not None and len(pieces.totals) > 1:
+            units = n_nodes + np.arange(len(pieces.totals))
+            n_nodes += len(units)
+            parts.append((np.zeros_like(units), units, pieces.totals, pieces.totals))
+            unit_node = units[pieces.unit]
+        nodes = np.full((len(outer) + 1, len(unit_node)), -1, dtype=np.int64)
+        nodes[-1] = unit_node  # index -1: in no set
+        for s in reversed(range(len(outer))):
+            used = pieces.is_open[:, self.kinds.members[s]].any(axis=1)
+            nodes[s][used] = n_nodes + np.arange(int(used.sum()))
+            n_nodes += int(used.sum())
+            parts.append((nodes[outer[s]][used], nodes[s][used], pieces.low[used, s], pieces.high[used, s]))
+        for k in range(n_kinds):
+            where = np.flatnonzero(pieces.is_open[:, k])
+            tails = np.unique(nodes[innermost[k]][where])
+            free = np.full(len(tails), NO_LIMIT, dtype=np.int64)
+            parts.append((tails, np.full(len(tails), 1 + k, dtype=np.int64), np.zeros_like(tails), free))
+        columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)]
+        return Arcs(columns[0], columns[1], columns[2], columns[3], n_nodes)
+
+
+def excess(limits: Ints, held: Ints) -> Ints:
+    """Return how far each column of kind counts is outside its limits, int64 (n,); 0 or less is inside.
+
+    Args:
+        limits: as from `Regions.limits`, (n, 2^k). held: int64 (n_kinds, n).
+    """
+    return np.asarray((subset_sums(limits, held) - limits).max(axis=1), dtype=np.int64)
+
+
+def subset_sums(limits: NDArray[Number], held: NDArray[Number]) -> NDArray[Number]:
+    """Return the sum of `held` over every set of kinds, in the shape of `limits`."""
+    if limits.shape[1] > 1 << len(held):
+        held = np.vstack([held, -held.sum(axis=0, keepdims=True)])
+    sums = np.zeros(limits.shape, dtype=held.dtype)
+    for k in range(len(held)):
+        sums[:, 1 << k : 2 << k] = sums[:, : 1 << k] + held[k][:, None]
+    return sums
+
+
+def _add(values: Ints, group: Ints, n_groups: int) -> Ints:
+    # Sums of "no limit" stay "no limit".
+    out = np.zeros((n_groups, values.shape[1]), dtype=np.int64)
+    np.add.at(out, group, np.where(values >= NO_LIMIT, 0, values))
+    boundless = np.zeros(out.shape, dtype=bool)
+    np.logical_or.at(boundless, group, values >= NO_LIMIT)
+    out[boundless] = NO_LIMIT
+    return out

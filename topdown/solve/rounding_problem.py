@@ -1,0 +1,88 @@
+"""What is to be rounded, and the children's own flow networks where kinds of cells have limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topdown.solve.problem import Floats, Ints
+from topdown.solve.regions import Arcs
+
+
+class UnroundableError(Exception):
+    """No way of rounding up the chosen cells meets the constraints."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingProblem:
+    """An estimate to round.
+
+    Args:
+        estimate: float64 (n, m), nonnegative; allowed: bool (n, m).
+        sums: int64 (n,), the parent's counts; None at the root.
+        chain: answers of each row in each table, coarse to fine, int64 (n_tables, n); the last tells rows apart.
+        weights: weight of one person of error in each table.
+        bound_of: int64 (n,); lower: int64 (n_bounds, m).
+        bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
+        totals: int64 (m,), exact totals of the children; None if not exact. The first table is then the total.
+        limits: what kinds of cells can hold (`Regions.limits`), in place of `lower`; `bound_of` is then the kind.
+        arcs: the same as a flow network for each child.
+    """
+
+    estimate: Floats
+    allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    sums: Ints | None
+    chain: Ints
+    weights: tuple[int, ...]
+    bound_of: Ints
+    lower: Ints
+    bound_places: tuple[tuple[int, int], ...] | None
+    totals: Ints | None
+    limits: Ints | None = None
+    arcs: tuple[Arcs, ...] = ()
+
+
+def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:
+    """Add a table up by kind of cell, int64 (n_kinds, m)."""
+    held = np.zeros_like(problem.lower)
+    np.add.at(held, problem.bound_of, counts)
+    return held
+
+
+def child_networks(
+    problem: RoundingProblem, whole: Ints, most: Ints, supplies: Ints
+) -> tuple[Arcs, Ints, Ints]:
+    """Join the children's networks for people who pass from a child's total to their kinds.
+
+    Whole parts enter at the totals and leave at their kinds; flow that bounds force is taken out beforehand.
+
+    Args:
+        problem: with limits and arcs. whole: whole parts. most: int64 (m,), most people at each child.
+        supplies: int64, of the nodes so far, of which 1 + j is the total of child j.
+
+    Returns:
+        arcs with `high` as capacity, the node of each (kind, child), supplies of all nodes.
+
+    Raises:
+        UnroundableError: a bound is beyond everybody who can be there.
+    """
+    m, n_kinds, n_nodes = whole.shape[1], len(problem.lower), len(supplies)
+    kind_node = np.zeros((n_kinds, m), dtype=np.int64)
+    parts = []
+    for j, arcs in enumerate(problem.arcs):
+        place = n_nodes - 1 + np.arange(arcs.n_nodes)
+        place[0] = 1 + j
+        kind_node[:, j] = place[1 : 1 + n_kinds]
+        n_nodes += arcs.n_nodes - 1
+        parts.append((place[arcs.tails], place[arcs.heads], arcs.low, np.minimum(arcs.high, most[j])))
+    tails, heads, low, high = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if (high < low).any():
+        raise UnroundableError
+    supplies = np.concatenate([supplies, np.zeros(n_nodes - len(supplies), dtype=np.int64)])
+    supplies[1 : 1 + m] += whole.sum(axis=0)
+    for k, nodes in enumerate(kind_node):
+        supplies[nodes] -= whole[problem.bound_of == k].sum(axis=0)
+    np.subtract.at(supplies, tails, low)
+    np.add.at(supplies, heads, low)
+    return Arcs(tails, heads, low, high - low, n_nodes), kind_node, supplies
