@@ -80,7 +80,6 @@ def generate(
     from topdown.publish.verify import verify
 
     clock = _Clock()
-    # An extension is checked against its base table instead, see `extend`.
     measured = clock.run("measure", lambda: measure(prepared, out, report))
     clock.run("compile", lambda: warm_up(report))
     context = load_context(out)
