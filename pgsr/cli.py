@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topdown.errors import EXIT_INTERRUPTED, ConfigError, InternalError, TopdownError
+from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
 
 if TYPE_CHECKING:
     from topdown.screen.console import Screen
@@ -91,31 +91,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(shown.format_message(), err=True)
         return 2
     except Exception as raised:
-        error = _as_topdown(raised)
+        from topdown.screen.failure import as_topdown
+
+        error = as_topdown(raised, "pgsr")
         _show(arguments, error, error.exit_code)
         return error.exit_code
     return result if isinstance(result, int) else 0
-
-
-def _as_topdown(error: Exception) -> TopdownError:
-    if isinstance(error, TopdownError):
-        return error
-    if isinstance(error, click.ClickException):
-        ctx = getattr(error, "ctx", None)
-        path = ctx.command_path if ctx is not None else "pgsr"
-        text = error.format_message().rstrip(".")
-        return ConfigError(text[:1].lower() + text[1:], code="C005", fix=f"see: {path} --help")
-    frame, place = error.__traceback__, "pgsr"
-    while frame is not None:
-        name = frame.tb_frame.f_globals.get("__name__", "")
-        if name.startswith(("topdown", "pgsr")):
-            place = f"{name}, line {frame.tb_lineno}"
-        frame = frame.tb_next
-    return InternalError(
-        f"the engine failed in {place} ({type(error).__name__})",
-        code="X001",
-        fix="report it with this line; a release that was not finished is not valid",
-    )
 
 
 def _show(arguments: Sequence[str], error: TopdownError, exit_code: int) -> None:

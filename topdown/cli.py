@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topdown.errors import EXIT_INTERRUPTED, ConfigError, InternalError, TopdownError
+from topdown.errors import EXIT_INTERRUPTED, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,8 +130,9 @@ def _interrupted(arguments: list[str]) -> int:
 
 def _fail(arguments: list[str], error: Exception) -> int:
     from topdown.screen.error import show_error
+    from topdown.screen.failure import as_topdown
 
-    shown = _as_topdown(error)
+    shown = as_topdown(error, "topdown")
     notes = [note for note in getattr(error, "__notes__", []) if note.startswith(SPENT)]
     shown.details += tuple(("spent", note.removeprefix(SPENT)) for note in notes)
     screen = _screen(arguments)
@@ -142,34 +143,6 @@ def _fail(arguments: list[str], error: Exception) -> int:
         if shown.code == "X001" and os.environ.get("TOPDOWN_DEBUG") == "1":
             _traceback(error)
     return shown.exit_code
-
-
-def _as_topdown(error: Exception) -> TopdownError:
-    if isinstance(error, TopdownError):
-        return error
-    if isinstance(error, click.ClickException):
-        ctx = getattr(error, "ctx", None)
-        path = ctx.command_path if ctx is not None else "topdown"
-        text = error.format_message().rstrip(".")
-        return ConfigError(text[:1].lower() + text[1:], code="C005", fix=f"see: {path} --help")
-    if isinstance(error, MemoryError):
-        return InternalError(
-            "there is not enough memory", code="X004", fix="use fewer --workers, or a larger machine"
-        )
-    frame, place = error.__traceback__, "topdown"
-    while frame is not None:
-        name = frame.tb_frame.f_globals.get("__name__", "")
-        if name.startswith(("topdown", "pgsr")):
-            place = f"{name}, line {frame.tb_lineno}"
-        frame = frame.tb_next
-    return InternalError(
-        f"the engine failed in {place} ({type(error).__name__})",
-        code="X001",
-        details=(
-            ("values", "never printed; TOPDOWN_DEBUG=1 shows the places in the code, still without values"),
-        ),
-        fix="report it with this line; a release that was not finished is not valid",
-    )
 
 
 def _traceback(error: Exception) -> None:

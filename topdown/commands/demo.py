@@ -28,7 +28,7 @@ FILES = ("persons.csv.gz", "blocks.csv.gz", "run.toml")
     "demo",
     examples=(
         ("topdown demo", "Write and check demo-release/."),
-        ("topdown demo --out /tmp/demo --quiet", "Elsewhere, and only the last line."),
+        ("topdown demo --out elsewhere/demo --quiet", "Elsewhere, and only the last line."),
         ("topdown demo --schema dhc_persons", "A second product that extends the first, about a minute."),
     ),
     exits=(0, 1, 2, 4, 130),
