@@ -2,13 +2,18 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.helpers import policies
 from tests.helpers.small_release import edit_table, reseal
 from tests.helpers.solved import Census
+from topdown.cli import main
+from topdown.measure import truth
 from topdown.pipeline import GenerateResult, generate
 from topdown.plan.init import run_file_text
 from topdown.plan.prepare import prepare
@@ -80,6 +85,155 @@ def test_records_above_an_upper_bound_are_refused_before_the_noise(tmp_path: Pat
         generate(prepare(tmp_path / "run.toml"), tmp_path / "release")
     assert caught.value.code == "D038"
     assert not list(tmp_path.glob("release/measurements/*/*.parquet"))
+
+
+NOBODY = """
+[[never]]
+name = "nobody in dormitories"
+cells = { dwelling = ["dormitory"] }
+legal_basis = "made up"
+"""
+SMALL_DORMITORIES = """
+[[at_most]]
+name = "at most one in each dormitory"
+cells = { dwelling = ["dormitory"] }
+column = "dormitories"
+legal_basis = "made up"
+"""
+WRONG_COLUMN = """
+[[at_least]]
+name = "one at home for each barracks"
+cells = { dwelling = ["home"] }
+column = "barracks"
+legal_basis = "made up"
+"""
+TWO = "at least two people per dormitory"
+
+
+def attempt(
+    folder: Path, capsys: pytest.CaptureFixture[str], more: str = "", *, edit: Callable[[str], str] = str
+) -> tuple[int, dict[str, Any]]:
+    """Run `topdown generate` on nine blocks; return exit code and document."""
+    policies.make_census(folder, 4, "")
+    rows = [f"{i // 3 + 1}{i:02d},{9 * (i % 3 > 0)},{int(i % 3 == 1)},{int(i == 4)}" for i in range(9)]
+    (folder / "leaves.csv").write_text("geocode,homes,dormitories,barracks\n" + "\n".join(rows) + "\n")
+    people = [f"{row[:3]},home,female,18_64,7" for row in rows if ",9," in row]
+    people += [f"{row[:3]},dormitory,male,18_64,2" for row in rows if ",9,1" in row]
+    text = "geocode,dwelling,sex,age,count\n" + "\n".join([*people, "204,barracks,male,18_64,3"]) + "\n"
+    (folder / "records.csv").write_text(edit(text))
+    with (folder / "own.toml").open("a") as file:
+        file.write(more)
+    code = main(["generate", str(folder / "run.toml"), "--out", str(folder / "release"), "--yes", "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], more: str = "", *, edit: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """Run as `attempt` and return the error; nothing may be charged, drawn or written."""
+    code, error = attempt(folder, capsys, more, edit=edit)
+    assert error["exit_code"] == code
+    ledger = folder / "ledger.jsonl"
+    assert not ledger.exists() or "intent" not in ledger.read_text()
+    assert not (folder / "release" / "measurements").exists()
+    return error
+
+
+def named(error: dict[str, Any]) -> set[str]:
+    """Return the constraints that an error names."""
+    return {value for key, value in error["details"] if key == "constraint"}
+
+
+def test_the_census_of_these_tests_is_releasable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a fault the same census must go through, or every refusal below would prove nothing."""
+    code, document = attempt(tmp_path, capsys)
+    assert (code, document["type"]) == (0, "topdown.generate")
+    assert verify(tmp_path / "release").ok
+
+
+@pytest.mark.parametrize(
+    ("more", "node", "names"),
+    [
+        (NOBODY, "101", {TWO, "nobody in dormitories"}),
+        (SMALL_DORMITORIES, "101", {TWO, "at most one in each dormitory"}),
+        (WRONG_COLUMN + NOBODY.replace("dormitory", "home").replace("dormitories", "homes"), "204",
+         {"one at home for each barracks", "nobody in homes"}),
+    ],
+    ids=["never and at least", "more facilities than an upper bound allows", "only the later block"],
+)  # fmt: skip
+def test_public_facts_that_exclude_each_other_are_refused_with_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, node: str, names: set[str]
+) -> None:
+    """Found without opening the records, with a smallest set of constraints and the block."""
+    error = refused(tmp_path, capsys, more)
+    assert (error["code"], error["exit_code"], error["node"]) == ("I014", 3, node)
+    assert named(error) == names
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("101,home,female,18_64,7", "100,home,female,18_64,7", "D035"),
+        ("204,barracks,male,18_64,3", "204,barracks,male,18_64,5", "D038"),
+        ("101,dormitory,male,18_64,2", "101,dormitory,male,18_64,1", "D036"),
+    ],
+    ids=["people where nobody can live", "more than an upper bound", "fewer than a lower bound"],
+)
+def test_records_that_break_a_promise_are_refused_before_the_charge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, code: str
+) -> None:
+    """Records are confidential: the rule is named, the block is not."""
+    error = refused(tmp_path, capsys, policies.FULL_BARRACKS, edit=lambda text: text.replace(old, new))
+    assert (error["code"], error["exit_code"], error["node"]) == (code, 2, None)
+
+
+COUNTIES = policies.COUNTIES.replace('"countys"', '"counties"')
+FAULTS: dict[str, tuple[str, str, tuple[int, int], str, set[str]]] = {
+    "people where nobody can live": (
+        policies.BLOCKS, "blocks", (0, 0), "100",
+        {"blocks", *(f"nobody {where}" for where in (
+            "at home where there are no homes", "in dormitories where there is none",
+            "in barracks where there are none",
+        ))},
+    ),
+    "a county that is not the sum of its blocks": (
+        policies.BLOCKS + COUNTIES, "counties", (1, 0), "2", {"blocks", "counties"},
+    ),
+    "a land that is not the sum of its counties": (
+        COUNTIES, "counties", (1, 0), "0", {"population of the land", "counties"},
+    ),
+    "two statistics of one level that differ": (
+        policies.BLOCKS + policies.BLOCKS.replace('"blocks"', '"blocks again"'), "blocks again", (4, 0), "204",
+        {"blocks", "blocks again"},
+    ),
+    "a table with people where nobody can live": (
+        policies.DWELLINGS, "blocks", (0, 1), "100", {"blocks", "nobody in dormitories where there is none"},
+    ),
+    "a table above an upper bound": (
+        policies.DWELLINGS + policies.FULL_BARRACKS, "blocks", (4, 2), "204",
+        {"blocks", "at most four in each barracks"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_exact_statistics_that_exclude_each_other_are_refused_before_the_charge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A statistic that went wrong after the records were checked must stop the run, and its value stay unsaid."""
+    more, name, (node, answer), where, names = FAULTS[fault]
+    computed = truth.exact_values
+
+    def wrong(*arguments: Any) -> dict[str, np.ndarray]:
+        values = computed(*arguments)
+        values[name][node, answer] += 76_543
+        return values
+
+    monkeypatch.setattr(truth, "exact_values", wrong)
+    error = refused(tmp_path, capsys, more)
+    assert (error["code"], error["exit_code"], error["node"]) == ("I002", 3, where)
+    assert named(error) == names
+    assert "7654" not in json.dumps(error)
 
 
 def write_tight_land(folder: Path) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
-from topdown.model.constraint import AtLeast, Exact, Invariants, Never, NoneWhereZero
+from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, from_prefixes
 from topdown.model.public import PublicFacts
+from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
 from topdown.solve.implied.groups import Groups, Leaf
 from topdown.solve.implied.margins import Margins
@@ -97,7 +98,7 @@ def exact_projection(table: Sequence[int], point: Sequence[Fraction]) -> list[Fr
 
 @dataclass(frozen=True)
 class SmallCensus:
-    """The public side of a tiny release, and exact totals, with every leaf table in reach written out."""
+    """The public side of a tiny release, and exact statistics by name; every leaf table in reach is written out."""
 
     schema: Schema
     geography: Geography
@@ -116,35 +117,67 @@ TINY = Schema(
 )
 PICKS = (
     {"kind": ("home",)}, {"kind": ("dorm",)}, {"kind": ("ship",)}, {"kind": ("dorm",), "sex": ("f",)},
-    {"kind": ("dorm", "ship")}, {"sex": ("m",)}, {"kind": ("ship",), "sex": ("m",)},
+    {"kind": ("dorm", "ship")}, {"kind": ("home", "dorm", "ship")}, {"kind": ("ship",), "sex": ("m",)}, {"sex": ("m",)},
 )  # fmt: skip
+KINDS = ("exact", "at_least", "at_most", "none_where_zero", "never")
 
 
-def random_census(rng: np.random.Generator, *, most: int = 3) -> SmallCensus:
-    """Make a tree of one to four leaves with random rules, facts and exact totals (possibly contradictory)."""
+def random_census(rng: np.random.Generator, *, most: int = 3, caps: bool = True) -> SmallCensus:
+    """Make a tree of one to four leaves with random rules, facts and exact statistics (possibly contradictory).
+
+    Args:
+        rng: where randomness comes from.
+        most: records of a leaf, about.
+        caps: also draw upper and nested bounds and exact tables of the leaves.
+    """
     leaves = tuple(sorted({f"0{c}{b}" for c, b in rng.integers(1, 3, size=(int(rng.integers(1, 5)), 2))}))
     geography = from_prefixes(("land", "county", "block"), (1, 2, 3), leaves)
-    picks = [tuple(PICKS[i].items()) for i in rng.permutation(len(PICKS))]
+    picks = [tuple(PICKS[i].items()) for i in rng.permutation(len(PICKS) - (rng.random() < 0.7))]
     zeros = tuple(
         NoneWhereZero(f"zero {i}", picks[i], (("u",), ("v",), ("u", "v"))[rng.integers(3)])
         for i in range(rng.integers(0, 3))
     )
     lower = tuple(AtLeast(f"least {i}", picks[3 + i], "uv"[i], 1) for i in range(rng.integers(0, 3)))
+    n_upper = int(caps) * int(rng.integers(0, 3))
+    upper = tuple(AtMost(f"most {i}", picks[4 + i], "uv"[i], int(rng.integers(1, 3))) for i in range(n_upper))
     never = (Never("never", picks[6]),) if rng.random() < 0.4 else ()
     facts = PublicFacts({c: rng.integers(0, 2, size=len(leaves)) for c in "uv"})
-    levels = [name for name in geography.level_names if rng.random() < 0.45]
-    exact = {}
     blocks = rng.integers(0, most + 1, size=len(leaves)) + (rng.random() < 0.3)
-    for name in levels:
-        i = geography.index(name)
-        totals = np.bincount(
-            geography.ancestors_of_leaves[i], weights=blocks, minlength=len(geography.levels[i])
-        )
-        exact[name] = totals.astype(np.int64) + (rng.random(len(totals)) < 0.1)
-    invariants = Invariants(
-        "tiny", "", "tiny", tuple(Exact(f"exact {n}", n, "total") for n in levels), lower, zeros, never
-    )
+    tables = np.array([np.bincount(rng.integers(0, 3, n), minlength=3) for n in blocks], dtype=np.int64)
+    exact, statistics = {}, []
+    for i, name in enumerate(geography.level_names):
+        up = geography.ancestors_of_leaves[i]
+        if rng.random() < 0.45:
+            totals = np.bincount(up, weights=blocks, minlength=len(geography.levels[i])).astype(np.int64)
+            exact[f"exact {name}"] = (totals + (rng.random(len(totals)) < 0.1))[:, None]
+            statistics.append(Exact(f"exact {name}", name, "total"))
+    if caps and rng.random() < 0.3:
+        exact["table"] = tables + (rng.random(tables.shape) < 0.05)
+        statistics.append(Exact("table", "block", "kind"))
+    invariants = Invariants("tiny", "", "tiny", tuple(statistics), lower, zeros, never, at_most=upper)
     return SmallCensus(TINY, geography, invariants, facts, exact)
+
+
+def only(census: SmallCensus, names: Iterable[str]) -> SmallCensus:
+    """Keep the named constraints."""
+    old, kept = census.invariants, set(names)
+    rules = {kind: tuple(r for r in getattr(old, kind) if r.name in kept) for kind in KINDS}
+    exact = {name: values for name, values in census.exact.items() if name in kept}
+    return replace(census, invariants=replace(old, **rules), exact=exact)
+
+
+def crossing(census: SmallCensus) -> bool:
+    """Tell whether two bounds share cells without being nested."""
+    rules = [*census.invariants.at_least, *census.invariants.at_most]
+    sets = [set(np.flatnonzero(census.schema.select(dict(r.cells)))) for r in rules]
+    if "table" in census.exact:
+        sets += [{0, 1}, {2, 3}, {4, 5}]
+    return any(a & b and not (a <= b or b <= a) for a, b in combinations(sets, 2))
+
+
+def names_of(census: SmallCensus) -> list[str]:
+    """Return the names of all constraints."""
+    return [rule.name for kind in KINDS for rule in getattr(census.invariants, kind)]
 
 
 @cache
@@ -167,7 +200,21 @@ def block_tables(census: SmallCensus, leaf: int, most: int) -> np.ndarray:
         tables = tables[
             tables[:, schema.select(dict(b.cells))].sum(axis=1) >= b.per * facts.columns[b.column][leaf]
         ]
+    for b in rules.at_most:
+        tables = tables[
+            tables[:, schema.select(dict(b.cells))].sum(axis=1) <= b.per * facts.columns[b.column][leaf]
+        ]
+    for e in rules.exact:
+        if e.level == census.geography.level_names[-1]:
+            answers = parse_query(schema, e.query).sum(tables)
+            tables = tables[(answers == census.exact[e.name][leaf]).all(axis=1)]
     return tables
+
+
+def wanted_totals(census: SmallCensus, level: int, node: int) -> set[int]:
+    """Return the totals that exact statistics of its level give a node; they may differ."""
+    name = census.geography.levels[level].name
+    return {int(census.exact[e.name][node].sum()) for e in census.invariants.exact if e.level == name}
 
 
 def node_totals(census: SmallCensus, level: int, node: int, most: int) -> set[int]:
@@ -180,8 +227,7 @@ def node_totals(census: SmallCensus, level: int, node: int, most: int) -> set[in
         for child in range(p[node], p[node + 1]):
             part = node_totals(census, level + 1, child, most)
             found = {a + b for a in found for b in part if a + b <= most}
-    wanted = census.exact.get(geography.levels[level].name)
-    return found if wanted is None else found & {int(wanted[node])}
+    return {n for n in found if wanted_totals(census, level, node) <= {n}}
 
 
 def node_tables(census: SmallCensus, level: int, node: int, most: int) -> set[Vector]:
@@ -194,5 +240,4 @@ def node_tables(census: SmallCensus, level: int, node: int, most: int) -> set[Ve
         for child in range(p[node], p[node + 1]):
             part = node_tables(census, level + 1, child, most)
             found = {x for x in sums([found, part]) if sum(x) <= most}
-    wanted = census.exact.get(geography.levels[level].name)
-    return found if wanted is None else {x for x in found if sum(x) == wanted[node]}
+    return {x for x in found if wanted_totals(census, level, node) <= {sum(x)}}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topdown.measure.encode import STAMP
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
-def exact_bytes(context: Context, levels: list[Histogram]) -> bytes:
-    """Return `exact.json`: the answers of every exact invariant at every node of its level.
+def exact_values(context: Context, levels: list[Histogram]) -> dict[str, NDArray[np.int64]]:
+    """Return the answers of every exact invariant at every node of its level, (n_nodes, n_answers), by name.
 
     Args:
         context: plan and public facts.
@@ -18,19 +21,25 @@ def exact_bytes(context: Context, levels: list[Histogram]) -> bytes:
 
     """
     plan = context.plan
-    values = []
-    for exact in plan.invariants.exact:
-        depth = context.geography.index(exact.level)
-        answers = levels[depth].answers(plan.query(exact.query))
-        values.append(
-            {
-                "name": exact.name,
-                "level": exact.level,
-                "query": exact.query,
-                "nodes": list(context.geography.levels[depth].codes),
-                "answers": answers.tolist(),
-            }
-        )
+    return {
+        exact.name: levels[context.geography.index(exact.level)].answers(plan.query(exact.query))
+        for exact in plan.invariants.exact
+    }
+
+
+def exact_bytes(context: Context, values: dict[str, NDArray[np.int64]]) -> bytes:
+    """Return `exact.json`; `values` as from `exact_values`."""
+    plan = context.plan
+    rows = [
+        {
+            "name": exact.name,
+            "level": exact.level,
+            "query": exact.query,
+            "nodes": list(context.geography.levels[context.geography.index(exact.level)].codes),
+            "answers": values[exact.name].tolist(),
+        }
+        for exact in plan.invariants.exact
+    ]
     document: dict[str, object] = {"type": "topdown.exact", "version": 1, "plan_hash": plan.plan_hash}
     document |= {"stamp": STAMP} if plan.simulate else {}
-    return (json.dumps(document | {"values": values}, ensure_ascii=False, indent=1) + "\n").encode()
+    return (json.dumps(document | {"values": rows}, ensure_ascii=False, indent=1) + "\n").encode()

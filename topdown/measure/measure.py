@@ -17,7 +17,7 @@ from topdown.accountant.book import Entry, Intent
 from topdown.accountant.durable import Disk
 from topdown.accountant.ledger import Ledger, open_ledger
 from topdown.errors import ConfigError, DataError
-from topdown.measure.confidential import Confidential, load_records
+from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
 from topdown.measure.encode import STAMP, check_variances, encode
 from topdown.measure.exact import exact_bytes
@@ -25,7 +25,7 @@ from topdown.measure.interrupt import interrupt_between_parts
 from topdown.measure.journal import Journal, Part, open_journal, start_journal
 from topdown.measure.protocol import Job, Spend, carry_out
 from topdown.measure.public_side import write_public_side
-from topdown.model.histogram import Histogram
+from topdown.measure.truth import Truth
 from topdown.noise import AesBits
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.prepare import Context, Prepared, read_plan_document
@@ -76,6 +76,7 @@ def measure(
     Raises:
         ConfigError: `out` belongs to another plan, or is damaged.
         DataError: the records break a rule, or the disk is full.
+        InfeasibleError: exact statistics exclude each other or the public facts (I002).
         BudgetError: the ledger is in use, damaged, rolled back or refuses the loss.
         CertificateError: committed files are missing or altered.
         KeyboardInterrupt: after the part under way was completed; going on later costs nothing more.
@@ -110,7 +111,10 @@ def _measure(prepared: Prepared, out: Path, report: Report, disk: Disk) -> Measu
                 report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
                 return run.result(journal, ledger, 0)
     check_variances(plan)
-    records = load_records(prepared.records_path, context)
+    truth = Truth(context, load_records(prepared.records_path, context))
+    found = truth.contradiction()
+    if found is not None:
+        raise found.error()
     with run.ledger() as ledger:
         _check_same_plan(out, plan)  # again: until the ledger was locked, another run could write here
         journal = open_journal(run.folder, binds, disk)
@@ -121,7 +125,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, disk: Disk) -> Measu
         journal = journal or start_journal(run.folder, binds, disk)
         with interrupt_between_parts() as check:
             check()
-            work = _Measuring(run, records, check)
+            work = _Measuring(run, truth, check)
             carry_out(journal, ledger, run.parts, run.spend(), work, disk)
         report(Event("ledger", 2, 2, "commit written; the confidential file is closed"))
         return run.result(journal, ledger, work.n_drawn)
@@ -171,9 +175,9 @@ class _Run:
 class _Measuring:
     """How the protocol's parts are made of confidential records; see `protocol.Work`."""
 
-    def __init__(self, run: _Run, records: Confidential, check: Callable[[], None]) -> None:
+    def __init__(self, run: _Run, truth: Truth, check: Callable[[], None]) -> None:
         self._run, self._check, self._context = run, check, run.prepared.context
-        self._levels = _levels(self._context, records.open_histogram())
+        self._truth, self._levels = truth, truth.levels
         self._n_nodes = {p.part: len(p.nodes) for p in run.part_plans}
         self._n_seen = self.n_drawn = 0
 
@@ -183,7 +187,7 @@ class _Measuring:
             self._run.report(Event("ledger", 1, 2, f"intent {entry.event.attempt} written{again}"))
 
     def exact(self) -> bytes:
-        return exact_bytes(self._context, self._levels)
+        return exact_bytes(self._context, self._truth.exact)
 
     def jobs(self) -> Iterator[Job]:
         bits = AesBits()
@@ -213,15 +217,6 @@ class _Measuring:
 
 def _make(context: Context, plan: PartPlan, drawer: LevelDrawer) -> bytes:
     return encode(context, plan, drawer.draw(plan.nodes))
-
-
-def _levels(context: Context, leaves: Histogram) -> list[Histogram]:
-    """Return the true counts of every level, root first."""
-    levels = [leaves]
-    tree = context.geography.levels
-    for above, below in zip(reversed(tree[:-1]), reversed(tree[1:]), strict=True):
-        levels.append(levels[-1].aggregate(below.parent, len(above)))
-    return levels[::-1]
 
 
 def _check_same_plan(out: Path, plan: Plan) -> None:

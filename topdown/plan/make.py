@@ -9,10 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import BudgetError, ConfigError, InfeasibleError
+from topdown.errors import BudgetError, ConfigError
 from topdown.model.constraint import Invariants
+from topdown.model.contradiction import find_contradiction
 from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, are_nested, contradiction, find_kinds
+from topdown.model.kinds import MAX_KINDS, are_nested, find_kinds
 from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
@@ -74,7 +75,7 @@ def make_plan(
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = derive_rules(schema, geography, invariants, facts)
         with at("invariants"):
-            _check_kinds(invariants, schema, geography, rules)
+            _check_kinds(invariants, schema, geography, facts, rules)
         inhabited = rules.inhabited
     levels = []
     for i, level in enumerate(geography.levels):
@@ -166,7 +167,9 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
     return tuple(passes)
 
 
-def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
+def _check_kinds(
+    invariants: Invariants, schema: Schema, geography: Geography, facts: PublicFacts, rules: Rules
+) -> None:
     """Refuse constraints that exclude each other at some leaf, and those whose implied constraints are too many."""
     exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact]
     tables = tuple(
@@ -185,24 +188,9 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
             code="C074",
             fix="merge constraints on similar cells, or keep totals exact at the root only, without such bounds",
         )
-    kinds = find_kinds(rules, bounds)
-    where = contradiction(kinds, rules)
-    if where is not None:
-        leaf, group = where
-        cells = rules.bound_cells + rules.cap_cells
-        inside = kinds.members[group]
-        names = [
-            name
-            for name, c in zip(bounds, cells, strict=True)
-            if (inside[kinds.of_cell[c & (kinds.of_cell >= 0)]]).any() or not inside.any()
-        ]
-        raise InfeasibleError(
-            "the public facts about a place leave no population that satisfies the constraints",
-            code="I014",
-            details=(("constraints", ", ".join(names)),),
-            node=geography.leaves.codes[leaf],
-            fix="correct the public leaf table, or leave out one of the constraints; nothing was read or spent",
-        )
+    found = find_contradiction(schema, geography, invariants, facts, {})
+    if found is not None:
+        raise found.error()
 
 
 def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:

@@ -1,0 +1,35 @@
+"""What is true of the records: counts of every level, and the statistics that stay exact."""
+
+from __future__ import annotations
+
+from topdown.measure.confidential import Confidential
+from topdown.measure.exact import exact_values
+from topdown.model.contradiction import Contradiction, find_contradiction
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+
+
+class Truth:
+    """The true counts of every level and the exact statistics; shows nothing of itself."""
+
+    def __init__(self, context: Context, records: Confidential) -> None:
+        self._context = context
+        self.levels = _levels(context, records.open_histogram())
+        self.exact = exact_values(context, self.levels)
+
+    def contradiction(self) -> Contradiction | None:
+        """Hold the exact statistics against each other and the public facts, before anything is charged."""
+        context = self._context
+        if context.support is not None:  # no statistic of its own is exact; `find_patterns` checks the rest
+            return None
+        plan = context.plan
+        return find_contradiction(plan.schema, context.geography, plan.invariants, context.facts, self.exact)
+
+
+def _levels(context: Context, leaves: Histogram) -> list[Histogram]:
+    """Return the true counts of every level, root first."""
+    levels = [leaves]
+    tree = context.geography.levels
+    for above, below in zip(reversed(tree[:-1]), reversed(tree[1:]), strict=True):
+        levels.append(levels[-1].aggregate(below.parent, len(above)))
+    return levels[::-1]
