@@ -1,6 +1,7 @@
 """The whole descent under every kind of invariant, on random small censuses, and the failsafe."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
-from topdown.errors import ConfigError, InfeasibleError
-from topdown.solve import regions
+from topdown.errors import ConfigError, InfeasibleError, InternalError
+from topdown.solve import descend, regions
+from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.solve import solve
 
 
@@ -26,11 +28,28 @@ def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -
         result = solve(census.context, answers, exact, tables=tables)
     policies.check_promises(census, result.leaves)
     assert result.document["failsafe"] == []
-    for level in result.document["levels"]:
+    for level, verdict in zip(result.document["levels"], plan_verdicts(census.context), strict=True):
         assert level["n_unconverged"] == 0
         assert level["n_roundings_optimal"] == level["n_roundings"]
+        assert level["level"] == verdict.level
+        assert verdict.kind in ("complete_integral", "complete")
+        assert level["n_milp"] == (0 if verdict.kind == "complete_integral" else level["n_roundings"])
         if policy in ("blocks", "counties", "caps"):
-            assert level["n_milp"] == 0
+            assert verdict.kind == "complete_integral"
+
+
+def test_a_broken_promise_about_rounding_stops_the_solve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the plan promised a flow and the solver takes another way, one of them is wrong: nothing may be published."""
+    census = policies.make_census(tmp_path, 1, policies.OLD_AT_HOME)
+    said = plan_verdicts(census.context)
+    assert "complete" in [v.kind for v in said]
+    better = tuple(replace(v, kind="complete_integral") for v in said)
+    monkeypatch.setattr(descend, "plan_verdicts", lambda _: better)
+    with pytest.raises(InternalError) as caught:
+        solve(census.context, solved.noisy(census, 2), policies.exact_values(census))
+    assert caught.value.code == "X041"
 
 
 @pytest.mark.parametrize("policy", ["blocks", "blocks, caps, nested", "counties, caps, mixed"])

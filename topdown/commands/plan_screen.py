@@ -156,13 +156,17 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
 
 
 def _feasible(screen: Screen, verdicts: list[dict[str, Any]]) -> None:
-    open_levels = [v for v in verdicts if v["kind"] != "complete_integral"]
+    open_levels = [v for v in verdicts if v["kind"] == "not_guaranteed"]
     if not open_levels:
         theorems = sorted({name for v in verdicts for name in v["theorems"]}, key=lambda t: (len(t), t))
         proof = f" ({', '.join(theorems)})" if theorems else ""
         screen.say(bold("Feasible"), f"  yes, for every noise draw{proof}", hang=10)
     for v in open_levels:
         screen.say(bold("Feasible"), f"  not proved at level {v['level']}: {v['sentence']}", hang=10)
+    for v in verdicts:
+        if v["kind"] == "complete":
+            reason = v["sentence"].rpartition("because ")[2]
+            screen.say(bold("Rounding"), f"  by an integer program at level {v['level']}: {reason}", hang=10)
 
 
 def _about(seconds: float) -> str:

@@ -14,7 +14,7 @@ from topdown.model.constraint import Invariants
 from topdown.model.contradiction import find_contradiction
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, are_nested, find_kinds
-from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
+from topdown.model.public import PublicFacts, Rules, derive_rules, one_cell_each, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -75,7 +75,10 @@ def make_plan(
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = derive_rules(schema, geography, invariants, facts)
         with at("invariants"):
-            _check_kinds(invariants, schema, geography, facts, rules)
+            _check_kinds(invariants, schema, geography, rules)
+            found = find_contradiction(schema, geography, invariants, facts, {})
+            if found is not None:
+                raise found.error()
         inhabited = rules.inhabited
     levels = []
     for i, level in enumerate(geography.levels):
@@ -167,10 +170,14 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
     return tuple(passes)
 
 
-def _check_kinds(
-    invariants: Invariants, schema: Schema, geography: Geography, facts: PublicFacts, rules: Rules
-) -> None:
-    """Refuse constraints that exclude each other at some leaf, and those whose implied constraints are too many."""
+def check_supported(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
+    """Refuse constraints that the solver would not enforce completely (ConfigError), whatever the public facts say."""
+    _check_exact(invariants, schema, geography)
+    _check_kinds(invariants, schema, geography, rules)
+
+
+def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
+    """Refuse bounds that cross each other, and constraints whose implied constraints are too many."""
     exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact]
     tables = tuple(
         (q.labels, np.zeros((len(rules.caps), q.n_answers), np.int64)) for _, q in exact if q.factors
@@ -178,7 +185,8 @@ def _check_kinds(
     names = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
     bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
     n_low = len(invariants.at_least)
-    kinds = find_kinds(with_exact_tables(rules, tables), (*bounds[:n_low], *names, *bounds[n_low:], *names))
+    small, _ = one_cell_each(with_exact_tables(rules, tables))
+    kinds = find_kinds(small, (*bounds[:n_low], *names, *bounds[n_low:], *names))
     deepest = max((geography.index(e.level) for e in invariants.exact), default=0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
     if (deepest or invariants.at_most or are_nested(rules)) and kinds.n_kinds > most:
@@ -188,9 +196,6 @@ def _check_kinds(
             code="C074",
             fix="merge constraints on similar cells, or keep totals exact at the root only, without such bounds",
         )
-    found = find_contradiction(schema, geography, invariants, facts, {})
-    if found is not None:
-        raise found.error()
 
 
 def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from topdown.errors import InfeasibleError, TopdownError
+from topdown.errors import InfeasibleError, InternalError, TopdownError
 from topdown.model.kinds import find_kinds
 from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.exact import complete_totals
 from topdown.solve.failsafe import conflicting, mend
-from topdown.solve.flow import laminar_places
+from topdown.solve.implied.classify import Verdict, plan_verdicts
 from topdown.solve.level import LevelModel, build_levels
 from topdown.solve.passes import estimate
 from topdown.solve.problem import Ints
 from topdown.solve.regions import Arcs, Regions
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve.route import places, with_total
 from topdown.solve.split import Split
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
@@ -71,10 +72,12 @@ class Descent:
     @cached_property
     def places(self) -> tuple[tuple[tuple[int, int], ...] | None, ...]:
         """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
-        return tuple(
-            laminar_places(_chain(v)[0], v.bound_of_cell, v.lower.shape[1], kinds=v.limited)
-            for v in self.levels
-        )
+        return tuple(places(self.context.rules, self.regions, v.index, v.chain) for v in self.levels)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the plan promises of every level; `_solve` holds itself to it."""
+        return plan_verdicts(self.context)
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node."""
@@ -190,7 +193,9 @@ class Descent:
     def _solve(self, depth: int, split: Split, index: Ints, tally: Tally) -> Ints:
         level = self.levels[depth]
         fractional, fit = estimate(level, split, partial(solve_with, self.backend))
-        chain, weights = _chain(level)
+        chain, weights = with_total(
+            level.chain, level.chain_weights, exact=level.exact is not None, limited=level.limited
+        )
         flow = level.limited and self.places[depth] is not None
         arcs: tuple[Arcs, ...] = tuple(self.regions.arcs(depth, int(i)) for i in index) if flow else ()
         rounded: Rounded = round_table(
@@ -208,13 +213,11 @@ class Descent:
                 arcs=arcs,
             )
         )
+        if rounded.route != "flow" and self.verdicts[depth].kind == "complete_integral":
+            raise InternalError(
+                f"level {self.verdicts[depth].level} was promised to be rounded by a flow and was not",
+                code="X041",
+                fix="report it with plan.json; the noise is kept, nothing more is spent",
+            )
         tally.level(self.context.plan.levels[depth].name).add(fit, rounded)
         return rounded.counts
-
-
-def _chain(level: LevelModel) -> tuple[tuple[Ints, ...], tuple[int, ...]]:
-    """Return the rounding chain, with the total in front where totals are exact or kinds have limits."""
-    if (level.exact is None and not level.limited) or not level.chain[0].any():
-        return level.chain, level.chain_weights
-    weight = 0 if level.exact is None else level.chain_weights[0]
-    return (np.zeros_like(level.chain[0]), *level.chain), (weight, *level.chain_weights)

@@ -12,6 +12,7 @@ from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
 from topdown.solve.problem import Floats, Ints
 from topdown.solve.regions import Regions
+from topdown.solve.route import bound_of_cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +60,11 @@ def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
         regions: what splits down to the leaves, with the exact totals.
     """
     plan, rules = context.plan, context.rules
-    bound_of_cell = np.full(plan.schema.n_cells, -1, dtype=np.int64)
-    for k, cells in enumerate(rules.bound_cells):
-        bound_of_cell[cells] = k
     levels = []
     for i, level in enumerate(plan.levels):
         queries = [parse_query(plan.schema, m.query) for m in level.measurements]
         sizes = np.array([q.n_answers for q in queries], dtype=np.int64)
         chain = [parse_query(plan.schema, r.table) for r in level.rounding]
-        limited = regions.limited(i)
         levels.append(
             LevelModel(
                 index=i,
@@ -81,12 +78,12 @@ def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
                 },
                 chain=tuple(q.labels.astype(np.int64) for q in chain),
                 chain_weights=tuple(r.weight for r in level.rounding),
-                bound_of_cell=regions.kinds.of_cell if limited else bound_of_cell,
+                bound_of_cell=bound_of_cell(rules, regions, i),
                 class_of_cell=rules.class_of_cell,
                 open=rules.open[i],
                 lower=rules.lower[i],
                 exact=regions.totals.get(i),
-                limited=limited,
+                limited=regions.limited(i),
             )
         )
     return tuple(levels)

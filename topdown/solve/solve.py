@@ -83,7 +83,7 @@ def solve(
         InfeasibleError: a split has no solution; the node is named.
     """
     descent = Descent(context, targets, exact, backend, tables or {})
-    _ = descent.regions  # made here, so that forked workers inherit it
+    _ = descent.regions, descent.verdicts  # made here, so that forked workers inherit it
     leaves, tally = descend(descent, context, workers, report)
     return solved(context, leaves, tally)
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.helpers.solved import make_census
 from topdown.errors import ConfigError
-from topdown.model.constraint import AtLeast, Exact, Invariants, Never, NoneWhereZero
+from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, NoneWhereZero
+from topdown.model.kinds import find_kinds
+from topdown.model.public import derive_rules, with_exact_tables
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.files import load_invariants, load_schema
-from topdown.solve.implied.atoms import find_atoms
-from topdown.solve.implied.classify import verdicts
+from topdown.plan.make import check_supported
+from topdown.solve.implied.causes import public_regions, worst_case
+from topdown.solve.implied.classify import plan_verdicts, verdicts
+from topdown.solve.implied.naming import kind_names
 
 TOP = Path(__file__).resolve().parents[3]
 LEVELS = ("state", "county", "block")
@@ -41,10 +48,16 @@ def test_block_totals_need_the_combinations() -> None:
     assert said(schema, blocks) == [("complete_integral", "combination_table")] * 2 + [
         ("complete_integral", "nothing")
     ]
-    atoms = find_atoms(schema, invariants)
-    assert len(atoms) == 8
-    assert atoms.names[3] == "nursing & 18_plus"
-    assert (atoms.of_cell < 0).sum() == 126
+    geography, facts = worst_case(blocks, LEVELS)
+    rules = derive_rules(schema, geography, blocks, facts)
+    kinds = public_regions(schema, blocks, geography, rules).kinds
+    names = kind_names(schema, kinds)
+    assert len(set(names)) == 8
+    assert "nursing & 18_plus" in names
+    assert (kinds.of_cell < 0).sum() == 126
+    full = find_kinds(with_exact_tables(rules, ()))
+    assert np.array_equal(full.of_cell, kinds.of_cell)
+    assert np.array_equal(full.members, kinds.members)
 
 
 TWO = Schema(
@@ -58,66 +71,99 @@ TWO = Schema(
 @pytest.mark.parametrize(
     ("tables", "expected"),
     [
-        (["a", "b"], ("complete_integral", "margin_bounds")),
-        (["a", "c"], ("not_guaranteed", "nothing")),
-        (["a * b", "c"], ("not_guaranteed", "nothing")),
-        (["a * b"], ("complete_integral", "nothing")),
-        (["a", "a * b", "total"], ("complete_integral", "nothing")),
-        (["a", "b", "c"], ("not_guaranteed", "nothing")),
+        (["a", "b"], "C073"),
+        (["a", "c"], "C073"),
+        (["a * b", "c"], "C073"),
+        (["a * b"], ""),
+        (["a", "a * b", "total"], ""),
+        (["detailed"], ""),
     ],
 )
-def test_fixed_tables(tables: list[str], expected: tuple[str, str]) -> None:
-    """Two margins of 3 or more values are NP-complete; only 2 x 2 and nested tables may be promised."""
+def test_fixed_tables(tables: list[str], expected: str) -> None:
+    """Nested tables are taken whole; those that cross each other are refused, for whether they extend is NP-hard."""
     exact = tuple(Exact(f"exact {t}", "block", t) for t in tables)
     judged = verdicts(TWO, Invariants("t", "", "two", exact), LEVELS)
-    assert (judged[0].kind, judged[0].needs) == expected
-    leaf = (
-        "complete"
-        if len([t for t in tables if t != "total"]) > 1 and "a * b" not in tables[1:]
-        else "complete_integral"
-    )
-    assert judged[2].kind == leaf
+    assert {v.code for v in judged} == {expected}
+    assert {v.kind for v in judged} == {"refused" if expected else "complete_integral"}
+    if expected:
+        assert "share some cells" in judged[0].sentence
 
 
-def test_np_complete_is_said() -> None:
-    """The reason must be the reason: an office can then choose other tables."""
-    big = Schema("big", "", "person", (Attribute("a", ("0", "1", "2")), Attribute("b", ("0", "1", "2"))))
-    exact = (Exact("a", "block", "a"), Exact("b", "block", "b"))
-    assert "NP-complete" in verdicts(big, Invariants("t", "", "big", exact), LEVELS)[0].sentence
+UPPER = (AtMost("cap", (("a", ("0",)),), "u"),)
+INNER = (AtLeast("outer", (("a", ("0",)),), "u"), AtLeast("inner", (("a", ("0",)), ("c", ("x",))), "v"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"at_most": UPPER}, "upper bounds at the leaves"),
+        ({"at_least": INNER}, "lower bounds inside each other"),
+        ({"exact": (Exact("a", "block", "a"),), "at_least": INNER}, '"a" fixed at every leaf'),
+        ({"exact": (Exact("t", "block", "total"),), "at_most": UPPER}, "totals are fixed at level block"),
+    ],
+)
+def test_limits_make_bounds_complete(rules: dict[str, Any], words: str) -> None:
+    """Upper and nested bounds are enforced completely by the solver; the verdict must say so, and by what."""
+    judged = verdicts(TWO, Invariants("t", "", "two", **rules), LEVELS)
+    assert {(v.kind, v.needs) for v in judged} == {("complete_integral", "combination_table")}
+    assert words in judged[0].sentence
+    assert "Frank 1984" in judged[0].theorems
 
 
 def test_rules_that_cut_across() -> None:
-    """Margins with zeros, shared bounds, and bounds that cross a table must not be promised."""
-    exact = (Exact("a", "block", "a"), Exact("b", "block", "b"))
-    zero = (NoneWhereZero("z", (("c", ("x",)),), ("u",)),)
-    never = (Never("n", (("a", ("0",)), ("b", ("0",)))),)
-    assert said(TWO, Invariants("t", "", "two", exact, none_where_zero=zero))[0][0] == "not_guaranteed"
-    assert said(TWO, Invariants("t", "", "two", exact, never=never))[0][0] == "not_guaranteed"
+    """Bounds that share cells without nesting, or cross an exact table, are refused before anything is spent."""
     shared = (AtLeast("p", (("c", ("x",)),), "u"), AtLeast("q", (("a", ("0",)),), "v"))
-    assert said(TWO, Invariants("t", "", "two", at_least=shared)) == [("not_guaranteed", "nothing")] * 3
-    crossing = Invariants("t", "", "two", exact[:1], at_least=shared[:1])
-    assert said(TWO, crossing) == [("not_guaranteed", "nothing")] * 2 + [("complete", "nothing")]
+    judged = verdicts(TWO, Invariants("t", "", "two", at_least=shared), LEVELS)
+    assert {(v.kind, v.code) for v in judged} == {("refused", "C073")}
+    crossing = Invariants("t", "", "two", (Exact("a", "block", "a"),), at_least=shared[:1])
+    assert {v.code for v in verdicts(TWO, crossing, LEVELS)} == {"C073"}
 
 
-def test_a_coarse_table_further_down_still_counts() -> None:
-    """A table at county level does not fix block totals; dropping them would promise too much."""
-    exact = (Exact("county table", "county", "a * b"), Exact("block total", "block", "total"))
-    assert [kind for kind, _ in said(TWO, Invariants("t", "", "two", exact))] == [
-        "not_guaranteed",
-        "complete",
-        "complete_integral",
-    ]
+def test_a_table_above_the_leaves_is_what_the_plan_says() -> None:
+    """Verdict and plan must come from one check, whatever that check takes."""
+    invariants = Invariants("t", "", "two", (Exact("county table", "county", "a * b"),))
+    geography, facts = worst_case(invariants, LEVELS)
+    rules = derive_rules(TWO, geography, invariants, facts)
+    try:
+        check_supported(invariants, TWO, geography, rules)
+        code = ""
+    except ConfigError as error:
+        code = error.code
+    assert {v.code for v in verdicts(TWO, invariants, LEVELS)} == {code}
 
 
-def test_many_groups_need_flow_variables() -> None:
-    """2^15 subsets are refused; the verdict must send the reader to the flows instead."""
-    wide = Schema("wide", "", "person", (Attribute("a", tuple(map(str, range(16)))),))
-    zeros = tuple(NoneWhereZero(f"z{i}", (("a", (str(i),)),), ("u",)) for i in range(15))
-    exact = (Exact("total", "block", "total"),)
-    assert said(wide, Invariants("t", "", "wide", exact, none_where_zero=zeros))[0] == (
-        "complete_integral",
-        "combination_flows",
-    )
+WIDE = Schema("wide", "", "person", (Attribute("a", tuple(map(str, range(16)))),))
+ZEROS = tuple(NoneWhereZero(f"z{i}", (("a", (str(i),)),), ("u",)) for i in range(15))
+
+
+def test_many_kinds_under_exact_totals_are_refused() -> None:
+    """2^16 limits are not kept; without them block totals could not be promised."""
+    invariants = Invariants("t", "", "wide", (Exact("total", "block", "total"),), none_where_zero=ZEROS)
+    assert {v.code for v in verdicts(WIDE, invariants, LEVELS)} == {"C074"}
+
+
+def test_many_kinds_in_one_bound_are_not_guaranteed() -> None:
+    """The one case left to the failsafe must be named with its bound, and only above the leaves."""
+    bound = AtLeast("all of them", (("a", tuple(map(str, range(16)))),), "v")
+    judged = verdicts(WIDE, Invariants("t", "", "wide", at_least=(bound,), none_where_zero=ZEROS), LEVELS)
+    assert [v.kind for v in judged] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
+    assert judged[0].constraints == ("all of them",)
+    assert "failsafe" in judged[0].sentence
+
+
+def test_a_rounding_chain_that_is_no_flow_is_said(tmp_path: Path) -> None:
+    """The toy settings have no table of dwellings at the land: the plan must say so, and which bound misses it."""
+    context = make_census(tmp_path, 5, n_blocks=30).context
+    land, county, block = plan_verdicts(context)
+    assert (land.kind, county.kind, block.kind) == ("complete", "complete_integral", "complete_integral")
+    assert "at least two people per dormitory" in land.sentence
+    assert land.constraints == ("at least two people per dormitory",)
+
+
+def test_a_set_without_lower_bounds_is_judged() -> None:
+    """The smallest set an office can write, one exact total, must not end in a crash."""
+    judged = verdicts(TWO, Invariants("t", "", "two", (Exact("population", "state", "total"),)), LEVELS)
+    assert [v.kind for v in judged] == ["complete_integral"] * 3
 
 
 def test_unknown_level() -> None:

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from topdown.model.constraint import Invariants
 from topdown.model.schema import Schema
+from topdown.solve.implied.naming import cells_name
 from topdown.solve.problem import Ints
-
-SHOWN = 3  # labels of a value list that are named one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +68,5 @@ def find_atoms(schema: Schema, invariants: Invariants) -> Atoms:
     of_cell[possible] = rank[group.reshape(-1)]
     kinds = signature[first[order]]
     split = len(invariants.none_where_zero)
-    names = tuple(_name(schema, possible[of_cell[possible] == a]) for a in range(len(order)))
+    names = tuple(cells_name(schema, possible[of_cell[possible] == a]) for a in range(len(order)))
     return Atoms(names, of_cell, kinds[:, :split], kinds[:, split:])
-
-
-def _name(schema: Schema, cells: Ints) -> str:
-    parts, n_product = [], 1
-    for attribute, values in zip(schema.attributes, schema.coordinates(cells), strict=True):
-        used = np.unique(values)
-        n_product *= len(used)
-        if len(used) < len(attribute.labels):
-            few = len(used) <= SHOWN
-            parts.append(
-                "|".join(attribute.labels[v] for v in used)
-                if few
-                else f"{len(used)} values of {attribute.name}"
-            )
-    name = " & ".join(parts) or "everyone"
-    return name if n_product == len(cells) else f"part of {name}"

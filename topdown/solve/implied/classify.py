@@ -1,4 +1,8 @@
-"""What can be promised about a set of invariants, level by level, before anything is computed."""
+"""What can be promised about a set of invariants, level by level, before anything is computed.
+
+The verdict is read from the objects the solver itself works with: `Regions` says whether a level keeps everything that
+splits down to the leaves, `route` whether its rounding is a flow.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,31 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
-from topdown.model.query import Query, parse_query
+from topdown.model.geography import Geography
+from topdown.model.kinds import MAX_KINDS
+from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.schema import Schema
-from topdown.plan.plan import Plan
-from topdown.solve.implied.atoms import Atoms, find_atoms
-from topdown.solve.implied.groups import MAX_GROUPS
+from topdown.plan.make import check_supported
+from topdown.plan.prepare import Context
+from topdown.solve.implied.causes import Cause, Ground, causes_of, public_regions, worst_case
+from topdown.solve.regions import Regions
+from topdown.solve.route import obstacle, places
 
-Kind = Literal["complete_integral", "complete", "not_guaranteed"]
-Needs = Literal["nothing", "combination_table", "combination_flows", "margin_bounds"]
+Kind = Literal["complete_integral", "complete", "not_guaranteed", "refused"]
+Needs = Literal["nothing", "combination_table"]
 TITLES: dict[Kind, str] = {
     "complete_integral": "complete and integral",
     "complete": "complete, integrality not guaranteed",
     "not_guaranteed": "not guaranteed",
+    "refused": "refused",
 }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What holds for the implied constraints of the nodes of one level.
+    """What holds for the constraints that the solver enforces at the nodes of one level.
 
     Complete: every whole table that satisfies them can be split down to the leaves. Integral: the rounding of the
     level is a flow, so a linear program already gives whole numbers.
@@ -35,9 +42,11 @@ class Verdict:
     Args:
         level: name.
         kind: the promise.
-        theorems: of Census TopDown that give it.
-        needs: constraints to enforce beside sums of lower bounds, zeros and exact tables.
+        theorems: that give it; numbers are those of Census TopDown.
+        needs: constraints enforced beside sums of lower bounds, zeros and exact totals.
         sentence: the verdict with its reason.
+        constraints: names of the constraints that stand in the way of a better verdict.
+        code: of the error that a plan ends with, if the constraints are refused.
     """
 
     level: str
@@ -45,6 +54,8 @@ class Verdict:
     theorems: tuple[str, ...]
     needs: Needs
     sentence: str
+    constraints: tuple[str, ...] = ()
+    code: str = ""
 
     @property
     def title(self) -> str:
@@ -53,11 +64,11 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON-ready values."""
-        return asdict(self) | {"theorems": list(self.theorems)}
+        return asdict(self) | {"theorems": list(self.theorems), "constraints": list(self.constraints)}
 
 
 def verdicts(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> tuple[Verdict, ...]:
-    """Judge every level, root first.
+    """Judge every level, root first, for the worst public facts: every bound binds, every rule closes something.
 
     Args:
         schema: of the records.
@@ -67,155 +78,91 @@ def verdicts(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> t
     Raises:
         ConfigError: an exact table names a level that is not given (C032), or an unknown query.
     """
-    tables = []
-    for exact in invariants.exact:
-        if exact.level not in levels:
-            raise ConfigError(
-                f"invariant {exact.name!r} names level {exact.level!r}, which is not among {', '.join(levels)}",
-                code="C032",
-                fix="give all levels from the root to the leaves",
-            )
-        tables.append((list(levels).index(exact.level), parse_query(schema, exact.query)))
-    atoms = find_atoms(schema, invariants)
-    return tuple(_judge(schema, invariants, atoms, tables, levels, i) for i in range(len(levels)))
+    return judge(schema, invariants, *worst_case(invariants, levels))
 
 
-def plan_verdicts(plan: Plan) -> tuple[Verdict, ...]:
-    """Judge every level of a plan, root first."""
-    return verdicts(plan.schema, plan.invariants, [level.name for level in plan.levels])
+def plan_verdicts(context: Context) -> tuple[Verdict, ...]:
+    """Judge every level of a plan, root first, with its rounding chains."""
+    plan = context.plan
+    tables = tuple(tuple(r.table for r in level.rounding) for level in plan.levels)
+    return judge(plan.schema, plan.invariants, context.geography, context.facts, tables)
 
 
-def _judge(
+def judge(
     schema: Schema,
     invariants: Invariants,
-    atoms: Atoms,
-    tables: list[tuple[int, Query]],
-    levels: Sequence[str],
-    here: int,
-) -> Verdict:
-    name = levels[here]
-    if atoms.shared is not None:
-        a, b = (invariants.at_least[i].name for i in atoms.shared)
-        why = f'the lower bounds "{a}" and "{b}" share cells; only disjoint ones are understood'
-        return Verdict(name, "not_guaranteed", (), "nothing", why)
-    below = _finest([(i, q) for i, q in tables if i > here])
-    own = _finest([(i, q) for i, q in tables if i == here])
-    if not below:
-        return _nothing_below(invariants, atoms, own, name, here == len(levels) - 1)
-    queries = [q for _, q in below]
-    if len(queries) == 1 and not queries[0].factors:
-        return _totals_below(atoms, own, name, levels[below[0][0]])
-    if len(atoms) == 1 and not atoms.bounded_by.any() and not invariants.never:
-        return _margins_below(queries, {i for i, _ in below}, own, name)
-    why = (
-        f'the table "{queries[0].name}" is fixed further down, together with zeros or lower bounds; complete '
-        "constraints are known here for fixed totals, or for tables without other rules"
-    )
-    return Verdict(name, "not_guaranteed", (), "nothing", why)
-
-
-def _nothing_below(
-    invariants: Invariants, atoms: Atoms, own: list[tuple[int, Query]], name: str, leaf: bool
-) -> Verdict:
-    """Judge a level below which nothing is fixed: zeros and lower bounds add up."""
-    if atoms.spread is not None and not leaf:
-        bound = invariants.at_least[atoms.spread].name
-        why = f'the lower bound "{bound}" covers cells that other rules close at different leaves'
-        return Verdict(name, "not_guaranteed", (), "nothing", why)
-    theorems = (
-        *(("Theorem 3",) if invariants.at_least else ()),
-        *(("Theorem 8",) if _zeros(invariants) else ()),
-    )
-    queries = [q for _, q in own]
-    if len(queries) > 1:
-        both = " and ".join(f'"{q.name}"' for q in queries[:2])
-        why = (
-            f"the constraints stand at this level itself, but {both} are fixed together: rounding is no flow"
+    geography: Geography,
+    facts: PublicFacts,
+    tables: tuple[tuple[str, ...], ...] = (),
+) -> tuple[Verdict, ...]:
+    """Judge every level of a tree with public facts, root first; `tables` as in `Ground`."""
+    rules = derive_rules(schema, geography, invariants, facts)
+    try:
+        check_supported(invariants, schema, geography, rules)
+    except ConfigError as error:
+        if error.code == "C032":
+            raise
+        code = error.code
+        said = f"{error.text}; a plan is refused ({code})"
+        return tuple(
+            Verdict(name, "refused", (), "nothing", said, (), code) for name in geography.level_names
         )
-        return Verdict(name, "complete", theorems, "nothing", why)
-    if queries and queries[0].factors and not _nested(atoms, queries[0]):
-        why = f'a lower bound and the fixed table "{queries[0].name}" cut across each other: rounding is no flow'
-        return Verdict(name, "complete", theorems, "nothing", why)
+    ground = Ground(schema, invariants, rules, public_regions(schema, invariants, geography, rules), tables)
+    return tuple(_judge(ground, depth) for depth in range(len(geography.levels)))
+
+
+def _judge(ground: Ground, depth: int) -> Verdict:
+    regions, name = ground.regions, ground.level_names[depth]
+    causes = causes_of(ground, depth)
+    limited = regions.limited(depth)
+    if regions.needed(depth) and not limited:
+        said = "; ".join(text for text, _, _ in causes)
+        why = (
+            f"{said}; the {regions.kinds.n_kinds} kinds of cells are more than the {MAX_KINDS - 1} whose limits are "
+            "kept, so a table that cannot be split goes to the failsafe, which changes it least and reports it"
+        )
+        names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
+        return Verdict(name, "not_guaranteed", (), "nothing", why, names)
+    theorems = dict.fromkeys(
+        (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found))
+    )
+    why = _with_limits(regions, causes) if limited else _plain(ground, depth)
+    needs: Needs = "combination_table" if limited else "nothing"
+    chain = ground.chain(depth) if ground.tables else None
+    if (
+        chain is None or places(ground.rules, regions, depth, chain) is not None
+    ):  # without settings: `fitting_chain`
+        return Verdict(name, "complete_integral", tuple(theorems), needs, why)
+    bounds = tuple(bound.name for bound in ground.invariants.at_least)
+    hindrance = obstacle(ground.rules, regions, depth, chain, ground.tables[depth], bounds)
+    why += f"; rounding is an integer program, because {hindrance}"
+    names = tuple(bound for bound in bounds if f'"{bound}"' in hindrance)
+    return Verdict(name, "complete", tuple(theorems), needs, why, names)
+
+
+def _with_limits(regions: Regions, causes: list[Cause]) -> str:
+    k = regions.kinds.n_kinds
+    said = "; ".join(text for text, _, _ in causes)
+    return (
+        f"{said}: every area keeps the most people that each set of its {k} kinds of cells can hold (2^{k} numbers), "
+        "added up from its leaves"
+    )
+
+
+def _plain(ground: Ground, depth: int) -> str:
+    here = [e.query for e in ground.invariants.exact if e.level == ground.level_names[depth]]
     parts = [
-        *(["lower bounds add up"] if invariants.at_least else []),
-        *(["what is closed at every leaf is closed above"] if _zeros(invariants) else []),
-        *([f'"{queries[0].name}" is exact here'] if queries else []),
+        *(["lower bounds add up"] if ground.invariants.at_least else []),
+        *(["what is closed at every leaf is closed above"] if _zeros(ground.invariants) else []),
+        *([f'"{here[0]}" is exact here'] if here else []),
     ]
-    why = ", ".join(parts) or "there is nothing to satisfy"
-    return Verdict(
-        name, "complete_integral", theorems, "nothing", f"{why}; no exact table lies below this level"
-    )
+    return f"{', '.join(parts) or 'there is nothing to satisfy'}; no exact table lies below this level"
 
 
-def _totals_below(atoms: Atoms, own: list[tuple[int, Query]], name: str, where: str) -> Verdict:
-    """Judge a level above exact totals: section 7.3."""
-    if any(q.factors for _, q in own):
-        why = f"totals are fixed at level {where}, and a table is fixed here: rounding is no single flow"
-        return Verdict(name, "complete", ("Theorem 3", "Theorem 8"), "combination_table", why)
-    if len(atoms) == 1:
-        why = f"totals of level {where} add up, and no rule tells cells apart"
-        return Verdict(name, "complete_integral", ("Theorem 3",), "nothing", why)
-    table = len(atoms) <= MAX_GROUPS
-    how = f"2^{len(atoms)} subset constraints in a table" if table else "flow variables"
-    why = (
-        f"totals are fixed at level {where}, so the {len(atoms)} groups must also fit the combinations open "
-        f"there ({how})"
-    )
-    needs: Needs = "combination_table" if table else "combination_flows"
-    theorems = ("Theorem 3", "Theorems 4-7", "Theorem 8")
-    return Verdict(name, "complete_integral", theorems, needs, why)
-
-
-def _margins_below(
-    queries: list[Query], levels_below: set[int], own: list[tuple[int, Query]], name: str
-) -> Verdict:
-    """Judge a level above fixed tables when there is no other rule."""
-    if len(queries) == 1:
-        kind: Kind = "complete" if any(not queries[0].refines(q) for _, q in own) else "complete_integral"
-        why = f'"{queries[0].name}" adds up, and within its answers everything is free'
-        return Verdict(name, kind, ("Theorem 3",), "nothing", why)
-    sizes = [q.n_answers for q in queries]
-    shown = " and ".join(f'"{q.name}" ({q.n_answers})' for q in queries)
-    if sizes == [2, 2] and len(levels_below) == 1 and _crossed(*queries) and not own:
-        why = (
-            f"{shown} are fixed further down: two margins of a 2 x 2 table, bounds on one cell complete them"
-        )
-        return Verdict(name, "complete_integral", ("Lemma 1",), "margin_bounds", why)
-    if len(queries) == 2 and min(sizes) >= 3:
-        why = f"{shown} are fixed further down; whether two margins of 3 or more values extend is NP-complete"
-    else:
-        why = f"{shown} are fixed further down; complete constraints are known for 2 x 2 margins of one level only"
-    return Verdict(name, "not_guaranteed", (), "nothing", why)
-
-
-def _finest(tables: list[tuple[int, Query]]) -> list[tuple[int, Query]]:
-    """Drop tables that are sums of another one at the same or a lower level."""
-    kept: list[tuple[int, Query]] = []
-    for i, (level, query) in enumerate(tables):
-        others = [(k, t) for k, t in enumerate(tables) if k != i]
-        implied = any(
-            deep >= level and q.refines(query) and not (k > i and deep == level and query.refines(q))
-            for k, (deep, q) in others
-        )
-        if not implied:
-            kept.append((level, query))
-    return kept
+def _plain_theorems(ground: Ground, limited: bool) -> tuple[str, ...]:
+    bounds = ("Theorem 3",) if ground.invariants.at_least or limited else ()
+    return (*bounds, *(("Theorem 8",) if _zeros(ground.invariants) else ()))
 
 
 def _zeros(invariants: Invariants) -> bool:
     return bool(invariants.none_where_zero or invariants.never)
-
-
-def _nested(atoms: Atoms, query: Query) -> bool:
-    """Tell whether every lower bound lies inside one answer of a table."""
-    possible = atoms.of_cell >= 0
-    for b in range(atoms.bounded_by.shape[1]):
-        cells = possible & np.isin(atoms.of_cell, np.flatnonzero(atoms.bounded_by[:, b]))
-        if len(np.unique(query.labels[cells])) > 1:
-            return False
-    return True
-
-
-def _crossed(a: Query, b: Query) -> bool:
-    """Tell whether all four combinations of two binary tables have cells."""
-    return len(np.unique(a.labels.astype(np.int64) * 2 + b.labels)) == 4

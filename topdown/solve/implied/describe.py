@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from topdown.model.constraint import Invariants, Selection
+from topdown.model.constraint import Invariants
+from topdown.model.public import derive_rules
 from topdown.model.schema import Schema
-from topdown.solve.implied.atoms import Atoms, find_atoms
+from topdown.solve.implied.causes import public_regions, worst_case
 from topdown.solve.implied.classify import Verdict
+from topdown.solve.implied.naming import kind_names, selection_text
 
 Line = tuple[str, str]  # algebra, reason
-
-
-def selection_text(selection: Selection) -> str:
-    """Write chosen cells as `hhgq=nursing & votingage=under_18`."""
-    return " & ".join(f"{name}={'|'.join(labels)}" for name, labels in selection) or "everyone"
 
 
 def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdict]) -> list[Line]:
@@ -37,29 +32,33 @@ def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdic
         lines.append(
             (f"x[{selection_text(bound.cells)}] >= {times}sum {bound.column}", f"{bound.name} (Theorem 3)")
         )
+    for cap in invariants.at_most:
+        times = "" if cap.per == 1 else f"{cap.per} "
+        lines.append((f"x[{selection_text(cap.cells)}] <= {times}sum {cap.column}", cap.name))
     lines += [
         (f"x[{exact.query}] = its exact answers, at level {exact.level} and sums of them above", exact.name)
         for exact in invariants.exact
     ]
     lines.append(("x >= 0, whole; the children add up to x", "histograms"))
-    if any(v.needs in ("combination_table", "combination_flows") for v in verdicts):
-        lines += _combinations(find_atoms(schema, invariants), invariants)
-    if any(v.needs == "margin_bounds" for v in verdicts):
-        lines.append(
-            ("sum (c1 - min(c1, r0)) <= x[1,1] <= sum min(r1, c1)", "margins r, c of every leaf (Lemma 1)")
-        )
+    if any(v.needs == "combination_table" for v in verdicts):
+        lines += _limits(schema, invariants, [v.level for v in verdicts])
     return lines
 
 
-def _combinations(atoms: Atoms, invariants: Invariants) -> list[Line]:
-    k = len(atoms)
-    bounds = [invariants.at_least[int(b)].column for b in np.flatnonzero(atoms.bounded_by.any(axis=0))]
-    least = " - ".join(["N", *bounds]) if len(bounds) <= 2 else "N - lower bounds"
-    return [
-        (f"groups: {'; '.join(atoms.names)}", f"{k} groups of cells that no rule tells apart"),
-        ("x[i] = sum_j F[i,j] for each group i", "section 7.3; j: combinations of groups open together"),
-        ("sum_i F[i,j] = N[j] for each combination j", "exact totals of the areas with combination j, added up"),
-        ("F[i,j] >= f[i,j], and F[i,j] = 0 if i is not in j", "lower bounds of these areas, added up"),
-        (f"the same without F: for every set A of groups, x[A] <= sum of ({least} outside A) where A is open",
-         f"Theorem 3: 2^{k} constraints"),
-    ]  # fmt: skip
+def _limits(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> list[Line]:
+    geography, facts = worst_case(invariants, levels)
+    rules = derive_rules(schema, geography, invariants, facts)
+    kinds = public_regions(schema, invariants, geography, rules).kinds
+    k = kinds.n_kinds
+    lines = [
+        (f"kinds: {'; '.join(kind_names(schema, kinds))}", f"{k} kinds of cells that no rule tells apart")
+    ]
+    if invariants.exact:
+        held = "x[A] <= sum of min(most people in A there, N - fewest people outside A there)"
+        lines.append(
+            (f"{held} for every set A of kinds; N: exact total", f"Theorem 3, section 7.3: 2^{k} numbers")
+        )
+    else:
+        held = "x[A] <= sum of the most people in A there, x[A] >= sum of the fewest,"
+        lines.append((f"{held} for every set A of kinds", f"Frank 1984: 2^{k} numbers"))
+    return lines
