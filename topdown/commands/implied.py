@@ -12,6 +12,7 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
+    from topdown.solve.implied.classify import Verdict
     from topdown.solve.implied.examples import Example
 
 NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
@@ -24,12 +25,25 @@ NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
             "topdown implied pl94_2020 --schema pl94 --levels state,county,block",
             "Print the constraints of an inner area and a verdict for every level.",
         ),
+        (
+            "topdown implied pl94_2020 --schema pl94 --geography blocks.csv.gz --node 44007",
+            "Print those of one area with its numbers; without --node, of the root.",
+        ),
         ("topdown implied --example college-town", "Work through an example of the paper."),
     ),
 )
 @click.argument("invariants", required=False)
 @click.option("--schema", "schema_name", metavar="NAME", help="Schema of the invariants.")
-@click.option("--levels", metavar="A,B,C", help="All levels from the root to the leaves.")
+@click.option(
+    "--levels", metavar="A,B,C", help="All levels from the root to the leaves; A:2,B:5,... with a geography."
+)
+@click.option(
+    "--geography",
+    metavar="LEAVES",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Public leaf table, as input.leaves of a run file.",
+)
+@click.option("--node", metavar="GEOCODE", help="Area of the geography; default: the root.")
 @click.option("--example", type=click.Choice(NAMES), help="An example of the paper instead.")
 def implied(
     screen: Screen,
@@ -37,12 +51,14 @@ def implied(
     invariants: str | None,
     schema_name: str | None,
     levels: str | None,
+    geography: Path | None,
+    node: str | None,
     example: str | None,
 ) -> int:
     """Show what invariants imply for areas above the leaves.
 
-    Says per level whether the constraints are complete and integral, and why. Reads no data. INVARIANTS and NAME are
-    bundled names or files ending in .toml.
+    Says per level whether the constraints are complete and integral, and why. Reads public tables only. INVARIANTS
+    and NAME are bundled names or files ending in .toml.
     """
     if (invariants is None) == (example is None):
         raise ConfigError(
@@ -56,13 +72,20 @@ def implied(
         raise ConfigError(
             "INVARIANTS need --schema", code="C005", fix="add --schema NAME, the schema they are written for"
         )
+    if geography is not None:
+        return _area(screen, str(invariants), schema_name, levels, geography, node)
+    if node is not None:
+        raise ConfigError(
+            "--node needs --geography",
+            code="C005",
+            fix="add --geography LEAVES, the public table of the leaves",
+        )
     return _invariants(screen, str(invariants), schema_name, levels)
 
 
 def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None) -> int:
     from topdown.plan.files import load_invariants, load_schema
     from topdown.resources import find
-    from topdown.screen.layout import Column
     from topdown.solve.implied.classify import verdicts
     from topdown.solve.implied.describe import node_lines
 
@@ -71,6 +94,9 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
     if levels is None:
         exact = dict.fromkeys(e.level for e in found.exact)
         names = ["levels above", *exact, "levels below"] if exact else ["all levels"]
+        table = next((e.level for e in found.exact if e.query != "total"), None)
+        if table is not None:  # exact tables are those of the leaves
+            names = [name for name in names[:-1] if name != table] + [table]
     else:
         names = [part.strip() for part in levels.split(",")]
     judged = verdicts(schema, found, names)
@@ -89,6 +115,36 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
         screen.say(algebra, indent=2, hang=4)
         if screen.verbose:
             screen.say(reason, indent=6, hang=6)
+    _show_verdicts(screen, found.name, judged)
+    return EXIT_OK
+
+
+def _area(
+    screen: Screen, name: str, schema_name: str, levels: str | None, leaves: Path, node: str | None
+) -> int:
+    from topdown.commands.implied_area import judge_area, show_area
+
+    found, judged, area = judge_area(schema_name, name, leaves, levels, node)
+    lines = [] if area is None else area.to_json()["lines"]
+    screen.document(
+        {
+            "type": "topdown.implied",
+            "version": 1,
+            "invariants": found,
+            "constraints": lines,
+            "verdicts": [v.to_json() | {"title": v.title} for v in judged],
+        }
+        | ({} if area is None else {"area": area.to_json()})
+    )
+    if area is not None:
+        show_area(screen, area)
+    _show_verdicts(screen, found, judged)
+    return EXIT_OK
+
+
+def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> None:
+    from topdown.screen.layout import Column
+
     screen.heading("Verdict", " by level")
     screen.table(
         [Column("level"), Column("promise"), Column("by")],
@@ -104,8 +160,7 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
         if worst
         else "complete and integral at every level"
     )
-    screen.last(f"{found.name}: {said}", symbol="")
-    return EXIT_OK
+    screen.last(f"{name}: {said}", symbol="")
 
 
 def _example(screen: Screen, name: str) -> int:

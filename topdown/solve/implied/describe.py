@@ -22,19 +22,25 @@ def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdic
         verdicts: of all levels, which say where combinations are needed.
     """
     lines: list[Line] = [
-        (f"x[{selection_text(rule.cells)}] = 0", f"{rule.name} (Theorem 8)") for rule in invariants.never
+        (f"x[{selection_text(schema, rule.cells)}] = 0", f"{rule.name} (Theorem 8)")
+        for rule in invariants.never
     ]
     for zero in invariants.none_where_zero:
         facts = " + ".join(f"sum {column}" for column in zero.columns)
-        lines.append((f"x[{selection_text(zero.cells)}] = 0 if {facts} = 0", f"{zero.name} (Theorem 8)"))
+        lines.append(
+            (f"x[{selection_text(schema, zero.cells)}] = 0 if {facts} = 0", f"{zero.name} (Theorem 8)")
+        )
     for bound in invariants.at_least:
         times = "" if bound.per == 1 else f"{bound.per} "
         lines.append(
-            (f"x[{selection_text(bound.cells)}] >= {times}sum {bound.column}", f"{bound.name} (Theorem 3)")
+            (
+                f"x[{selection_text(schema, bound.cells)}] >= {times}sum {bound.column}",
+                f"{bound.name} (Theorem 3)",
+            )
         )
     for cap in invariants.at_most:
         times = "" if cap.per == 1 else f"{cap.per} "
-        lines.append((f"x[{selection_text(cap.cells)}] <= {times}sum {cap.column}", cap.name))
+        lines.append((f"x[{selection_text(schema, cap.cells)}] <= {times}sum {cap.column}", cap.name))
     lines += [
         (f"x[{exact.query}] = its exact answers, at level {exact.level} and sums of them above", exact.name)
         for exact in invariants.exact

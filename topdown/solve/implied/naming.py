@@ -9,12 +9,17 @@ from topdown.model.kinds import Kinds
 from topdown.model.schema import Schema
 from topdown.solve.problem import Ints
 
-SHOWN = 3  # labels of a value list that are named one by one
+SHOWN = 3  # labels, or runs of labels, that are named one by one
 
 
-def selection_text(selection: Selection) -> str:
-    """Write chosen cells as `hhgq=nursing & votingage=under_18`."""
-    return " & ".join(f"{name}={'|'.join(labels)}" for name, labels in selection) or "everyone"
+def selection_text(schema: Schema, selection: Selection) -> str:
+    """Write chosen cells as `hhgq=nursing & votingage=under_18`; neighbouring values as `age=0..14`."""
+    labels = {attribute.name: attribute.labels for attribute in schema.attributes}
+    parts = [
+        f"{name}={'|'.join(_runs(labels[name], [labels[name].index(v) for v in values]))}"
+        for name, values in selection
+    ]
+    return " & ".join(parts) or "everyone"
 
 
 def cells_name(schema: Schema, cells: Ints) -> str:
@@ -24,14 +29,25 @@ def cells_name(schema: Schema, cells: Ints) -> str:
         used = np.unique(values)
         n_product *= len(used)
         if len(used) < len(attribute.labels):
-            few = len(used) <= SHOWN
-            parts.append(
-                "|".join(attribute.labels[v] for v in used)
-                if few
-                else f"{len(used)} values of {attribute.name}"
-            )
+            shown = _runs(attribute.labels, used.tolist())
+            few = len(shown) <= SHOWN
+            parts.append("|".join(shown) if few else f"{len(used)} values of {attribute.name}")
     name = " & ".join(parts) or "everyone"
     return name if n_product == len(cells) else f"part of {name}"
+
+
+def _runs(labels: tuple[str, ...], chosen: list[int]) -> list[str]:
+    """Write values; four or more that follow each other as `first..last`."""
+    out: list[str] = []
+    chosen = sorted(chosen)
+    start = 0
+    for i in range(1, len(chosen) + 1):
+        if i < len(chosen) and chosen[i] == chosen[i - 1] + 1:
+            continue
+        run = [labels[v] for v in chosen[start:i]]
+        out += [f"{run[0]}..{run[-1]}"] if len(run) > SHOWN else run
+        start = i
+    return out
 
 
 def kind_names(schema: Schema, kinds: Kinds) -> tuple[str, ...]:

@@ -1,0 +1,169 @@
+"""`topdown implied`: verdicts, the constraints of one area, the paper's examples, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from topdown.commands.implied import NAMES
+from topdown.resources import bundled_root
+
+LAND = ("--levels", "land:1,county:2,block:4")
+BLOCKS = '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "made up"\n'
+CAP = """
+[[at_most]]
+name = "at most four in each barracks"
+cells = { dwelling = ["barracks"] }
+column = "barracks"
+per = 4
+legal_basis = "made up"
+"""
+
+
+def own(folder, more):
+    """Write the toy invariants with more of them."""
+    text = (bundled_root() / "invariants" / "toy.toml").read_text()
+    (folder / "own.toml").write_text(text + more)
+    return "own.toml"
+
+
+@pytest.mark.parametrize("example", NAMES)
+def test_examples_agree_with_elimination(topdown, check, example):
+    """The paper's examples are the witness that the theorems are coded right."""
+    said = topdown("implied", "--example", example, "--json")
+    assert said.code == 0
+    check(said.document)
+    assert said.document["elimination_agrees"]
+
+
+@pytest.mark.parametrize(
+    ("invariants", "schema"),
+    [
+        ("pl94_2020", "pl94"),
+        ("pl94_block_population", "pl94"),
+        ("toy", "toy"),
+        ("dhc_persons_2020", "dhc_persons"),
+    ],
+)
+def test_bundled_sets_are_complete_and_integral(topdown, check, invariants, schema):
+    """Every set that ships must be one the engine keeps without a failsafe."""
+    document = topdown("implied", invariants, "--schema", schema, "--json").document
+    check(document)
+    assert {v["kind"] for v in document["verdicts"]} == {"complete_integral"}
+
+
+def test_an_area_with_its_numbers(topdown, toy, check, tmp_path):
+    """Bounds are added up below the area, and kinds of leaves counted."""
+    toy(tmp_path)
+    line = ("implied", "toy", "--schema", "toy", "--geography", "leaves.csv", *LAND)
+    said = topdown(*line)
+    assert said.code == 0
+    assert "x[dwelling=dormitory] >= 6" in said.out
+    assert "x[total] = the land's total" in said.out
+    document = topdown(*line, "--node", "11", "--json").document
+    check(document)
+    area = document["area"]
+    assert (area["level"], area["node"], area["n_leaves"]) == ("county", "11", 4)
+    assert {"algebra": "x[dwelling=barracks] >= 1", "reason": "at least one person per barracks"} in area[
+        "lines"
+    ]
+    assert sorted((c["n_areas"], len(c["kinds"])) for c in area["leaves"]) == [(1, 0), (1, 1), (1, 2), (1, 2)]
+    assert area["limits"] == []
+
+
+def test_limits_with_exact_block_totals_are_symbols(topdown, toy, check, tmp_path):
+    """Exact values are confidential: the totals stand as symbols, the bounds as numbers."""
+    toy(tmp_path)
+    line = ("implied", own(tmp_path, BLOCKS), "--schema", "toy", "--geography", "leaves.csv", *LAND)
+    area = topdown(*line, "--json").document["area"]
+    assert area["total_level"] == "block"
+    assert "x[total] = the sum of every block's total" in [row["algebra"] for row in area["lines"]]
+    symbol = {" & ".join(c["kinds"]): c["symbol"] for c in area["totals"]}
+    home = symbol["home"]
+    dorm = next(s for kinds, s in symbol.items() if "dormitory" in kinds)
+    assert f"x[dormitory] <= {dorm}" in area["limits"]
+    assert "x[dormitory] >= 6" in area["limits"]
+    assert symbol[""] == ""
+    assert home not in " ".join(line for line in area["limits"] if line.startswith("x[dormitory]"))
+    assert "the sum of their exact totals" in topdown(*line).out
+
+
+def test_limits_with_upper_bounds_are_numbers(topdown, toy, tmp_path):
+    """Without exact totals below, upper bounds give numbers."""
+    toy(tmp_path)
+    line = ("implied", own(tmp_path, CAP), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json")
+    county = topdown(*line, "--node", "12").document["area"]
+    assert county["limits"][:2] == ["x[barracks & 18_64|65_plus] <= 4", "x[barracks & 18_64|65_plus] >= 1"]
+    land = topdown(*line).document["area"]
+    assert land["limits"][:2] == ["x[barracks & 18_64|65_plus] <= 12", "x[barracks & 18_64|65_plus] >= 3"]
+
+
+def test_limits_of_exact_tables_are_a_formula(topdown, toy, check, tmp_path):
+    """Where numbers depend on confidential tables, nothing that looks like a number may stand there."""
+    toy(tmp_path)
+    table = BLOCKS.replace('"total"', '"dwelling"')
+    line = ("implied", own(tmp_path, table), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json")
+    document = topdown(*line).document
+    check(document)
+    (only,) = document["area"]["limits"]
+    assert only.startswith("x[A] <= the sum over every block of min(")
+    assert "x[dwelling] = the sum of every block's dwelling" in [
+        r["algebra"] for r in document["area"]["lines"]
+    ]
+
+
+def test_census_geocodes_need_no_levels(topdown, check):
+    """The sample data must work as it ships, and a county by its code."""
+    blocks = bundled_root() / "sample_data" / "blocks.csv.gz"
+    line = ("implied", "pl94_block_population", "--schema", "pl94", "--geography", blocks, "--json")
+    document = topdown(*line, "--node", "99001").document
+    check(document)
+    assert document["area"]["level"] == "county"
+    assert [v["level"] for v in document["verdicts"]] == ["state", "county", "tract", "block_group", "block"]
+    assert any(limit.startswith("x[military]") for limit in document["area"]["limits"])
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--node", "77", *LAND), "C103", "for example: 1, 11, 12"),
+        (("--levels", "land,county,block"), "C102", "land:1,county:2,block:4"),
+        (("--levels", "land:2,county:1,block:4"), "C102", "from the root to the leaves"),
+        (("--levels", "land:1,county:2,block:9"), "D011", "4 characters"),
+        (("--levels", "state:2,block:4"), "D013", "exactly one"),
+        (("--levels", "country:1,block:4"), "C032", "names level 'land'"),
+        ((), "C102", "levels are unknown"),
+    ],
+)
+def test_wrong_areas_and_levels_are_refused(topdown, toy, tmp_path, more, code, words):
+    """Each mistake has its own error, with what to write instead."""
+    toy(tmp_path)
+    said = topdown("implied", "toy", "--schema", "toy", "--geography", "leaves.csv", *more)
+    assert (said.code, f"error[{code}]" in said.err) == (2, True), said.err
+    assert words in " ".join(said.err.split())
+
+
+def test_facts_that_exclude_each_other_are_refused(topdown, toy, tmp_path):
+    """An area whose leaves have no population has no constraints worth printing."""
+    toy(tmp_path)
+    none = '\n[[never]]\nname = "nobody in barracks"\ncells = { dwelling = ["barracks"] }\nlegal_basis = "made up"\n'
+    said = topdown(
+        "implied", own(tmp_path, none), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json"
+    )
+    assert (said.code, said.document["code"], said.document["node"]) == (3, "I014", "1101")
+
+
+def test_refused_sets_say_so_without_numbers(topdown, toy, check, tmp_path):
+    """A set that a plan would refuse has the refusal as its verdict."""
+    toy(tmp_path)
+    sexes = BLOCKS.replace('"total"', '"sex"')
+    line = ("implied", own(tmp_path, sexes), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json")
+    document = topdown(*line).document
+    check(document)
+    assert {(v["kind"], v["code"]) for v in document["verdicts"]} == {("refused", "C073")}
+    assert "area" not in document
+
+
+def test_node_needs_a_geography(topdown):
+    """Without a leaf table there are no areas to name."""
+    said = topdown("implied", "toy", "--schema", "toy", "--node", "1")
+    assert (said.code, "error[C005]" in said.err) == (2, True)
