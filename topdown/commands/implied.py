@@ -151,15 +151,17 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
         [[v.level, v.title, ", ".join(v.theorems) or "-"] for v in judged],
     )
     screen.blank()
+    sentences: dict[str, list[str]] = {}
     for v in judged:
-        screen.say(f"{v.level}: {v.sentence}.", indent=2, hang=4)
+        sentences.setdefault(v.sentence, []).append(v.level)
+    for sentence, levels in sentences.items():
+        screen.say(f"{', '.join(levels)}: {sentence}.", indent=2, hang=4)
     screen.blank()
     worst = [v.level for v in judged if v.kind != "complete_integral"]
-    said = (
-        f"complete and integral except at: {', '.join(worst)}"
-        if worst
-        else "complete and integral at every level"
-    )
+    codes = list(dict.fromkeys(v.code for v in judged if v.code))
+    said = "complete and integral" + (f" except at: {', '.join(worst)}" if worst else " at every level")
+    if codes:
+        said = f"refused ({', '.join(codes)})"
     screen.last(f"{name}: {said}", symbol="")
 
 
