@@ -142,13 +142,14 @@ def extend(
             code="V164",
             fix=f"see: topdown verify {base}; nothing was spent",
         )
-    _check_one_ledger(prepared)
+    check_one_ledger(prepared)
     find_patterns(prepared.context)
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
     return generate(prepared, out, workers=workers, csv=csv, report=report)
 
 
-def _check_one_ledger(prepared: Prepared) -> None:
+def check_one_ledger(prepared: Prepared) -> None:
+    """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
     from topdown.accountant.book import read_book
 
     plan, path = prepared.context.plan, prepared.ledger_path

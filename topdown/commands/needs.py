@@ -15,11 +15,16 @@ START_BYTES, BYTES_A_NUMBER = 800e6, 8
 
 def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
     """Return seconds, memory_bytes and disk_bytes (the noise cannot be compressed below its entropy)."""
-    bits = sum(
-        level.n_measured * m.n_answers * max(1.0, log2(4.14 * max(figures.stddev(m.law, m.parameter), 0.3)))
-        for level in plan.levels
-        for m in level.measurements
-    )
+    bits = 0.0
+    for depth, level in enumerate(plan.levels):
+        every = level.n_measured * sum(m.n_answers for m in level.measurements)
+        listed = plan.numbers_at(depth) / every if every else 0.0  # below one for an extension
+        bits += listed * sum(
+            level.n_measured
+            * m.n_answers
+            * max(1.0, log2(4.14 * max(figures.stddev(m.law, m.parameter), 0.3)))
+            for m in level.measurements
+        )
     nodes = sum(level.n_nodes for level in plan.levels)
     return {
         "seconds": round(START_SECONDS + SECONDS_A_NUMBER * plan.n_numbers + SECONDS_A_SOLVE * n_solves, 1),

@@ -17,6 +17,7 @@ EXIT_DIFFERS = 5
     "plan",
     examples=(
         ("topdown plan run.toml", "Show the plan and save it as plan.json beside the run file."),
+        ("topdown plan more.toml --base release/", "Show the plan of an extension (topdown extend)."),
         ("topdown plan run.toml --diff old/plan.json", "Mark what changed since an older plan."),
         (
             "topdown plan run.toml --exit-code --json",
@@ -26,6 +27,12 @@ EXIT_DIFFERS = 5
     exits=(0, 2, 3, 5),
 )
 @click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--base",
+    metavar="RELEASE",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The published release that the run extends.",
+)
 @click.option("--details", is_flag=True, help="All queries, with exact losses and variances.")
 @click.option(
     "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
@@ -37,6 +44,7 @@ def plan(
     screen: Screen,
     run_file: Path,
     *,
+    base: Path | None,
     details: bool,
     old: Path | None,
     exit_code: bool,
@@ -45,14 +53,14 @@ def plan(
 ) -> int:
     """Show what a release would measure, at what cost; spend nothing.
 
-    Opens the run file and the public tables, never the confidential records.
+    Opens the run file, the public tables and, for an extension, the base release; never the confidential records.
     """
     from topdown.commands.plan_file import changes, save_plan, show_changes
     from topdown.commands.plan_screen import plan_line, show_plan
     from topdown.commands.plan_summary import plan_summary
     from topdown.plan.prepare import prepare, read_plan_document
 
-    prepared = prepare(run_file)
+    prepared = prepare(run_file, base)
     document = prepared.context.plan.to_document()
     compared = read_plan_document(old) if old else None
     summary = plan_summary(prepared)
@@ -77,9 +85,11 @@ def plan(
     if exit_code:
         screen.say(_verdict(target, saved is not None, bool(differs)))
         return EXIT_DIFFERS if differs else EXIT_OK
-    screen.say(f"Nothing is spent yet. Saved to {target}; to run exactly this plan:")
+    exactly = "this plan" if base else "exactly this plan"
+    screen.say(f"Nothing is spent yet. Saved to {target}; to run {exactly}:")
     if screen.talks:
-        screen.out.commands([(f"topdown generate {target} --out release/", "")])
+        line = f"topdown extend {run_file} --base {base} --out more/" if base else ""
+        screen.out.commands([(line or f"topdown generate {target} --out release/", "")])
     return EXIT_OK
 
 

@@ -16,11 +16,16 @@ def show_plan(screen: Screen, s: dict[str, Any], *, details: bool) -> None:
     """Write a plan summary; see the transcript in the documentation of the command line."""
     screen.say(bold(f'Plan for "{s["title"]}"'), "   no confidential file is opened", hang=5)
     screen.blank()
+    empty = " empty in the base release, free" if "base" in s else " empty by public facts, free"
     screen.say(
         *(PLUS, " measured with noise   ", EXACT, " exact by policy   "),
-        *(dim("0"), " empty by public facts, free"),
+        *(dim("0"), empty),
         indent=2,
     )
+    if "base" in s:
+        from topdown.commands.plan_extension import show_base
+
+        show_base(screen, s["base"])
     _levels(screen, s)
     _noise(screen, s, details)
     _exact(screen, s, details)
@@ -156,6 +161,10 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
 
 
 def _feasible(screen: Screen, verdicts: list[dict[str, Any]]) -> None:
+    always = next((v for v in verdicts if v["kind"] == "always_splits"), None)
+    if always is not None:
+        screen.say(bold("Feasible"), f"  always splits: {always['sentence']}", hang=10)
+        return
     open_levels = [v for v in verdicts if v["kind"] == "not_guaranteed"]
     if not open_levels:
         theorems = sorted({name for v in verdicts for name in v["theorems"]}, key=lambda t: (len(t), t))

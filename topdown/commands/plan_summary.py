@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,20 @@ from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss
 from topdown.screen import figures
 
+if TYPE_CHECKING:
+    from topdown.solve.extend.patterns import Patterns
+
 
 def plan_summary(prepared: Prepared) -> dict[str, Any]:
     """Describe a plan: levels, noise, exact statistics, privacy, ledger, needs, warnings; opens no records."""
     context, run = prepared.context, prepared.run
     plan = context.plan
     ledger = view_ledger(prepared.ledger_path, run.ledger.limit)
+    patterns = None
+    if plan.base is not None:
+        from topdown.solve.extend.patterns import find_patterns
+
+        patterns = find_patterns(context)  # I020: a leaf that cannot be extended
     levels: list[dict[str, Any]] = [
         {
             "level": level.name,
@@ -33,12 +41,15 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "n_numbers": plan.numbers_at(depth),
             "loss": exact_text(level.loss),
             "share": exact_text(level.share),
-            **solve_sizes(context, depth),
+            **solve_sizes(context, depth, patterns),
         }
         for depth, level in enumerate(plan.levels)
     ]
     unasked = open_answers(plan)
-    return {
+    from topdown.commands.plan_extension import base_summary, ledger_warning
+
+    extra = [] if patterns is None else ledger_warning(prepared)
+    return ({} if patterns is None else {"base": base_summary(prepared, patterns)}) | {
         "type": "topdown.plan_summary",
         "version": 1,
         "engine": version("census-topdown"),
@@ -77,21 +88,27 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "spent": exact_text(ledger.spent),
             "n_intents": ledger.n_intents,
         },
-        "feasible": _feasible(context),
+        "feasible": _feasible(context, patterns),
         "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
-        "warnings": _warnings(plan, ledger, unasked),
+        "warnings": [*_warnings(plan, ledger, unasked), *extra],
     }
 
 
-def _feasible(context: Context) -> dict[str, Any]:
+def _feasible(context: Context, patterns: Patterns | None) -> dict[str, Any]:
     """Tell what is proved about the constraints; contradictions were refused when the plan was made."""
+    from topdown.solve.extend.verdict import extension_verdicts
     from topdown.solve.implied.classify import plan_verdicts
 
-    return {"ok": True, "verdicts": [verdict.to_json() for verdict in plan_verdicts(context)]}
+    found = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
+    return {"ok": True, "verdicts": [verdict.to_json() for verdict in found]}
 
 
-def solve_sizes(context: Context, depth: int) -> dict[str, int]:
+def solve_sizes(context: Context, depth: int, patterns: Patterns | None = None) -> dict[str, int]:
     """Count the solves of a level and bound the largest: children of one node times cells open at it."""
+    if patterns is not None:
+        from topdown.solve.extend.verdict import split_sizes
+
+        return split_sizes(context, patterns, depth)
     rules, geography = context.rules, context.geography
     class_sizes = np.bincount(rules.class_of_cell, minlength=rules.open[0].shape[1])
     if depth == 0:

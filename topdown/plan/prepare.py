@@ -111,7 +111,8 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
             f"{path} extends a release",
             code="C097",
             file=str(path),
-            fix=f"use: topdown extend {path} --base RELEASE --out DIR",
+            fix=f"use: topdown extend {path} --base RELEASE --out DIR; to look first: "
+            f"topdown plan {path} --base RELEASE",
         )
     if run.base is None and base is not None:
         raise ConfigError(

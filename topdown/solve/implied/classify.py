@@ -22,11 +22,12 @@ from topdown.solve.implied.causes import Cause, Ground, causes_of, public_region
 from topdown.solve.regions import Regions
 from topdown.solve.route import obstacle, places
 
-Kind = Literal["complete_integral", "complete", "not_guaranteed", "refused"]
+Kind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
 Needs = Literal["nothing", "combination_table"]
 TITLES: dict[Kind, str] = {
     "complete_integral": "complete and integral",
     "complete": "complete, integrality not guaranteed",
+    "always_splits": "always splits, narrower than complete",
     "not_guaranteed": "not guaranteed",
     "refused": "refused",
 }
@@ -37,7 +38,8 @@ class Verdict:
     """What holds for the constraints that the solver enforces at the nodes of one level.
 
     Complete: every whole table that satisfies them can be split down to the leaves. Integral: the rounding of the
-    level is a flow, so a linear program already gives whole numbers.
+    level is a flow, so a linear program already gives whole numbers. An extension of a release always splits, but may
+    leave out tables that would split as well (`extend/verdict.py`).
 
     Args:
         level: name.
