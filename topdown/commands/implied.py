@@ -98,7 +98,7 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
         if table is not None:  # exact tables are those of the leaves
             names = [name for name in names[:-1] if name != table] + [table]
     else:
-        names = [part.strip() for part in levels.split(",")]
+        names = [part.strip().partition(":")[0] for part in levels.split(",")]
     judged = verdicts(schema, found, names)
     lines = node_lines(schema, found, judged)
     screen.document(
