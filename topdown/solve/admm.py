@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from topdown.errors import InfeasibleError
 from topdown.solve.kernels import admm
 from topdown.solve.kkt import bounds_broken, residual_persons
-from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
 
 STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
@@ -55,6 +55,9 @@ def _run(problem: Problem) -> Solution:
     rho = first_rho = _first_penalty(problem)
     z = _start(problem)
     u = np.zeros((n, m))
+    soft = problem.compared or Compared(np.zeros((0, n)), np.zeros((0, m)), 0.0)
+    rows = np.ascontiguousarray(soft.rows)
+    s, t = np.minimum(rows @ z, soft.most), np.zeros_like(soft.most)
     y = np.maximum(group_sums(z, bound_of, len(lower)), lower)
     w = np.zeros_like(y)
     tolerance, taken = TOLERANCE_PERSONS, 0
@@ -64,11 +67,12 @@ def _run(problem: Problem) -> Solution:
     while True:
         done, primal, dual = admm(
             step.inverse, step.constant, problem.g, rho, rho * step.bound_ratio, z, u, problem.pointers,
-            problem.sums, allowed, bound_of, lower, y, w, limits, STEPS, tolerance,
+            problem.sums, allowed, bound_of, lower, y, w, limits, rows, soft.most, rho * step.row_ratio, soft.hinge, s, t,
+            STEPS, tolerance,
         )  # fmt: skip
         taken += done
         if primal <= tolerance and dual <= tolerance:
-            solution = step.solution(z, u, y, w, rho, taken)
+            solution = step.solution(z, u, y, w, s, t, rho, taken)
             if tolerance <= 1e-11 or residual_persons(problem, solution) <= TARGET_PERSONS:
                 return solution
             tolerance /= 10
@@ -79,7 +83,7 @@ def _run(problem: Problem) -> Solution:
                     code="I012",
                     fix="check exact totals and lower bounds below this node against each other",
                 )
-            return step.solution(z, u, y, w, rho, taken)
+            return step.solution(z, u, y, w, s, t, rho, taken)
         elif taken % (2 * STEPS) == 0:
             polished = _polish(problem, z, taken)
             if polished is not None:
@@ -91,6 +95,7 @@ def _run(problem: Problem) -> Solution:
                 rho *= factor
                 u /= factor
                 w /= factor
+                t /= factor
                 step.factor(rho)
 
 
@@ -121,6 +126,8 @@ def _polish(problem: Problem, z: Floats, taken: int) -> Solution | None:
     """
     if z.shape[1] != 1 or len(problem.lower) or problem.fixed_of is not None or problem.curvature <= 0:
         return None
+    if problem.compared is not None:
+        return None
     free = np.flatnonzero(z[:, 0] > 0)
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[free]
     known, row = np.unique(segment[problem.sums[segment] >= 0], return_inverse=True)
@@ -148,6 +155,9 @@ class _LinearStep:
         self.problem, self.bound_of, self.n_bounds = problem, bound_of, n_bounds
         inside = bound_of >= 0
         self.bound_ratio = 1.0 / max(1.0, float(np.sqrt(max(inside.sum(), 1) / max(n_bounds, 1))))
+        soft = problem.compared
+        self.rows = np.zeros((0, n)) if soft is None else soft.rows
+        self.row_ratio = 1.0 / np.maximum(1.0, np.sqrt((self.rows**2).sum(axis=1)))
         self.same_bound = (bound_of[:, None] == bound_of[None, :]) & inside[:, None] if n_bounds else None
         self.select = None
         if problem.fixed_of is not None:
@@ -161,6 +171,8 @@ class _LinearStep:
         k = self.problem.hessian + rho * np.eye(len(self.problem.hessian))
         if self.same_bound is not None:
             k = k + rho * self.bound_ratio * self.same_bound
+        if len(self.rows):
+            k = k + rho * self.rows.T @ (self.row_ratio[:, None] * self.rows)
         self.plain = cho_solve(cho_factor(k), np.eye(len(k)))
         self.inverse = self.plain
         if self.select is not None:
@@ -170,7 +182,9 @@ class _LinearStep:
             self.constant = np.ascontiguousarray(self.half @ (self.middle @ self.problem.fixed))
         self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
 
-    def solution(self, z: Floats, u: Floats, y: Floats, w: Floats, rho: float, taken: int) -> Solution:
+    def solution(
+        self, z: Floats, u: Floats, y: Floats, w: Floats, s: Floats, t: Floats, rho: float, taken: int
+    ) -> Solution:
         """Read the multipliers off the scaled duals."""
         bound = np.zeros((len(self.problem.lower), z.shape[1]))
         right = self.problem.g + rho * (z - u)
@@ -180,7 +194,11 @@ class _LinearStep:
             push = rho * self.bound_ratio * (y - w)
             inside = self.bound_of >= 0
             right[inside] += push[self.bound_of[inside]]
+        soft = None
+        if len(self.rows):
+            soft = rho * self.row_ratio[:, None] * t
+            right += self.rows.T @ (rho * self.row_ratio[:, None] * (s - t))
         fixed = np.zeros((len(self.problem.fixed), z.shape[1]))
         if self.select is not None:
             fixed = -self.middle @ (self.half.T @ right - self.problem.fixed)
-        return Solution(z.copy(), fixed, bound, taken)
+        return Solution(z.copy(), fixed, bound, taken, soft)

@@ -17,23 +17,18 @@ from topdown.solve.exact import complete_totals
 from topdown.solve.failsafe import conflicting, mend
 from topdown.solve.flow import laminar_places
 from topdown.solve.level import LevelModel, build_levels
+from topdown.solve.node import Node
 from topdown.solve.passes import estimate
-from topdown.solve.problem import Ints
+from topdown.solve.problem import Floats, Ints
 from topdown.solve.regions import Arcs, Regions
-from topdown.solve.rounding import Rounded, round_table
+from topdown.solve.repair import Repairer
+from topdown.solve.rounding import round_table
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.split import Split
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
 
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A solved node: its position in its level and its nonzero cells (int64, sorted) with counts (int64)."""
-
-    index: int
-    cells: Ints
-    counts: Ints
+SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +57,15 @@ class Descent:
         rules = with_exact_tables(self.context.rules, tables)
         kinds = find_kinds(rules)
         return Regions(kinds, rules, geography, complete_totals(geography, rules, kinds, self.exact))
+
+    @cached_property
+    def repairer(self) -> Repairer:
+        """What mends leaves that break soft rules."""
+        return Repairer(self.context)
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published."""
+        return self.repairer.finish(leaf, tally)
 
     @cached_property
     def levels(self) -> tuple[LevelModel, ...]:
@@ -189,11 +193,17 @@ class Descent:
 
     def _solve(self, depth: int, split: Split, index: Ints, tally: Tally) -> Ints:
         level = self.levels[depth]
-        fractional, fit = estimate(level, split, partial(solve_with, self.backend))
+        backend = partial(solve_with, self.backend)
+        fractional, fit = estimate(level, split, backend)
+        soft = level.comparisons[:, split.cells]
+        enforced = False
+        if len(soft) and (over := over_persons(soft, fractional)) > SLACK_PERSONS:
+            fractional, fit = estimate(level, split, backend, over_persons=over)
+            enforced = True
         chain, weights = _chain(level)
         flow = level.limited and self.places[depth] is not None
         arcs: tuple[Arcs, ...] = tuple(self.regions.arcs(depth, int(i)) for i in index) if flow else ()
-        rounded: Rounded = round_table(
+        rounded = round_table(
             RoundingProblem(
                 estimate=fractional,
                 allowed=split.allowed,
@@ -206,10 +216,20 @@ class Descent:
                 totals=split.totals,
                 limits=split.limits,
                 arcs=arcs,
+                comparisons=soft if len(soft) else None,
             )
         )
-        tally.level(self.context.plan.levels[depth].name).add(fit, rounded)
+        done = tally.level(self.context.plan.levels[depth].name)
+        done.add(fit, rounded)
+        if len(soft):
+            done.compare(soft, rounded, enforced=enforced)
         return rounded.counts
+
+
+def over_persons(soft: Ints, table: Floats) -> float:
+    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
+    scale = np.maximum(np.abs(soft).max(axis=1, initial=1, keepdims=True), 1)
+    return float((soft / scale @ table).max(initial=0.0))
 
 
 def _chain(level: LevelModel) -> tuple[tuple[Ints, ...], tuple[int, ...]]:

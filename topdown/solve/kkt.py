@@ -6,6 +6,7 @@ c = sum mu (bound sum - lower), or where limits take the place of bounds c = mu 
 over their polytope (mu of any sign; the minimum is Edmonds' greedy vertex). Convexity and feasibility of the
 optimum z* give (z - z*)'H(z - z*) <= c + r'(z* - z), hence |z - z*|_H <= (b + sqrt(b^2 + 4c)) / 2 with
 b = |r|_{H^-1}, and |z - z*| <= |z - z*|_H / sqrt(curvature). Any multipliers are valid; good ones make the bound small.
+Soft rules with multipliers sigma in [0, hinge] add their rows to d and hinge max(0, over) - sigma over >= 0 to c.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.solve.problem import Floats, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Problem, Solution, group_sums
 from topdown.solve.regions import subset_sums
 
 SAME_MULTIPLIER = 1e-9  # relative to a column's largest
@@ -33,15 +34,21 @@ def residual_persons(problem: Problem, solution: Solution) -> float:
     if problem.fixed_of is not None:
         d = d - solution.fixed_multipliers[problem.fixed_of]
     complementarity = 0.0
+    if problem.compared is not None and solution.compared_multipliers is not None:
+        mu = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
+        d += problem.compared.rows.T @ mu
+        complementarity, shift = _hinge_gap(problem.compared, mu, z)
+        violation = max(violation, shift)
     if len(problem.lower):
         mu = solution.bound_multipliers if problem.limits is None else _settled(problem, solution)
         inside = problem.bound_of >= 0
         d[inside] -= mu[problem.bound_of[inside]]
         sums = group_sums(z, problem.bound_of, len(problem.lower))
         if problem.limits is None:
-            complementarity = float((mu * np.maximum(sums - problem.lower, 0.0)).sum())
+            complementarity += float((mu * np.maximum(sums - problem.lower, 0.0)).sum())
         else:
-            complementarity, shift = _limits_gap(problem.limits, mu, sums)
+            gap, shift = _limits_gap(problem.limits, mu, sums)
+            complementarity += gap
             violation = max(violation, shift)
     r = _rest(problem, z, d)
     if problem.curvature <= 0.0:
@@ -49,6 +56,14 @@ def residual_persons(problem: Problem, solution: Solution) -> float:
     b = float(np.sqrt(max(float((r * cho_solve(cho_factor(problem.hessian), r)).sum()), 0.0)))
     distance = (b + np.sqrt(b * b + 4 * complementarity)) / 2 / np.sqrt(problem.curvature)
     return max(violation, float(distance))
+
+
+def _hinge_gap(soft: Compared, mu: Floats, z: Floats) -> tuple[float, float]:
+    """Return sum of hinge max(0, over) - mu over, and by how much tight rules had to be shifted for it."""
+    over = soft.rows @ z - soft.most
+    tight = np.abs(over) <= SHIFT_PERSONS
+    gap = soft.hinge * np.maximum(over, 0.0) - mu * over
+    return float(np.where(tight, 0.0, gap).sum()), float(np.abs(over[tight & ((mu > 0) | (over > 0))]).max(initial=0.0))
 
 
 def infeasibility_persons(problem: Problem, z: Floats) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.comparison import comparison_rows
 from topdown.model.query import parse_query
 from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
@@ -32,6 +33,7 @@ class LevelModel:
         class_of_cell, open, lower: see `Rules`, of this level.
         exact: exact node totals of the level, or None.
         limited: whether nodes have limits on sets of kinds (`Regions`), which take the place of lower bounds.
+        comparisons: int64 (n_rules, n_cells), soft rules (`model.comparison`).
     """
 
     index: int
@@ -48,7 +50,8 @@ class LevelModel:
     open: NDArray[np.bool_]
     lower: Ints
     exact: Ints | None
-    limited: bool = False
+    limited: bool
+    comparisons: Ints
 
 
 def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
@@ -62,6 +65,7 @@ def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
     bound_of_cell = np.full(plan.schema.n_cells, -1, dtype=np.int64)
     for k, cells in enumerate(rules.bound_cells):
         bound_of_cell[cells] = k
+    comparisons = comparison_rows(plan.schema, plan.invariants)
     levels = []
     for i, level in enumerate(plan.levels):
         queries = [parse_query(plan.schema, m.query) for m in level.measurements]
@@ -87,6 +91,7 @@ def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
                 lower=rules.lower[i],
                 exact=regions.totals.get(i),
                 limited=limited,
+                comparisons=comparisons,
             )
         )
     return tuple(levels)

@@ -20,10 +20,11 @@ from topdown.solve import admm
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
-from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
 from topdown.solve.split import Split, bounds_fit
 
 TARGET_PERSONS = admm.TARGET_PERSONS
+PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 LeastSquares = Callable[[Problem], Solution]
 
 
@@ -37,8 +38,15 @@ class Fit:
     n_variables: int
 
 
-def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm.solve) -> tuple[Floats, Fit]:
+def estimate(
+    level: LevelModel, split: Split, least_squares: LeastSquares = admm.solve, *, over_persons: float = 0.0
+) -> tuple[Floats, Fit]:
     """Return the constrained least-squares table of one split, float64 (n, m), and how it was found.
+
+    Args:
+        level, split: what is to be solved.
+        least_squares: the backend.
+        over_persons: by how much the table without soft rules breaks one; 0 leaves them out.
 
     Raises:
         InternalError: two passes that must nest do not.
@@ -60,8 +68,10 @@ def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm
             continue  # exact totals fix this table already
         answers, group = np.unique(table, return_inverse=True)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
-        for refine in (False, True) if split.counts is None and not last else (True,):
-            problem, row_of_cell, back = _problem(level, split, step, fixed_rows, fixed, refine=refine)
+        for refine in (False, True) if split.counts is None and not last and not over_persons else (True,):
+            problem, row_of_cell, back = _problem(
+                level, split, step, fixed_rows, fixed, refine=refine, over_persons=over_persons
+            )
             solution = least_squares(problem)
             z = solution.z[back]
             row_table = np.zeros(len(z), dtype=np.int64)
@@ -78,7 +88,14 @@ def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm
 
 
 def _problem(
-    level: LevelModel, split: Split, step: Pass, fixed_rows: Ints | None, fixed: Floats, *, refine: bool
+    level: LevelModel,
+    split: Split,
+    step: Pass,
+    fixed_rows: Ints | None,
+    fixed: Floats,
+    *,
+    refine: bool,
+    over_persons: float,
 ) -> tuple[Problem, Ints, Ints]:
     """Set up one pass; returns it, the row of each cell, and the order that puts rows back."""
     n, m = split.allowed.shape
@@ -95,6 +112,8 @@ def _problem(
         keys = np.stack([table, bound_of_cell, level.class_of_cell[split.cells]])
         if fixed_rows is not None:
             keys = np.vstack([keys, fixed_rows])
+        if over_persons:
+            keys = np.vstack([keys, level.comparisons[:, split.cells]])
         row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     n_rows = int(row_of_cell.max()) + 1
     bounded = bool((bound_of_cell >= 0).any())
@@ -127,10 +146,25 @@ def _problem(
         curvature=curvature,
         scale=scale,
         limits=split.limits.astype(np.float64) if split.limits is not None and bounded else None,
+        compared=_compared(level.comparisons[:, split.cells[first][order]], hessian, m, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
     return _pinned(problem), row_of_cell, back
+
+
+def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compared | None:
+    """Return the soft rules of a problem, at a price above what keeping them can be worth."""
+    if not over_persons or not len(rows):
+        return None
+    v = np.ones(len(hessian))
+    for _ in range(12):
+        v = hessian @ v
+        v /= np.linalg.norm(v)
+    scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
+    return Compared(
+        scaled, np.zeros((len(rows), m)), PRICE * float(v @ hessian @ v) * max(over_persons, 1.0)
+    )
 
 
 def _pinned(problem: Problem) -> Problem:

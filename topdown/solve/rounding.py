@@ -1,7 +1,7 @@
 """From a fractional table to whole people, with a proof that no better rounding exists.
 
 Laminar chains go to a minimum-cost flow whose optimality is re-checked by residual cycles; other chains to a
-mixed-integer program whose optimality is re-checked against its bound. Either way the result is re-checked
+mixed-integer program whose optimality is re-checked against its bound, as do soft rules that a flow breaks. Either way the result is re-checked
 against every constraint in integers.
 """
 
@@ -38,12 +38,13 @@ def round_table(problem: RoundingProblem) -> Rounded:
         InfeasibleError: no whole table satisfies the constraints.
         InternalError: a solver's answer broke a constraint.
     """
-    if problem.bound_places is None:
+    result = _by_flow(problem) if problem.bound_places is not None else None
+    # A flow knows nothing of soft rules; if it keeps them all the same it is optimal with them too.
+    soft = problem.comparisons
+    if result is None or (soft is not None and (soft @ result.counts > 0).any()):
         from topdown.solve.backends.milp import round_by_milp
 
         result = round_by_milp(problem)
-    else:
-        result = _by_flow(problem)
     check_rounding(problem, result.counts)
     return result
 

@@ -28,6 +28,7 @@ class RoundingProblem:
         totals: int64 (m,), exact totals of the children; None if not exact. The first table is then the total.
         limits: what kinds of cells can hold (`Regions.limits`), in place of `lower`; `bound_of` is then the kind.
         arcs: the same as a flow network for each child.
+        comparisons: int64 (n_rules, n), soft rules: rows that should add up to 0 or less in every column.
     """
 
     estimate: Floats
@@ -41,6 +42,7 @@ class RoundingProblem:
     totals: Ints | None
     limits: Ints | None = None
     arcs: tuple[Arcs, ...] = ()
+    comparisons: Ints | None = None
 
 
 def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:

@@ -16,15 +16,16 @@ from topdown.errors import InternalError, TopdownError
 from topdown.model.histogram import Histogram
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
-from topdown.solve.descend import Node
 from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import solve, start
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.stages import Measured, Stage, join, rounding_chain, stages, targets
+from topdown.solve.node import Node
 from topdown.solve.passes import Fit
 from topdown.solve.problem import Ints
+from topdown.solve.repair import Repairer
 from topdown.solve.rounding import Rounded
 from topdown.solve.tally import LevelTally, Tally
 
@@ -106,9 +107,15 @@ class Extension:
             nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
         return nodes
 
-    def cells_of(self, node: Node) -> Node:
-        """Return a leaf by cells instead of rows."""
-        return replace(node, cells=node.cells // self.patterns.n_patterns)
+    @cached_property
+    def repairer(self) -> Repairer:
+        """What mends leaves that break soft rules."""
+        return Repairer(self.context)
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published, by cells instead of rows."""
+        cells = leaf.cells // self.patterns.n_patterns
+        return self.repairer.finish(replace(leaf, cells=cells), tally)
 
     def _rows(self, keys: Ints) -> Ints:
         """Return every row that is open in some keys, sorted by key."""
