@@ -18,7 +18,7 @@ from topdown.solve.failsafe import conflicting, mend
 from topdown.solve.flow import laminar_places
 from topdown.solve.level import LevelModel, build_levels
 from topdown.solve.node import Node
-from topdown.solve.passes import estimate
+from topdown.solve.passes import SLACK_PERSONS, estimate
 from topdown.solve.problem import Floats, Ints
 from topdown.solve.regions import Arcs, Regions
 from topdown.solve.repair import Repairer
@@ -27,8 +27,6 @@ from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.split import Split
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
-
-SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ def residual_persons(problem: Problem, solution: Solution) -> float:
     if problem.compared is not None and solution.compared_multipliers is not None:
         mu = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
         d += problem.compared.rows.T @ mu
-        complementarity, shift = _hinge_gap(problem.compared, mu, z)
+        complementarity, shift = hinge_gap(problem.compared, mu, z)
         violation = max(violation, shift)
     if len(problem.lower):
         mu = solution.bound_multipliers if problem.limits is None else _settled(problem, solution)
@@ -58,12 +58,14 @@ def residual_persons(problem: Problem, solution: Solution) -> float:
     return max(violation, float(distance))
 
 
-def _hinge_gap(soft: Compared, mu: Floats, z: Floats) -> tuple[float, float]:
+def hinge_gap(soft: Compared, mu: Floats, z: Floats) -> tuple[float, float]:
     """Return sum of hinge max(0, over) - mu over, and by how much tight rules had to be shifted for it."""
     over = soft.rows @ z - soft.most
     tight = np.abs(over) <= SHIFT_PERSONS
     gap = soft.hinge * np.maximum(over, 0.0) - mu * over
-    return float(np.where(tight, 0.0, gap).sum()), float(np.abs(over[tight & ((mu > 0) | (over > 0))]).max(initial=0.0))
+    return float(np.where(tight, 0.0, gap).sum()), float(
+        np.abs(over[tight & ((mu > 0) | (over > 0))]).max(initial=0.0)
+    )
 
 
 def infeasibility_persons(problem: Problem, z: Floats) -> float:

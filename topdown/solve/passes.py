@@ -24,6 +24,7 @@ from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, gro
 from topdown.solve.split import Split, bounds_fit
 
 TARGET_PERSONS = admm.TARGET_PERSONS
+SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
 PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 LeastSquares = Callable[[Problem], Solution]
 
@@ -162,9 +163,7 @@ def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compa
         v = hessian @ v
         v /= np.linalg.norm(v)
     scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
-    return Compared(
-        scaled, np.zeros((len(rows), m)), PRICE * float(v @ hessian @ v) * max(over_persons, 1.0)
-    )
+    return Compared(scaled, np.zeros((len(rows), m)), PRICE * float(v @ hessian @ v) * max(over_persons, 1.0))
 
 
 def _pinned(problem: Problem) -> Problem:

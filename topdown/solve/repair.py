@@ -72,7 +72,9 @@ class Repairer:
         if not (held > 0).any():
             return leaf
         code = self.context.geography.leaves.codes[leaf.index]
-        names = [r.name for r, h in zip(self.context.plan.invariants.no_more_than, held, strict=True) if h > 0]
+        names = [
+            r.name for r, h in zip(self.context.plan.invariants.no_more_than, held, strict=True) if h > 0
+        ]
         for cautious in (True, False):
             repaired, proved = self._repaired(leaf, cautious=cautious)
             if repaired is not None:

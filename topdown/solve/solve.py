@@ -134,9 +134,7 @@ def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
     cell = np.concatenate([n.cells for n in leaves] or [np.zeros(0, np.int64)])
     count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
     table = Histogram.build(len(context.geography.leaves), context.plan.schema.n_cells, node, cell, count)
-    return Solved(
-        table, tally.to_document(context.plan)
-    )
+    return Solved(table, tally.to_document(context.plan))
 
 
 Task = tuple[int, Node]

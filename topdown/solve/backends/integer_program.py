@@ -118,7 +118,10 @@ class Program:
         constraints = (
             LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         )
-        for presolve in (True, False):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
+        for presolve in (
+            True,
+            False,
+        ):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
             result = milp(
                 np.concatenate(costs),
                 integrality=np.concatenate([np.ones(len(cost)), np.zeros(n_extra)]),
