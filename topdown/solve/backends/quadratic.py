@@ -1,7 +1,8 @@
 """Generic quadratic solvers behind the least-squares seam: piqp, clarabel (extra `reference`), gurobi (extra `gurobi`).
 
 They see the problem in centred, condensed form: rows x columns variables measured from an even share of each
-segment, so that an absolute tolerance means persons. Their answers are checked like the default's.
+segment, so that an absolute tolerance means persons. A solver must say that it is done; its answer is polished and
+then checked like the default's.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from scipy import sparse
 
 from topdown.errors import ConfigError, InternalError
 from topdown.model.kinds import NO_LIMIT
+from topdown.solve.backends.polish import polish
+from topdown.solve.kkt import residual_persons
 from topdown.solve.problem import Floats, Problem, Solution
 
 GUROBI_FREE_VARIABLES = 200  # of a quadratic program under the licence that pip installs
 NAMES = ("admm", "piqp", "clarabel", "gurobi")
+# Asked for in turn: past the reach of float64 a solver drifts away from what it had.
+TOLERANCES = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +44,7 @@ def solve_with(name: str, problem: Problem) -> Solution:
 
     Raises:
         ConfigError: unknown or missing backend, or a problem too large for its licence.
-        InternalError: the backend found no solution.
+        InternalError: the backend does not claim to have solved the problem.
     """
     if name == "admm":
         from topdown.solve import admm
@@ -57,7 +62,13 @@ def solve_with(name: str, problem: Problem) -> Solution:
         raise ConfigError(
             f"backend {name!r} is not installed", code="C081", fix=f"pip install 'census-topdown[{extra}]'"
         ) from None
-    return _solution(problem, standard, x, equal, below, steps)
+    found = _solution(problem, standard, x, equal, below, steps)
+    point = polish(
+        standard.quadratic, standard.linear, standard.equal, standard.equal_to, standard.below, standard.limit,
+        (x, equal, below),
+    )  # fmt: skip
+    better = _solution(problem, standard, *point, steps)
+    return min(better, found, key=lambda one: residual_persons(problem, one))
 
 
 def standard_form(problem: Problem) -> Standard:
@@ -134,7 +145,8 @@ def _solution(
 ) -> Solution:
     n, m = problem.shape
     z_t = np.zeros(n * m)
-    z_t[standard.entries] = np.maximum(standard.base + d, 0.0)
+    x = standard.base + d
+    z_t[standard.entries] = np.where(below[: len(x)] >= x, 0.0, np.maximum(x, 0.0))  # one of the two is zero
     n_known = int((problem.sums >= 0).sum())
     fixed = -equal[n_known:].reshape(problem.fixed.shape)
     if problem.limits is not None:
@@ -149,41 +161,41 @@ def _solution(
 def _piqp(s: Standard) -> tuple[Floats, Floats, Floats, int]:
     import piqp
 
-    solver = piqp.SparseSolver()
-    solver.settings.eps_abs = 1e-11
-    solver.settings.eps_rel = 0.0
-    solver.settings.check_duality_gap = False
-    solver.settings.max_iter = 2000
-    free = np.full(len(s.limit), -np.inf)
-    solver.setup(
-        sparse.csc_matrix(s.quadratic), s.linear, sparse.csc_matrix(s.equal), s.equal_to,
-        sparse.csc_matrix(s.below), free, s.limit,
-    )  # fmt: skip
-    status = solver.solve()
-    result = solver.result
-    if status not in (piqp.PIQP_SOLVED, piqp.PIQP_MAX_ITER_REACHED):
-        raise InternalError(f"piqp stopped with {status}")
-    return np.array(result.x), np.array(result.y), np.array(result.z_u), int(result.info.iter)
+    for tolerance in TOLERANCES:
+        solver = piqp.SparseSolver()
+        solver.settings.eps_abs = tolerance
+        solver.settings.eps_rel = 0.0
+        solver.settings.check_duality_gap = False
+        free = np.full(len(s.limit), -np.inf)
+        solver.setup(
+            sparse.csc_matrix(s.quadratic), s.linear, sparse.csc_matrix(s.equal), s.equal_to,
+            sparse.csc_matrix(s.below), free, s.limit,
+        )  # fmt: skip
+        status = solver.solve()
+        result = solver.result
+        if status == piqp.PIQP_SOLVED:
+            return np.array(result.x), np.array(result.y), np.array(result.z_u), int(result.info.iter)
+    raise InternalError(f"piqp stopped with {status}")
 
 
 def _clarabel(s: Standard) -> tuple[Floats, Floats, Floats, int]:
     import clarabel
 
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_feas = settings.tol_gap_abs = 1e-10
-    settings.tol_gap_rel = 1e-14
-    matrix = sparse.vstack([s.equal, s.below], format="csc")
+    matrix = sparse.csc_matrix(sparse.vstack([s.equal, s.below], format="csc"))
     cones = [clarabel.ZeroConeT(len(s.equal_to)), clarabel.NonnegativeConeT(len(s.limit))]
-    solver = clarabel.DefaultSolver(
-        sparse.csc_matrix(sparse.triu(s.quadratic)), s.linear, sparse.csc_matrix(matrix),
-        np.concatenate([s.equal_to, s.limit]), cones, settings,
-    )  # fmt: skip
-    result = solver.solve()
-    if "Infeasible" in str(result.status):
-        raise InternalError(f"clarabel stopped with {result.status}")
-    z = np.array(result.z)
-    return np.array(result.x), z[: len(s.equal_to)], z[len(s.equal_to) :], int(result.iterations)
+    for tolerance in TOLERANCES:
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_feas = settings.tol_gap_abs = tolerance
+        settings.tol_gap_rel = 1e-14
+        result = clarabel.DefaultSolver(
+            sparse.csc_matrix(sparse.triu(s.quadratic)), s.linear, matrix,
+            np.concatenate([s.equal_to, s.limit]), cones, settings,
+        ).solve()  # fmt: skip
+        if str(result.status) == "Solved":
+            z = np.array(result.z)
+            return np.array(result.x), z[: len(s.equal_to)], z[len(s.equal_to) :], int(result.iterations)
+    raise InternalError(f"clarabel stopped with {result.status}")
 
 
 def _gurobi(s: Standard) -> tuple[Floats, Floats, Floats, int]:
@@ -203,6 +215,6 @@ def _gurobi(s: Standard) -> tuple[Floats, Floats, Floats, int]:
         model.Params.BarConvTol = 1e-12
         model.Params.OptimalityTol = model.Params.FeasibilityTol = 1e-9
         model.optimize()
-        if model.Status not in (gp.GRB.OPTIMAL, gp.GRB.SUBOPTIMAL):
+        if model.Status != gp.GRB.OPTIMAL:
             raise InternalError(f"gurobi stopped with status {model.Status}")
         return np.array(x.X), -np.array(equal.Pi), -np.array(below.Pi), int(model.BarIterCount)
