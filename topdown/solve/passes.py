@@ -23,7 +23,6 @@ from topdown.solve.level import LevelModel
 from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
 from topdown.solve.split import Split, bounds_fit
 
-TARGET_PERSONS = admm.TARGET_PERSONS
 LeastSquares = Callable[[Problem], Solution]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from topdown.solve.passes import TARGET_PERSONS, Fit
+from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.passes import Fit
 from topdown.solve.rounding import Rounded
 
 

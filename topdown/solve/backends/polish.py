@@ -35,18 +35,18 @@ def polish(
     Returns:
         The same three, polished; multipliers of other rows of G are zero.
     """
-    x, _, multipliers = point
+    x, ties, multipliers = point
     active = np.flatnonzero(multipliers > limit - below @ x)
     rows = sparse.vstack([equal, below[active]], format="csc")
     n, k = len(x), rows.shape[0]
-    small = SMALL * max(float(np.abs(quadratic.diagonal()).max(initial=0.0)), 1.0)
-    exact = sparse.block_array([[quadratic, rows.T], [rows, None]], format="csc")
-    shift = sparse.diags_array(np.concatenate([np.full(n, small), np.full(k, -small)]), format="csc")
-    right = np.concatenate([-linear, equal_to, limit[active]])
+    largest = float(quadratic.diagonal().max(initial=0.0)) or 1.0
+    exact = sparse.block_array([[quadratic / largest, rows.T], [rows, None]], format="csc")
+    shift = sparse.diags_array(np.concatenate([np.full(n, SMALL), np.full(k, -SMALL)]))
+    right = np.concatenate([-linear / largest, equal_to, limit[active]])
     factor = splu(sparse.csc_matrix(exact + shift))
-    answer = np.concatenate([x, point[1], multipliers[active]])
+    answer = np.concatenate([x, ties / largest, multipliers[active] / largest])
     for _ in range(REFINEMENTS):  # proximal steps: they converge although rows may depend on each other
         answer = answer + factor.solve(right - exact @ answer)
     polished = np.zeros(len(limit))
-    polished[active] = answer[n + len(equal_to) :]
-    return answer[:n], answer[n : n + len(equal_to)], polished
+    polished[active] = answer[n + len(ties) :] * largest
+    return answer[:n], answer[n : n + len(ties)] * largest, polished

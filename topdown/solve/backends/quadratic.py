@@ -1,4 +1,4 @@
-"""Generic quadratic solvers behind the least-squares seam: piqp, clarabel (extra `reference`), gurobi (extra `gurobi`).
+"""Generic quadratic solvers behind the least-squares seam: our own, piqp, clarabel, gurobi (extras).
 
 They see the problem in centred, condensed form: rows x columns variables measured from an even share of each
 segment, so that an absolute tolerance means persons. A solver must say that it is done; its answer is polished and
@@ -15,12 +15,15 @@ from scipy import sparse
 
 from topdown.errors import ConfigError, InternalError
 from topdown.model.kinds import NO_LIMIT
+from topdown.solve.backends.interior import interior_point
 from topdown.solve.backends.polish import polish
 from topdown.solve.kkt import residual_persons
 from topdown.solve.problem import Floats, Problem, Solution
 
 GUROBI_FREE_VARIABLES = 200  # of a quadratic program under the licence that pip installs
-NAMES = ("admm", "piqp", "clarabel", "gurobi")
+NAMES = ("admm", "interior", "piqp", "clarabel", "gurobi")
+POLISHES = 12  # of a near answer: each takes limits in that the one before breaks, out that it pulls at
+POLISHED_PERSONS = 1e-8
 # Asked for in turn: past the reach of float64 a solver drifts away from what it had.
 TOLERANCES = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
@@ -56,19 +59,29 @@ def solve_with(name: str, problem: Problem) -> Solution:
         )
     standard = standard_form(problem)
     try:
-        x, equal, below, steps = {"piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}[name](standard)
+        solvers = {"interior": _interior, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
+        x, equal, below, steps = solvers[name](standard)
     except ImportError:
         extra = "gurobi" if name == "gurobi" else "reference"
         raise ConfigError(
             f"backend {name!r} is not installed", code="C081", fix=f"pip install 'census-topdown[{extra}]'"
         ) from None
-    found = _solution(problem, standard, x, equal, below, steps)
-    point = polish(
-        standard.quadratic, standard.linear, standard.equal, standard.equal_to, standard.below, standard.limit,
-        (x, equal, below),
-    )  # fmt: skip
-    better = _solution(problem, standard, *point, steps)
-    return min(better, found, key=lambda one: residual_persons(problem, one))
+    best = _solution(problem, standard, x, equal, below, steps)
+    residual = residual_persons(problem, best)
+    for _ in range(POLISHES):
+        try:
+            x, equal, below = polish(
+                standard.quadratic, standard.linear, standard.equal, standard.equal_to, standard.below,
+                standard.limit, (x, equal, below),
+            )  # fmt: skip
+        except RuntimeError:  # singular to working precision
+            break
+        polished = _solution(problem, standard, x, equal, below, steps)
+        if (found := residual_persons(problem, polished)) < residual:
+            best, residual = polished, found
+        if residual <= POLISHED_PERSONS:
+            break
+    return best
 
 
 def standard_form(problem: Problem) -> Standard:
@@ -156,6 +169,10 @@ def _solution(
         return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, bound, steps)
     bound = below[len(standard.entries) :].reshape(problem.lower.shape)
     return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, np.maximum(bound, 0.0), steps)
+
+
+def _interior(s: Standard) -> tuple[Floats, Floats, Floats, int]:
+    return interior_point(s.quadratic, s.linear, s.equal, s.equal_to, s.below, s.limit)
 
 
 def _piqp(s: Standard) -> tuple[Floats, Floats, Floats, int]:
