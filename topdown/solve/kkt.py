@@ -87,7 +87,8 @@ def bounds_broken(problem: Problem, sums: Floats) -> float:
     """Return by how much sums of the bounded groups (n_bounds, m) break lower bounds or limits, in persons."""
     if problem.limits is None:
         return float((problem.lower - sums).max(initial=0.0))
-    return float((subset_sums(problem.limits, sums) - problem.limits).max(initial=0.0))
+    over = subset_sums(problem.limits, sums) - problem.limits  # the last set is everybody, who are known
+    return max(float(over.max(initial=0.0)), float(np.abs(over[:, -1]).max(initial=0.0)))
 
 
 def _settled(problem: Problem, solution: Solution) -> Floats:

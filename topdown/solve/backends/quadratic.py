@@ -107,6 +107,10 @@ def standard_form(problem: Problem) -> Standard:
         key = problem.fixed_of[row] * m + column
         equal.append(_picker(key, np.arange(len(entries)), len(problem.fixed) * m, len(entries)))
         equal_to.append(problem.fixed.reshape(-1))
+    if problem.limits is not None and _whole(problem):  # base polytopes: everybody is known
+        inside = problem.bound_of[row] >= 0
+        equal.append(_picker(column[inside], np.flatnonzero(inside), m, len(entries)))
+        equal_to.append(problem.limits[:, -1])
     a = sparse.vstack(equal, format="csc")
     below = [-sparse.eye_array(len(entries), format="csc")]
     limit = [base_t]
@@ -137,7 +141,7 @@ def standard_form(problem: Problem) -> Standard:
 
 
 def _limited_sets(problem: Problem) -> tuple[Floats, np.ndarray, np.ndarray]:
-    """Return every limit that says something: (signed groups it adds up, its set, its child)."""
+    """Return every limit but that of everybody: (signed groups it adds up, its set, its child)."""
     limits, k = problem.limits, len(problem.lower)
     if limits is None:
         raise InternalError("a problem without limits was asked for them")
@@ -146,7 +150,13 @@ def _limited_sets(problem: Problem) -> tuple[Floats, np.ndarray, np.ndarray]:
     holds[sets >> k == 1] -= 1.0  # the slack entry is minus the sum of all groups
     child, chosen = np.nonzero(limits < NO_LIMIT)
     told = np.abs(holds[chosen]).sum(axis=1) > 0
+    told &= (chosen < limits.shape[1] - 1) | (not _whole(problem))
     return holds[chosen[told]], chosen[told], child[told]
+
+
+def _whole(problem: Problem) -> bool:
+    """Tell whether limits say how many people there are: they do without an entry that takes up the slack."""
+    return problem.limits is not None and problem.limits.shape[1] == 1 << len(problem.lower)
 
 
 def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
@@ -161,10 +171,13 @@ def _solution(
     x = standard.base + d
     z_t[standard.entries] = np.where(below[: len(x)] >= x, 0.0, np.maximum(x, 0.0))  # one of the two is zero
     n_known = int((problem.sums >= 0).sum())
-    fixed = -equal[n_known:].reshape(problem.fixed.shape)
+    ends = n_known + problem.fixed.size
+    fixed = -equal[n_known:ends].reshape(problem.fixed.shape)
     if problem.limits is not None:
         groups, _, child = _limited_sets(problem)
         bound = np.zeros_like(problem.lower)
+        if _whole(problem):
+            bound -= equal[ends:]
         np.add.at(bound.T, child, -groups * below[len(standard.entries) :, None])
         return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, bound, steps)
     bound = below[len(standard.entries) :].reshape(problem.lower.shape)
