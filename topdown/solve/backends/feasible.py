@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from topdown.solve.backends.quadratic import standard_form
+from topdown.solve.backends.standard import standard_form
 from topdown.solve.problem import Problem
 
 APART_PERSONS = (
