@@ -113,6 +113,7 @@ def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_
 def solution_of(
     problem: Problem, standard: Standard, d: Floats, equal: Floats, below: Floats, steps: int
 ) -> Solution:
+    """Return d and the multipliers of the equalities and the limits as a solution of the problem."""
     n, m = problem.shape
     z_t = np.zeros(n * m)
     x = standard.base + d
