@@ -19,7 +19,7 @@ seeds = st.integers(0, 10_000_000)
 
 
 @given(seeds)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_every_problem_that_has_a_solution_is_solved(seed: int) -> None:
     """One unconverged split makes verify refuse a release whose noise is paid for."""
     problem, table = hard_problem(seed)
@@ -32,7 +32,7 @@ def test_every_problem_that_has_a_solution_is_solved(seed: int) -> None:
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_interior_points_find_the_same_answer(seed: int) -> None:
     """Two methods with nothing in common must agree, or the optimality check of both is wrong."""
     problem, _ = hard_problem(seed)
@@ -46,7 +46,8 @@ def test_interior_points_find_the_same_answer(seed: int) -> None:
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
+@example(255)
+@settings(max_examples=60, deadline=None)
 def test_what_has_no_solution_is_refused(seed: int) -> None:
     """A bound one person above everybody who may be there has no table; none must come back as if it had."""
     problem, table = hard_problem(seed)
@@ -65,7 +66,7 @@ def test_what_has_no_solution_is_refused(seed: int) -> None:
 
 @given(seeds)
 @example(24)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_table_that_exists_is_found_by_the_linear_program(seed: int) -> None:
     """The judge of infeasibility must not err in the other direction either."""
     assert have_common_point(hard_problem(seed)[0]) is True

@@ -22,7 +22,9 @@ STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
 TOLERANCE_PERSONS = 1e-7
 SLACK_PERSONS = 1e-7  # sums of a solution without limits this far outside them count as inside
-MOST_INTERIOR = 50_000_000  # entries of the dense blocks that interior points may factor
+MOST_INTERIOR = (
+    5_000_000  # entries of the dense blocks that interior points may factor: a minute, half a gigabyte
+)
 
 
 def solve(problem: Problem) -> Solution:
@@ -47,15 +49,17 @@ def _finish(problem: Problem, found: Solution) -> Solution:
     from topdown.solve.backends.quadratic import solve_with
 
     n, m = problem.shape
-    other = solve_with("interior", problem) if n * n * m <= MOST_INTERIOR else None
-    best = min(other or found, found, key=lambda one: residual_persons(problem, one))
-    if infeasibility_persons(problem, best.z) > TARGET_PERSONS and have_common_point(problem) is False:
+    if infeasibility_persons(problem, found.z) > TARGET_PERSONS and have_common_point(problem) is False:
         raise InfeasibleError(
             "the constraints of this split exclude each other",
             code="I012",
             fix="check exact totals and lower bounds below this node against each other",
         )
-    return replace(best, iterations=found.iterations + (other.iterations if other else 0))
+    if n * n * m > MOST_INTERIOR:
+        return found
+    other = solve_with("interior", problem)
+    best = min(other, found, key=lambda one: residual_persons(problem, one))
+    return replace(best, iterations=found.iterations + other.iterations)
 
 
 def _without_bounds(problem: Problem) -> Problem:

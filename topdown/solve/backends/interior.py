@@ -1,8 +1,7 @@
 """Our own interior-point method: slower than ADMM, but neither scales nor corners of the constraints hold it up.
 
-Mehrotra's predictor and corrector on the regularised system of first-order conditions (Friedlander, Orban 2012),
-whose effect iterative refinement takes away again: dependent equalities and limits without room between them do
-not matter.
+Mehrotra's predictor and corrector (1992). Dependent equalities and limits without room between them do not matter,
+see `conditions.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import SuperLU, splu
+
+from topdown.solve.backends.conditions import Conditions
 
 Floats = NDArray[np.float64]
 MAX_STEPS = 100
-SMALL = 1e-9  # regularisation; the objective and the persons are scaled to one
 REFINEMENTS = 4
 DONE = 1e-15  # of the scaled problem; rarely reached: without progress in PATIENCE steps there is no more to gain
 PATIENCE = 6
@@ -75,42 +74,21 @@ def _run(one: _System) -> tuple[Floats, Floats, Floats, int]:
             break
         ratio = s / z
         try:
-            factor, exact = _factor(one, ratio)
+            system = Conditions(one.p, one.a, one.g, ratio)
         except RuntimeError:  # singular to working precision: nothing better will come
             break
         right = np.concatenate([-dual, -equal, s - below])
-        dx, dy, dz = np.split(_solve(factor, exact, right), [n, n + k])
+        dx, dy, dz = np.split(system.solve(right, REFINEMENTS), [n, n + k])
         ds = -s - ratio * dz
         most = min(_reach(s, ds), _reach(z, dz))
         centre = float((s + most * ds) @ (z + most * dz)) / max(m, 1)
         push = (centre / mu) ** 3 * mu - ds * dz
         right = np.concatenate([-dual, -equal, s - below - push / z])
-        dx, dy, dz = np.split(_solve(factor, exact, right), [n, n + k])
+        dx, dy, dz = np.split(system.solve(right, REFINEMENTS), [n, n + k])
         ds = (push - s * z) / z - ratio * dz
         most = 0.995 * min(_reach(s, ds), _reach(z, dz))
         x, y, s, z = x + most * dx, y + most * dy, s + most * ds, z + most * dz
     return best[1:]
-
-
-def _factor(one: _System, ratio: Floats) -> tuple[SuperLU, sparse.csc_array]:
-    exact = sparse.block_array(
-        [
-            [one.p, one.a.T, one.g.T],
-            [one.a, None, None],
-            [one.g, None, -sparse.diags_array(ratio)],
-        ],
-        format="csc",
-    )
-    shift = np.full(exact.shape[0], -SMALL)
-    shift[: len(one.q)] = SMALL
-    return splu(sparse.csc_matrix(exact + sparse.diags_array(shift))), exact
-
-
-def _solve(factor: SuperLU, exact: sparse.csc_array, right: Floats) -> Floats:
-    answer = factor.solve(right)
-    for _ in range(REFINEMENTS):
-        answer = answer + factor.solve(right - exact @ answer)
-    return np.asarray(answer)
 
 
 def _reach(value: Floats, change: Floats) -> float:

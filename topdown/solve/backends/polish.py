@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
+
+from topdown.solve.backends.conditions import Conditions
 
 Floats = NDArray[np.float64]
-SMALL = 1e-9  # of the largest curvature: makes the system regular; refinement takes its effect away again
 REFINEMENTS = 30
 
 
@@ -37,16 +37,13 @@ def polish(
     """
     x, ties, multipliers = point
     active = np.flatnonzero(multipliers > limit - below @ x)
-    rows = sparse.vstack([equal, below[active]], format="csc")
-    n, k = len(x), rows.shape[0]
     largest = float(quadratic.diagonal().max(initial=0.0)) or 1.0
-    exact = sparse.block_array([[quadratic / largest, rows.T], [rows, None]], format="csc")
-    shift = sparse.diags_array(np.concatenate([np.full(n, SMALL), np.full(k, -SMALL)]))
-    right = np.concatenate([-linear / largest, equal_to, limit[active]])
-    factor = splu(sparse.csc_matrix(exact + shift))
-    answer = np.concatenate([x, ties / largest, multipliers[active] / largest])
-    for _ in range(REFINEMENTS):  # proximal steps: they converge although rows may depend on each other
-        answer = answer + factor.solve(right - exact @ answer)
-    polished = np.zeros(len(limit))
-    polished[active] = answer[n + len(ties) :] * largest
-    return answer[:n], answer[n : n + len(ties)] * largest, polished
+    system = Conditions(quadratic / largest, equal, below[active], np.zeros(len(active)))
+    answer = system.solve(
+        np.concatenate([-linear / largest, equal_to, limit[active]]),
+        REFINEMENTS,
+        np.concatenate([x, ties / largest, multipliers[active] / largest]),
+    )
+    polished, ends = np.zeros(len(limit)), len(x) + len(ties)
+    polished[active] = answer[ends:] * largest
+    return answer[: len(x)], answer[len(x) : ends] * largest, polished

@@ -40,25 +40,33 @@ def solve_with(name: str, problem: Problem) -> Solution:
             f"no least-squares backend {name!r}", code="C080", fix="use one of: " + ", ".join(NAMES)
         )
     standard = standard_form(problem)
+    solvers = {"interior": _interior, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
     try:
-        solvers = {"interior": _interior, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
-        x, equal, below, steps = solvers[name](standard)
+        with np.errstate(over="ignore", invalid="ignore"):  # of points that are then not taken
+            x, equal, below, steps = solvers[name](standard)
+            return _polished(problem, standard, (x, equal, below), steps)
     except ImportError:
         extra = "gurobi" if name == "gurobi" else "reference"
         raise ConfigError(
             f"backend {name!r} is not installed", code="C081", fix=f"pip install 'census-topdown[{extra}]'"
         ) from None
-    best = solution_of(problem, standard, x, equal, below, steps)
+
+
+def _polished(
+    problem: Problem, standard: Standard, point: tuple[Floats, Floats, Floats], steps: int
+) -> Solution:
+    """Polish a near answer until the optimality check accepts it; the best point of all is returned."""
+    best = solution_of(problem, standard, *point, steps)
     residual = residual_persons(problem, best)
     for _ in range(POLISHES):
         try:
-            x, equal, below = polish(
+            point = polish(
                 standard.quadratic, standard.linear, standard.equal, standard.equal_to, standard.below,
-                standard.limit, (x, equal, below),
+                standard.limit, point,
             )  # fmt: skip
         except RuntimeError:  # singular to working precision
             break
-        polished = solution_of(problem, standard, x, equal, below, steps)
+        polished = solution_of(problem, standard, *point, steps)
         if (found := residual_persons(problem, polished)) < residual:
             best, residual = polished, found
         if residual <= POLISHED_PERSONS:
