@@ -26,6 +26,7 @@ class Draft:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     text: str = ""
     bounds: list[np.ndarray] = field(default_factory=list)
+    plain: bool = False  # lower bounds on disjoint cells only, nothing exact below the root
 
     def pick(self) -> tuple[Cells, np.ndarray]:
         """Draw a selection of cells: labels of one or two attributes."""
@@ -55,11 +56,12 @@ class Draft:
         cells, inside = self.pick()
         for other in self.bounds:
             both = inside & other
-            if both.any() and not ((both == inside).all() or (both == other).all()):
+            nested = (both == inside).all() or (both == other).all()
+            if both.any() and (self.plain or not nested):
                 return
         self.bounds.append(inside)
         held = self.table[:, inside].sum(axis=1)
-        name, kind = f"c{len(self.columns)}", self.rng.integers(0, 3)
+        name, kind = f"c{len(self.columns)}", 0 if self.plain else self.rng.integers(0, 3)
         if kind != 1:
             self.add(
                 "at_least", cells, name, (held * self.rng.choice([0.0, 0.5, 1.0], len(held))).astype(int)
@@ -81,7 +83,7 @@ class Draft:
         self.text += f'[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{policies.BASIS}\n'
 
 
-def draw(seed: int) -> Draft:
+def draw(seed: int, *, plain: bool = False) -> Draft:
     """Draw attributes, leaves, people and constraints."""
     rng = np.random.default_rng(seed)
     n_counties = int(rng.integers(1, 4))
@@ -90,39 +92,37 @@ def draw(seed: int) -> Draft:
     table = rng.poisson(rng.choice([0.2, 1.0, 6.0], (len(codes), *sizes)))
     table *= rng.random((len(codes), *sizes)) < rng.choice([0.3, 0.7, 1.0])
     labels = [[f"v{i}" for i in range(n)] for n in sizes]
-    draft = Draft(rng, tuple(codes), labels, table)
+    draft = Draft(rng, tuple(codes), labels, table, plain=plain)
+    possible = np.ones(sizes, dtype=bool)
     if rng.random() < 0.3:  # a structural zero
         cells, inside = draft.pick()
         if not inside.all():
-            table[:, inside] = 0
+            table[:, inside], possible = 0, ~inside
             picked = ", ".join(f"{a} = [{', '.join(repr(v) for v in names)}]" for a, names in cells.items())
             draft.text += f'[[never]]\nname = "never"\ncells = {{ {picked} }}\n{policies.BASIS}\n'
-    table[0].reshape(-1)[:] += draft_open(draft)
+    table[0][tuple(np.argwhere(possible)[0])] += 1  # so that the land is not empty
     for _ in range(int(rng.integers(0, 4))):
         draft.zero()
     for _ in range(int(rng.integers(0, 4))):
         draft.bound()
     for depth in range(3):
-        if rng.random() < (0.9, 0.3, 0.3)[depth]:
+        if rng.random() < ((0.9, 0.0, 0.0) if plain else (0.9, 0.3, 0.3))[depth]:
             draft.exact(depth, "total")
-    if rng.random() < 0.15:
+    if rng.random() < 0.15 and not plain:
         draft.exact(2, "a0")
     return draft
 
 
-def draft_open(draft: Draft) -> np.ndarray:
-    """Return one person in the first cell of all that holds anybody, so that the land is not empty."""
-    held = draft.table.sum(axis=0).reshape(-1)
-    return np.eye(1, len(held), int(held.argmax()), dtype=np.int64)[0]
-
-
-def make_random_census(folder: Path, seed: int) -> solved.Census:
+def make_random_census(folder: Path, seed: int, *, plain: bool = False) -> solved.Census:
     """Write a random census and return it with the people that its constraints were made from.
+
+    Args:
+        plain: only constraints that the plan accepts for any number of kinds of cells.
 
     Raises:
         ConfigError: constraints that are refused before anything is measured (too many kinds, crossing tables).
     """
-    draft = draw(seed)
+    draft = draw(seed, plain=plain)
     rng, n = draft.rng, len(draft.labels)
     schema = "\n".join(
         f'[[attribute]]\nname = "a{a}"\nlabels = {names}\n' for a, names in enumerate(draft.labels)
