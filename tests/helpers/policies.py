@@ -131,7 +131,8 @@ def check_promises(census: solved.Census, leaves: Histogram) -> None:
             np.testing.assert_array_equal(table.totals(), truth.totals())
     for name, values in exact_tables(census).items():
         np.testing.assert_array_equal(leaves.answers(census.context.plan.query(name)), values)
-    assert leaves.n_records == census.truth[0].n_records
+    if census.context.plan.invariants.exact:
+        assert leaves.n_records == census.truth[0].n_records
 
 
 __all__ = ["POLICIES", "check_promises", "exact_values", "make_census", "tables"]

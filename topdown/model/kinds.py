@@ -119,11 +119,10 @@ def set_ranges(
 
 def are_nested(rules: Rules) -> bool:
     """Tell whether two lower bounds share cells."""
-    return bool(
-        (
-            np.array(rules.bound_cells, dtype=np.int64).reshape(len(rules.bound_cells), -1).sum(axis=0) > 1
-        ).any()
-    )
+    held = np.zeros(len(rules.class_of_cell), dtype=np.int64)
+    for cells in rules.bound_cells:
+        held += cells
+    return bool((held > 1).any())
 
 
 def outer_sets(kinds: Kinds) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 The split x = z gives a linear step with one dense inverse per parent, shared by all children, and an exact
 projection of every segment on its simplex: signs, zeros and parent sums hold at every iterate. Equalities with
 a fixed table are inside the linear step; lower bounds are added only when the solution without them breaks one.
+What the optimality check does not accept afterwards goes to interior points (`backends/interior.py`).
 """
 
 from __future__ import annotations
@@ -14,28 +15,51 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.errors import InfeasibleError
 from topdown.solve.kernels import admm
-from topdown.solve.kkt import bounds_broken, residual_persons
+from topdown.solve.kkt import TARGET_PERSONS, bounds_broken, infeasibility_persons, residual_persons
 from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
 
 STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
 TOLERANCE_PERSONS = 1e-7
-TARGET_PERSONS = 1e-5
 SLACK_PERSONS = 1e-7  # sums of a solution without limits this far outside them count as inside
-STALL_PERSONS = 1e-2  # two solutions this far apart after MAX_STEPS have no point in common
+MOST_INTERIOR = (
+    5_000_000  # entries of the dense blocks that interior points may factor: a minute, half a gigabyte
+)
 
 
 def solve(problem: Problem) -> Solution:
     """Solve a least-squares problem; the caller re-checks the result with `kkt.residual_persons`.
 
     Raises:
-        InfeasibleError: the iterates stall apart, which happens only if the constraints have no common point.
+        InfeasibleError: a linear program finds that the constraints have no common point.
     """
-    free = _run(_without_bounds(problem))
-    sums = group_sums(free.z, problem.bound_of, len(problem.lower))
+    found, done = _run(_without_bounds(problem))
+    sums = group_sums(found.z, problem.bound_of, len(problem.lower))
     if bounds_broken(problem, sums) <= (0.0 if problem.limits is None else SLACK_PERSONS):
-        return _with_bounds(problem, free)
-    return _run(problem)
+        found = _with_bounds(problem, found)
+    else:
+        found, done = _run(problem)
+    done = done or residual_persons(problem, found) <= TARGET_PERSONS
+    return found if done else _finish(problem, found)
+
+
+def _finish(problem: Problem, found: Solution) -> Solution:
+    """Solve by interior points what many steps did not solve: curvatures far apart, or tables in a corner."""
+    from topdown.solve.backends.feasible import have_common_point
+    from topdown.solve.backends.quadratic import solve_with
+
+    n, m = problem.shape
+    if infeasibility_persons(problem, found.z) > TARGET_PERSONS and have_common_point(problem) is False:
+        raise InfeasibleError(
+            "the constraints of this split exclude each other",
+            code="I012",
+            fix="check exact totals and lower bounds below this node against each other",
+        )
+    if n * n * m > MOST_INTERIOR:
+        return found
+    other = solve_with("interior", problem)
+    best = min(other, found, key=lambda one: residual_persons(problem, one))
+    return replace(best, iterations=found.iterations + other.iterations)
 
 
 def _without_bounds(problem: Problem) -> Problem:
@@ -48,7 +72,8 @@ def _with_bounds(problem: Problem, solution: Solution) -> Solution:
     return replace(solution, bound_multipliers=np.zeros_like(problem.lower))
 
 
-def _run(problem: Problem) -> Solution:
+def _run(problem: Problem) -> tuple[Solution, bool]:
+    # The second value: whether the optimality check accepts the first.
     n, m = problem.shape
     bound_of, lower = problem.bound_of, problem.lower
     limits = np.zeros((m, 0)) if problem.limits is None else np.ascontiguousarray(problem.limits)
@@ -67,27 +92,23 @@ def _run(problem: Problem) -> Solution:
     while True:
         done, primal, dual = admm(
             step.inverse, step.constant, problem.g, rho, rho * step.bound_ratio, z, u, problem.pointers,
-            problem.sums, allowed, bound_of, lower, y, w, limits, rows, soft.most, rho * step.row_ratio, soft.hinge, s, t,
-            STEPS, tolerance,
+            problem.sums, allowed, bound_of, lower, y, w, limits,
+            rows, soft.most, rho * step.row_ratio, soft.hinge, s, t, STEPS, tolerance,
         )  # fmt: skip
         taken += done
         if primal <= tolerance and dual <= tolerance:
             solution = step.solution(z, u, y, w, s, t, rho, taken)
-            if tolerance <= 1e-11 or residual_persons(problem, solution) <= TARGET_PERSONS:
-                return solution
+            near = residual_persons(problem, solution, strict=True) <= TARGET_PERSONS
+            if near or tolerance <= 1e-11:
+                return solution, near
             tolerance /= 10
         elif taken >= MAX_STEPS:
-            if primal > STALL_PERSONS:
-                raise InfeasibleError(
-                    "the constraints of this split exclude each other",
-                    code="I012",
-                    fix="check exact totals and lower bounds below this node against each other",
-                )
-            return step.solution(z, u, y, w, s, t, rho, taken)
+            solution = step.solution(z, u, y, w, s, t, rho, taken)
+            return solution, residual_persons(problem, solution) <= TARGET_PERSONS
         elif taken % (2 * STEPS) == 0:
             polished = _polish(problem, z, taken)
             if polished is not None:
-                return polished
+                return polished, True
             ratio = primal / max(dual, 1e-300)
             factor = float(np.clip(np.sqrt(ratio), 0.2, 5.0)) if not 0.2 < ratio < 5 else 1.0
             if factor != 1.0:

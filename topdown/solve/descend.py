@@ -13,8 +13,9 @@ from topdown.model.kinds import find_kinds
 from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
+from topdown.solve.conflict import conflicting
 from topdown.solve.exact import complete_totals
-from topdown.solve.failsafe import conflicting, mend
+from topdown.solve.failsafe import mend
 from topdown.solve.flow import laminar_places
 from topdown.solve.level import LevelModel, build_levels
 from topdown.solve.node import Node
@@ -79,7 +80,7 @@ class Descent:
         )
 
     def root(self, tally: Tally) -> Node:
-        """Solve the top node."""
+        """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
         level = self.levels[0]
         _, answers = self.targets.answers(0, 0, 1)
         cells = np.flatnonzero(level.open[0][level.class_of_cell])
@@ -130,14 +131,17 @@ class Descent:
                 fix="check exact totals and public facts below this node for constraints that exclude each other",
             )
         if mended.distance:
-            table = parent.cells, parent.counts
+            why = conflicting(
+                self.context, self.regions, depth + 1, parent.index, parent.cells, parent.counts
+            )
             tally.failsafe.append(
                 {
                     "node": geography.levels[depth].codes[parent.index],
                     "level": geography.levels[depth].name,
                     "distance": mended.distance,
                     "marginals_kept": mended.marginals_kept,
-                    "constraints": conflicting(self.context, self.regions, depth + 1, index, table, mended),
+                    "constraints": list(why.names),
+                    "smallest": why.smallest,
                 }
             )
         return Node(parent.index, mended.cells, mended.counts)

@@ -7,12 +7,11 @@ marginal on the others stays; if that is not enough, in any attribute. The total
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from topdown.model.constraint import Selection
-from topdown.model.kinds import NO_LIMIT, find_kinds
 from topdown.plan.prepare import Context
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import Network
@@ -59,42 +58,7 @@ def mend(
     return None
 
 
-def conflicting(
-    context: Context, regions: Regions, depth: int, children: Ints, before: tuple[Ints, Ints], after: Mended
-) -> list[str]:
-    """Return the names of constraints that exclude each other at a node.
-
-    Bounds: a set from which none can be left out (found by leaving out one after the other). Beside them, the
-    rules that close cells the change had to empty.
-    """
-    invariants, rules = context.plan.invariants, regions.rules
-    table = before
-    names = []
-    bounds = [(b.name, "lower", i) for i, b in enumerate(invariants.at_least)]
-    bounds += [(b.name, "upper", i) for i, b in enumerate(invariants.at_most)]
-    for name, which, i in bounds:
-        lower, caps = rules.lower[-1].copy(), rules.caps.copy()
-        if which == "lower":
-            lower[:, i] = 0
-        else:
-            caps[:, i] = NO_LIMIT
-        weaker = replace(rules, lower=(*rules.lower[:-1], lower), caps=caps)
-        relaxed = replace(regions, kinds=find_kinds(weaker), rules=weaker)
-        if _splits(relaxed, depth, children, *table):
-            names.append(name)
-        else:
-            rules, regions = weaker, relaxed
-    emptied = np.setdiff1d(before[0], after.cells[np.isin(after.cells, before[0])])
-    lookup = dict(zip(after.cells.tolist(), after.counts.tolist(), strict=True))
-    fewer = [c for c, n in zip(before[0].tolist(), before[1].tolist(), strict=True) if lookup.get(c, 0) < n]
-    for zero in invariants.none_where_zero:
-        chosen = context.plan.schema.select(dict(zero.cells))
-        if chosen[fewer].any() or chosen[emptied].any():
-            names.append(zero.name)
-    return names
-
-
-def _splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
+def splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
     """Tell whether a table splits over the children, as a maximum flow of its kinds."""
     arcs = tuple(regions.arcs(depth, int(child)) for child in children)
     totals = regions.totals[depth][children] if depth in regions.totals else None

@@ -23,7 +23,6 @@ from topdown.solve.level import LevelModel
 from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
 from topdown.solve.split import Split, bounds_fit
 
-TARGET_PERSONS = admm.TARGET_PERSONS
 SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
 PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 LeastSquares = Callable[[Problem], Solution]

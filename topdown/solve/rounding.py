@@ -1,8 +1,8 @@
 """From a fractional table to whole people, with a proof that no better rounding exists.
 
-Laminar chains go to a minimum-cost flow whose optimality is re-checked by residual cycles; other chains to a
-mixed-integer program whose optimality is re-checked against its bound, as do soft rules that a flow breaks. Either way the result is re-checked
-against every constraint in integers.
+Laminar chains go to a minimum-cost flow whose optimality is re-checked by residual cycles; other chains, and soft
+rules that a flow breaks, to a mixed-integer program whose optimality is re-checked against its bound. Either way the
+result is re-checked against every constraint in integers.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from topdown.plan.plan import Plan
-from topdown.solve.passes import TARGET_PERSONS, Fit
+from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.passes import Fit
 from topdown.solve.problem import Ints
 from topdown.solve.rounding import Rounded
 

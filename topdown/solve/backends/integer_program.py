@@ -30,7 +30,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Which cells go up (int64, 0 or 1), the amount by which each soft row is exceeded, whether optimality is proved."""
+    """Which cells go up (int64, 0 or 1), by how much each soft row is exceeded, whether that is proved best."""
 
     up: Ints
     over: Floats
