@@ -15,7 +15,7 @@ from topdown.solve.flow import floors
 from topdown.solve.problem import Floats, Ints
 from topdown.solve.regions import subset_sums
 from topdown.solve.rounding import Rounded
-from topdown.solve.rounding_problem import RoundingProblem, kind_counts
+from topdown.solve.rounding_problem import RoundingProblem, exact_left, kind_counts
 
 TIME_LIMIT_SECONDS = 600.0
 MAX_CUTS = 500
@@ -48,6 +48,11 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
         left = (problem.totals - whole.sum(axis=0)).astype(np.float64)
         low.append(left)
         high.append(left)
+    for a, missing in enumerate(exact_left(problem, whole).astype(np.float64)):
+        inside = np.asarray(problem.exact_of)[row] == a
+        blocks.append(coo_array((np.ones(inside.sum()), (child[inside], cells[inside])), shape=(m, n_cells)))
+        low.append(missing)
+        high.append(missing)
     for b, bound in enumerate(problem.lower):
         inside = problem.bound_of[row] == b
         picked = coo_array((np.ones(inside.sum()), (child[inside], cells[inside])), shape=(m, n_cells))
