@@ -70,8 +70,8 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.in
         -1, len(rules.class_of_cell)
     )
     n_bounds = len(rules.bound_cells)
-    _check_nested(groups, names or ("",) * len(groups))
     reachable = rules.open[0][0][rules.class_of_cell]
+    _check_nested(groups & reachable, names or ("",) * len(groups))
     told = [] if answers is None else [answers]
     signature = np.vstack([rules.class_of_cell[None, :], groups, *told])[:, reachable]
     distinct, kind = np.unique(signature, axis=1, return_inverse=True)
