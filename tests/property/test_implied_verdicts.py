@@ -12,12 +12,13 @@ from tests.helpers.implied_brute import SmallCensus, compositions, node_tables, 
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.constraint import AtLeast, Invariants, NoneWhereZero
 from topdown.model.geography import from_prefixes
+from topdown.model.kinds import find_kinds
 from topdown.model.public import PublicFacts, derive_rules
+from topdown.solve.exact import complete_totals
 from topdown.solve.implied.atoms import find_atoms
 from topdown.solve.implied.classify import verdicts
-from topdown.solve.implied.combinations import assign
 from topdown.solve.implied.contradiction import Contradiction, find_contradiction
-from topdown.solve.implied.tables import node_combinations
+from topdown.solve.regions import Regions, excess
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -81,7 +82,7 @@ def test_contradictions_are_all_found_and_irreducible() -> None:
 
 
 def satisfied(census: SmallCensus, level: int, x: np.ndarray, node: int) -> bool:
-    """Check a node's histogram against what the engine enforces there: zeros, bounds, totals, combinations."""
+    """Check a node's histogram against what the engine enforces there: zeros, bounds, totals, limits."""
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
@@ -90,20 +91,17 @@ def satisfied(census: SmallCensus, level: int, x: np.ndarray, node: int) -> bool
     name = census.geography.levels[level].name
     if name in census.exact and x.sum() != census.exact[name][node]:
         return False
-    combinations = node_combinations(*census.parts)
-    there = combinations.node(level, node)
-    if there is None:
+    kinds = find_kinds(rules)
+    totals = complete_totals(census.geography, rules, kinds, census.exact)
+    regions = Regions(kinds, rules, census.geography, totals)
+    if level in totals and x.sum() != totals[level][node]:
+        return False
+    if not regions.limited(level):
         return True
-    totals = np.zeros(len(combinations.atoms), dtype=np.int64)
-    inside = combinations.atoms.of_cell >= 0
-    np.add.at(totals, combinations.atoms.of_cell[inside], x[inside])
-    table = combinations.tables(level)
-    fits = assign(there, totals.tolist()).flows is not None
-    sets = [sum(int(v) for j, v in enumerate(totals) if a >> j & 1) for a in range(1 << len(totals))]
-    assert fits == (
-        sets[-1] == table[node, -1] and all(s <= u for s, u in zip(sets, table[node], strict=True))
-    )
-    return fits
+    held = np.zeros((kinds.n_kinds, 1), dtype=np.int64)
+    inside = kinds.of_cell >= 0
+    np.add.at(held[:, 0], kinds.of_cell[inside], x[inside])
+    return bool(excess(regions.limits(level, np.array([node])), held)[0] <= 0)
 
 
 def test_complete_means_complete() -> None:
@@ -135,7 +133,7 @@ def test_complete_means_complete() -> None:
 
 
 def test_not_guaranteed_is_needed() -> None:
-    """A bound over two groups, one closed at the leaf concerned, is the case the classifier must not call complete."""
+    """A bound over two groups, one closed at the leaf concerned, is not complete by sums alone; limits say more."""
     census = replace(
         random_census(np.random.default_rng(0)),
         geography=from_prefixes(("land", "county", "block"), (1, 2, 3), ("011", "012")),
@@ -152,8 +150,10 @@ def test_not_guaranteed_is_needed() -> None:
     said = verdicts(census.schema, census.invariants, census.geography.level_names)
     assert [v.kind for v in said] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     one_in_dorm = (0, 0, 1, 0, 0, 0)
-    assert satisfied(census, 0, np.array(one_in_dorm), 0)
+    rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
+    assert np.array(one_in_dorm)[rules.bound_cells[0]].sum() >= rules.lower[0][0, 0]
     assert one_in_dorm not in node_tables(census, 0, 0, 2)
+    assert not satisfied(census, 0, np.array(one_in_dorm), 0)
 
 
 def test_refusal_names_constraints_and_node() -> None:

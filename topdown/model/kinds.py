@@ -26,6 +26,7 @@ class Kinds:
         class_of: int64 (n_kinds,), class of each kind (see `Rules`).
         members: bool (n_sets, n_kinds).
         low, high: int64 (n_leaves, n_sets), bounds of each set at every leaf; NO_LIMIT for none.
+        answer_of: int64 (n_kinds,), answer of each kind in the exact table above the leaves; None if there is none.
     """
 
     of_cell: NDArray[np.int64]
@@ -33,19 +34,34 @@ class Kinds:
     members: NDArray[np.bool_]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
+    answer_of: NDArray[np.int64] | None = None
 
     @property
     def n_kinds(self) -> int:
         """Number of kinds."""
         return len(self.class_of)
 
+    @property
+    def answers(self) -> NDArray[np.int64] | None:
+        """Answer of each possible cell in the exact table above the leaves, as `find_kinds` takes it."""
+        return (
+            None if self.answer_of is None else np.where(self.of_cell >= 0, self.answer_of[self.of_cell], 0)
+        )
 
-def find_kinds(rules: Rules, names: tuple[str, ...] = ()) -> Kinds:
+    @property
+    def spread(self) -> NDArray[np.bool_]:
+        """Sets whose kinds lie in several answers of the exact table, bool (n_sets,)."""
+        told = np.zeros(self.n_kinds, dtype=np.int64) if self.answer_of is None else self.answer_of
+        return np.array([len(np.unique(told[row])) > 1 for row in self.members], dtype=bool)
+
+
+def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.int64] | None = None) -> Kinds:
     """Group the cells of a release by the constraints they are under.
 
     Args:
         rules: of the release.
         names: of lower bounds, then upper bounds, for error messages.
+        answers: int64 (n_cells,), answer of each cell in the exact table above the leaves; None if there is none.
 
     Raises:
         ConfigError: two bounds share some cells, and neither's hold the other's.
@@ -54,13 +70,14 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = ()) -> Kinds:
         -1, len(rules.class_of_cell)
     )
     n_bounds = len(rules.bound_cells)
-    _check_nested(groups, names or ("",) * len(groups))
     reachable = rules.open[0][0][rules.class_of_cell]
-    signature = np.vstack([rules.class_of_cell[None, :], groups])[:, reachable]
+    _check_nested(groups & reachable, names or ("",) * len(groups))
+    told = [] if answers is None else [answers]
+    signature = np.vstack([rules.class_of_cell[None, :], groups, *told])[:, reachable]
     distinct, kind = np.unique(signature, axis=1, return_inverse=True)
     of_cell = np.full(len(reachable), -1, dtype=np.int64)
     of_cell[reachable] = kind.reshape(-1)
-    columns = distinct[1:].astype(bool)
+    columns = distinct[1 : 1 + len(groups)].astype(bool)
     members, set_of = np.unique(columns, axis=0, return_inverse=True)
     order = np.argsort(members.sum(axis=1), kind="stable")
     members, set_of = members[order], np.argsort(order)[set_of.reshape(-1)]
@@ -72,7 +89,8 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = ()) -> Kinds:
             low[:, s] = np.maximum(low[:, s], rules.lower[-1][:, g])
         else:
             high[:, s] = np.minimum(high[:, s], rules.caps[:, g - n_bounds])
-    return Kinds(of_cell, distinct[0].astype(np.int64), members, low, high)
+    answer_of = None if answers is None else distinct[-1].astype(np.int64)
+    return Kinds(of_cell, distinct[0].astype(np.int64), members, low, high, answer_of)
 
 
 def _check_nested(groups: NDArray[np.bool_], names: tuple[str, ...]) -> None:

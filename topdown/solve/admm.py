@@ -143,9 +143,9 @@ def _start(problem: Problem) -> Floats:
 def _polish(problem: Problem, z: Floats, taken: int) -> Solution | None:
     """Solve one column exactly on its positive entries; None unless that point passes the optimality check.
 
-    Only for a single column without bounds and fixed table (the root), where the segments are all there is.
+    Only for a single column without bounds (the root), where segments and a fixed table are all there is.
     """
-    if z.shape[1] != 1 or len(problem.lower) or problem.fixed_of is not None or problem.curvature <= 0:
+    if z.shape[1] != 1 or len(problem.lower) or problem.curvature <= 0:
         return None
     if problem.compared is not None:
         return None
@@ -153,18 +153,26 @@ def _polish(problem: Problem, z: Floats, taken: int) -> Solution | None:
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[free]
     known, row = np.unique(segment[problem.sums[segment] >= 0], return_inverse=True)
     kept = np.flatnonzero(problem.sums[segment] >= 0)
-    ties = np.zeros((len(known), len(free)))
+    n_fixed = len(problem.fixed)
+    ties = np.zeros((len(known) + n_fixed, len(free)))
     ties[row, kept] = 1.0
+    right = problem.sums[known]
+    if problem.fixed_of is not None:
+        ties[len(known) + problem.fixed_of[free], np.arange(len(free))] = 1.0
+        right = np.concatenate([right, problem.fixed[:, 0]])
     factor = cho_factor(problem.hessian[np.ix_(free, free)])
     plain, half = cho_solve(factor, problem.g[free, 0]), cho_solve(factor, ties.T)
-    x = plain
-    if len(known):
-        x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - problem.sums[known])
+    x, push = plain, np.zeros(len(right))
+    if n_fixed:  # a table and segments have their totals in common: any multipliers that fit will do
+        push = np.linalg.lstsq(ties @ half, ties @ plain - right, rcond=None)[0]
+        x = plain - half @ push
+    elif len(known):
+        x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - right)
     if (x < 0).any():
         return None
     point = np.zeros_like(z)
     point[free, 0] = x
-    solution = Solution(point, np.zeros((0, 1)), np.zeros((0, 1)), taken)
+    solution = Solution(point, -push[len(right) - n_fixed :, None], np.zeros((0, 1)), taken)
     return solution if residual_persons(problem, solution) <= TARGET_PERSONS else None
 
 

@@ -37,7 +37,7 @@ class Conflict:
 def conflicting(
     context: Context, regions: Regions, depth: int, parent: int, cells: Ints, counts: Ints
 ) -> Conflict:
-    """Return why a node's table does not split; exact totals, exact tables and `never` are taken as given.
+    """Return why a node's table does not split; exact totals, exact tables of leaves and `never` are taken as given.
 
     Args:
         context: plan and public facts. regions: of the release.
@@ -91,12 +91,21 @@ class _Relaxed:
             ]
         )
         self.relevant = tuple(int(i) for i in np.flatnonzero(says))
+        self.exact = -1
+        if (
+            regions.answers is not None and depth <= regions.unit_depth
+        ):  # the exact table is one more constraint
+            level = regions.geography.level_names[regions.unit_depth]
+            tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
+            self.exact = len(self.names)
+            self.names.append(" and ".join(e.name for e in tables))
+            self.relevant += (self.exact,)
 
     def regions(self, kept: tuple[int, ...]) -> Regions:
         """Return the regions with only the constraints of these numbers."""
         rules = self.whole.rules
         lower, caps, is_open = rules.lower[-1].copy(), rules.caps.copy(), self.possible.copy()
-        for i in range(len(self.names)):
+        for i in range(len(self.names) - (self.exact >= 0)):
             if i in kept:
                 if i >= self.n_low + self.n_high:
                     is_open &= ~self.shut[i - self.n_low - self.n_high]
@@ -110,4 +119,6 @@ class _Relaxed:
             lower=(*rules.lower[:-1], lower),
             caps=caps,
         )
-        return replace(self.whole, kinds=find_kinds(weaker), rules=weaker)
+        answers = self.whole.answers if self.exact < 0 or self.exact in kept else None
+        kinds = find_kinds(weaker, answers=self.whole.kinds.answers)
+        return replace(self.whole, kinds=kinds, rules=weaker, answers=answers)

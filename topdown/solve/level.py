@@ -11,6 +11,7 @@ from topdown.model.comparison import comparison_rows
 from topdown.model.query import parse_query
 from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
+from topdown.solve.exact import Margins
 from topdown.solve.problem import Floats, Ints
 from topdown.solve.regions import Regions
 
@@ -33,6 +34,9 @@ class LevelModel:
         class_of_cell, open, lower: see `Rules`, of this level.
         exact: exact node totals of the level, or None.
         limited: whether nodes have limits on sets of kinds (`Regions`), which take the place of lower bounds.
+        exact_of_cell: answer of each cell in the exact table of the level, int64 (n_cells,); None without one.
+        exact_table: its answers, int64 (n_nodes, n_answers).
+        exact_told: whether the limits tell that table too: it is exact at this level or sums up one below.
         comparisons: int64 (n_rules, n_cells), soft rules (`model.comparison`).
     """
 
@@ -52,14 +56,18 @@ class LevelModel:
     exact: Ints | None
     limited: bool
     comparisons: Ints
+    exact_of_cell: Ints | None = None
+    exact_table: Ints | None = None
+    exact_told: bool = False
 
 
-def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
+def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[LevelModel, ...]:
     """Describe every level of a plan.
 
     Args:
         context: plan and public facts.
         regions: what splits down to the leaves, with the exact totals.
+        margins: exact tables above the leaves.
     """
     plan, rules = context.plan, context.rules
     bound_of_cell = np.full(plan.schema.n_cells, -1, dtype=np.int64)
@@ -72,6 +80,8 @@ def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
         sizes = np.array([q.n_answers for q in queries], dtype=np.int64)
         chain = [parse_query(plan.schema, r.table) for r in level.rounding]
         limited = regions.limited(i)
+        own = margins.root if i == 0 else None
+        exact = own or _sums(context, regions, margins, i)
         levels.append(
             LevelModel(
                 index=i,
@@ -91,7 +101,22 @@ def build_levels(context: Context, regions: Regions) -> tuple[LevelModel, ...]:
                 lower=rules.lower[i],
                 exact=regions.totals.get(i),
                 limited=limited,
+                exact_of_cell=None if exact is None else exact[0],
+                exact_table=None if exact is None else exact[1],
+                exact_told=limited and own is None and exact is not None,
                 comparisons=comparisons,
             )
         )
     return tuple(levels)
+
+
+def _sums(context: Context, regions: Regions, margins: Margins, depth: int) -> tuple[Ints, Ints] | None:
+    """Return the exact table of the deepest exact level, added up to a level at or above it."""
+    if margins.split is None or depth > regions.unit_depth:
+        return None
+    labels, answers = margins.split
+    for level in range(regions.unit_depth, depth, -1):
+        up = np.zeros((len(context.geography.levels[level - 1]), answers.shape[1]), dtype=np.int64)
+        np.add.at(up, context.geography.levels[level].parent, answers)
+        answers = up
+    return labels, answers

@@ -17,7 +17,7 @@ from topdown.solve.flow import build_network
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.problem import Ints
 from topdown.solve.regions import excess
-from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, kind_counts
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, exact_left, kind_counts
 
 LARGEST_COST = 2**52
 
@@ -93,6 +93,8 @@ def check_rounding(problem: RoundingProblem, counts: Ints) -> None:
         broken = "children that do not add up to their parent"
     elif problem.totals is not None and (counts.sum(axis=0) != problem.totals).any():
         broken = "an exact total that is missed"
+    elif exact_left(problem, counts).any():
+        broken = "an exact table that is missed"
     elif problem.limits is not None and excess(problem.limits, kind_counts(problem, counts)).max() > 0:
         broken = "kinds of cells that do not split down to the leaves"
     elif any((counts[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):

@@ -11,7 +11,7 @@ from topdown.solve.flow import floors
 from topdown.solve.problem import Floats, Ints
 from topdown.solve.regions import subset_sums
 from topdown.solve.rounding import Rounded
-from topdown.solve.rounding_problem import RoundingProblem, kind_counts
+from topdown.solve.rounding_problem import RoundingProblem, exact_left, kind_counts
 
 MAX_CUTS = 500
 
@@ -34,6 +34,9 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
     if problem.totals is not None:
         left = problem.totals - whole.sum(axis=0)
         program.between(program.sums(child, m), left, left)
+    for a, missing in enumerate(exact_left(problem, whole)):
+        inside = np.where(np.asarray(problem.exact_of)[row] == a, child, -1)
+        program.between(program.sums(inside, m), missing, missing)
     for b, bound in enumerate(problem.lower):
         inside = np.where(problem.bound_of[row] == b, child, -1)
         need = bound - whole[problem.bound_of == b].sum(axis=0)
