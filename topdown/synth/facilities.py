@@ -60,8 +60,8 @@ def housing(schema: Schema, invariants: Invariants, profile: Profile) -> Housing
     kinds = _columns(invariants, profile)
     counted = {column for kind in kinds for column in kind}
     never = np.zeros(schema.n_cells, dtype=bool)
-    for zero in invariants.never:
-        never |= schema.select(dict(zero.cells))
+    for rule in invariants.never:
+        never |= schema.select(dict(rule.cells))
     shuts = [z for z in invariants.none_where_zero if counted >= {*z.columns}]
     shut_by = np.zeros(
         schema.n_cells, dtype=np.int16
