@@ -198,5 +198,6 @@ def sites(profile: Profile, column: str, n: int, n_leaves: int, seed: int) -> ND
 def _kinds(lodgings: tuple[Lodging, ...], column: str, n: int, seed: int) -> NDArray[np.int64]:
     if len(lodgings) == 1:
         return np.zeros(n, dtype=np.int64)
-    weights = np.log([[float(lodging.share) for lodging in lodgings]])
+    with np.errstate(divide="ignore"):
+        weights = np.log([[float(lodging.share) for lodging in lodgings]])
     return Stream(seed, "facility kind", column).choose(weights, np.zeros(n, dtype=np.int64))
