@@ -22,18 +22,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 from threadpoolctl import threadpool_limits
 
 from bench.bench_rhode_island import tree_bytes
 from bench.bench_solve import cpu_seconds
+from bench.extend_peers import by_milp, distance, explicit, loss
 from topdown.measure.evaluate import evaluate
 from topdown.plan.prepare import load_context
-from topdown.solve.backends.quadratic import Standard, _clarabel, _piqp
+from topdown.solve.backends.quadratic import _clarabel, _piqp
 from topdown.solve.extend import descend
 from topdown.solve.extend.answers import ListedAnswers
-from topdown.solve.extend.fit import StageProblem, picker
+from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import solve
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
@@ -147,48 +146,6 @@ def _entries(pair: tuple[StageProblem, StageRounding]) -> int:
     return int(pair[0].allowed.sum())
 
 
-def explicit(problem: StageProblem) -> Standard:
-    """Write a stage as a sparse quadratic program: entries first, then what every answer comes to."""
-    n, m = problem.shape
-    row, column = np.nonzero(problem.allowed)
-    matrix, weight, target = problem.all_answers()
-    share = problem.row_sums / np.maximum(problem.allowed.sum(axis=1), 1)
-    base = share[row]
-    answers = sparse.coo_array(matrix)
-    place = np.full((n, m), -1)
-    place[row, column] = np.arange(len(row))
-    at = place[answers.col]  # (one per row of an answer, m)
-    key = answers.row[:, None] * m + np.arange(m)
-    inside = at >= 0
-    k = matrix.shape[0] * m
-    sums = sparse.csc_array((np.ones(inside.sum()), (key[inside], at[inside])), shape=(k, len(row)))
-
-    def total(label: np.ndarray, count: int) -> sparse.csc_array:
-        picked = sparse.csc_array((np.ones(len(row)), (label, np.arange(len(row)))), shape=(count, len(row)))
-        return sparse.hstack([picked, sparse.csc_array((count, k))], format="csc")
-
-    rows, groups = total(row, n), total(problem.group[row] * m + column, len(problem.fixed) * m)
-    told = np.flatnonzero(problem.fixed.reshape(-1) > 0)
-    groups = groups.tocsr()[told].tocsc()
-    link = sparse.hstack([sums, -sparse.eye_array(k)], format="csc")
-    start = np.concatenate([base, np.zeros(k)])
-    equal = sparse.vstack([rows, groups, link], format="csc")
-    right = np.concatenate([problem.row_sums, problem.fixed.reshape(-1)[told], np.zeros(k)]) - equal @ start
-    weights = np.repeat(weight, m)
-    quadratic = sparse.block_diag(
-        [sparse.csc_array((len(row), len(row))), sparse.diags_array(weights)], format="csc"
-    )
-    linear = np.concatenate([np.zeros(len(row)), -weights * target.reshape(-1)])
-    below = sparse.hstack([-sparse.eye_array(len(row)), sparse.csc_array((len(row), k))], format="csc")
-    return Standard(quadratic, linear, equal, right, below, base, start, np.arange(len(row)))
-
-
-def loss(problem: StageProblem, x: np.ndarray) -> float:
-    """Return the least-squares objective."""
-    matrix, weight, target = problem.all_answers()
-    return float((weight[:, None] * (matrix @ x - target) ** 2).sum() / 2)
-
-
 def test_least_squares_beside_generic_solvers(
     problems: dict[str, tuple[StageProblem, StageRounding]],
 ) -> None:
@@ -215,73 +172,6 @@ def test_least_squares_beside_generic_solvers(
                     compared += 1
             print(line)
     assert compared
-
-
-def by_milp(problem: StageRounding) -> float:
-    """Round every entry up or down by an integer program (HiGHS); return its distance to the estimate."""
-    n, m = problem.estimate.shape
-    whole = np.floor(problem.estimate + 1e-6)
-    fraction = np.clip(problem.estimate - whole, 0.0, 1.0)
-    row, child = np.nonzero(problem.allowed)
-    n_x = len(row)
-    blocks, low, high = [], [], []
-    cost = [problem.weights[-1] * (1 - 2 * fraction[row, child])]
-
-    def sums(label: np.ndarray, count: int) -> sparse.csr_array:
-        return picker(label[row] * m + child, count * m)
-
-    tables = [
-        (problem.group, len(problem.fixed), problem.fixed - _added(problem.group, whole, len(problem.fixed)))
-    ]
-    for label, count, left in tables:
-        blocks.append(sums(label, count))
-        low.append(left.reshape(-1))
-        high.append(left.reshape(-1))
-    if problem.row_sums is not None:
-        blocks.append(picker(row, n))
-        low.append(problem.row_sums - whole.sum(axis=1))
-        high.append(low[-1])
-    matrix = sparse.vstack(blocks, format="csr")
-    for label, weight in zip(problem.chain, problem.weights, strict=False):
-        count = int(label.max()) + 1
-        want = _added(label, problem.estimate - whole, count).reshape(-1)
-        width = matrix.shape[1]
-        both = sparse.hstack([sparse.eye_array(count * m), -sparse.eye_array(count * m)])
-        top = sparse.hstack([matrix, sparse.csr_array((matrix.shape[0], 2 * count * m))])
-        padded = sparse.hstack([sums(label, count), sparse.csr_array((count * m, width - n_x))])
-        matrix = sparse.vstack([top, sparse.hstack([padded, both])], format="csr")
-        low.append(want)
-        high.append(want)
-        cost.append(np.full(2 * count * m, float(weight)))
-    flat = np.concatenate(cost)
-    integral = np.concatenate([np.ones(n_x), np.zeros(len(flat) - n_x)])
-    upper = np.concatenate([(fraction[row, child] >= 1e-6).astype(float), np.full(len(flat) - n_x, np.inf)])
-    found = milp(
-        flat,
-        constraints=LinearConstraint(matrix, np.concatenate(low), np.concatenate(high)),
-        bounds=Bounds(np.zeros(len(flat)), upper),
-        integrality=integral,
-        options={"time_limit": 300.0},
-    )
-    assert found.status == 0, found.message
-    counts = whole.copy()
-    counts[row, child] += np.rint(found.x[:n_x])
-    return distance(problem, counts)
-
-
-def _added(label: np.ndarray, table: np.ndarray, count: int) -> np.ndarray:
-    out = np.zeros((count, table.shape[1]))
-    np.add.at(out, label, table)
-    return out
-
-
-def distance(problem: StageRounding, counts: np.ndarray) -> float:
-    """Return the weighted L1 distance to the estimate over the chain and the rows."""
-    off = counts - problem.estimate
-    total = problem.weights[-1] * float(np.abs(off).sum())
-    for label, weight in zip(problem.chain, problem.weights, strict=False):
-        total += weight * float(np.abs(_added(label, off, int(label.max()) + 1)).sum())
-    return total
 
 
 def test_rounding_beside_the_integer_program(problems: dict[str, tuple[StageProblem, StageRounding]]) -> None:

@@ -63,9 +63,7 @@ def housing(schema: Schema, invariants: Invariants, profile: Profile) -> Housing
     for rule in invariants.never:
         never |= schema.select(dict(rule.cells))
     shuts = [z for z in invariants.none_where_zero if counted >= {*z.columns}]
-    shut_by = np.zeros(
-        schema.n_cells, dtype=np.int16
-    )  # how many columns, or groups of them, must be positive
+    shut_by = np.zeros(schema.n_cells, dtype=np.int16)  # how many of them shut each cell
     for zero in shuts:
         shut_by += schema.select(dict(zero.cells))
     lodgings: dict[str, list[Lodging]] = {}
