@@ -69,15 +69,19 @@ def find_patterns(context: Context) -> Patterns:
     never = np.zeros(schema.n_cells, dtype=bool)
     for rule in invariants.never:
         never |= schema.select(dict(rule.cells))
-    zeros = [schema.select(dict(rule.cells)) for rule in invariants.none_where_zero]
-    bounds = [schema.select(dict(rule.cells)) for rule in invariants.at_least]
-    kinds, class_of_cell = classes(np.stack([*zeros, *bounds, np.zeros_like(never)], axis=1))
+    concerned = [zero.cells for zero in invariants.none_where_zero]
+    n_zeros, n_rules = len(concerned), len(concerned) + len(invariants.at_least)
+    concerned += [bound.cells for bound in invariants.at_least]
+    inside = np.zeros((schema.n_cells, n_rules + 1), dtype=bool, order="F")
+    for i, cells in enumerate(concerned):
+        inside[:, i] = schema.select(dict(cells))
+    kinds, class_of_cell = classes(inside)
     class_of_cell[never] = -1
     n_leaves, n_classes = len(context.geography.leaves), len(kinds)
-    shut = np.zeros((n_leaves, len(zeros)), dtype=np.int64)
+    shut = np.zeros((n_leaves, n_zeros), dtype=np.int64)
     for i, zero in enumerate(invariants.none_where_zero):
         shut[:, i] = sum((facts[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
-    leaf_open = shut @ kinds[:, : len(zeros)].T.astype(np.int64) == 0
+    leaf_open = shut @ kinds[:, :n_zeros].T.astype(np.int64) == 0
     has = np.zeros((support.levels[0].n_cells, n_classes), dtype=bool)
     alive = np.flatnonzero(class_of_cell >= 0)
     has[support.of_cell[alive], class_of_cell[alive]] = True
@@ -92,7 +96,7 @@ def find_patterns(context: Context) -> Patterns:
     key = leaves.cell * n_patterns + of_leaf[leaves.node, family[leaves.cell]]
     here = opened[family[leaves.cell], key % n_patterns]
     _check_open(context, leaves, here)
-    reserve = find_reserves(context, leaves, here, kinds[:, len(zeros) : len(zeros) + len(bounds)])
+    reserve = find_reserves(context, leaves, here, kinds[:, n_zeros:n_rules])
     table = Histogram(n_leaves, leaves.n_cells * n_patterns, leaves.node, key, leaves.count)
     kept = Histogram.build(
         n_leaves, table.n_cells * n_classes, leaves.node[reserve[0]],
