@@ -86,15 +86,22 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
 def _feasible(context: Context) -> dict[str, Any]:
     """Tell what is proved about the constraints; contradictions were refused when the plan was made."""
     from topdown.model.kinds import are_nested
-    from topdown.solve.implied.classify import plan_verdicts
+    from topdown.solve.implied.classify import Verdict, plan_verdicts
 
     if not context.plan.invariants.at_most and not are_nested(context.rules):
         return {"ok": True, "verdicts": [verdict.to_json() for verdict in plan_verdicts(context.plan)]}
+    levels = [level.name for level in context.plan.levels]
+    if context.support is not None:
+        sentence = "a base cell's people are kept apart by what is open to them; reserves meet nested bounds"
+        proved = [
+            Verdict(name, "complete_integral", ("Theorem 3", "Theorem 8"), "nothing", sentence)
+            for name in levels
+        ]
+        return {"ok": True, "verdicts": [verdict.to_json() for verdict in proved]}
     sentence = (
         "upper or nested bounds: every area keeps limits added up from its leaves; a split they do not "
         "cover goes to the failsafe and is reported"
     )
-    levels = [level.name for level in context.plan.levels]
     return {
         "ok": True,
         "verdicts": [
