@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from tests.helpers.extension import make_land
+from topdown.commands.plan_summary import plan_summary
+from topdown.plan.prepare import prepare
 
 
 def test_extend_from_the_command_line(topdown, check, tmp_path):
@@ -44,3 +46,12 @@ def test_evaluate_and_audit_read_an_extension(topdown, tmp_path):
     said = topdown("evaluate", tmp_path / "more", "--truth", tmp_path / "full.csv")
     assert said.code == 0
     assert topdown("audit", tmp_path / "more").code == 0
+
+
+def test_nested_bounds_are_proved_for_an_extension(tmp_path):
+    """Whoever approves the loss would be told of a failsafe that extensions do not have."""
+    land = make_land(tmp_path, 6, by_job=True)
+    said = plan_summary(prepare(land.run, land.base))["feasible"]["verdicts"]
+    assert {"complete_integral"} == {verdict["kind"] for verdict in said}
+    assert len(said) == 3
+    assert "failsafe" not in said[0]["sentence"]

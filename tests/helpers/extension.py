@@ -92,6 +92,26 @@ legal_basis = "made up"
     for kind, column in TYPES.items()
 )
 
+JOBS = ("none", "some")
+BY_JOB = "".join(
+    f"""
+[[none_where_zero]]
+name = "{job} in {kind}"
+cells = {{ kind = ["{kind}"], job = ["{job}"] }}
+columns = ["{column}_{job}", "{column}_both"]
+legal_basis = "made up"
+
+[[at_least]]
+name = "one with job {job} in {kind}"
+cells = {{ kind = ["{kind}"], job = ["{job}"] }}
+column = "{column}_{job}"
+per = 1
+legal_basis = "made up"
+"""
+    for kind, column in TYPES.items()
+    for job in JOBS
+)
+
 LEVEL = """
 [[level]]
 name = "{name}"
@@ -123,10 +143,20 @@ class Land:
     run: Path
 
 
-def make_land(folder: Path, seed: int, *, n_blocks: int = 14, simulate: bool = False, rho: str = "2") -> Land:
+def make_land(
+    folder: Path,
+    seed: int,
+    *,
+    n_blocks: int = 14,
+    simulate: bool = False,
+    by_job: bool = False,
+    rho: str = "2",
+) -> Land:
     """Draw records of the detailed schema, release them by schema toy, write the run file of the extension.
 
-    With `rho` in the thousands the base release has no noise but once in about 10^10 times: for golden screens.
+    Args:
+        by_job: count facilities for people with and without a job apart, with bounds inside those of their kind.
+        rho: in the thousands the base release has no noise but once in about 10^10 times: for golden screens.
     """
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,19 +165,21 @@ def make_land(folder: Path, seed: int, *, n_blocks: int = 14, simulate: bool = F
     homes[0] = max(homes[0], 1)
     numbers = {column: rng.poisson(0.5, n_blocks) for column in TYPES.values()}
     (folder / "schema.toml").write_text(SCHEMA)
-    (folder / "invariants.toml").write_text(INVARIANTS)
-    names = ["geocode", "homes", "dormitories", "barracks", *numbers]
+    (folder / "invariants.toml").write_text(INVARIANTS + BY_JOB * by_job)
+    parts = _by_job(rng, numbers) if by_job else {}
+    names = ["geocode", "homes", "dormitories", "barracks", *numbers, *parts]
     columns = [
         homes,
         numbers["colleges"] + numbers["nurse_homes"],
         numbers["armies"] + numbers["navies"],
         *numbers.values(),
+        *parts.values(),
     ]
     rows = [
         ",".join([code, *map(str, row)]) for code, row in zip(codes, np.stack(columns, axis=1), strict=True)
     ]
     (folder / "leaves.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
-    people = _people(rng, codes, homes, numbers)
+    people = _people(rng, codes, homes, numbers, parts)
     coarse = {"alone": "home", "with_others": "home", "college": "dormitory", "nurses": "dormitory"}
     ages = {"0_9": "0_17", "10_17": "0_17", "18_29": "18_64", "30_64": "18_64"}
     plain = [
@@ -170,7 +202,16 @@ def make_land(folder: Path, seed: int, *, n_blocks: int = 14, simulate: bool = F
     return Land(folder, folder / "base", folder / "more.toml")
 
 
-def _people(rng, codes, homes, numbers):
+def _by_job(rng, numbers):
+    """Split the facilities of every kind into those without jobs, with jobs, and for both."""
+    out = {}
+    for column, number in numbers.items():
+        split = np.array([rng.multinomial(n, (0.3, 0.3, 0.4)) for n in number])
+        out |= {f"{column}_{part}": split[:, i] for i, part in enumerate((*JOBS, "both"))}
+    return out
+
+
+def _people(rng, codes, homes, numbers, parts):
     people = []
     for i, code in enumerate(codes):
         if homes[i]:
@@ -181,17 +222,17 @@ def _people(rng, codes, homes, numbers):
                 people.append((code, kind, job, str(rng.choice(["female", "male"])), years))
         for kind, column in TYPES.items():
             n = numbers[column][i]
-            for _ in range(int(2 * n + rng.poisson(2) * (n > 0))):
+            spare = int(n + rng.poisson(2) * (n > 0))
+            if not parts:
+                houses = [JOBS] * (int(n) + spare)
+            else:  # one person a facility, then more in any of them
+                houses = [(job,) for job in JOBS for _ in range(parts[f"{column}_{job}"][i])]
+                houses += [JOBS] * int(parts[f"{column}_both"][i])
+                houses += [houses[int(rng.integers(len(houses)))] for _ in range(spare if houses else 0)]
+            for jobs in houses:
                 years = str(rng.choice(["18_29", "30_64"]))
-                people.append(
-                    (
-                        code,
-                        kind,
-                        str(rng.choice(["none", "some"])),
-                        str(rng.choice(["female", "male"])),
-                        years,
-                    )
-                )
+                job = str(rng.choice(jobs))
+                people.append((code, kind, job, str(rng.choice(["female", "male"])), years))
     return people
 
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, from_prefixes
-from topdown.model.public import PublicFacts
+from topdown.model.kinds import NO_LIMIT, find_kinds
+from topdown.model.public import PublicFacts, Rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
 from topdown.solve.implied.groups import Groups, Leaf
 from topdown.solve.implied.margins import Margins
+from topdown.solve.regions import Regions
 
 Vector = tuple[int, ...]
 
@@ -54,6 +56,39 @@ def random_groups(rng: np.random.Generator, k: int, n_leaves: int, most: int) ->
         rest = int(rng.integers(0, most + 1)) if any(is_open) else 0
         leaves.append(Leaf(sum(lower) + rest, lower, is_open))
     return Groups(tuple("abcdefghijklmn"[:k]), tuple(leaves))
+
+
+def group_regions(groups: Groups) -> Regions:
+    """Return what the solver makes of leaves with exact totals: group j is cell j, the root holds all leaves."""
+    n, k = len(groups.leaves), len(groups.names)
+    lower = np.array([leaf.lower for leaf in groups.leaves], dtype=np.int64).reshape(n, k)
+    free = np.array([leaf.open for leaf in groups.leaves], dtype=bool).reshape(n, k)
+    caps = np.where(free, NO_LIMIT, lower)
+    capped = (~free & (lower > 0)).any()
+    is_open = free | (lower > 0)
+    totals = np.array([leaf.total for leaf in groups.leaves], dtype=np.int64)
+    single = tuple(np.eye(k, dtype=bool))
+    rules = Rules(
+        class_of_cell=np.arange(k),
+        open=(is_open.any(axis=0)[None, :], is_open),
+        bound_cells=single,
+        lower=(lower.sum(axis=0)[None, :], lower),
+        cap_cells=single if capped else (),
+        caps=caps if capped else np.zeros((n, 0), dtype=np.int64),
+    )
+    tree = from_prefixes(("node", "leaf"), (0, 2), tuple(f"{i:02d}" for i in range(n)))
+    return Regions(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+
+
+def group_limits(groups: Groups) -> np.ndarray:
+    """Return the most people each set of groups can hold, int64 (2^k,), as the solver computes it."""
+    regions = group_regions(groups)
+    limits, kind = regions.limits(0, np.array([0]))[0], regions.kinds.of_cell
+    sets = np.arange(1 << len(kind))
+    held = np.zeros_like(sets)
+    for j, k in enumerate(kind.tolist()):
+        held |= ((sets >> j) & 1) << k if k >= 0 else 0
+    return np.asarray(limits[held], dtype=np.int64)
 
 
 def margin_tables(leaf: Margins) -> set[Vector]:

@@ -39,6 +39,13 @@ name = "no women in dormitories without homes near"
 cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
 columns = ["homes"]
 {BASIS}"""
+
+
+def exact(name: str, level: str, query: str) -> str:
+    """Return an exact statistic as it stands in an invariants file."""
+    return f'[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
+
+
 POLICIES = {
     "blocks": BLOCKS,
     "counties": COUNTIES,
@@ -51,15 +58,28 @@ POLICIES = {
     "blocks, mixed": BLOCKS + MIXED,
     "tables": DWELLINGS,
     "tables, nested, caps inside": DWELLINGS + WOMEN + OLD_AT_HOME,
+    "land ages": exact("ages", "land", "age"),
+    "land ages, caps inside": exact("ages", "land", "age") + OLD_AT_HOME + FULL_BARRACKS,
+    "land ages, block totals": exact("ages", "land", "age * sex") + BLOCKS + MIXED,
+    "land dwellings": exact("dwellings", "land", "dwelling"),
+    "county dwellings": exact("dwellings", "county", "dwelling"),
+    "county dwellings, nested": exact("dwellings", "county", "dwelling")
+    + WOMEN
+    + OLD_AT_HOME
+    + FULL_BARRACKS,
+    "county dwellings x sex": exact("both", "county", "dwelling * sex") + exact("homes", "land", "dwelling"),
+    "county and land cross": exact("both", "county", "dwelling") + exact("ages", "land", "age * sex"),
 }
 
 
-def make_census(folder: Path, seed: int, more: str, *, n_blocks: int = 12) -> solved.Census:
+def make_census(
+    folder: Path, seed: int, more: str, *, n_blocks: int = 12, run: str | None = None
+) -> solved.Census:
     """Write a toy land under the bundled toy invariants and more, and return it with records that meet them."""
     folder.mkdir(parents=True, exist_ok=True)
     text = (solved.TOP / "invariants" / "toy.toml").read_text()
     (folder / "own.toml").write_text(text + "\n" + more)
-    run = solved.toy_run().replace('invariants = "toy"', 'invariants = "own.toml"')
+    run = (run or solved.toy_run()).replace('invariants = "toy"', 'invariants = "own.toml"')
     census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run)
     leaves = fit_records(census.context, census.truth[-1])
     return solved.Census(census.context, tables(census.context, leaves))
@@ -108,10 +128,10 @@ def exact_values(census: solved.Census) -> dict[str, np.ndarray]:
 
 
 def exact_tables(census: solved.Census) -> dict[str, np.ndarray]:
-    """Return the exact tables of the leaves other than totals, by query."""
-    plan = census.context.plan
-    queries = [plan.query(e.query) for e in plan.invariants.exact]
-    return {q.name: census.truth[-1].answers(q) for q in queries if q.factors}
+    """Return the exact tables other than totals, by name."""
+    plan, names = census.context.plan, census.context.geography.level_names
+    queries = {e.name: (names.index(e.level), plan.query(e.query)) for e in plan.invariants.exact}
+    return {name: census.truth[depth].answers(q) for name, (depth, q) in queries.items() if q.factors}
 
 
 def check_promises(census: solved.Census, leaves: Histogram) -> None:
@@ -129,9 +149,14 @@ def check_promises(census: solved.Census, leaves: Histogram) -> None:
             assert (dense[:, cells].sum(axis=1) <= most).all()
         if census.context.geography.level_names[depth] in exact_values(census):
             np.testing.assert_array_equal(table.totals(), truth.totals())
-    for name, values in exact_tables(census).items():
-        np.testing.assert_array_equal(leaves.answers(census.context.plan.query(name)), values)
-    assert leaves.n_records == census.truth[0].n_records
+    every, names = tables(census.context, leaves), census.context.geography.level_names
+    values = exact_tables(census)
+    for e in census.context.plan.invariants.exact:
+        if e.name in values:
+            found = every[names.index(e.level)].answers(census.context.plan.query(e.query))
+            np.testing.assert_array_equal(found, values[e.name])
+    if census.context.plan.invariants.exact:
+        assert leaves.n_records == census.truth[0].n_records
 
 
 __all__ = ["POLICIES", "check_promises", "exact_values", "make_census", "tables"]

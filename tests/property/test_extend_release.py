@@ -38,10 +38,11 @@ def made(tmp_path_factory):
     return land, prepared, release
 
 
+@pytest.mark.parametrize("by_job", [False, True])
 @pytest.mark.parametrize("seed", range(10, 24))
-def test_the_base_table_and_the_constraints_hold(tmp_path: Path, seed: int) -> None:
+def test_the_base_table_and_the_constraints_hold(tmp_path: Path, seed: int, *, by_job: bool) -> None:
     """Whatever the noise: every base count the same at every leaf, no zero or bound broken, all roundings proved."""
-    land = make_land(tmp_path, seed, n_blocks=4 + seed)
+    land = make_land(tmp_path, seed, n_blocks=4 + seed, by_job=by_job)
     _, release = run(land)
     context = load_context(release)
     more = read_microdata(release / "microdata" / "persons.parquet", context)

@@ -14,7 +14,7 @@ from topdown.solve import admm
 from topdown.solve.extend.checks import judge, project, tables
 from topdown.solve.extend.fit import LinearStep, Partition, StageProblem, picker
 from topdown.solve.extend.least_squares import solve
-from topdown.solve.extend.patterns import _assign
+from topdown.solve.extend.reserves import assign
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.problem import Problem
 
@@ -163,7 +163,7 @@ def test_reserves_exist_exactly_when_the_leaf_can_be_extended(
         return not grid[:, :2][~reaches].any() and bool((grid[:, :2].sum(axis=0) >= need).all())
 
     def implied(table: tuple[int, ...]) -> bool:
-        return _assign(np.array(table), reaches, need) is not None
+        return assign(np.array(table), reaches, need, np.zeros_like(reaches)) is not None
 
     for n in range(4):
         verdict = judge(tables(9, n), tables(3, n), lambda t: project(t, of_cell, 3), satisfies, implied)

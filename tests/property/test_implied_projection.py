@@ -1,17 +1,31 @@
-"""Projection on base polytopes: against exact chains, explicit flows in a quadratic program, and its certificate."""
+"""The solver's projection: against exact chains, explicit flows in a quadratic program, and its certificate."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import piqp
+import pytest
 from scipy import sparse
 
-from tests.helpers.implied_brute import exact_projection, random_groups
+from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
+from tests.helpers.regions import make_regions
+from topdown.model.kinds import NO_LIMIT
+from topdown.solve import admm
 from topdown.solve.implied.combinations import Combinations
-from topdown.solve.implied.polymatroid import coverage, polymatroid
-from topdown.solve.implied.projection import certify, project
+from topdown.solve.implied.projection import certify
+from topdown.solve.kernels import gram, project_base
+from topdown.solve.problem import Problem
+from topdown.solve.regions import Regions
+
+
+def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Project one point with the solver's kernel."""
+    out, table = np.zeros(len(point)), limits.astype(np.float64)
+    project_base(point, table, out, np.zeros(len(table)), np.zeros(len(table), dtype=np.int64))
+    return out
 
 
 def test_projection_equals_the_exact_chain() -> None:
@@ -19,11 +33,11 @@ def test_projection_equals_the_exact_chain() -> None:
     rng = np.random.default_rng(5)
     for _ in range(800):
         k = int(rng.integers(1, 5))
-        node = polymatroid(random_groups(rng, k, int(rng.integers(1, 5)), 8).combinations)
-        point = np.round(rng.normal(size=k) * 6 + node.total / k, 2)
-        exact = exact_projection(node.table.tolist(), [Fraction(float(p)) for p in point])
-        value = project(node.table[None], point[None])[0]
-        np.testing.assert_allclose(value, [float(v) for v in exact], atol=1e-12 * (1 + node.total))
+        table = group_limits(random_groups(rng, k, int(rng.integers(1, 5)), 8))
+        point = np.round(rng.normal(size=k) * 6 + table[-1] / k, 2)
+        exact = exact_projection(table.tolist(), [Fraction(float(p)) for p in point])
+        value = project(table, point)
+        np.testing.assert_allclose(value, [float(v) for v in exact], atol=1e-11 * (1 + table[-1]))
 
 
 def test_certificate_bounds_the_distance() -> None:
@@ -31,45 +45,28 @@ def test_certificate_bounds_the_distance() -> None:
     rng = np.random.default_rng(6)
     for _ in range(150):
         k = int(rng.integers(2, 9))
-        node = polymatroid(random_groups(rng, k, 6, 10**5).combinations)
-        point = rng.normal(size=k) * 10.0 ** rng.integers(0, 6) + node.total / k
-        scale = node.total + float(np.abs(point).sum()) + 1
-        value = project(node.table[None], point[None])[0]
-        good = certify(node, point, value)
-        assert good.violation <= 1e-13 * scale
+        table = group_limits(random_groups(rng, k, 6, 10**5))
+        point = rng.normal(size=k) * 10.0 ** rng.integers(0, 6) + table[-1] / k
+        scale = float(table[-1]) + float(np.abs(point).sum()) + 1
+        value = project(table, point)
+        good = certify(table, point, value)
+        assert good.violation <= 1e-12 + 1e-13 * scale
         assert abs(good.gap) <= 1e-12 * scale**2
-        vertex = np.array(
-            [int(v) for v in np.diff(node.table[[(1 << j) - 1 for j in range(k + 1)]])], dtype=float
-        )
-        bad = certify(node, point, vertex)
+        steps = np.diff(table[[(1 << j) - 1 for j in range(k + 1)]])
+        vertex = np.array([int(v) for v in steps], dtype=float)
+        bad = certify(table, point, vertex)
         assert bad.violation == 0
         assert bad.distance >= float(np.linalg.norm(vertex - value)) - 1e-9 * scale
-        assert certify(node, point, value + np.eye(k)[0]).violation >= 0.99
+        assert certify(table, point, value + np.eye(k)[0]).violation >= 0.99
 
 
-def test_many_nodes_at_once_equal_one_by_one() -> None:
-    """Children of one parent are projected together; nodes must not touch each other."""
-    rng = np.random.default_rng(7)
-    nodes = [polymatroid(random_groups(rng, 6, 4, 50).combinations) for _ in range(300)]
-    tables, points = np.stack([n.table for n in nodes]), rng.normal(size=(300, 6)) * 30 + 20
-    together = project(tables, points)
-    alone = np.concatenate([project(t[None], p[None]) for t, p in zip(tables, points, strict=True)])
-    np.testing.assert_allclose(together, alone, atol=1e-10)
-    assert np.array_equal(together, project(tables, points))
-    assert project(tables[:0], points[:0]).shape == (0, 6)
-
-
-def test_coverage_equals_its_definition() -> None:
-    """U is built by a transform over bit sets; a swapped bit would give another group's limits."""
+def test_limits_equal_their_definition() -> None:
+    """Limits are added up over leaves by kinds; a swapped bit would give another group's limits."""
     rng = np.random.default_rng(8)
-    for k in range(1, 6):
-        people = rng.integers(0, 9, size=(3, 1 << k))
-        people[:, 0] = 0
-        fast = coverage(people.astype(np.int64))
-        for row, table in zip(people, fast, strict=True):
-            names = tuple("abcdef"[:k])
-            slow = Combinations(names, {m: int(n) for m, n in enumerate(row) if n})
-            assert [slow.most(a) for a in range(1 << k)] == table.tolist()
+    for _ in range(300):
+        groups = random_groups(rng, int(rng.integers(1, 6)), int(rng.integers(1, 5)), 9)
+        limits = group_limits(groups)
+        assert [groups.combinations.most(a) for a in range(len(limits))] == limits.tolist()
 
 
 def _by_flows(combinations: Combinations, point: np.ndarray) -> np.ndarray:
@@ -103,12 +100,138 @@ def test_projection_and_explicit_flows_agree() -> None:
     rng = np.random.default_rng(9)
     for _ in range(60):
         k = int(rng.integers(2, 9))
-        combinations = random_groups(rng, k, int(rng.integers(2, 12)), 3000).combinations
-        if not combinations.people:
+        groups = random_groups(rng, k, int(rng.integers(2, 12)), 3000)
+        if not groups.combinations.people:
             continue
-        node = polymatroid(combinations)
-        point = rng.normal(size=k) * 500 + node.total / k
-        value, other = project(node.table[None], point[None])[0], _by_flows(combinations, point)
+        table = group_limits(groups)
+        point = rng.normal(size=k) * 500 + table[-1] / k
+        value, other = project(table, point), _by_flows(groups.combinations, point)
         ours, theirs = float(((value - point) ** 2).sum()), float(((other - point) ** 2).sum())
         assert abs(ours - theirs) <= 1e-9 * max(ours, 1.0)
         np.testing.assert_allclose(value, other, atol=1e-4)
+
+
+def thousandfold(regions: Regions) -> Regions:
+    """Return the same limits a thousand times as wide: errors of solvers in persons are then small in comparison."""
+    kinds = regions.kinds
+    high = np.where(kinds.high >= NO_LIMIT, NO_LIMIT, kinds.high * 1000)
+    totals = {depth: values * 1000 for depth, values in regions.totals.items()}
+    return replace(regions, kinds=replace(kinds, low=kinds.low * 1000, high=high), totals=totals)
+
+
+def make_split(regions: Regions, rng: np.random.Generator) -> Problem:
+    """Set up the split of the root of a small tree over its two pairs of leaves, two rows a kind, noisy answers."""
+    k, children = regions.kinds.n_kinds, np.array([0, 1])
+    limits = regions.limits(1, children).astype(np.float64)
+    low = np.stack(
+        [project(table, rng.integers(0, 5, k) * 1000.0) for table in limits], axis=1
+    )  # the split exists
+    share = rng.integers(0, 2, (k, 2)) * 0.5
+    truth = np.concatenate([low * share, low * (1 - share)])
+    kind = np.tile(np.arange(k), 2)
+    labels = np.stack([np.zeros(2 * k, dtype=np.int64), kind, np.arange(2 * k)])
+    weights = np.array([0.5, 0.2, 0.3])
+    g = np.zeros_like(truth)
+    for label, weight in zip(labels, weights, strict=True):
+        answers = np.zeros((int(label.max()) + 1, 2))
+        np.add.at(answers, label, truth)
+        g += weight * (answers + rng.normal(size=answers.shape) * 3000)[label]
+    return Problem(
+        hessian=gram(np.ascontiguousarray(labels), weights),
+        g=np.ascontiguousarray(g),
+        pointers=np.arange(0, 4 * k + 1, 2),
+        sums=truth.sum(axis=1),
+        allowed=np.ones((2 * k, 2), dtype=bool),
+        fixed_of=None,
+        fixed=np.zeros((0, 2)),
+        bound_of=kind,
+        lower=np.zeros((k, 2)),
+        curvature=0.3,
+        scale=0.2,
+        limits=limits,
+    )
+
+
+def solve_with_flows(problem: Problem, regions: Regions) -> np.ndarray:
+    """Solve a split with one variable an arc of each child's network in place of the limits (section 7.3)."""
+    n, m = problem.shape
+    parts = [regions.arcs(1, j) for j in range(m)]
+    start = n * m + np.concatenate([[0], np.cumsum([len(a.tails) for a in parts])])
+    size = int(start[-1])
+    quadratic = sparse.block_diag(
+        [*[sparse.csc_matrix(problem.hessian)] * m, sparse.csc_matrix((size - n * m, size - n * m))],
+        format="csc",
+    )
+    linear = np.concatenate([-problem.g.T.reshape(-1), np.zeros(size - n * m)])
+    rows, right = [], []
+    for r in range(n):
+        rows.append(
+            sparse.csr_matrix((np.ones(m), (np.zeros(m, int), r + n * np.arange(m))), shape=(1, size))
+        )
+        right.append(problem.sums[r])
+    low, high = np.zeros(size), np.full(size, np.inf)
+    for j, arcs in enumerate(parts):
+        if 1 in regions.totals:
+            here = np.zeros(size)
+            here[j * n : (j + 1) * n] = 1.0
+            rows.append(sparse.csr_matrix(here))
+            right.append(float(regions.totals[1][j]))
+        at = start[j] + np.arange(len(arcs.tails))
+        low[at], high[at] = arcs.low, np.where(arcs.high > 1e9, np.inf, arcs.high)
+        for node in range(1, arcs.n_nodes):
+            inward = sparse.coo_matrix(
+                (
+                    np.ones(int((arcs.heads == node).sum())),
+                    (np.zeros(int((arcs.heads == node).sum()), int), at[arcs.heads == node]),
+                ),
+                shape=(1, size),
+            )
+            if node <= regions.kinds.n_kinds:
+                leaving = j * n + np.flatnonzero(problem.bound_of == node - 1)
+            else:
+                leaving = at[arcs.tails == node]
+            outward = sparse.coo_matrix(
+                (np.ones(len(leaving)), (np.zeros(len(leaving), int), leaving)), shape=(1, size)
+            )
+            rows.append(sparse.csr_matrix(inward - outward))
+            right.append(0.0)
+    solver = piqp.SparseSolver()
+    solver.settings.eps_abs, solver.settings.eps_rel, solver.settings.max_iter = 1e-11, 0.0, 2000
+    solver.settings.check_duality_gap = False
+    empty = sparse.csc_matrix((0, size))
+    solver.setup(
+        quadratic,
+        linear,
+        sparse.vstack(rows, format="csc"),
+        np.array(right),
+        empty,
+        np.zeros(0),
+        np.zeros(0),
+        low,
+        high,
+    )
+    solver.solve()
+    return np.array(solver.result.x)[: n * m].reshape(m, n).T
+
+
+@pytest.mark.parametrize("exact", [2, 1, None])
+def test_least_squares_by_projection_and_by_flow_variables_agree(exact: int | None) -> None:
+    """A whole split, not one projection: the solver with limits and a program with flow variables, one objective."""
+
+    def objective(problem: Problem, z: np.ndarray) -> float:
+        return float((z * (problem.hessian @ z / 2 - problem.g)).sum())
+
+    tight = 0
+    for seed in range(40):
+        regions = thousandfold(make_regions(seed, exact=exact, caps=bool(seed % 2)))
+        if not regions.kinds.n_kinds:
+            continue
+        problem = make_split(regions, np.random.default_rng(seed))
+        ours, theirs = (
+            objective(problem, admm.solve(problem).z),
+            objective(problem, solve_with_flows(problem, regions)),
+        )
+        assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-4)
+        free = admm.solve(admm._without_bounds(problem)).z
+        tight += objective(problem, free) < ours - 1.0
+    assert tight >= 10

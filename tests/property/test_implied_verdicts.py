@@ -27,11 +27,11 @@ from topdown.model.kinds import find_kinds
 from topdown.model.public import PublicFacts, derive_rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.solve import regions as regions_module
+from topdown.solve.chain import chain_of, fitting_tables, places
 from topdown.solve.exact import complete_totals
 from topdown.solve.implied.causes import public_regions
 from topdown.solve.implied.classify import judge, verdicts
 from topdown.solve.regions import Regions, excess
-from topdown.solve.route import fitting_chain, places
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -159,4 +159,6 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
     regions = public_regions(census.schema, census.invariants, census.geography, rules)
     for depth in range(3):
         if regions.limited(depth) or not regions.needed(depth):
-            assert places(rules, regions, depth, fitting_chain(rules, regions, depth)) is not None
+            tables = fitting_tables(rules, regions, depth, None)
+            chain = chain_of(regions, depth, tables, (1,) * len(tables), None)
+            assert places(rules, regions, depth, chain) is not None

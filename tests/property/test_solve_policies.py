@@ -34,7 +34,7 @@ def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -
         assert level["level"] == verdict.level
         assert verdict.kind in ("complete_integral", "complete")
         assert level["n_milp"] == (0 if verdict.kind == "complete_integral" else level["n_roundings"])
-        if policy in ("blocks", "counties", "caps"):
+        if policy in ("blocks", "counties", "caps", "land dwellings", "county dwellings"):
             assert verdict.kind == "complete_integral"
 
 
@@ -136,11 +136,132 @@ def test_crossing_bounds_are_refused(tmp_path: Path) -> None:
     assert caught.value.code == "C073"
 
 
-def test_exact_tables_that_are_not_supported_are_refused(tmp_path: Path) -> None:
-    """Margins above the leaves, and those that cross bounds, must be refused: half enforcing them would be worse."""
+REFUSED = {  # what no complete split is known for, and the two constraints that must be named
+    "totals below": (
+        policies.exact("sexes", "county", "sex") + policies.BLOCKS,
+        ("'sexes'", "'blocks'"),
+    ),
+    "a bound across answers": (
+        policies.exact("sexes", "county", "sex"),
+        ("'at least two people per dormitory'", "'sexes'"),
+    ),
+    "two tables of one level": (
+        policies.exact("sexes", "county", "sex") + policies.exact("ages", "county", "age"),
+        ("'sexes'", "'ages'"),
+    ),
+    "two tables of the root": (
+        policies.exact("sexes", "land", "sex") + policies.exact("ages", "land", "age"),
+        ("'sexes'", "'ages'"),
+    ),
+    "a coarser table below": (
+        policies.exact("both", "county", "dwelling * sex") + policies.DWELLINGS,
+        ("'both'", "'blocks'"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_exact_tables_without_complete_split_are_refused(case: str, tmp_path: Path) -> None:
+    """Half enforcing them would be worse; the message must name both constraints."""
+    more, names = REFUSED[case]
     with pytest.raises(ConfigError) as caught:
-        policies.make_census(tmp_path, 1, policies.COUNTIES.replace('"total"', '"sex"'))
+        policies.make_census(tmp_path, 1, more)
     assert caught.value.code == "C033"
+    assert all(name in str(caught.value) for name in names)
+
+
+def test_leaf_tables_that_cross_bounds_are_refused(tmp_path: Path) -> None:
+    """At the leaves answers are bounds like others, and must be nested or disjoint."""
     with pytest.raises(ConfigError) as caught:
         policies.make_census(tmp_path, 1, policies.BLOCKS.replace('"total"', '"sex"'))
     assert caught.value.code == "C073"
+
+
+@pytest.mark.parametrize("policy", ["land ages", "county dwellings", "county and land cross"])
+def test_exact_tables_without_noise_give_the_truth(policy: str, tmp_path: Path) -> None:
+    """An exact table set up wrongly would move people even where nothing is noisy."""
+    census = policies.make_census(tmp_path, 3, policies.POLICIES[policy])
+    answers, tables = solved.noisy(census, 0, size=0.0), policies.exact_tables(census)
+    result = solve(census.context, answers, policies.exact_values(census), tables=tables)
+    truth = census.truth[-1]
+    np.testing.assert_array_equal(result.leaves.dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes))
+
+
+@pytest.mark.parametrize("passes", ["sex", "age", "dwelling * sex"])
+@given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
+@settings(max_examples=15, deadline=None)
+def test_passes_that_cross_exact_tables_keep_them(passes: str, seed: int, size: float) -> None:
+    """A pass fixes its own table for the next; the exact one must not get lost between them, at root or county."""
+    more = policies.POLICIES["county and land cross"]
+    text = solved.toy_run().replace("passes = [", f'passes = [\n  {{ table = "{passes}" }},')
+    text = text.replace('{ queries = ["total"], table = "total" },', "")
+    with tempfile.TemporaryDirectory() as folder:
+        census = policies.make_census(Path(folder), seed, more, run=text)
+        exact, tables = policies.exact_values(census), policies.exact_tables(census)
+        result = solve(census.context, solved.noisy(census, seed + 1, size=size), exact, tables=tables)
+    policies.check_promises(census, result.leaves)
+    for level in result.document["levels"]:
+        assert level["max_kkt_residual_persons"] <= 1e-2  # a table fixed to 1e-7 can leave a pass no room
+        assert level["n_roundings_optimal"] == level["n_roundings"]
+
+
+def test_exact_tables_that_contradict_are_refused(tmp_path: Path) -> None:
+    """Tables of two levels, or a table and public facts, must agree; the place is named before anything is solved."""
+    census = policies.make_census(tmp_path, 2, policies.POLICIES["county dwellings x sex"])
+    answers, exact, tables = (
+        solved.noisy(census, 3),
+        policies.exact_values(census),
+        policies.exact_tables(census),
+    )
+    moved = tables["homes"] + np.array([[1, -1, 0]])
+    with pytest.raises(InfeasibleError, match="sum of the exact tables below") as caught:
+        solve(census.context, answers, exact, tables=tables | {"homes": moved})
+    assert (caught.value.code, caught.value.node) == ("I013", "0")
+    swapped = tables["both"].copy()
+    swapped[1] = swapped[1][[4, 5, 2, 3, 0, 1]]  # everybody at home in barracks, and the other way round
+    land = swapped.sum(axis=0).reshape(3, 2).sum(axis=1)[None, :]
+    with pytest.raises(InfeasibleError) as caught:
+        solve(census.context, answers, exact, tables={"both": swapped, "homes": land})
+    assert caught.value.code == "I013"
+    assert caught.value.node is not None
+
+
+def test_a_root_table_against_the_facts_is_refused(tmp_path: Path) -> None:
+    """The root's table may cross bounds; that no records fit both is decided exactly, before least squares."""
+    census = policies.make_census(tmp_path, 2, policies.exact("adults", "land", "dwelling * adult"))
+    tables = policies.exact_tables(census)
+    wrong = tables["adults"].copy()
+    wrong[0, 0], wrong[0, 3], wrong[0, 2] = wrong[0].sum() - 1, 1, 0  # one person in dormitories
+    wrong[0, [1, 4, 5]] = 0
+    with pytest.raises(InfeasibleError) as caught:
+        solve(
+            census.context, solved.noisy(census, 3), policies.exact_values(census), tables={"adults": wrong}
+        )
+    assert (caught.value.code, caught.value.node) == ("I013", "0")
+
+
+@given(seed=st.integers(0, 1_000_000))
+@settings(max_examples=25, deadline=None)
+def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
+    """A repair below a county may not undo what is exact for the county or the land."""
+    more = policies.POLICIES["county and land cross"] + policies.MIXED
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        census = policies.make_census(Path(folder), seed, more)
+        patch.setattr(regions, "MAX_KINDS", 0)
+        exact, tables = policies.exact_values(census), policies.exact_tables(census)
+        result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+    policies.check_promises(census, result.leaves)
+
+
+def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some repair must be needed, and the exact table be named where it is to blame, or the test above is empty."""
+    monkeypatch.setattr(regions, "MAX_KINDS", 0)
+    uses = []
+    for seed in range(25):
+        more = policies.POLICIES["county and land cross"] + policies.MIXED
+        census = policies.make_census(tmp_path / str(seed), seed, more)
+        exact, tables = policies.exact_values(census), policies.exact_tables(census)
+        result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+        uses += result.document["failsafe"]
+    assert uses
+    assert any("both" in use["constraints"] for use in uses)

@@ -157,20 +157,3 @@ def test_seven_counties_and_three_combinations() -> None:
     assert limits[1 << c] == 2100 - 6 + 2000
     assert limits[(1 << a) | (1 << b)] == 2100 + 260
     assert regions.arcs(0, 0).n_nodes == 1 + 3 + 3 + 2 + 1  # all, kinds, combinations, bounded types in them
-
-
-def test_a_bound_on_cells_that_are_closed_is_a_contradiction() -> None:
-    """People demanded where nobody may live must be found from public facts alone, with the leaf."""
-    from dataclasses import replace
-
-    from topdown.model.kinds import contradiction, find_kinds
-
-    regions = make_regions(5, caps=True)
-    assert contradiction(regions.kinds, regions.rules) is None
-    assert regions.rules.bound_cells  # seed 5 draws one; without it nothing would be tested
-    lower = regions.rules.lower[-1].copy()
-    lower[2, 0] = 99
-    rules = replace(regions.rules, lower=(*regions.rules.lower[:-1], lower))
-    found = contradiction(find_kinds(rules), rules)
-    assert found is not None
-    assert found[0] == 2

@@ -48,6 +48,51 @@ def test_flow_rounding_is_optimal_among_all_roundings(seed: int) -> None:
     assert twins.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
 
 
+@given(st.integers(0, 1_000_000), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: bool) -> None:
+    """As mandatory flow where the table fits the chain, as rows of the integer program where it crosses it."""
+    problem = make_problem(seed, m=1 if root else 2)
+    if root:
+        problem = replace(problem, sums=None, lower=problem.lower * 0)
+    exact_of = np.random.default_rng(seed).integers(0, 2, 4) if crossing else problem.chain[1]
+    exact_of = np.unique(exact_of, return_inverse=True)[1].reshape(-1)
+    _, table = twins.best_rounding(problem)
+    assume(table is not None)
+    up = (
+        table + np.random.default_rng(seed + 1).integers(0, 2, table.shape) * problem.allowed
+        if root
+        else table
+    )
+    up = np.minimum(up, np.floor(problem.estimate + 1e-6).astype(np.int64) + problem.allowed)
+    exact = np.zeros((int(exact_of.max()) + 1, table.shape[1]), dtype=np.int64)
+    np.add.at(exact, exact_of, up)
+    if crossing:
+        problem = replace(problem, exact_of=exact_of, exact=exact, bound_places=None)
+    else:
+        chain = np.stack([problem.chain[0], exact_of, *problem.chain[1:]])
+        weights = (problem.weights[0], 0, *problem.weights[1:])
+        places = tuple((t + (t > 0), a) for t, a in problem.bound_places or ())
+        problem = replace(
+            problem,
+            chain=chain,
+            weights=weights,
+            exact_of=exact_of,
+            exact=exact,
+            exact_place=1,
+            bound_places=places,
+        )
+    best, _ = twins.best_rounding(problem)
+    result = round_table(problem)
+    assert result.optimal
+    assert result.route == ("milp" if crossing else "flow")
+    np.testing.assert_array_equal(twins.exact_sums(problem, result.counts), exact)
+    assert twins.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
+    result.counts[0, 0] += 1
+    with pytest.raises(InternalError, match=r"exact table|parent|records where"):
+        check_rounding(problem, result.counts)
+
+
 @given(st.integers(0, 1_000_000))
 @settings(max_examples=60, deadline=None)
 def test_exact_totals_are_met_exactly(seed: int) -> None:

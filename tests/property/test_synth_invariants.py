@@ -33,12 +33,20 @@ def worlds(draw: st.DrawFn) -> tuple[dict[str, list[str]], dict[str, list[dict[s
         }
 
     columns = st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=2, unique=True)
-    rules: dict[str, list[dict[str, Any]]] = {"none_where_zero": [], "at_least": [], "never": []}
+    kinds = ("none_where_zero", "at_least", "at_most", "never")
+    rules: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
     for _ in range(draw(st.integers(0, 3))):
         rules["none_where_zero"].append({"cells": cells(), "columns": draw(columns)})
     for _ in range(draw(st.integers(0, 3))):
         bound = {"cells": cells(), "column": draw(st.sampled_from(COLUMNS)), "per": draw(st.integers(1, 4))}
         rules["at_least"].append(bound)
+    for _ in range(draw(st.integers(0, 2))):
+        cap = {
+            "cells": cells(),
+            "column": draw(st.sampled_from((*COLUMNS, "k4"))),
+            "per": draw(st.integers(1, 4)),
+        }
+        rules["at_most"].append(cap)
     for _ in range(draw(st.integers(0, 1))):
         rules["never"].append({"cells": cells()})
     return attributes, rules
@@ -105,7 +113,11 @@ def test_made_up_records_meet_any_invariants(
         for row in records:
             if inside(row, rule["cells"]):
                 assert any(int(leaves[row["geocode"]][column]) > 0 for column in rule["columns"])
-    for rule in rules["at_least"]:
-        for code, leaf in leaves.items():
-            held = sum(int(r["count"]) for r in records if r["geocode"] == code and inside(r, rule["cells"]))
-            assert held >= rule["per"] * int(leaf[rule["column"]])
+    for kind in ("at_least", "at_most"):
+        for rule in rules[kind]:
+            for code, leaf in leaves.items():
+                held = sum(
+                    int(r["count"]) for r in records if r["geocode"] == code and inside(r, rule["cells"])
+                )
+                bound = rule["per"] * int(leaf[rule["column"]])
+                assert held >= bound if kind == "at_least" else held <= bound

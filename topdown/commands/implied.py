@@ -94,9 +94,13 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
     if levels is None:
         exact = dict.fromkeys(e.level for e in found.exact)
         names = ["levels above", *exact, "levels below"] if exact else ["all levels"]
-        table = next((e.level for e in found.exact if e.query != "total"), None)
-        if table is not None:  # exact tables are those of the leaves
-            names = [name for name in names[:-1] if name != table] + [table]
+        table = next((e for e in found.exact if e.query != "total"), None)
+        if table is not None:  # what it means depends on how far down its level is
+            raise ConfigError(
+                f"{table.name!r} keeps a table exact, so the verdict depends on the levels",
+                code="C005",
+                fix="add --levels A,B,C, all levels from the root to the leaves",
+            )
     else:
         names = [part.strip().partition(":")[0] for part in levels.split(",")]
     judged = verdicts(schema, found, names)

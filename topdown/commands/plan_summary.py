@@ -135,6 +135,7 @@ def _invariants(context: Context) -> list[dict[str, Any]]:
         for b in inv.at_least
     ]
     rows += [_row("at_most", b.name, leaf.name, len(leaf), b.basis) for b in inv.at_most]
+    rows += [_row("no_more_than", s.name, leaf.name, len(leaf), s.basis) for s in inv.no_more_than]
     rows += [_row("never", n.name, leaf.name, len(leaf), n.basis) for n in inv.never]
     return rows
 

@@ -48,6 +48,9 @@ def exactness(
         held = _records(context, released[-1], never.cells)
         checks.append(_check(never.name, "never", leaf, held == 0))
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
+    for soft in invariants.no_more_than:  # not promised, so not in the percentage of all
+        held, most = (_records(context, released[-1], cells) for cells in (soft.cells, soft.than))
+        checks.append(_check(soft.name, "no_more_than", leaf, held <= soft.times * most))
     return {"percent": _percent(n_met, n_checked), "checks": checks}
 
 

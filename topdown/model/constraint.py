@@ -68,6 +68,21 @@ class Never:
 
 
 @dataclass(frozen=True)
+class NoMoreThan:
+    """At every leaf, the records in `cells` number at most `times` those in `than`.
+
+    Soft: known of every true population, not promised of the released one. It is kept wherever that is possible and
+    reported where it is not.
+    """
+
+    name: str
+    cells: Selection
+    than: Selection
+    times: int = 1
+    basis: Basis = Basis()
+
+
+@dataclass(frozen=True)
 class Invariants:
     """Everything one release promises about public knowledge."""
 
@@ -80,6 +95,7 @@ class Invariants:
     never: tuple[Never, ...] = ()
     source: str = ""
     at_most: tuple[AtMost, ...] = ()
+    no_more_than: tuple[NoMoreThan, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

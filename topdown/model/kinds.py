@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
-from topdown.model.public import Rules
+from topdown.model.public import Rules, one_cell_each
 
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
 NO_LIMIT = 2**50  # persons; stands for "no upper bound"
@@ -26,6 +26,7 @@ class Kinds:
         class_of: int64 (n_kinds,), class of each kind (see `Rules`).
         members: bool (n_sets, n_kinds).
         low, high: int64 (n_leaves, n_sets), bounds of each set at every leaf; NO_LIMIT for none.
+        answer_of: int64 (n_kinds,), answer of each kind in the exact table above the leaves; None if there is none.
     """
 
     of_cell: NDArray[np.int64]
@@ -33,34 +34,52 @@ class Kinds:
     members: NDArray[np.bool_]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
+    answer_of: NDArray[np.int64] | None = None
 
     @property
     def n_kinds(self) -> int:
         """Number of kinds."""
         return len(self.class_of)
 
+    @property
+    def answers(self) -> NDArray[np.int64] | None:
+        """Answer of each possible cell in the exact table above the leaves, as `find_kinds` takes it."""
+        return (
+            None if self.answer_of is None else np.where(self.of_cell >= 0, self.answer_of[self.of_cell], 0)
+        )
 
-def find_kinds(rules: Rules, names: tuple[str, ...] = ()) -> Kinds:
+    @property
+    def spread(self) -> NDArray[np.bool_]:
+        """Sets whose kinds lie in several answers of the exact table, bool (n_sets,)."""
+        told = np.zeros(self.n_kinds, dtype=np.int64) if self.answer_of is None else self.answer_of
+        return np.array([len(np.unique(told[row])) > 1 for row in self.members], dtype=bool)
+
+
+def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.int64] | None = None) -> Kinds:
     """Group the cells of a release by the constraints they are under.
 
     Args:
         rules: of the release.
         names: of lower bounds, then upper bounds, for error messages.
+        answers: int64 (n_cells,), answer of each cell in the exact table above the leaves; None if there is none.
 
     Raises:
         ConfigError: two bounds share some cells, and neither's hold the other's.
     """
+    rules, first, one = one_cell_each(rules, answers)  # seconds less where there are a million cells
+    answers = None if answers is None else answers[first]
     groups = np.array([*rules.bound_cells, *rules.cap_cells], dtype=bool).reshape(
         -1, len(rules.class_of_cell)
     )
     n_bounds = len(rules.bound_cells)
-    _check_nested(groups, names or ("",) * len(groups))
     reachable = rules.open[0][0][rules.class_of_cell]
-    signature = np.vstack([rules.class_of_cell[None, :], groups])[:, reachable]
+    _check_nested(groups & reachable, names or ("",) * len(groups))
+    told = [] if answers is None else [answers]
+    signature = np.vstack([rules.class_of_cell[None, :], groups, *told])[:, reachable]
     distinct, kind = np.unique(signature, axis=1, return_inverse=True)
     of_cell = np.full(len(reachable), -1, dtype=np.int64)
     of_cell[reachable] = kind.reshape(-1)
-    columns = distinct[1:].astype(bool)
+    columns = distinct[1 : 1 + len(groups)].astype(bool)
     members, set_of = np.unique(columns, axis=0, return_inverse=True)
     order = np.argsort(members.sum(axis=1), kind="stable")
     members, set_of = members[order], np.argsort(order)[set_of.reshape(-1)]
@@ -72,7 +91,8 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = ()) -> Kinds:
             low[:, s] = np.maximum(low[:, s], rules.lower[-1][:, g])
         else:
             high[:, s] = np.minimum(high[:, s], rules.caps[:, g - n_bounds])
-    return Kinds(of_cell, distinct[0].astype(np.int64), members, low, high)
+    answer_of = None if answers is None else distinct[-1].astype(np.int64)
+    return Kinds(of_cell[one], distinct[0].astype(np.int64), members, low, high, answer_of)
 
 
 def _check_nested(groups: NDArray[np.bool_], names: tuple[str, ...]) -> None:
@@ -86,13 +106,6 @@ def _check_nested(groups: NDArray[np.bool_], names: tuple[str, ...]) -> None:
                     code="C073",
                     fix="make the cells of bounds nested or disjoint",
                 )
-
-
-def contradiction(kinds: Kinds, rules: Rules) -> tuple[int, int] | None:
-    """Return (leaf, set) where public facts alone leave no population, or None: exact, by adding up bounds."""
-    least, most, _ = set_ranges(kinds, rules.open[-1][:, kinds.class_of], kinds.low, kinds.high)
-    bad = np.argwhere(least > most)
-    return (int(bad[0, 0]), int(bad[0, 1])) if len(bad) else None
 
 
 def set_ranges(
@@ -119,8 +132,10 @@ def set_ranges(
 
 def are_nested(rules: Rules) -> bool:
     """Tell whether two lower bounds share cells."""
-    shape = len(rules.bound_cells), len(rules.class_of_cell)
-    return bool((np.array(rules.bound_cells, dtype=np.int64).reshape(shape).sum(axis=0) > 1).any())
+    held = np.zeros(len(rules.class_of_cell), dtype=np.int64)
+    for cells in rules.bound_cells:
+        held += cells
+    return bool((held > 1).any())
 
 
 def outer_sets(kinds: Kinds) -> NDArray[np.int64]:

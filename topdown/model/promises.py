@@ -2,7 +2,8 @@
 
 At a leaf, open cells and bounds on nested sets leave an interval of possible totals; intervals add up from the leaves,
 and an exact total cuts one. This is the maximum flow of the tree (leaves to root, with lower bounds and capacities),
-solved in closed form, so a whole state takes milliseconds.
+solved in closed form, so a whole state takes milliseconds. An answer of an exact table above the leaves is such a total
+for its cells alone, under the bounds inside them: necessary, not complete.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from topdown.model.schema import Schema
 Kind = Literal["exact", "at_least", "at_most", "none_where_zero", "never"]
 Ints = NDArray[np.int64]
 Marks = NDArray[np.bool_]
+MAX_ANSWERS = 64  # of an exact table above the leaves; each takes a pass over the tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +42,11 @@ class Bound:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Exact totals of the nodes of one level, int64 (n_nodes,)."""
+    """Exact numbers of records in some cells at the nodes of one level: bool (n_atoms,) and int64 (n_nodes,)."""
 
     rule: int
     depth: int
+    atoms: Marks
     values: Ints
 
 
@@ -58,7 +61,7 @@ class Promises:
             constraint tells apart.
         shut: bool (n_patterns, n_rules), where it applies; pattern: int64 (n_leaves,).
         bounds: small sets of atoms first, nested or disjoint.
-        totals: exact totals.
+        totals: exact totals, and exact answers above the leaves.
         leaves, top: the leaves concerned, all those of some nodes of level `top`.
     """
 
@@ -99,12 +102,21 @@ class Promises:
         Args:
             kept: constraints to look at.
         """
-        fewest, most, boundless, bad = self._leaf_totals(kept)
+        everything = np.ones(self.closes.shape[1], dtype=bool)
+        parts = {everything.tobytes(): everything}
+        parts |= {total.atoms.tobytes(): total.atoms for total in self.totals if total.rule in kept}
+        found = [self._part_without_population(kept, atoms) for atoms in parts.values()]
+        return min((at for at in found if at is not None), key=lambda at: (-at[0], at[1]), default=None)
+
+    def _part_without_population(self, kept: frozenset[int], atoms: Marks) -> tuple[int, int] | None:
+        """Return the same for records in some cells alone, under the bounds inside them."""
+        fewest, most, boundless, bad = self._leaf_totals(kept, atoms)
         node: Ints = self.leaves
         levels = self.geography.levels
+        totals = [t for t in self.totals if t.rule in kept and np.array_equal(t.atoms, atoms)]
         for depth in reversed(range(self.top, len(levels))):
-            for total in self.totals:
-                if total.depth == depth and total.rule in kept:
+            for total in totals:
+                if total.depth == depth:
                     here = total.values[node]
                     bad |= (here < fewest) | (~boundless & (here > most))
                     fewest, most, boundless = here, here, np.zeros(len(node), dtype=bool)
@@ -118,12 +130,12 @@ class Promises:
             bad = np.zeros(n, dtype=bool)
         return None
 
-    def _leaf_totals(self, kept: frozenset[int]) -> tuple[Ints, Ints, Marks, Marks]:
+    def _leaf_totals(self, kept: frozenset[int], atoms: Marks) -> tuple[Ints, Ints, Marks, Marks]:
         """Return fewest and most records of every leaf, where there is no upper end, and leaves without a table."""
         chosen = np.array(sorted(kept), dtype=np.int64)
         closed = self.shut[:, chosen].astype(np.float32) @ self.closes[chosen].astype(np.float32)
-        is_open = closed == 0
-        bounds = [b for b in self.bounds if b.rule in kept]
+        is_open = (closed == 0) & atoms
+        bounds = [b for b in self.bounds if b.rule in kept and not (b.atoms & ~atoms).any()]
         innermost = np.full(self.closes.shape[1], -1)
         for s in reversed(range(len(bounds))):
             innermost[bounds[s].atoms] = s
@@ -157,7 +169,7 @@ def state(
     Args:
         schema, geography, invariants, facts: of the release.
         exact: answers of the exact statistics that are known, int64 (n_nodes, n_answers), by name. A table above the
-            leaves counts with its total only: necessary, not complete.
+            leaves with more than `MAX_ANSWERS` answers counts with its total only.
 
     Raises:
         ConfigError: two bounds share cells and neither's hold the other's (C073).
@@ -166,7 +178,8 @@ def state(
     rules: list[tuple[Kind, str]] = []
     closing: list[tuple[int, Marks, Marks]] = []
     bounding: list[tuple[int, Marks, Ints, Ints]] = []
-    totals: list[Total] = []
+    totals: list[tuple[int, int, Marks, Ints]] = []
+    everything = np.ones(schema.n_cells, dtype=bool)
     nothing, boundless = np.zeros(n_leaves, dtype=np.int64), np.full(n_leaves, NO_LIMIT, dtype=np.int64)
     for statistic in invariants.exact:
         if statistic.name not in exact:
@@ -176,7 +189,10 @@ def state(
         if query.factors and depth == len(geography.levels) - 1:
             bounding += [(len(rules), query.labels == a, n, n) for a, n in enumerate(answers.T)]
         else:
-            totals.append(Total(len(rules), depth, answers.sum(axis=1)))
+            totals.append((len(rules), depth, everything, answers.sum(axis=1)))
+            if 1 < query.n_answers <= MAX_ANSWERS:
+                chosen = [query.labels == a for a in range(query.n_answers)]
+                totals += [(len(rules), depth, c, n) for c, n in zip(chosen, answers.T, strict=True)]
         rules.append(("exact", statistic.name))
     for least in invariants.at_least:
         people = least.per * facts.columns[least.column]
@@ -194,6 +210,7 @@ def state(
         closing.append((len(rules), schema.select(dict(never.cells)), np.ones(n_leaves, dtype=bool)))
         rules.append(("never", never.name))
     columns = [cells for _, cells, _ in closing] + [cells for _, cells, _, _ in bounding]
+    columns += [cells for _, _, cells, _ in totals]
     signature = np.stack(columns, axis=1) if columns else np.zeros((schema.n_cells, 0), dtype=bool)
     atoms, _ = classes(signature)
     closes = np.zeros((len(rules), len(atoms)), dtype=bool)
@@ -204,10 +221,14 @@ def state(
     bounds = [
         Bound(rule, atoms[:, len(closing) + i], low, high) for i, (rule, _, low, high) in enumerate(bounding)
     ]
+    asked = [
+        Total(rule, depth, atoms[:, len(closing) + len(bounding) + i], values)
+        for i, (rule, depth, _, values) in enumerate(totals)
+    ]
     bounds.sort(key=lambda b: int(b.atoms.sum()))
     _check_nested(bounds, rules)
     return Promises(
-        geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(totals), np.arange(n_leaves)
+        geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(asked), np.arange(n_leaves)
     )
 
 

@@ -128,13 +128,22 @@ def with_exact_tables(rules: Rules, tables: tuple[tuple[NDArray[np.int32], NDArr
     )
 
 
-def one_cell_each(rules: Rules) -> tuple[Rules, NDArray[np.int64]]:
-    """Return the same rules with one cell for all cells that no rule tells apart, and which one each cell became.
+def one_cell_each(
+    rules: Rules, answers: NDArray[np.int64] | None = None
+) -> tuple[Rules, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the same rules with one cell for all cells that no rule, and no exact table, tells apart.
 
-    `find_kinds` takes seconds for a million cells and gives the same kinds for these.
+    Args:
+        rules: of a release.
+        answers: int64 (n_cells,), answer of each cell in an exact table; None without one.
+
+    Returns:
+        The rules, the first old cell of each new one, and which one each old cell became.
     """
-    n_bits = max(int(rules.class_of_cell.max(initial=0)).bit_length(), 1)
-    bits = [(rules.class_of_cell >> i & 1).astype(bool) for i in range(n_bits)]
+    told = [rules.class_of_cell] if answers is None else [rules.class_of_cell, answers]
+    bits = [
+        (of >> i & 1).astype(bool) for of in told for i in range(max(int(of.max(initial=0)).bit_length(), 1))
+    ]
     _, of_cell = classes(np.stack([*bits, *rules.bound_cells, *rules.cap_cells], axis=1))
     first = np.zeros(int(of_cell.max(initial=-1)) + 1, dtype=np.int64)
     first[of_cell[::-1]] = np.arange(len(of_cell))[::-1]
@@ -144,4 +153,4 @@ def one_cell_each(rules: Rules) -> tuple[Rules, NDArray[np.int64]]:
         bound_cells=tuple(cells[first] for cells in rules.bound_cells),
         cap_cells=tuple(cells[first] for cells in rules.cap_cells),
     )
-    return small, of_cell
+    return small, first, of_cell

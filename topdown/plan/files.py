@@ -16,6 +16,7 @@ from topdown.model.constraint import (
     Exact,
     Invariants,
     Never,
+    NoMoreThan,
     NoneWhereZero,
     Selection,
 )
@@ -23,6 +24,8 @@ from topdown.model.query import Neighbours
 from topdown.model.schema import Attribute, Recode, Schema
 from topdown.plan.document import read_toml
 
+MOST_TIMES = 1_000_000
+_FACTORS = {"at_least": {"per"}, "at_most": {"per"}, "no_more_than": {"times"}}
 Mechanism = Literal["discrete_gaussian", "geometric"]
 
 
@@ -59,6 +62,8 @@ class ConstraintTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     column: str = ""
     columns: tuple[str, ...] = ()
     per: int = 1
+    than: dict[str, tuple[str, ...]] = {}
+    times: int = 1
 
 
 class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -75,6 +80,7 @@ class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     none_where_zero: tuple[ConstraintTable, ...] = ()
     never: tuple[ConstraintTable, ...] = ()
     at_most: tuple[ConstraintTable, ...] = ()
+    no_more_than: tuple[ConstraintTable, ...] = ()
 
 
 class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -176,18 +182,22 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
         )
     needs = {"exact": {"level", "query"}, "at_least": {"cells", "column"}}
     needs |= {"none_where_zero": {"cells", "columns"}, "never": {"cells"}, "at_most": {"cells", "column"}}
+    needs |= {"no_more_than": {"cells", "than"}}
     for kind, required in needs.items():
         for table in getattr(file, kind):
-            given = {k for k in ("level", "query", "cells", "column", "columns") if getattr(table, k)}
-            if given != required or table.per < 1:
+            given = {k for k in ("level", "query", "cells", "column", "columns", "than") if getattr(table, k)}
+            factors = {"per": table.per, "times": table.times}
+            odd = {name for name, factor in factors.items() if factor != 1} - _FACTORS.get(kind, set())
+            if given != required or odd or not all(1 <= f <= MOST_TIMES for f in factors.values()):
                 raise ConfigError(
                     f"constraint {table.name!r} of {path}: [[{kind}]] needs exactly the keys {sorted(required)}, "
-                    f"has {sorted(given)}",
+                    f"has {sorted(given | odd)}",
                     code="C031",
                     file=str(path),
-                    fix="add the missing keys, remove the others; `per` is at least 1",
+                    fix=f"add the missing keys, remove the others; `per` and `times` are from 1 to {MOST_TIMES:,}",
                 )
             schema.select(table.cells)
+            schema.select(table.than)
     return Invariants(
         file.name,
         file.title,
@@ -198,6 +208,10 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
         tuple(Never(t.name, _cells(t), _basis(t)) for t in file.never),
         file.source,
         tuple(AtMost(t.name, _cells(t), t.column, t.per, _basis(t)) for t in file.at_most),
+        tuple(
+            NoMoreThan(t.name, _cells(t), tuple(t.than.items()), t.times, _basis(t))
+            for t in file.no_more_than
+        ),
     )
 
 

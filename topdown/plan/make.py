@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from topdown.errors import BudgetError, ConfigError
 from topdown.model.constraint import Invariants
 from topdown.model.contradiction import find_contradiction
+from topdown.model.exact_tables import arrange, tables_of
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, are_nested, find_kinds
-from topdown.model.public import PublicFacts, Rules, derive_rules, one_cell_each, with_exact_tables
+from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
@@ -71,7 +72,7 @@ def make_plan(
     with at("level", "0", "share"):
         check_shares({table.name: table.share for table in run.level}, "levels")
     with at("invariants"):
-        _check_exact(invariants, schema, geography)
+        _check_exact(invariants, geography)
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = derive_rules(schema, geography, invariants, facts)
         with at("invariants"):
@@ -172,44 +173,42 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
 
 def check_supported(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
     """Refuse constraints that the solver would not enforce completely (ConfigError), whatever the public facts say."""
-    _check_exact(invariants, schema, geography)
+    _check_exact(invariants, geography)
     _check_kinds(invariants, schema, geography, rules)
 
 
 def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
-    """Refuse bounds that cross each other, and constraints whose implied constraints are too many."""
-    exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact]
+    """Refuse bounds and exact tables that cross each other, and those whose implied constraints are too many."""
+    level_names = geography.level_names
+    bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
+    kept = arrange(tables_of(schema, invariants, level_names), rules, level_names, bounds)
+    exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact if e.level == level_names[-1]]
     tables = tuple(
         (q.labels, np.zeros((len(rules.caps), q.n_answers), np.int64)) for _, q in exact if q.factors
     )
-    names = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
-    bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
+    told = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
     n_low = len(invariants.at_least)
-    small, _ = one_cell_each(with_exact_tables(rules, tables))
-    kinds = find_kinds(small, (*bounds[:n_low], *names, *bounds[n_low:], *names))
-    deepest = max((geography.index(e.level) for e in invariants.exact), default=0)
+    kinds = find_kinds(
+        with_exact_tables(rules, tables),
+        (*bounds[:n_low], *told, *bounds[n_low:], *told),
+        None if kept.split is None else kept.split.labels,
+    )
+    deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
     if (deepest or invariants.at_most or are_nested(rules)) and kinds.n_kinds > most:
         raise ConfigError(
-            f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact totals below the root, upper bounds "
-            f"and nested bounds are supported for at most {most}",
+            f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact statistics below the root, upper "
+            f"bounds and nested bounds are supported for at most {most}",
             code="C074",
-            fix="merge constraints on similar cells, or keep totals exact at the root only, without such bounds",
+            fix="merge constraints on similar cells, or keep statistics exact at the root only, without such bounds",
         )
 
 
-def _check_exact(invariants: Invariants, schema: Schema, geography: Geography) -> None:
+def _check_exact(invariants: Invariants, geography: Geography) -> None:
     for exact in invariants.exact:
         if exact.level not in geography.level_names:
             raise ConfigError(
                 f"invariant {exact.name!r} names level {exact.level!r}, which the geography lacks",
                 code="C032",
                 fix="use one of: " + ", ".join(geography.level_names),
-            )
-        leaves = geography.level_names[-1]
-        if parse_query(schema, exact.query).factors and exact.level != leaves:
-            raise ConfigError(
-                f"invariant {exact.name!r}: above the leaves only totals can be kept exact",
-                code="C033",
-                fix=f'write query = "total" or level = "{leaves}", or measure the table with noise',
             )

@@ -183,8 +183,9 @@ class Plan:
             raise TypeError("a plan must become a JSON object")
         if self.base is None:
             document.pop("base", None)
-        if not self.invariants.at_most:  # plans without upper bounds read and hash as before there were any
-            document["invariants"].pop("at_most", None)
+        for kind in ("at_most", "no_more_than"):  # plans without them read and hash as before there were any
+            if not getattr(self.invariants, kind):
+                document["invariants"].pop(kind, None)
         return document
 
 

@@ -124,6 +124,7 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
 
 
 _KNOWN = {"name", "title", "schema", "source", "exact", "at_least", "none_where_zero", "never"}
+_KNOWN |= {"no_more_than"}
 
 
 def _extend(

@@ -16,7 +16,7 @@ import numpy as np
 from topdown import __version__
 from topdown.accountant.book import Book, read_book
 from topdown.errors import InternalError
-from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoneWhereZero
+from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.model.histogram import Histogram
 from topdown.plan.base import COPIES, FOLDER
 from topdown.plan.document import exact_text
@@ -58,12 +58,13 @@ def open_answers(plan: Plan) -> list[str]:
     }
     names = [f"release.{name}" for name, value in fields.items() if value == OPEN]
     rules = plan.invariants
-    kinds: dict[str, tuple[Exact | AtLeast | AtMost | NoneWhereZero | Never, ...]] = {
+    kinds: dict[str, tuple[Exact | AtLeast | AtMost | NoMoreThan | NoneWhereZero | Never, ...]] = {
         "exact": rules.exact,
         "at_least": rules.at_least,
         "none_where_zero": rules.none_where_zero,
         "never": rules.never,
         "at_most": rules.at_most,
+        "no_more_than": rules.no_more_than,
     }
     for kind, constraints in kinds.items():
         names += [
@@ -133,6 +134,7 @@ def make_certificate(
         "measurements": [_measured(level, plan.numbers_at(i)) for i, level in enumerate(plan.levels)],
         "solver": _solver(solved),
         "failsafe": solved.get("failsafe", []),
+        **_comparisons(plan, solved),
         "ledger": _ledger(book, len(book.entries)),
         "checks": [
             {"name": c.name, "ok": c.ok, "text": c.text, "n_checked": c.n_checked, "n_failed": c.n_failed}
@@ -208,6 +210,12 @@ def _invariants(context: Context) -> list[dict[str, Any]]:
         {"kind": "at_most", "name": b.name, "level": leaf, "n": n} | _basis(b.basis) for b in rules.at_most
     ]
     return out
+
+
+def _comparisons(plan: Plan, solved: dict[str, Any]) -> dict[str, Any]:
+    """Return the soft rules of the plan and how they were kept; no section where there are none."""
+    rules = [{"name": s.name, "times": s.times} | _basis(s.basis) for s in plan.invariants.no_more_than]
+    return {"comparisons": {"rules": rules} | solved["comparisons"]} if rules else {}
 
 
 def _n_leaves(context: Context, rule: AtLeast | NoneWhereZero) -> int:

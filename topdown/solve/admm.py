@@ -3,6 +3,7 @@
 The split x = z gives a linear step with one dense inverse per parent, shared by all children, and an exact
 projection of every segment on its simplex: signs, zeros and parent sums hold at every iterate. Equalities with
 a fixed table are inside the linear step; lower bounds are added only when the solution without them breaks one.
+What the optimality check does not accept afterwards goes to interior points (`backends/interior.py`).
 """
 
 from __future__ import annotations
@@ -14,28 +15,51 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.errors import InfeasibleError
 from topdown.solve.kernels import admm
-from topdown.solve.kkt import bounds_broken, residual_persons
-from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.kkt import TARGET_PERSONS, bounds_broken, infeasibility_persons, residual_persons
+from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
 
 STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
 TOLERANCE_PERSONS = 1e-7
-TARGET_PERSONS = 1e-5
 SLACK_PERSONS = 1e-7  # sums of a solution without limits this far outside them count as inside
-STALL_PERSONS = 1e-2  # two solutions this far apart after MAX_STEPS have no point in common
+MOST_INTERIOR = (
+    5_000_000  # entries of the dense blocks that interior points may factor: a minute, half a gigabyte
+)
 
 
 def solve(problem: Problem) -> Solution:
     """Solve a least-squares problem; the caller re-checks the result with `kkt.residual_persons`.
 
     Raises:
-        InfeasibleError: the iterates stall apart, which happens only if the constraints have no common point.
+        InfeasibleError: a linear program finds that the constraints have no common point.
     """
-    free = _run(_without_bounds(problem))
-    sums = group_sums(free.z, problem.bound_of, len(problem.lower))
+    found, done = _run(_without_bounds(problem))
+    sums = group_sums(found.z, problem.bound_of, len(problem.lower))
     if bounds_broken(problem, sums) <= (0.0 if problem.limits is None else SLACK_PERSONS):
-        return _with_bounds(problem, free)
-    return _run(problem)
+        found = _with_bounds(problem, found)
+    else:
+        found, done = _run(problem)
+    done = done or residual_persons(problem, found) <= TARGET_PERSONS
+    return found if done else _finish(problem, found)
+
+
+def _finish(problem: Problem, found: Solution) -> Solution:
+    """Solve by interior points what many steps did not solve: curvatures far apart, or tables in a corner."""
+    from topdown.solve.backends.feasible import have_common_point
+    from topdown.solve.backends.quadratic import solve_with
+
+    n, m = problem.shape
+    if infeasibility_persons(problem, found.z) > TARGET_PERSONS and have_common_point(problem) is False:
+        raise InfeasibleError(
+            "the constraints of this split exclude each other",
+            code="I012",
+            fix="check exact totals and lower bounds below this node against each other",
+        )
+    if n * n * m > MOST_INTERIOR:
+        return found
+    other = solve_with("interior", problem)
+    best = min(other, found, key=lambda one: residual_persons(problem, one))
+    return replace(best, iterations=found.iterations + other.iterations)
 
 
 def _without_bounds(problem: Problem) -> Problem:
@@ -48,13 +72,17 @@ def _with_bounds(problem: Problem, solution: Solution) -> Solution:
     return replace(solution, bound_multipliers=np.zeros_like(problem.lower))
 
 
-def _run(problem: Problem) -> Solution:
+def _run(problem: Problem) -> tuple[Solution, bool]:
+    # The second value: whether the optimality check accepts the first.
     n, m = problem.shape
     bound_of, lower = problem.bound_of, problem.lower
     limits = np.zeros((m, 0)) if problem.limits is None else np.ascontiguousarray(problem.limits)
     rho = first_rho = _first_penalty(problem)
     z = _start(problem)
     u = np.zeros((n, m))
+    soft = problem.compared or Compared(np.zeros((0, n)), np.zeros((0, m)), 0.0)
+    rows = np.ascontiguousarray(soft.rows)
+    s, t = np.minimum(rows @ z, soft.most), np.zeros_like(soft.most)
     y = np.maximum(group_sums(z, bound_of, len(lower)), lower)
     w = np.zeros_like(y)
     tolerance, taken = TOLERANCE_PERSONS, 0
@@ -64,26 +92,23 @@ def _run(problem: Problem) -> Solution:
     while True:
         done, primal, dual = admm(
             step.inverse, step.constant, problem.g, rho, rho * step.bound_ratio, z, u, problem.pointers,
-            problem.sums, allowed, bound_of, lower, y, w, limits, STEPS, tolerance,
+            problem.sums, allowed, bound_of, lower, y, w, limits,
+            rows, soft.most, rho * step.row_ratio, soft.hinge, s, t, STEPS, tolerance,
         )  # fmt: skip
         taken += done
         if primal <= tolerance and dual <= tolerance:
-            solution = step.solution(z, u, y, w, rho, taken)
-            if tolerance <= 1e-11 or residual_persons(problem, solution) <= TARGET_PERSONS:
-                return solution
+            solution = step.solution(z, u, y, w, s, t, rho, taken)
+            near = residual_persons(problem, solution, strict=True) <= TARGET_PERSONS
+            if near or tolerance <= 1e-11:
+                return solution, near
             tolerance /= 10
         elif taken >= MAX_STEPS:
-            if primal > STALL_PERSONS:
-                raise InfeasibleError(
-                    "the constraints of this split exclude each other",
-                    code="I012",
-                    fix="check exact totals and lower bounds below this node against each other",
-                )
-            return step.solution(z, u, y, w, rho, taken)
+            solution = step.solution(z, u, y, w, s, t, rho, taken)
+            return solution, residual_persons(problem, solution) <= TARGET_PERSONS
         elif taken % (2 * STEPS) == 0:
             polished = _polish(problem, z, taken)
             if polished is not None:
-                return polished
+                return polished, True
             ratio = primal / max(dual, 1e-300)
             factor = float(np.clip(np.sqrt(ratio), 0.2, 5.0)) if not 0.2 < ratio < 5 else 1.0
             if factor != 1.0:
@@ -91,6 +116,7 @@ def _run(problem: Problem) -> Solution:
                 rho *= factor
                 u /= factor
                 w /= factor
+                t /= factor
                 step.factor(rho)
 
 
@@ -117,26 +143,36 @@ def _start(problem: Problem) -> Floats:
 def _polish(problem: Problem, z: Floats, taken: int) -> Solution | None:
     """Solve one column exactly on its positive entries; None unless that point passes the optimality check.
 
-    Only for a single column without bounds and fixed table (the root), where the segments are all there is.
+    Only for a single column without bounds (the root), where segments and a fixed table are all there is.
     """
-    if z.shape[1] != 1 or len(problem.lower) or problem.fixed_of is not None or problem.curvature <= 0:
+    if z.shape[1] != 1 or len(problem.lower) or problem.curvature <= 0:
+        return None
+    if problem.compared is not None:
         return None
     free = np.flatnonzero(z[:, 0] > 0)
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[free]
     known, row = np.unique(segment[problem.sums[segment] >= 0], return_inverse=True)
     kept = np.flatnonzero(problem.sums[segment] >= 0)
-    ties = np.zeros((len(known), len(free)))
+    n_fixed = len(problem.fixed)
+    ties = np.zeros((len(known) + n_fixed, len(free)))
     ties[row, kept] = 1.0
+    right = problem.sums[known]
+    if problem.fixed_of is not None:
+        ties[len(known) + problem.fixed_of[free], np.arange(len(free))] = 1.0
+        right = np.concatenate([right, problem.fixed[:, 0]])
     factor = cho_factor(problem.hessian[np.ix_(free, free)])
     plain, half = cho_solve(factor, problem.g[free, 0]), cho_solve(factor, ties.T)
-    x = plain
-    if len(known):
-        x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - problem.sums[known])
+    x, push = plain, np.zeros(len(right))
+    if n_fixed:  # a table and segments have their totals in common: any multipliers that fit will do
+        push = np.linalg.lstsq(ties @ half, ties @ plain - right, rcond=None)[0]
+        x = plain - half @ push
+    elif len(known):
+        x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - right)
     if (x < 0).any():
         return None
     point = np.zeros_like(z)
     point[free, 0] = x
-    solution = Solution(point, np.zeros((0, 1)), np.zeros((0, 1)), taken)
+    solution = Solution(point, -push[len(right) - n_fixed :, None], np.zeros((0, 1)), taken)
     return solution if residual_persons(problem, solution) <= TARGET_PERSONS else None
 
 
@@ -148,6 +184,9 @@ class _LinearStep:
         self.problem, self.bound_of, self.n_bounds = problem, bound_of, n_bounds
         inside = bound_of >= 0
         self.bound_ratio = 1.0 / max(1.0, float(np.sqrt(max(inside.sum(), 1) / max(n_bounds, 1))))
+        soft = problem.compared
+        self.rows = np.zeros((0, n)) if soft is None else soft.rows
+        self.row_ratio = 1.0 / np.maximum(1.0, np.sqrt((self.rows**2).sum(axis=1)))
         self.same_bound = (bound_of[:, None] == bound_of[None, :]) & inside[:, None] if n_bounds else None
         self.select = None
         if problem.fixed_of is not None:
@@ -161,6 +200,8 @@ class _LinearStep:
         k = self.problem.hessian + rho * np.eye(len(self.problem.hessian))
         if self.same_bound is not None:
             k = k + rho * self.bound_ratio * self.same_bound
+        if len(self.rows):
+            k = k + rho * self.rows.T @ (self.row_ratio[:, None] * self.rows)
         self.plain = cho_solve(cho_factor(k), np.eye(len(k)))
         self.inverse = self.plain
         if self.select is not None:
@@ -170,7 +211,9 @@ class _LinearStep:
             self.constant = np.ascontiguousarray(self.half @ (self.middle @ self.problem.fixed))
         self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
 
-    def solution(self, z: Floats, u: Floats, y: Floats, w: Floats, rho: float, taken: int) -> Solution:
+    def solution(
+        self, z: Floats, u: Floats, y: Floats, w: Floats, s: Floats, t: Floats, rho: float, taken: int
+    ) -> Solution:
         """Read the multipliers off the scaled duals."""
         bound = np.zeros((len(self.problem.lower), z.shape[1]))
         right = self.problem.g + rho * (z - u)
@@ -180,7 +223,11 @@ class _LinearStep:
             push = rho * self.bound_ratio * (y - w)
             inside = self.bound_of >= 0
             right[inside] += push[self.bound_of[inside]]
+        soft = None
+        if len(self.rows):
+            soft = rho * self.row_ratio[:, None] * t
+            right += self.rows.T @ (rho * self.row_ratio[:, None] * (s - t))
         fixed = np.zeros((len(self.problem.fixed), z.shape[1]))
         if self.select is not None:
             fixed = -self.middle @ (self.half.T @ right - self.problem.fixed)
-        return Solution(z.copy(), fixed, bound, taken)
+        return Solution(z.copy(), fixed, bound, taken, soft)

@@ -13,28 +13,23 @@ from topdown.model.kinds import find_kinds
 from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
-from topdown.solve.exact import complete_totals
-from topdown.solve.failsafe import conflicting, mend
+from topdown.solve.chain import Chain, Places, chain_of, places
+from topdown.solve.conflict import conflicting
+from topdown.solve.exact import Margins, complete_totals, exact_margins
+from topdown.solve.failsafe import mend
 from topdown.solve.implied.classify import Verdict, plan_verdicts
 from topdown.solve.level import LevelModel, build_levels
-from topdown.solve.passes import estimate
-from topdown.solve.problem import Ints
-from topdown.solve.regions import Arcs, Regions
-from topdown.solve.rounding import Rounded, round_table
+from topdown.solve.node import Node
+from topdown.solve.passes import SLACK_PERSONS, estimate
+from topdown.solve.problem import Floats, Ints
+from topdown.solve.region_network import Arcs
+from topdown.solve.regions import Regions
+from topdown.solve.repair import Repairer
+from topdown.solve.rounding import round_table
 from topdown.solve.rounding_problem import RoundingProblem
-from topdown.solve.route import places, with_total
-from topdown.solve.split import Split
+from topdown.solve.split import Split, bounds_fit
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A solved node: its position in its level and its nonzero cells (int64, sorted) with counts (int64)."""
-
-    index: int
-    cells: Ints
-    counts: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +41,7 @@ class Descent:
         targets: measured (or better) answers.
         exact: exact node totals by level name.
         backend: least-squares solver, see `backends/quadratic.py`.
-        tables: exact tables of the leaves other than totals, by query.
+        tables: exact tables other than totals, by name.
     """
 
     context: Context
@@ -59,20 +54,51 @@ class Descent:
     def regions(self) -> Regions:
         """What can be split down to the leaves."""
         plan, geography = self.context.plan, self.context.geography
-        tables = tuple((plan.query(name).labels, values) for name, values in self.tables.items())
+        leaf = geography.level_names[-1]
+        tables = tuple(
+            (plan.query(e.query).labels, self.tables[e.name])
+            for e in plan.invariants.exact
+            if e.level == leaf and e.name in self.tables
+        )
         rules = with_exact_tables(self.context.rules, tables)
-        kinds = find_kinds(rules)
-        return Regions(kinds, rules, geography, complete_totals(geography, rules, kinds, self.exact))
+        labels, answers = self.margins.split or (None, None)
+        kinds = find_kinds(rules, answers=labels)
+        totals = complete_totals(geography, rules, kinds, self.exact, answers)
+        return Regions(kinds, rules, geography, totals, answers)
+
+    @cached_property
+    def margins(self) -> Margins:
+        """Exact tables above the leaves."""
+        return exact_margins(self.context, self.tables, self.exact)
+
+    @cached_property
+    def repairer(self) -> Repairer:
+        """What mends leaves that break soft rules."""
+        return Repairer(self.context)
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published."""
+        return self.repairer.finish(leaf, tally)
 
     @cached_property
     def levels(self) -> tuple[LevelModel, ...]:
         """Solver's view of every level."""
-        return build_levels(self.context, self.regions)
+        return build_levels(self.context, self.regions, self.margins)
 
     @cached_property
-    def places(self) -> tuple[tuple[tuple[int, int], ...] | None, ...]:
+    def chains(self) -> tuple[Chain, ...]:
+        """Rounding chain of every level."""
+        exact = [None if v.exact_told else v.exact_of_cell for v in self.levels]
+        return tuple(
+            chain_of(self.regions, v.index, v.chain, v.chain_weights, beside)
+            for v, beside in zip(self.levels, exact, strict=True)
+        )
+
+    @cached_property
+    def places(self) -> tuple[Places | None, ...]:
         """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
-        return tuple(places(self.context.rules, self.regions, v.index, v.chain) for v in self.levels)
+        rules = self.context.rules
+        return tuple(places(rules, self.regions, i, chain) for i, chain in enumerate(self.chains))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -80,18 +106,23 @@ class Descent:
         return plan_verdicts(self.context)
 
     def root(self, tally: Tally) -> Node:
-        """Solve the top node."""
+        """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
         level = self.levels[0]
         _, answers = self.targets.answers(0, 0, 1)
-        cells = np.flatnonzero(level.open[0][level.class_of_cell])
-        split = Split(
-            cells=cells,
-            counts=None,
-            allowed=np.ones((len(cells), 1), dtype=bool),
-            targets=np.ascontiguousarray(answers.T, dtype=np.float64),
-            **self._public(0, np.zeros(1, dtype=np.int64)),
-        )
+        is_open = level.open[0][level.class_of_cell]
+        if level.exact_table is not None and level.exact_of_cell is not None:
+            is_open = is_open & (level.exact_table[0][level.exact_of_cell] > 0)
+        cells = np.flatnonzero(is_open)
         try:
+            split = Split(
+                cells=cells,
+                counts=None,
+                allowed=np.ones((len(cells), 1), dtype=bool),
+                targets=np.ascontiguousarray(answers.T, dtype=np.float64),
+                **self._public(0, np.zeros(1, dtype=np.int64), cells),
+            )
+            if not level.exact_told:
+                _check_exact_fits(split, level.bound_of_cell[cells])
             counts = self._solve(0, split, np.zeros(1, dtype=np.int64), tally)[:, 0]
         except TopdownError as error:
             error.node = error.node or self.context.geography.root.codes[0]
@@ -131,14 +162,17 @@ class Descent:
                 fix="check exact totals and public facts below this node for constraints that exclude each other",
             )
         if mended.distance:
-            table = parent.cells, parent.counts
+            why = conflicting(
+                self.context, self.regions, depth + 1, parent.index, parent.cells, parent.counts
+            )
             tally.failsafe.append(
                 {
                     "node": geography.levels[depth].codes[parent.index],
                     "level": geography.levels[depth].name,
                     "distance": mended.distance,
                     "marginals_kept": mended.marginals_kept,
-                    "constraints": conflicting(self.context, self.regions, depth + 1, index, table, mended),
+                    "constraints": list(why.names),
+                    "smallest": why.smallest,
                 }
             )
         return Node(parent.index, mended.cells, mended.counts)
@@ -156,12 +190,15 @@ class Descent:
             raise InfeasibleError("measurements are missing for some areas", code="I011")
         if level.exact is not None:  # a child whose exact total is zero holds nobody
             answers, index = answers[level.exact[index] > 0], index[level.exact[index] > 0]
+        allowed = level.open[index][:, level.class_of_cell[parent.cells]].T
+        if level.exact_table is not None and level.exact_of_cell is not None:
+            allowed = allowed & (level.exact_table[index][:, level.exact_of_cell[parent.cells]].T > 0)
         split = Split(
             cells=parent.cells,
             counts=parent.counts,
-            allowed=np.ascontiguousarray(level.open[index][:, level.class_of_cell[parent.cells]].T),
+            allowed=np.ascontiguousarray(allowed),
             targets=np.ascontiguousarray(answers.T, dtype=np.float64),
-            **self._public(depth + 1, index),
+            **self._public(depth + 1, index, parent.cells),
         )
         counts = self._solve(depth + 1, split, index, tally)
         nodes = []
@@ -178,9 +215,18 @@ class Descent:
             nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
         return nodes
 
-    def _public(self, depth: int, index: Ints) -> dict[str, Any]:
-        """Return what public knowledge asks of some nodes of a level: lower bounds or limits, and exact totals."""
+    def _public(self, depth: int, index: Ints, cells: Ints) -> dict[str, Any]:
+        """Return what public knowledge asks of some nodes of a level: bounds or limits, exact totals and tables."""
         level = self.levels[depth]
+        exact_of = exact = None
+        if level.exact_table is not None and level.exact_of_cell is not None:
+            present, exact_of = np.unique(level.exact_of_cell[cells], return_inverse=True)
+            exact, exact_of = (
+                np.ascontiguousarray(level.exact_table[index][:, present].T),
+                exact_of.reshape(-1),
+            )
+            if exact.sum() != level.exact_table[index].sum():
+                raise _no_table_fits()
         n_kinds = self.regions.kinds.n_kinds
         return {
             "lower": np.zeros((n_kinds, len(index)), dtype=np.int64)
@@ -188,36 +234,72 @@ class Descent:
             else np.ascontiguousarray(level.lower[index].T),
             "totals": level.exact[index] if level.exact is not None else None,
             "limits": self.regions.limits(depth, index) if level.limited else None,
+            "exact_of": exact_of,
+            "exact": exact,
+            "exact_told": level.exact_told,
         }
 
     def _solve(self, depth: int, split: Split, index: Ints, tally: Tally) -> Ints:
         level = self.levels[depth]
-        fractional, fit = estimate(level, split, partial(solve_with, self.backend))
-        chain, weights = with_total(
-            level.chain, level.chain_weights, exact=level.exact is not None, limited=level.limited
-        )
+        backend = partial(solve_with, self.backend)
+        fractional, fit = estimate(level, split, backend)
+        soft = level.comparisons[:, split.cells]
+        enforced = False
+        if len(soft) and (over := over_persons(soft, fractional)) > SLACK_PERSONS:
+            fractional, fit = estimate(level, split, backend, over_persons=over)
+            enforced = True
+        chain = self.chains[depth]
         flow = level.limited and self.places[depth] is not None
         arcs: tuple[Arcs, ...] = tuple(self.regions.arcs(depth, int(i)) for i in index) if flow else ()
-        rounded: Rounded = round_table(
+        rounded = round_table(
             RoundingProblem(
                 estimate=fractional,
                 allowed=split.allowed,
                 sums=split.counts,
-                chain=np.stack([table[split.cells] for table in chain]),
-                weights=weights,
+                chain=np.stack([table[split.cells] for table in chain.tables]),
+                weights=chain.weights,
                 bound_of=level.bound_of_cell[split.cells],
                 lower=split.lower,
                 bound_places=self.places[depth],
                 totals=split.totals,
                 limits=split.limits,
                 arcs=arcs,
+                exact_of=split.exact_of,
+                exact=split.exact,
+                exact_place=chain.exact_place,
+                comparisons=soft if len(soft) else None,
             )
         )
-        if rounded.route != "flow" and self.verdicts[depth].kind == "complete_integral":
+        if rounded.route != "flow" and not len(soft) and self.verdicts[depth].kind == "complete_integral":
             raise InternalError(
                 f"level {self.verdicts[depth].level} was promised to be rounded by a flow and was not",
                 code="X041",
                 fix="report it with plan.json; the noise is kept, nothing more is spent",
             )
-        tally.level(self.context.plan.levels[depth].name).add(fit, rounded)
+        done = tally.level(self.context.plan.levels[depth].name)
+        done.add(fit, rounded)
+        if len(soft):
+            done.compare(soft, rounded, enforced=enforced)
         return rounded.counts
+
+
+def over_persons(soft: Ints, table: Floats) -> float:
+    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
+    scale = np.maximum(np.abs(soft).max(axis=1, initial=1, keepdims=True), 1)
+    return float((soft / scale @ table).max(initial=0.0))
+
+
+def _check_exact_fits(split: Split, bound: Ints) -> None:
+    """Decide whether the root's exact table goes together with everything below it; whole numbers, exact."""
+    if split.exact_of is None or split.exact is None:
+        return
+    if not bounds_fit(split, bound, split.exact_of, split.exact[:, 0].astype(np.float64), slack=0.0):
+        raise _no_table_fits()
+
+
+def _no_table_fits() -> InfeasibleError:
+    return InfeasibleError(
+        "the exact table of a place contradicts the public facts or the exact statistics below it",
+        code="I013",
+        fix="correct the records or the public leaf table, or choose other invariants",
+    )

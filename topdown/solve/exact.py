@@ -1,12 +1,14 @@
-"""Exact statistics in the solver's terms: node totals by level."""
+"""Exact statistics in the solver's terms: node totals by level, and the tables that are kept beside them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from topdown.errors import DataError, InfeasibleError
+from topdown.model.exact_tables import ExactTable, Merged, arrange, coarser, possible_cells, tables_of
 from topdown.model.geography import Geography
 from topdown.model.kinds import NO_LIMIT, Kinds, outer_sets, set_ranges
 from topdown.model.public import Rules
@@ -42,15 +44,88 @@ def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
 
 
 def exact_tables(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
-    """Return the exact tables of the leaves other than totals, by query; `exact_totals` checks their shapes."""
+    """Return the exact tables other than totals, by name; `exact_totals` checks their shapes."""
     chosen = [e for e in context.plan.invariants.exact if context.plan.query(e.query).factors]
-    return {e.query: np.asarray(values[e.name], dtype=np.int64) for e in chosen}
+    return {e.name: np.asarray(values[e.name], dtype=np.int64) for e in chosen}
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Exact tables above the leaves that must be kept beside totals.
+
+    Args:
+        split: labels int64 (n_cells,) and answers int64 (n_nodes, n_answers) of the deepest exact level, None if
+            nothing but totals, or a table of the leaves, is exact there.
+        root: the same of the root's own table.
+    """
+
+    split: tuple[Ints, Ints] | None = None
+    root: tuple[Ints, Ints] | None = None
+
+
+def exact_margins(context: Context, tables: dict[str, Ints], totals: dict[str, Ints]) -> Margins:
+    """Return the tables to keep above the leaves; tables that are sums of others are checked and left out.
+
+    Args:
+        context: plan and public facts. tables: as from `exact_tables`. totals: as from `exact_totals`.
+
+    Raises:
+        InfeasibleError: two exact tables contradict each other; the node is named.
+    """
+    geography, rules, invariants = context.geography, context.rules, context.plan.invariants
+    if not any(context.plan.query(e.query).factors for e in invariants.exact):
+        return Margins()
+    names = [b.name for b in invariants.at_least] + [b.name for b in invariants.at_most]
+    known = tables_of(context.plan.schema, invariants, geography.level_names)
+    kept, reachable = arrange(known, rules, geography.level_names, names), possible_cells(rules)
+    answers = [
+        totals[geography.level_names[t.depth]][:, None] if t.is_total else tables[t.name] for t in known
+    ]
+    for depth, merged in ((0, kept.root_sums), (kept.depth, kept.deepest)):
+        if merged is None:
+            continue
+        held = _answers(merged, answers, len(geography.levels[depth]))
+        for table, values in zip(known, answers, strict=True):
+            into = coarser(merged, table.labels, reachable)
+            if table.depth <= depth and into is not None:
+                _check_sums(geography, depth, held, into, table, values)
+    n_nodes = len(geography.levels[kept.depth])
+    split = None if kept.split is None else (kept.split.labels, _answers(kept.split, answers, n_nodes))
+    root = None if kept.root is None else (kept.root.labels, _answers(kept.root, answers, 1))
+    return Margins(split, root)
+
+
+def _answers(merged: Merged, answers: list[Ints], n_nodes: int) -> Ints:
+    none = np.zeros(n_nodes, dtype=np.int64)
+    return np.stack([none if s is None else answers[s[0]][:, s[1]] for s in merged.sources], axis=1)
+
+
+def _check_sums(
+    geography: Geography, depth: int, held: Ints, into: Ints, table: ExactTable, values: Ints
+) -> None:
+    """Compare a table with the sums of a finer one at the same level or below."""
+    added = np.zeros((len(held), values.shape[1]), dtype=np.int64)
+    for answer, place in enumerate(into.tolist()):
+        if place >= 0:
+            added[:, place] += held[:, answer]
+    for level in range(depth, table.depth, -1):
+        up = np.zeros((len(geography.levels[level - 1]), values.shape[1]), dtype=np.int64)
+        np.add.at(up, geography.levels[level].parent, added)
+        added = up
+    wrong = np.flatnonzero((added != values).any(axis=1))
+    if len(wrong):
+        code = geography.levels[table.depth].codes[int(wrong[0])]
+        raise _contradiction("an exact table of a place is not the sum of the exact tables below it", code)
 
 
 def complete_totals(
-    geography: Geography, rules: Rules, kinds: Kinds, exact: dict[str, Ints]
+    geography: Geography, rules: Rules, kinds: Kinds, exact: dict[str, Ints], answers: Ints | None = None
 ) -> dict[int, Ints]:
     """Return exact totals by depth, those above the deepest exact level added up from it.
+
+    Args:
+        geography, rules, kinds: of the release. exact: exact totals by level name.
+        answers: int64 (n_nodes, n_answers), the exact table of the deepest level where kinds have answers.
 
     Raises:
         InfeasibleError: totals contradict each other, or the public facts below a node; the node is named.
@@ -60,7 +135,10 @@ def complete_totals(
         return {}
     deepest = max(given)
     totals = {deepest: given[deepest]}
-    _check_deepest(geography, rules, kinds, deepest, given[deepest])
+    none = np.zeros(kinds.n_kinds, dtype=np.int64)
+    answer_of = none if answers is None or kinds.answer_of is None else kinds.answer_of
+    table = given[deepest][:, None] if answers is None else answers
+    _check_deepest(geography, rules, kinds, deepest, table, answer_of)
     for depth in range(deepest - 1, -1, -1):
         added = np.zeros(len(geography.levels[depth]), dtype=np.int64)
         np.add.at(added, geography.levels[depth + 1].parent, totals[depth + 1])
@@ -72,24 +150,39 @@ def complete_totals(
     return totals
 
 
-def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int, totals: Ints) -> None:
+def _check_deepest(
+    geography: Geography, rules: Rules, kinds: Kinds, depth: int, table: Ints, answer_of: Ints
+) -> None:
     is_open = rules.open[-1][:, kinds.class_of]
     least, most, innermost = set_ranges(kinds, is_open, kinds.low, kinds.high)
     if (least > most).any():
         text = "the exact tables of a place contradict the public facts about it"
         raise _contradiction(text, geography.leaves.codes[int((least > most).any(axis=1).argmax())])
     outermost = outer_sets(kinds) < 0
-    free = is_open[:, innermost < 0].any(axis=1)
-    up, n_nodes = geography.ancestors_of_leaves[depth], len(totals)
-    few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-    boundless = np.zeros(n_nodes, dtype=bool)
-    np.add.at(few, up, least[:, outermost].sum(axis=1))
-    np.logical_or.at(boundless, up, free | (most[:, outermost] >= NO_LIMIT).any(axis=1))
-    np.add.at(many, up, np.where(most >= NO_LIMIT, 0, most)[:, outermost].sum(axis=1))
-    wrong = np.flatnonzero((totals < few) | (~boundless & (totals > many)))
-    if len(wrong):
-        text = "the exact total of a place contradicts the public facts about it"
-        raise _contradiction(text, geography.levels[depth].codes[wrong[0]])
+    up, n_nodes, spread = geography.ancestors_of_leaves[depth], len(table), kinds.spread
+    what = "table" if table.shape[1] > 1 else "total"
+    text = f"the exact {what} of a place contradicts the public facts about it"
+    for answer, totals in enumerate(table.T):
+        mine = answer_of == answer
+        chosen = outermost & ~spread & ((kinds.members & mine).any(axis=1) | (table.shape[1] == 1))
+        loose = mine & np.append(spread, True)[innermost]  # in no set, or in one that the table decides
+        few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+        boundless = np.zeros(n_nodes, dtype=bool)
+        np.add.at(few, up, least[:, chosen].sum(axis=1))
+        free = is_open[:, loose].any(axis=1) | (most[:, chosen] >= NO_LIMIT).any(axis=1)
+        np.logical_or.at(boundless, up, free)
+        np.add.at(many, up, np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
+        wrong = np.flatnonzero((totals < few) | (~boundless & (totals > many)))
+        if len(wrong):
+            raise _contradiction(text, geography.levels[depth].codes[wrong[0]])
+    for s in np.flatnonzero(spread):
+        few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+        np.add.at(few, up, least[:, s])
+        np.add.at(many, up, np.minimum(most[:, s], NO_LIMIT // len(up)))
+        held = table[:, np.unique(answer_of[kinds.members[s]])].sum(axis=1)
+        wrong = np.flatnonzero((held < few) | (held > many))
+        if len(wrong):
+            raise _contradiction(text, geography.levels[depth].codes[wrong[0]])
 
 
 def _contradiction(text: str, node: str | None) -> InfeasibleError:

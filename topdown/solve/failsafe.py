@@ -2,22 +2,23 @@
 
 A minimum-cost flow sends every record of the node through its kind of cell to a leaf's place for it. Records may
 change cell at a cost of 2, the L1 distance: first only in the attributes that constraints speak of, so that every
-marginal on the others stays; if that is not enough, in any attribute. The total never changes.
+marginal on the others stays; if that is not enough, in any attribute. The total and the answers of exact tables at
+the node's level and above never change.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from topdown.model.constraint import Selection
-from topdown.model.kinds import NO_LIMIT, find_kinds
 from topdown.plan.prepare import Context
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import Network
 from topdown.solve.problem import Ints
-from topdown.solve.regions import Arcs, Regions
+from topdown.solve.region_network import Arcs
+from topdown.solve.regions import Regions
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,12 @@ def mend(
     arcs = tuple(regions.arcs(depth, int(child)) for child in children)
     totals = regions.totals[depth][children] if depth in regions.totals else None
     reachable = np.flatnonzero(regions.kinds.of_cell >= 0)
+    exact = _exact_answers(context, depth, reachable)
     for kept in (True, False):
-        rest = _rest(context, reachable) if kept else np.zeros(len(reachable), dtype=np.int64)
+        keys = [*exact, _rest(context, reachable)] if kept else exact
+        rest = np.unique(np.stack([np.zeros_like(reachable), *keys]), axis=1, return_inverse=True)[1].reshape(
+            -1
+        )
         near = np.isin(rest, rest[np.isin(reachable, cells)])
         found = _least_change(regions.kinds.of_cell, arcs, totals, reachable[near], rest[near], cells, counts)
         if found is not None:
@@ -59,42 +64,7 @@ def mend(
     return None
 
 
-def conflicting(
-    context: Context, regions: Regions, depth: int, children: Ints, before: tuple[Ints, Ints], after: Mended
-) -> list[str]:
-    """Return the names of constraints that exclude each other at a node.
-
-    Bounds: a set from which none can be left out (found by leaving out one after the other). Beside them, the
-    rules that close cells the change had to empty.
-    """
-    invariants, rules = context.plan.invariants, regions.rules
-    table = before
-    names = []
-    bounds = [(b.name, "lower", i) for i, b in enumerate(invariants.at_least)]
-    bounds += [(b.name, "upper", i) for i, b in enumerate(invariants.at_most)]
-    for name, which, i in bounds:
-        lower, caps = rules.lower[-1].copy(), rules.caps.copy()
-        if which == "lower":
-            lower[:, i] = 0
-        else:
-            caps[:, i] = NO_LIMIT
-        weaker = replace(rules, lower=(*rules.lower[:-1], lower), caps=caps)
-        relaxed = replace(regions, kinds=find_kinds(weaker), rules=weaker)
-        if _splits(relaxed, depth, children, *table):
-            names.append(name)
-        else:
-            rules, regions = weaker, relaxed
-    emptied = np.setdiff1d(before[0], after.cells[np.isin(after.cells, before[0])])
-    lookup = dict(zip(after.cells.tolist(), after.counts.tolist(), strict=True))
-    fewer = [c for c, n in zip(before[0].tolist(), before[1].tolist(), strict=True) if lookup.get(c, 0) < n]
-    for zero in invariants.none_where_zero:
-        chosen = context.plan.schema.select(dict(zero.cells))
-        if chosen[fewer].any() or chosen[emptied].any():
-            names.append(zero.name)
-    return names
-
-
-def _splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
+def splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
     """Tell whether a table splits over the children, as a maximum flow of its kinds."""
     arcs = tuple(regions.arcs(depth, int(child)) for child in children)
     totals = regions.totals[depth][children] if depth in regions.totals else None
@@ -105,12 +75,20 @@ def _splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: I
     return _least_change(kinds, arcs, totals, cells, alone, cells, counts) is not None
 
 
+def _exact_answers(context: Context, depth: int, cells: Ints) -> list[Ints]:
+    """Return the answers of cells in every exact table above a level; records may only change cell within them."""
+    plan, geography = context.plan, context.geography
+    above = [plan.query(e.query) for e in plan.invariants.exact if geography.index(e.level) < depth]
+    return [query.labels[cells].astype(np.int64) for query in above if query.factors]
+
+
 def _rest(context: Context, cells: Ints) -> Ints:
     """Return a number for each cell's values of the attributes that no constraint speaks of."""
     schema, rules = context.plan.schema, context.plan.invariants
     selections: list[Selection] = [b.cells for b in rules.at_least] + [b.cells for b in rules.at_most]
     selections += [z.cells for z in rules.none_where_zero]
     spoken = {attribute for cells_of in selections for attribute, _ in cells_of}
+    spoken |= {f.attribute for e in rules.exact for f in context.plan.query(e.query).factors}
     number = np.zeros(len(cells), dtype=np.int64)
     for attribute, values in zip(schema.attributes, schema.coordinates(cells), strict=True):
         if attribute.name not in spoken:

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from topdown.solve.problem import Floats, Ints
-from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks, exact_left
 
 UNIT = 1_000_000  # integer cost of one person of error
 SNAP = 1e-6  # closer to a whole number than this counts as whole
@@ -57,9 +57,8 @@ def laminar_places(
     lower bound are exactly one answer of one table. Where kinds have limits there are no lower bounds: the first
     table is the total, and the others tell kinds apart. What holds for all cells holds for any subset of them.
     """
-    for coarse, fine in pairwise(chain):
-        if len(np.unique(np.stack([fine, coarse]), axis=1).T) != len(np.unique(fine)):
-            return None
+    if not all(refines(fine, coarse) for coarse, fine in pairwise(chain)):
+        return None
     if not chain or len(np.unique(chain[-1])) != len(chain[-1]):
         return None
     places = []
@@ -78,6 +77,11 @@ def laminar_places(
             return None
         places.append(one[0])
     return tuple(places)
+
+
+def refines(fine: Ints, coarse: Ints) -> bool:
+    """Tell whether every answer of `fine` lies in one answer of `coarse`."""
+    return len(np.unique(np.stack([fine, coarse]), axis=1).T) == len(np.unique(fine))
 
 
 def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Network, Ints]:
@@ -136,7 +140,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
             if t == 1 and problem.limits is not None:
                 tail[node_of[t][row, child]] = kind_node[problem.bound_of[row], child]
         must = np.array([forced.pop((t, int(code)), 0) for code in occurs[t]], dtype=np.int64)
-        if t == 0 and problem.totals is not None:
+        if (t == 0 and problem.totals is not None) or t == problem.exact_place:
             most = must
         if (most < must).any() or (must < 0).any():
             raise UnroundableError
@@ -186,6 +190,15 @@ def _forced_units(problem: RoundingProblem, whole: Ints) -> dict[tuple[int, int]
     if problem.totals is not None:
         missing = (problem.totals - whole.sum(axis=0)).tolist()
         forced |= {(0, j): units for j, units in enumerate(missing)}
+    if problem.exact_place is not None and problem.exact_of is not None and problem.exact is not None:
+        answer_of = np.zeros(len(problem.exact), dtype=np.int64)
+        answer_of[problem.exact_of] = problem.chain[problem.exact_place]
+        left = exact_left(problem, whole)
+        forced |= {
+            (problem.exact_place, int(answer_of[a]) * m + j): units
+            for a, row in enumerate(left.tolist())
+            for j, units in enumerate(row)
+        }
     return forced
 
 

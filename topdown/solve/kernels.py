@@ -162,14 +162,21 @@ def admm(
     y,
     w,
     limits,
+    rows,
+    most,
+    rho_row,
+    hinge,
+    s,
+    t_row,
     steps,
     tolerance,
 ):
     """Run ADMM steps on min 1/2 x'Hx - g'x with x = z in the segments' simplices and bound sums y in their place.
 
-    That place is y >= lower, or, where there are limits, a base polytope a column (`project_base`).
+    That place is y >= lower, or, where there are limits, a base polytope a column (`project_base`). Soft rules add
+    hinge * sum max(0, s - most) with s = rows @ x.
 
-    Changes z, u (scaled multipliers of x = z), y, w (of bound sums) in place. The linear step is
+    Changes z, u (scaled multipliers of x = z), y, w (of bound sums), s, t_row (of rules) in place. The linear step is
     x = inverse @ right + constant, so equalities on x are inside `inverse` and `constant`.
 
     Args:
@@ -177,6 +184,7 @@ def admm(
         rho, rho_bound: penalties. z, u: (n, m). pointers, sums, allowed: see `project_segments` (flat n * m).
         bound_of: int64 (n,), bound each row belongs to, -1 for none. lower, y, w: (n_bounds, m).
         limits: (m, 2^n_bounds or twice that), (m, 0) for none.
+        rows: (k, n). most, s, t_row: (k, m). rho_row: (k,), penalties. hinge: see `problem.Compared`.
         steps: most steps to take. tolerance: stop when both residuals are below, in persons.
 
     Returns:
@@ -201,6 +209,8 @@ def admm(
                 right[c, j] = g[c, j] + rho * (z[c, j] - u[c, j])
                 if b >= 0:
                     right[c, j] += rho_bound * (y[b, j] - w[b, j])
+                for r in range(len(rows)):
+                    right[c, j] += rho_row[r] * rows[r, c] * (s[r, j] - t_row[r, j])
         x = np.dot(inverse, right)
         primal = 0.0
         for c in range(n):
@@ -233,6 +243,19 @@ def admm(
                     primal = max(primal, abs(sums_x[b, j] - y_new[b, j]))
                     dual = max(dual, abs(y_new[b, j] - y[b, j]))
                     y[b, j] = y_new[b, j]
+        for r in range(len(rows)):
+            for j in range(m):
+                held = 0.0
+                for c in range(n):
+                    held += rows[r, c] * x[c, j]
+                p = relax * held + (1.0 - relax) * s[r, j] + t_row[r, j]
+                over = p - most[r, j]
+                if over > 0.0:
+                    p = most[r, j] + max(0.0, over - hinge / rho_row[r])
+                t_row[r, j] = relax * held + (1.0 - relax) * s[r, j] + t_row[r, j] - p
+                primal = max(primal, abs(held - p))
+                dual = max(dual, abs(p - s[r, j]))
+                s[r, j] = p
         if primal <= tolerance and dual <= tolerance:
             return step + 1, primal, dual
     return steps, primal, dual

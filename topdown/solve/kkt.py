@@ -6,6 +6,7 @@ c = sum mu (bound sum - lower), or where limits take the place of bounds c = mu 
 over their polytope (mu of any sign; the minimum is Edmonds' greedy vertex). Convexity and feasibility of the
 optimum z* give (z - z*)'H(z - z*) <= c + r'(z* - z), hence |z - z*|_H <= (b + sqrt(b^2 + 4c)) / 2 with
 b = |r|_{H^-1}, and |z - z*| <= |z - z*|_H / sqrt(curvature). Any multipliers are valid; good ones make the bound small.
+Soft rules with multipliers sigma in [0, hinge] add their rows to d and hinge max(0, over) - sigma over >= 0 to c.
 """
 
 from __future__ import annotations
@@ -13,42 +14,75 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.solve.problem import Floats, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Problem, Solution, group_sums
 from topdown.solve.regions import subset_sums
 
+TARGET_PERSONS = 1e-5  # what every solve should reach
 SAME_MULTIPLIER = 1e-9  # relative to a column's largest
+ROUNDING = 1e-12  # relative: a sum this close above its lower bound is at it, were it not for rounding error
 SHIFT_PERSONS = 1e-6  # room in a limit below this counts as a violation instead
 
 
-def residual_persons(problem: Problem, solution: Solution) -> float:
+def residual_persons(problem: Problem, solution: Solution, *, strict: bool = False) -> float:
     """Return the larger of the constraint violation and the distance to the optimum, in persons.
 
     The distance is a bound in the Euclidean norm over all entries of the problem, valid up to rounding error,
-    for the problem whose fixed table and limits are shifted by the stated violation. Where the Hessian is
-    singular the optimum is a set, and the gradient's violation divided by the smallest weight is returned.
+    for the problem whose fixed table, bounds and limits are shifted by the stated violation. Where the Hessian is
+    singular the optimum is a set; then the gradient's violation divided by the smallest weight is returned, or
+    sqrt(c / smallest weight), which bounds how far query answers are from the optimum's, whichever is larger.
+
+    A multiplier times room in its lower bound that is only rounding error can spoil the bound. Unless `strict`,
+    where that happens room below SHIFT_PERSONS counts as a shift of the bound, as it always does for limits.
     """
+    found = _residual(problem, solution, 0.0 if problem.curvature > 0 else SHIFT_PERSONS)
+    if strict or found <= TARGET_PERSONS or problem.limits is not None:
+        return found
+    return min(found, _residual(problem, solution, SHIFT_PERSONS))
+
+
+def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     z = solution.z
     violation = infeasibility_persons(problem, z)
     d = problem.hessian @ z - problem.g
     if problem.fixed_of is not None:
         d = d - solution.fixed_multipliers[problem.fixed_of]
     complementarity = 0.0
+    if problem.compared is not None and solution.compared_multipliers is not None:
+        mu = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
+        d += problem.compared.rows.T @ mu
+        complementarity, shifted = hinge_gap(problem.compared, mu, z)
+        violation = max(violation, shifted)
     if len(problem.lower):
         mu = solution.bound_multipliers if problem.limits is None else _settled(problem, solution)
         inside = problem.bound_of >= 0
         d[inside] -= mu[problem.bound_of[inside]]
         sums = group_sums(z, problem.bound_of, len(problem.lower))
         if problem.limits is None:
-            complementarity = float((mu * np.maximum(sums - problem.lower, 0.0)).sum())
+            room = np.maximum(sums - problem.lower, 0.0)
+            small = (room <= np.maximum(shift, ROUNDING * sums)) & (mu > 0)
+            violation = max(violation, float(room[small].max(initial=0.0)))
+            complementarity += float((mu * np.where(small, 0.0, room)).sum())
         else:
-            complementarity, shift = _limits_gap(problem.limits, mu, sums)
-            violation = max(violation, shift)
+            gap, shifted = _limits_gap(problem.limits, mu, sums)
+            complementarity += gap
+            violation = max(violation, shifted)
     r = _rest(problem, z, d)
     if problem.curvature <= 0.0:
-        return max(violation, float(np.abs(r).max(initial=0.0)) / problem.scale)
+        off = float(np.sqrt(max(complementarity, 0.0) / problem.scale))
+        return max(violation, off, float(np.abs(r).max(initial=0.0)) / problem.scale)
     b = float(np.sqrt(max(float((r * cho_solve(cho_factor(problem.hessian), r)).sum()), 0.0)))
     distance = (b + np.sqrt(b * b + 4 * complementarity)) / 2 / np.sqrt(problem.curvature)
     return max(violation, float(distance))
+
+
+def hinge_gap(soft: Compared, mu: Floats, z: Floats) -> tuple[float, float]:
+    """Return sum of hinge max(0, over) - mu over, and by how much tight rules had to be shifted for it."""
+    over = soft.rows @ z - soft.most
+    tight = np.abs(over) <= SHIFT_PERSONS
+    gap = soft.hinge * np.maximum(over, 0.0) - mu * over
+    return float(np.where(tight, 0.0, gap).sum()), float(
+        np.abs(over[tight & ((mu > 0) | (over > 0))]).max(initial=0.0)
+    )
 
 
 def infeasibility_persons(problem: Problem, z: Floats) -> float:
@@ -70,7 +104,8 @@ def bounds_broken(problem: Problem, sums: Floats) -> float:
     """Return by how much sums of the bounded groups (n_bounds, m) break lower bounds or limits, in persons."""
     if problem.limits is None:
         return float((problem.lower - sums).max(initial=0.0))
-    return float((subset_sums(problem.limits, sums) - problem.limits).max(initial=0.0))
+    over = subset_sums(problem.limits, sums) - problem.limits  # the last set is everybody, who are known
+    return max(float(over.max(initial=0.0)), float(np.abs(over[:, -1]).max(initial=0.0)))
 
 
 def _settled(problem: Problem, solution: Solution) -> Floats:

@@ -20,10 +20,11 @@ from topdown.solve import admm
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
-from topdown.solve.problem import Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
 from topdown.solve.split import Split, bounds_fit
 
-TARGET_PERSONS = admm.TARGET_PERSONS
+SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
+PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 LeastSquares = Callable[[Problem], Solution]
 
 
@@ -37,15 +38,24 @@ class Fit:
     n_variables: int
 
 
-def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm.solve) -> tuple[Floats, Fit]:
+def estimate(
+    level: LevelModel, split: Split, least_squares: LeastSquares = admm.solve, *, over_persons: float = 0.0
+) -> tuple[Floats, Fit]:
     """Return the constrained least-squares table of one split, float64 (n, m), and how it was found.
+
+    Args:
+        level, split: what is to be solved.
+        least_squares: the backend.
+        over_persons: by how much the table without soft rules breaks one; 0 leaves them out.
 
     Raises:
         InternalError: two passes that must nest do not.
     """
     fixed_rows: Ints | None = None
     fixed = np.zeros((0, split.allowed.shape[1]))
-    if split.totals is not None:
+    if split.exact_of is not None and split.exact is not None:
+        fixed_rows, fixed = split.exact_of, split.exact.astype(np.float64)
+    elif split.totals is not None:
         fixed_rows, fixed = (
             np.zeros(len(split.cells), dtype=np.int64),
             split.totals[None, :].astype(np.float64),
@@ -55,19 +65,22 @@ def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm
     for step in level.passes:
         last = step is level.passes[-1]
         table = level.tables[step.table][split.cells]
-        below_root = split.counts is not None and not last
-        if below_root and fixed_rows is not None and _sums_over(fixed_rows, table):
-            continue  # exact totals fix this table already
+        told = (split.counts is not None or split.exact_of is not None) and not last
+        if told and fixed_rows is not None and _sums_over(fixed_rows, table):
+            continue  # exact statistics fix this table already
         answers, group = np.unique(table, return_inverse=True)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
-        for refine in (False, True) if split.counts is None and not last else (True,):
-            problem, row_of_cell, back = _problem(level, split, step, fixed_rows, fixed, refine=refine)
+        for refine in (False, True) if split.counts is None and not last and not over_persons else (True,):
+            problem, row_of_cell, back = _problem(
+                level, split, step, fixed_rows, fixed, refine=refine, over_persons=over_persons
+            )
             solution = least_squares(problem)
             z = solution.z[back]
             row_table = np.zeros(len(z), dtype=np.int64)
             row_table[row_of_cell] = group
             values = group_sums(z, row_table, len(answers))
-            if refine or bounds_fit(split, level.bound_of_cell[split.cells], group, values[:, 0]):
+            rows = (row_of_cell, z) if _keeps_exact(split, table) else (group, values)
+            if refine or bounds_fit(split, level.bound_of_cell[split.cells], rows[0], rows[1][:, 0]):
                 break
         worst = max(worst, residual_persons(problem, solution))
         iterations += solution.iterations
@@ -78,7 +91,14 @@ def estimate(level: LevelModel, split: Split, least_squares: LeastSquares = admm
 
 
 def _problem(
-    level: LevelModel, split: Split, step: Pass, fixed_rows: Ints | None, fixed: Floats, *, refine: bool
+    level: LevelModel,
+    split: Split,
+    step: Pass,
+    fixed_rows: Ints | None,
+    fixed: Floats,
+    *,
+    refine: bool,
+    over_persons: float,
 ) -> tuple[Problem, Ints, Ints]:
     """Set up one pass; returns it, the row of each cell, and the order that puts rows back."""
     n, m = split.allowed.shape
@@ -88,13 +108,20 @@ def _problem(
     if last:
         row_of_cell = np.arange(n)
     elif not refine:
-        row_of_cell = np.unique(table, return_inverse=True)[1].reshape(-1)
+        told = [split.exact_of] if split.exact_of is not None and _keeps_exact(split, table) else []
+        if split.exact_of is not None and not told and fixed_rows is split.exact_of:
+            fixed_rows, fixed = np.zeros_like(fixed_rows), fixed.sum(axis=0, keepdims=True)
+        row_of_cell = np.unique(np.stack([table, *told]), axis=1, return_inverse=True)[1].reshape(-1)
         bound_of_cell = np.full(n, -1, dtype=np.int64)
     else:
         # Rows: the table, refined so that bounds and open cells can still be told apart.
         keys = np.stack([table, bound_of_cell, level.class_of_cell[split.cells]])
         if fixed_rows is not None:
             keys = np.vstack([keys, fixed_rows])
+        if over_persons:
+            keys = np.vstack([keys, level.comparisons[:, split.cells]])
+        if split.exact_of is not None:
+            keys = np.vstack([keys, split.exact_of])
         row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     n_rows = int(row_of_cell.max()) + 1
     bounded = bool((bound_of_cell >= 0).any())
@@ -108,10 +135,13 @@ def _problem(
         sums = np.zeros(n_rows)
         np.add.at(sums, row_of_cell, split.counts.astype(np.float64))
         pointers = np.arange(0, n_rows * m + 1, m, dtype=np.int64)
-    elif fixed_of is not None:  # root: the fixed table's groups are the segments
+    elif fixed_of is not None and fixed_rows is not None:  # root: the fixed table's groups are the segments
+        beside = _crossing(split, fixed_rows) if last or refine or _keeps_exact(split, table) else None
         order = np.argsort(fixed_of, kind="stable")
         pointers = np.searchsorted(fixed_of[order], np.arange(len(fixed) + 1)).astype(np.int64)
         sums, fixed_of, fixed = fixed[:, 0].copy(), None, np.zeros((0, m))
+        if beside is not None:
+            fixed_of, fixed = beside[0][first][order], beside[1]
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     problem = Problem(
@@ -127,10 +157,40 @@ def _problem(
         curvature=curvature,
         scale=scale,
         limits=split.limits.astype(np.float64) if split.limits is not None and bounded else None,
+        compared=_compared(level.comparisons[:, split.cells[first][order]], hessian, m, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
     return _pinned(problem), row_of_cell, back
+
+
+def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compared | None:
+    """Return the soft rules of a problem, at a price above what keeping them can be worth."""
+    if not over_persons or not len(rows):
+        return None
+    v = np.ones(len(hessian))
+    for _ in range(12):
+        v = hessian @ v
+        v /= np.linalg.norm(v)
+    scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
+    return Compared(scaled, np.zeros((len(rows), m)), PRICE * float(v @ hessian @ v) * max(over_persons, 1.0))
+
+
+def _crossing(split: Split, rows: Ints) -> tuple[Ints, Floats] | None:
+    """Return the exact table, answer of each cell and answers, unless a table of these rows tells it."""
+    if split.exact_of is None or split.exact is None or _sums_over(rows, split.exact_of):
+        return None
+    return split.exact_of, split.exact.astype(np.float64)
+
+
+def _keeps_exact(split: Split, table: Ints) -> bool:
+    """Tell whether a root's pass that leaves bounds out keeps the exact table: where it is free, or the check needs it.
+
+    A table that crosses the exact one is solved without it too, and looked at together with it afterwards.
+    """
+    if split.exact_of is None:
+        return False
+    return _sums_over(table, split.exact_of) or (split.limits is not None and not split.exact_told)
 
 
 def _pinned(problem: Problem) -> Problem:

@@ -12,6 +12,21 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
+class Compared:
+    """Soft rules of a problem: the objective gains hinge * sum of max(0, rows @ x - most), an exact penalty.
+
+    Args:
+        rows: (k, n), largest absolute value 1 in every row.
+        most: (k, m), persons.
+        hinge: objective per person; larger than the multipliers wherever the rules can be kept.
+    """
+
+    rows: Floats
+    most: Floats
+    hinge: float
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """min over x >= 0 of sum_j 1/2 x_j' H x_j - g_j' x_j under linear constraints (Census TopDown, Eq. 6 and 9).
 
@@ -33,6 +48,7 @@ class Problem:
         scale: smallest weight of a query, to express gradients in persons when the Hessian is singular.
         limits: (m, 2^n_bounds) or (m, 2^(n_bounds + 1)), most persons in every set of groups, see
             `Regions.limits`; they take the place of `lower`. None if there are none.
+        compared: soft rules between sums of rows; None if there are none.
     """
 
     hessian: Floats
@@ -47,6 +63,7 @@ class Problem:
     curvature: float
     scale: float
     limits: Floats | None = None
+    compared: Compared | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,12 +80,14 @@ class Solution:
         fixed_multipliers: (n_fixed, m), of the equalities with the fixed table.
         bound_multipliers: (n_bounds, m), nonnegative for lower bounds, of any sign for limits.
         iterations: of the backend.
+        compared_multipliers: (k, m), 0..hinge, of the soft rules; None if there are none.
     """
 
     z: Floats
     fixed_multipliers: Floats
     bound_multipliers: Floats
     iterations: int
+    compared_multipliers: Floats | None = None
 
 
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:

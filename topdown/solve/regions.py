@@ -4,6 +4,14 @@ At one leaf, the people of each kind that satisfy open cells, bounds on nested s
 base polytope of a submodular set function; sums over leaves add the functions up (Census TopDown, Theorem 3 and
 section 7.3; Frank 1984 for the intersection of a generalised polymatroid with a plank). Both are integral, so a
 whole table inside a node's limits splits into whole tables at its children, and so on down to the leaves.
+
+An exact table of an inner level adds one plank for each of its answers. The bounds of the leaves lie in one answer
+each, or the table decides them (`model/exact_tables.py`), so a node of that level is a direct sum of generalised
+polymatroids, one an answer, and each plank cuts its own summand: again a base polytope, and sums over nodes add up
+as before. Were a bound to
+reach over two answers, or a total further down be exact, the planks would cut across summands, where the
+intersection is no generalised polymatroid: with leaves {a, c} and {b, d} of one person at most and answers a + b
+= c + d = 1, only (1, 0, 0, 1) and (0, 1, 1, 0) are left, and no limits on sets say a = d.
 """
 
 from __future__ import annotations
@@ -15,45 +23,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.errors import InternalError
 from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, NO_LIMIT, Kinds, are_nested, outer_sets, set_ranges
+from topdown.model.kinds import MAX_KINDS, NO_LIMIT, Kinds, are_nested, set_ranges
 from topdown.model.public import Rules
 from topdown.solve.problem import Ints
+from topdown.solve.region_network import Arcs, Pieces, network
 
 Marks = NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Pieces:
-    """Leaves of one node, those that add up without loss merged.
-
-    Args:
-        is_open: bool (n, n_kinds). low, high: int64 (n, n_sets).
-        unit: int64 (n,), 0..n_units-1: the area with an exact total that each piece lies in.
-        totals: int64 (n_units,); None if no total below the node, or at it, is exact.
-    """
-
-    is_open: Marks
-    low: Ints
-    high: Ints
-    unit: Ints
-    totals: Ints | None
-
-
-@dataclass(frozen=True, eq=False)
-class Arcs:
-    """A node's flow network: node 0 holds everybody, nodes 1..n_kinds the kinds, others are in between.
-
-    Args:
-        tails, heads, low, high: int64 (n_arcs,). n_nodes: number of nodes.
-    """
-
-    tails: Ints
-    heads: Ints
-    low: Ints
-    high: Ints
-    n_nodes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +41,15 @@ class Regions:
     Args:
         kinds, rules, geography: of the release.
         totals: exact node totals by depth.
+        answers: int64 (n_nodes, n_answers), the exact table of the deepest level with totals where `kinds` have
+            answers; else None.
     """
 
     kinds: Kinds
     rules: Rules
     geography: Geography
     totals: dict[int, Ints]
+    answers: Ints | None = None
 
     @cached_property
     def unit_depth(self) -> int:
@@ -87,9 +68,12 @@ class Regions:
         """Tell whether lower bounds and open cells leave tables in that cannot be split."""
         if (self.kinds.high < NO_LIMIT).any() or are_nested(self.rules):
             return True
+        if self.answers is not None and depth == self.unit_depth:
+            return True  # so that passes that cross the exact table keep it
         if depth == len(self.geography.levels) - 1:
             return False
-        mixed = (self.kinds.members.sum(axis=1) > 1) & (self.kinds.low > 0).any(axis=0)
+        classes = [len(np.unique(self.kinds.class_of[row])) for row in self.kinds.members]
+        mixed = (np.array(classes, dtype=np.int64) > 1) & (self.kinds.low > 0).any(axis=0)
         return depth < self.unit_depth or bool(mixed.any())
 
     @cached_property
@@ -126,12 +110,20 @@ class Regions:
         if not exact:
             return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), None)
         if at_leaves:
-            totals = _add(self.totals[self.unit_depth][inside][:, None], group, len(first))[:, 0]
+            totals = _add(self.totals[self.unit_depth][inside][:, None], group, len(first))
             return Pieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
         units, unit = np.unique(unit[first], return_inverse=True)
-        return Pieces(
-            is_open[inside][first], low, high, unit.reshape(-1), self.totals[self.unit_depth][units]
-        )
+        answers = self.totals[self.unit_depth][:, None] if self.answers is None else self.answers
+        return Pieces(is_open[inside][first], low, high, unit.reshape(-1), answers[units])
+
+    @cached_property
+    def _answer_of(self) -> Ints:
+        # Answer of each kind; all of them in one where only totals are exact.
+        if self.answers is None:
+            return np.zeros(self.kinds.n_kinds, dtype=np.int64)
+        if self.kinds.answer_of is None:
+            raise InternalError("kinds were not told apart by the exact table")
+        return self.kinds.answer_of
 
     def limits(self, depth: int, nodes: Ints) -> Ints:
         """Return the most people each set of kinds can hold at each node, int64 (n, 2^k).
@@ -151,7 +143,10 @@ class Regions:
         others = everybody - np.arange(everybody + 1)
         if pieces.totals is None:
             return np.concatenate([most[0], -least[0][others]])
-        held = np.minimum(most, pieces.totals[:, None] - least[:, others])
+        held, subsets = np.zeros_like(most), np.arange(everybody + 1)
+        for answer, totals in enumerate(pieces.totals.T):
+            mask = int((1 << np.flatnonzero(self._answer_of == answer)).sum())
+            held += np.minimum(most[:, subsets & mask], totals[:, None] - least[:, others & mask])
         return np.asarray(held.sum(axis=0), dtype=np.int64)
 
     def _pieces_limits(self, pieces: Pieces) -> tuple[Ints, Ints]:
@@ -171,31 +166,7 @@ class Regions:
 
     def arcs(self, depth: int, node: int) -> Arcs:
         """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
-        pieces = self.pieces(depth, node)
-        n_kinds, outer = self.kinds.n_kinds, outer_sets(self.kinds)
-        _, _, innermost = set_ranges(self.kinds, pieces.is_open, pieces.low, pieces.high)
-        parts: list[tuple[Ints, Ints, Ints, Ints]] = []
-        n_nodes = 1 + n_kinds
-        unit_node = np.zeros(len(pieces.unit), dtype=np.int64)
-        if pieces.totals is not None and len(pieces.totals) > 1:
-            units = n_nodes + np.arange(len(pieces.totals))
-            n_nodes += len(units)
-            parts.append((np.zeros_like(units), units, pieces.totals, pieces.totals))
-            unit_node = units[pieces.unit]
-        nodes = np.full((len(outer) + 1, len(unit_node)), -1, dtype=np.int64)
-        nodes[-1] = unit_node  # index -1: in no set
-        for s in reversed(range(len(outer))):
-            used = pieces.is_open[:, self.kinds.members[s]].any(axis=1)
-            nodes[s][used] = n_nodes + np.arange(int(used.sum()))
-            n_nodes += int(used.sum())
-            parts.append((nodes[outer[s]][used], nodes[s][used], pieces.low[used, s], pieces.high[used, s]))
-        for k in range(n_kinds):
-            where = np.flatnonzero(pieces.is_open[:, k])
-            tails = np.unique(nodes[innermost[k]][where])
-            free = np.full(len(tails), NO_LIMIT, dtype=np.int64)
-            parts.append((tails, np.full(len(tails), 1 + k, dtype=np.int64), np.zeros_like(tails), free))
-        columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)]
-        return Arcs(columns[0], columns[1], columns[2], columns[3], n_nodes)
+        return network(self.kinds, self._answer_of, self.pieces(depth, node))
 
 
 def excess(limits: Ints, held: Ints) -> Ints:

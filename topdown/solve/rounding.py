@@ -1,8 +1,8 @@
 """From a fractional table to whole people, with a proof that no better rounding exists.
 
-Laminar chains go to a minimum-cost flow whose optimality is re-checked by residual cycles; other chains to a
-mixed-integer program whose optimality is re-checked against its bound. Either way the result is re-checked
-against every constraint in integers.
+Laminar chains go to a minimum-cost flow whose optimality is re-checked by residual cycles; other chains, and soft
+rules that a flow breaks, to a mixed-integer program whose optimality is re-checked against its bound. Either way the
+result is re-checked against every constraint in integers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from topdown.solve.flow import build_network
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.problem import Ints
 from topdown.solve.regions import excess
-from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, kind_counts
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, exact_left, kind_counts
 
 LARGEST_COST = 2**52
 
@@ -38,12 +38,13 @@ def round_table(problem: RoundingProblem) -> Rounded:
         InfeasibleError: no whole table satisfies the constraints.
         InternalError: a solver's answer broke a constraint.
     """
-    if problem.bound_places is None:
+    result = _by_flow(problem) if problem.bound_places is not None else None
+    # A flow knows nothing of soft rules; if it keeps them all the same it is optimal with them too.
+    soft = problem.comparisons
+    if result is None or (soft is not None and (soft @ result.counts > 0).any()):
         from topdown.solve.backends.milp import round_by_milp
 
         result = round_by_milp(problem)
-    else:
-        result = _by_flow(problem)
     check_rounding(problem, result.counts)
     return result
 
@@ -92,6 +93,8 @@ def check_rounding(problem: RoundingProblem, counts: Ints) -> None:
         broken = "children that do not add up to their parent"
     elif problem.totals is not None and (counts.sum(axis=0) != problem.totals).any():
         broken = "an exact total that is missed"
+    elif exact_left(problem, counts).any():
+        broken = "an exact table that is missed"
     elif problem.limits is not None and excess(problem.limits, kind_counts(problem, counts)).max() > 0:
         broken = "kinds of cells that do not split down to the leaves"
     elif any((counts[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):

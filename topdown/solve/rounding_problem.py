@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topdown.solve.problem import Floats, Ints
-from topdown.solve.regions import Arcs
+from topdown.solve.region_network import Arcs
 
 
 class UnroundableError(Exception):
@@ -28,6 +28,9 @@ class RoundingProblem:
         totals: int64 (m,), exact totals of the children; None if not exact. The first table is then the total.
         limits: what kinds of cells can hold (`Regions.limits`), in place of `lower`; `bound_of` is then the kind.
         arcs: the same as a flow network for each child.
+        exact_of: int64 (n,), answer of each row in an exact table; exact: int64 (n_exact, m), its answers.
+        exact_place: its place in the chain where it is kept as mandatory flow there; None where `arcs` keep it.
+        comparisons: int64 (n_rules, n), soft rules: rows that should add up to 0 or less in every column.
     """
 
     estimate: Floats
@@ -41,6 +44,10 @@ class RoundingProblem:
     totals: Ints | None
     limits: Ints | None = None
     arcs: tuple[Arcs, ...] = ()
+    exact_of: Ints | None = None
+    exact: Ints | None = None
+    exact_place: int | None = None
+    comparisons: Ints | None = None
 
 
 def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:
@@ -48,6 +55,15 @@ def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:
     held = np.zeros_like(problem.lower)
     np.add.at(held, problem.bound_of, counts)
     return held
+
+
+def exact_left(problem: RoundingProblem, counts: Ints) -> Ints:
+    """Return the exact table minus a table, int64 (n_exact, m); no rows where no table is exact."""
+    if problem.exact_of is None or problem.exact is None:
+        return np.zeros((0, counts.shape[1]), dtype=np.int64)
+    left = problem.exact.copy()
+    np.subtract.at(left, problem.exact_of, counts)
+    return left
 
 
 def child_networks(

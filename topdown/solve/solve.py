@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
-from topdown.solve.descend import Descent, Node
+from topdown.solve.descend import Descent
+from topdown.solve.node import Node
 from topdown.solve.problem import Ints
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
@@ -51,6 +52,9 @@ class AnyDescent(Protocol):
 
     def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
         """Solve everything below one node."""
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published."""
 
 
 _descent: AnyDescent | None = None  # inherited by forked workers, so that tasks stay small
@@ -111,7 +115,7 @@ def descend(descent: AnyDescent, context: Context, workers: int, report: Report)
                 report(Event("solve", done, total, geography.levels[depth + 1].name))
             leaves: list[Node] = []
             if last == 0:
-                leaves = nodes
+                leaves = [_descent.finish(node, tally) for node in nodes]
             else:
                 n_tasks = len(nodes)
                 for i, part in enumerate(pool.stream(_subtree, [(cut, n) for n in nodes], tally), start=1):
@@ -130,9 +134,7 @@ def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
     cell = np.concatenate([n.cells for n in leaves] or [np.zeros(0, np.int64)])
     count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
     table = Histogram.build(len(context.geography.leaves), context.plan.schema.n_cells, node, cell, count)
-    return Solved(
-        table, tally.to_document(context.plan.plan_hash, tuple(v.name for v in context.plan.levels))
-    )
+    return Solved(table, tally.to_document(context.plan))
 
 
 Task = tuple[int, Node]
@@ -149,7 +151,7 @@ def _subtree(task: Task) -> tuple[list[Node], Tally]:
     tally = Tally()
     if _descent is None:
         raise RuntimeError("no descent in this process")
-    return _descent.subtree(*task, tally), tally
+    return [_descent.finish(leaf, tally) for leaf in _descent.subtree(*task, tally)], tally
 
 
 class _Pool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import maximum_flow
 
 from topdown.solve.problem import Floats, Ints
@@ -26,6 +27,9 @@ class Split:
         lower: int64 (n_bounds, m).
         totals: int64 (m,), exact totals of the children; None if not exact.
         limits: int64, what each child's kinds of cells can hold (`Regions.limits`), in place of `lower`; or None.
+        exact_of: int64 (n,), answer of each cell in an exact table of the children, 0..n_exact-1; None without one.
+        exact: int64 (n_exact, m), its answers.
+        exact_told: whether `limits` tell that table too.
     """
 
     cells: Ints
@@ -35,18 +39,31 @@ class Split:
     lower: Ints
     totals: Ints | None
     limits: Ints | None = None
+    exact_of: Ints | None = None
+    exact: Ints | None = None
+    exact_told: bool = False
 
 
-def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats) -> bool:
+def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats, slack: float = SLACK_PERSONS) -> bool:
     """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.
+
+    Beside an exact table that the fixed one crosses it is a linear program. Then `limits`, if any, must tell the
+    exact table.
 
     Args:
         bound: bound or kind of each cell, -1 for none.
         group: answer of the table each cell belongs to, 0..n_groups-1.
         values: the table, persons; only whole persons are counted on.
+        slack: limits closer than this are taken for broken; 0 if `values` are whole.
     """
     if split.limits is not None:
-        return _limits_fit(split.limits[0].astype(np.float64), bound, len(split.lower), group, values)
+        limits = split.limits[0].astype(np.float64)
+        fits = _limits_fit(limits, bound, len(split.lower), group, values, slack)
+        if split.exact_of is not None:  # what an exact table fixes is no near miss
+            fits |= _told(limits, bound, len(split.lower), group, values)
+        return bool(fits.all())
+    if split.exact_of is not None and not _sums_over(group, split.exact_of):
+        return _table_fits(split, bound, group, values)
     need = split.lower[:, 0]
     if not need.any():
         return True
@@ -61,26 +78,66 @@ def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats) -> bool:
     return bool(maximum_flow(csr_array(network), 0, len(network) - 1).flow_value == need.sum())
 
 
-def _limits_fit(limits: Floats, kind: Ints, n_kinds: int, group: Ints, values: Floats) -> bool:
-    """Tell whether the root's kinds of cells can stay within their limits once a table is fixed (Rado's theorem).
+def _sums_over(fine: Ints, coarse: Ints) -> bool:
+    return len(np.unique(np.stack([fine, coarse]), axis=1).T) == len(np.unique(fine))
+
+
+def _table_fits(split: Split, bound: Ints, group: Ints, values: Floats) -> bool:
+    """Tell whether some table has these sums of groups, the exact table's answers, and meets the lower bounds."""
+    if split.exact_of is None or split.exact is None:
+        return False
+    keys = np.unique(np.stack([group, split.exact_of, bound]), axis=1)
+    at, none = np.arange(keys.shape[1]), np.zeros(len(split.lower))
+    inside = keys[2] >= 0
+    shape = (len(split.lower), len(at))
+    lower = csr_array((-np.ones(int(inside.sum())), (keys[2][inside], at[inside])), shape=shape)
+    sums = [(keys[0], values), (keys[1], split.exact[:, 0].astype(np.float64))]
+    equal = [csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
+    found = linprog(
+        np.zeros(len(at)),
+        A_ub=lower if len(none) else None,
+        b_ub=-(split.lower[:, 0] + SLACK_PERSONS * (split.lower[:, 0] > 0)) if len(none) else None,
+        A_eq=vstack(equal).tocsr(),
+        b_eq=np.concatenate([v for _, v in sums]),
+    )
+    return bool(found.status == 0)
+
+
+def _limits_fit(
+    limits: Floats, kind: Ints, n_kinds: int, group: Ints, values: Floats, slack: float
+) -> NDArray[np.bool_]:
+    """Tell for each set of the root's kinds whether it can keep its limits once a table is fixed (Rado's theorem).
 
     A group whose cells are of kinds A only counts towards every set that holds A. Near misses count as misses.
     """
-    kinds = np.zeros(len(values), dtype=np.int64)
-    np.bitwise_or.at(kinds, group, 1 << kind)
-    n_sets = 1 << n_kinds
-    inside = np.zeros(n_sets)
-    np.add.at(inside, kinds, values)
-    for k in range(n_kinds):
-        have = (np.arange(n_sets) >> k) & 1 == 1
-        inside[have] += inside[np.arange(n_sets)[have] - (1 << k)]
+    n_sets, inside = 1 << n_kinds, _inside(kind, n_kinds, group, values)
     everybody = values.sum()
-    fits = (inside <= limits[:n_sets] - SLACK_PERSONS) | (
-        (inside >= everybody - SLACK_PERSONS) & (limits[:n_sets] >= everybody - 1e-6)
+    fits = (inside <= limits[:n_sets] - slack) | (
+        (inside >= everybody - slack) & (limits[:n_sets] >= everybody - 1e-6)
     )
     fits[inside <= 0] = True
     if len(limits) > n_sets:  # at least so many people in every set: -limits of the rest with the slack entry
         least = -limits[n_sets:][::-1]
         touching = everybody - inside[::-1]
-        fits &= (least <= 0) | (touching >= least + SLACK_PERSONS)
-    return bool(fits.all())
+        fits &= (least <= 0) | (touching >= least + slack)
+    return np.asarray(fits, dtype=bool)
+
+
+def _told(limits: Floats, kind: Ints, n_kinds: int, group: Ints, values: Floats) -> NDArray[np.bool_]:
+    """Tell which sets of kinds have one possible number of people, and hold no more."""
+    if len(limits) > 1 << n_kinds:
+        return np.zeros(1 << n_kinds, dtype=bool)
+    fixed = limits + limits[::-1] == limits[-1]
+    return np.asarray(fixed & (_inside(kind, n_kinds, group, values) <= limits + 1e-6), dtype=bool)
+
+
+def _inside(kind: Ints, n_kinds: int, group: Ints, values: Floats) -> Floats:
+    """Return the people of the groups whose cells are all of kinds in a set, for every set."""
+    kinds = np.zeros(len(values), dtype=np.int64)
+    np.bitwise_or.at(kinds, group, 1 << kind)
+    inside = np.zeros(1 << n_kinds)
+    np.add.at(inside, kinds, values)
+    for k in range(n_kinds):
+        have = (np.arange(len(inside)) >> k) & 1 == 1
+        inside[have] += inside[np.arange(len(inside))[have] - (1 << k)]
+    return inside

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from topdown.solve.passes import TARGET_PERSONS, Fit
+from topdown.plan.plan import Plan
+from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.passes import Fit
+from topdown.solve.problem import Ints
 from topdown.solve.rounding import Rounded
 
 
@@ -22,6 +25,8 @@ class LevelTally:
     n_roundings: int = 0
     n_roundings_optimal: int = 0
     n_milp: int = 0
+    n_enforced: int = 0
+    n_broken: int = 0
 
     def add(self, fit: Fit, rounded: Rounded) -> None:
         """Count one split."""
@@ -35,6 +40,11 @@ class LevelTally:
         self.n_roundings_optimal += rounded.optimal
         self.n_milp += rounded.route == "milp"
 
+    def compare(self, soft: Ints, rounded: Rounded, *, enforced: bool) -> None:
+        """Count one split under soft rules: solved again for them, and children left breaking one."""
+        self.n_enforced += enforced or rounded.route == "milp"
+        self.n_broken += int((soft @ rounded.counts > 0).any(axis=0).sum())
+
     def merge(self, other: LevelTally) -> None:
         """Add another tally of the same level."""
         for name, value in asdict(other).items():
@@ -44,10 +54,12 @@ class LevelTally:
 
 @dataclass
 class Tally:
-    """One `LevelTally` a level, and every use of the failsafe."""
+    """One `LevelTally` a level, every use of the failsafe, and what became of leaves that broke soft rules."""
 
     levels: dict[str, LevelTally] = field(default_factory=dict)
     failsafe: list[dict[str, Any]] = field(default_factory=list)
+    repairs: list[dict[str, Any]] = field(default_factory=list)
+    broken: list[dict[str, Any]] = field(default_factory=list)
 
     def level(self, name: str) -> LevelTally:
         """Return the tally of a level, started if need be."""
@@ -58,17 +70,30 @@ class Tally:
         for name, level in other.levels.items():
             self.level(name).merge(level)
         self.failsafe += other.failsafe
+        self.repairs += other.repairs
+        self.broken += other.broken
 
-    def to_document(self, plan_hash: str, order: tuple[str, ...]) -> dict[str, Any]:
+    def to_document(self, plan: Plan) -> dict[str, Any]:
         """Return the `topdown.solve` document (docs/format.md)."""
+        order = [level.name for level in plan.levels]
         levels = [{"level": name, **asdict(self.level(name))} for name in order]
+        compared = [
+            {"level": level["level"], **{key: level.pop(key) for key in ("n_enforced", "n_broken")}}
+            for level in levels
+        ]
         for level in levels:
             level["max_kkt_residual_persons"] = float(f"{level['max_kkt_residual_persons']:.2e}")
+        soft = {
+            "levels": compared,
+            "repairs": sorted(self.repairs, key=lambda repair: repair["node"]),
+            "broken": sorted(self.broken, key=lambda leaf: leaf["node"]),
+        }
         return {
             "type": "topdown.solve",
             "version": 1,
-            "plan_hash": plan_hash,
+            "plan_hash": plan.plan_hash,
             "target_kkt_residual_persons": TARGET_PERSONS,
             "failsafe": sorted(self.failsafe, key=lambda use: (order.index(use["level"]), use["node"])),
             "levels": levels,
+            **({"comparisons": soft} if plan.invariants.no_more_than else {}),
         }

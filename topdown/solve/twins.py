@@ -81,6 +81,12 @@ def rounding_cost(problem: RoundingProblem, counts: Ints) -> float:
     return cost
 
 
+def exact_sums(problem: RoundingProblem, counts: Ints) -> Ints:
+    """Add a table up by the answers of the exact table."""
+    answers = range(len(problem.exact)) if problem.exact is not None else ()
+    return np.array([counts[problem.exact_of == a].sum(axis=0) for a in answers], dtype=np.int64)
+
+
 def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
     """Try every way of rounding up or not; return the least cost and a table, or (inf, None)."""
     whole, _ = floors(problem)
@@ -93,6 +99,8 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
         if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
             continue
         if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
+            continue
+        if problem.exact is not None and (exact_sums(problem, table) != problem.exact).any():
             continue
         if problem.limits is not None and excess(problem.limits, kind_counts(problem, table)).max() > 0:
             continue

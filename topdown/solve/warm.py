@@ -33,6 +33,7 @@ def compile_kernels() -> None:
     kernels.project_segments(np.ones(1), two, np.ones(1), allowed, np.zeros(1))
     kernels.admm(
         one.copy(), one * 0, one.copy(), 1.0, 1.0, one.copy(), one.copy(), two, np.ones(1), allowed,
-        ints, one.copy(), one.copy(), one.copy(), np.zeros((1, 0)), 1, 1.0,
+        ints, one.copy(), one.copy(), one.copy(), np.zeros((1, 0)),
+        one.copy(), one.copy(), np.ones(1), 1.0, one.copy(), one.copy(), 1, 1.0,
     )  # fmt: skip
     kernels.has_negative_cycle(ints, ints, ints, ints, ints, 1)

@@ -54,13 +54,18 @@ class AttributeShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class FacilityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Facilities counted by one public column: how many, how big (median, spread), how many a site."""
+    """Facilities counted by one public column: how many, how big (median, spread), how many a site.
+
+    `kinds`: columns that count some of them each (for men only, for women only, for both), with their shares;
+    used where the invariants read them.
+    """
 
     column: str
     per_million: int
     size: int
     spread: int = 80
     per_site: int = 1
+    kinds: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -70,6 +75,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     version: int = 1
     schema: str = ""
     settings: str = ""
+    invariants: str = ""  # instead of those the settings name
     base: str = ""  # schema of the release that one of this schema extends
     base_settings: str = ""
     sums: dict[str, tuple[str, ...]] = msgspec.field(

@@ -17,7 +17,7 @@ from topdown.model.support import base_labels
 from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
 from topdown.plan.init import default_levels
 from topdown.resources import bundled_names, bundled_root, find
-from topdown.synth.facilities import housing, place, sizes
+from topdown.synth.facilities import housing, settle, sizes
 from topdown.synth.facts import dwellings
 from topdown.synth.people import Population
 from topdown.synth.profile import level_shapes, load_profile
@@ -77,7 +77,7 @@ def synth(
         schema: bundled name, or path of a schema file.
         seed: nonnegative; another seed, another census.
         settings: bundled name or path; chosen by the schema if empty.
-        invariants: bundled name or path; the settings' own if empty.
+        invariants: bundled name or path; if empty, the profile's for its own settings, else those the settings name.
         levels: level names, root first; those of the settings below "us" if empty.
         release_id: id of the release and data set in run.toml.
 
@@ -95,9 +95,10 @@ def synth(
     here = Path.cwd()
     noun = load_schema(find("schemas", schema, here))
     profile = load_profile(noun)
+    usual = "" if settings else profile.invariants
     settings = settings or profile.settings or _settings_for(noun.name)
     chosen = load_settings(find("settings", settings, here)) if settings else None
-    rules_name = invariants or (chosen.invariants if chosen else "")
+    rules_name = invariants or usual or (chosen.invariants if chosen else "")
     rules = load_invariants(find("invariants", rules_name, here), noun) if rules_name else _none(noun)
     names = levels or _levels(chosen)
     if len(names) < 2 or len(set(names)) < len(names):
@@ -106,25 +107,19 @@ def synth(
             code="C066",
             fix="name at least two levels, each once, from the root down",
         )
-    who = housing(noun, rules)
+    who = housing(noun, rules, profile)
     size = sizes(profile, who, people, seed)
     lodged = sum(int(s.sum()) for s in size.values())
     tree = grow(level_shapes(profile, names), people - lodged, profile.empty, seed)
     population = Population(noun, profile, tree, seed)
     parts = [population.draw("residents", tree.residents, who.residents, households=True)]
-    facilities = {}
-    for column, of_each in size.items():
-        facilities[column], spare = place(profile, column, of_each, tree.n_leaves, seed)
-        bounds = [(bound, cells) for bound, cells in who.bounds if bound.column == column]
-        for bound, _ in bounds:
-            spare = spare - bound.per * facilities[column]
-        for k, (bound, cells) in enumerate(bounds):
-            lodgers = bound.per * facilities[column] + (spare if k == 0 else 0)
-            parts.append(population.draw(bound.name, lodgers, cells, households=False))
+    facilities, groups = settle(profile, who, size, tree.n_leaves, seed)
+    parts += [population.draw(*group, households=False) for group in groups if group[1].any()]
     leaf, cell, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     histogram = Histogram.build(tree.n_leaves, noun.n_cells, leaf, cell, count)
     facts = dwellings(noun, rules, profile, histogram, facilities, seed)
-    facts |= {name: np.sum([facts[one] for one in those], axis=0) for name, those in profile.sums.items()}
+    known = facilities | facts
+    facts |= {name: np.sum([known[one] for one in those], axis=0) for name, those in profile.sums.items()}
     base = load_schema(find("schemas", profile.base, here)) if profile.base else None
     out.mkdir(parents=True, exist_ok=True)
     records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"

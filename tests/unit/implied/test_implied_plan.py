@@ -12,8 +12,9 @@ from tests.helpers.solved import Census, make_census
 from topdown.errors import InfeasibleError
 from topdown.model.constraint import Exact
 from topdown.model.contradiction import Contradiction, find_contradiction
-from topdown.solve.implied.polymatroid import Polymatroid
-from topdown.solve.implied.tables import node_combinations
+from topdown.model.kinds import find_kinds
+from topdown.solve.exact import complete_totals
+from topdown.solve.regions import Regions, excess
 
 
 @pytest.fixture
@@ -56,22 +57,18 @@ def test_an_impossible_block_is_named(census: Census) -> None:
 
 
 def test_truth_lies_in_every_table(census: Census) -> None:
-    """The combination constraints must never cut off the confidential table itself; a person more must be cut off."""
-    context, plan = census.context, census.context.plan
-    exact = totals(census, "block")
-    invariants = replace(plan.invariants, exact=(Exact("blocks", "block", "total"),))
-    there = node_combinations(plan.schema, context.geography, invariants, context.facts, exact)
-    assert there.tables(2) is None
+    """The solver's limits must never cut off the confidential table itself; a person more must be cut off."""
+    geography, rules = census.context.geography, census.context.rules
+    exact, kinds = totals(census, "block"), find_kinds(rules)
+    regions = Regions(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
     for level in (0, 1):
-        tables, truth = there.tables(level), census.truth[level]
-        for node in range(truth.n_nodes):
-            x = np.zeros(len(there.atoms), dtype=np.int64)
-            table = truth.dense(node, node + 1)[0]
-            np.add.at(x, there.atoms.of_cell[table > 0], table[table > 0])
-            polymatroid = Polymatroid(there.atoms.names, tables[node])
-            assert polymatroid.contains(x.tolist())
-            assert not polymatroid.contains((x + 1).tolist())
-            assert all(a <= b for a, b in zip(polymatroid.lower, x, strict=True))
-    broken = {"block": np.zeros_like(exact["block"])}
+        assert regions.limited(level)
+        truth = census.truth[level]
+        held = np.zeros((kinds.n_kinds, truth.n_nodes), dtype=np.int64)
+        dense, inside = truth.dense(0, truth.n_nodes), kinds.of_cell >= 0
+        np.add.at(held, kinds.of_cell[inside], dense[:, inside].T)
+        limits = regions.limits(level, np.arange(truth.n_nodes))
+        assert (excess(limits, held) <= 0).all()
+        assert (excess(limits, held + 1) > 0).all()
     with pytest.raises(InfeasibleError, match="contradicts the public facts"):
-        node_combinations(plan.schema, context.geography, invariants, context.facts, broken)
+        complete_totals(geography, rules, kinds, {"block": np.zeros_like(exact["block"])})

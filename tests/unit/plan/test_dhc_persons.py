@@ -108,6 +108,33 @@ def test_zeros_are_the_productions(schema) -> None:
     assert not rules.exact
 
 
+def test_facilities_by_sex_keep_all_that_facilities_by_type_do(schema) -> None:
+    """Whoever changes to the richer set must not lose a promise of the plainer one, nor a type or sex be forgotten."""
+    plain, by_sex = (
+        load_invariants(find("invariants", name, ROOT), schema)
+        for name in ("dhc_persons_2020", "dhc_persons_by_sex")
+    )
+    assert plain.never == by_sex.never
+    assert {*plain.at_least} < {*by_sex.at_least}
+    assert plain.none_where_zero[0] == by_sex.none_where_zero[0]
+    types = {dict(rule.cells)["relgq"][0]: rule.columns[0] for rule in plain.none_where_zero[1:]}
+    assert len(types) == 24
+    sexes = ("male", "female")
+    assert {(rule.cells, rule.columns) for rule in by_sex.none_where_zero[1:]} == {
+        ((("relgq", (label,)), ("sex", (sex,))), (f"{column}_{sex}", f"{column}_coed"))
+        for label, column in types.items()
+        for sex in sexes
+    }
+    assert {(rule.cells, rule.column, rule.per) for rule in by_sex.at_least} == {
+        *((rule.cells, rule.column, rule.per) for rule in plain.at_least),
+        *(
+            ((("relgq", (label,)), ("sex", (sex,))), f"{column}_{sex}", 1)
+            for label, column in types.items()
+            for sex in sexes
+        ),
+    }
+
+
 @pytest.mark.parametrize("name", ["dhc_persons_2022", "dhc_persons_2022_tracts"])
 def test_init_writes_a_run_file_that_extends(tmp_path: Path, name: str) -> None:
     """What `init` writes for an extension must say so, and send who plans it alone to the right command."""

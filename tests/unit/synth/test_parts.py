@@ -8,7 +8,7 @@ import pytest
 from topdown.errors import ConfigError
 from topdown.model.constraint import AtLeast, Invariants, Never, NoneWhereZero
 from topdown.model.schema import Attribute, Schema
-from topdown.synth.facilities import housing, place, sizes
+from topdown.synth.facilities import housing, settle, sizes
 from topdown.synth.people import Population
 from topdown.synth.profile import FacilityShape, LevelShape, Profile, load_profile
 from topdown.synth.tree import capacity, grow
@@ -24,7 +24,7 @@ def bound(per: int, **cells: str) -> AtLeast:
 def test_small_facilities_still_meet_their_bound() -> None:
     """A facility of one person would stand where at least four are promised."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=20_000, size=1),))
-    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(4, a="x"),)))
+    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(4, a="x"),)), profile)
     size = sizes(profile, who, 5_000, seed=1)["k"]
     assert (len(size), size.min()) == (100, 4)
 
@@ -32,7 +32,7 @@ def test_small_facilities_still_meet_their_bound() -> None:
 def test_facilities_leave_most_people_at_home() -> None:
     """Facilities would hold more people than there are."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=100_000, size=1_000),))
-    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(2, a="x"),)))
+    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(2, a="x"),)), profile)
     size = sizes(profile, who, 1_000, seed=1)["k"]
     assert len(size) == 100
     assert 2 <= size.min() <= size.sum() / 100 <= 2
@@ -42,7 +42,7 @@ def test_everybody_in_facilities() -> None:
     """Where no cell is open without a facility, people would be put where nobody may be."""
     closed = NoneWhereZero("z", (("a", ("x", "y")),), ("k",))
     rules = Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), none_where_zero=(closed,))
-    who = housing(PAIR, rules)
+    who = housing(PAIR, rules, Profile())
     assert not who.residents.any()
     assert sizes(Profile(), who, 777, seed=1)["k"].sum() == 777
 
@@ -51,17 +51,55 @@ def test_a_bound_nobody_can_meet_is_refused() -> None:
     """The generator would loop, or write a census that breaks the bound."""
     never = Never("n", (("a", ("x",)),))
     with pytest.raises(ConfigError) as error:
-        housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), never=(never,)))
+        housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), never=(never,)), Profile())
     assert error.value.code == "C063"
 
 
-def test_place_keeps_every_facility_and_person() -> None:
+def test_every_facility_and_person_is_kept() -> None:
     """Facilities of one site would overwrite each other."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=1, size=1, per_site=3),))
-    n_facilities, people = place(profile, "k", np.array([5, 1, 2, 9]), 4, seed=1)
-    assert (n_facilities.sum(), people.sum()) == (4, 17)
-    assert n_facilities.max() >= 3
-    assert not people[n_facilities == 0].any()
+    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),)), profile)
+    facilities, ((name, people, _),) = settle(profile, who, {"k": np.array([5, 1, 2, 9])}, 4, seed=1)
+    assert (name, facilities["k"].sum(), people.sum()) == ("bound", 4, 17)
+    assert facilities["k"].max() >= 3
+    assert not people[facilities["k"] == 0].any()
+
+
+def kinds(*at_least: AtLeast) -> tuple[Profile, Invariants]:
+    """Facilities k: those of x only count in kx, of y only in ky, of both in kb."""
+    shape = FacilityShape(column="k", per_million=20_000, size=3, kinds={"kx": 30, "ky": 20, "kb": 50})
+    zeros = tuple(NoneWhereZero(z, (("a", (z,)), ("b", ("p",))), (f"k{z}", "kb")) for z in "xy")
+    return Profile(facility=(shape,)), Invariants("i", "i", "pair", at_least=at_least, none_where_zero=zeros)
+
+
+def test_kinds_of_facilities_take_their_own_people_only() -> None:
+    """A man would live in a facility for women only, or a facility would stand empty."""
+    own = tuple(AtLeast(f"k{z}", (("a", (z,)), ("b", ("p",))), f"k{z}") for z in "xy")
+    profile, rules = kinds(AtLeast("k", (("b", ("p",)),), "k"), *own)
+    who = housing(PAIR, rules, profile)
+    assert [lodging.columns for lodging in who.lodgings["k"]] == [("k", "kx"), ("k", "ky"), ("k", "kb")]
+    assert [lodging.need for lodging in who.lodgings["k"]] == [1, 1, 1]
+    size = sizes(profile, who, 20_000, seed=1)
+    facilities, groups = settle(profile, who, size, 50, seed=1)
+    np.testing.assert_array_equal(facilities["k"], facilities["kx"] + facilities["ky"] + facilities["kb"])
+    assert len(size["k"]) == facilities["k"].sum() == 400
+    assert [sum(facilities[c]) for c in ("kx", "ky", "kb")] == pytest.approx([120, 80, 200], abs=40)
+    for (_, people, cells), column, labels in zip(groups, ("kx", "ky", "kb"), ("x", "y", "xy"), strict=True):
+        np.testing.assert_array_equal(PAIR.select({"a": tuple(labels), "b": ("p",)}), cells)
+        assert (people >= facilities[column]).all()
+    assert size["k"].sum() == sum(int(people.sum()) for _, people, _ in groups)
+    assert who.residents.tolist() == [False, True, True, False, True, True]
+
+
+def test_a_kind_without_a_bound_keeps_its_people() -> None:
+    """People drawn for co-ed facilities would be lost where only the single-sex ones have a bound."""
+    own = tuple(AtLeast(f"k{z}", (("a", (z,)), ("b", ("p",))), f"k{z}", 2) for z in "xy")
+    profile, rules = kinds(*own)
+    who = housing(PAIR, rules, profile)
+    size = sizes(profile, who, 20_000, seed=2)
+    _, groups = settle(profile, who, size, 50, seed=2)
+    assert size["k"].sum() == sum(int(people.sum()) for _, people, _ in groups)
+    np.testing.assert_array_equal(PAIR.select({"b": ("p",)}), groups[-1][2])
 
 
 def test_people_stay_in_their_cells_even_if_these_are_rare() -> None:

@@ -17,6 +17,8 @@ from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.tree import Tree, closed_leaves
 
 PLAN, MANIFEST, TABLE = BASE_FILES = ("base/plan.json", "base/manifest.json", "base/persons.parquet")
+OpenKinds = tuple[Whole, NDArray[np.bool_]]  # kind of every cell; (n_leaves, n_kinds)
+RENUMBER = 30  # rules between two renumberings: up to 2^31 kinds times 2^30 fit a whole number
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +49,16 @@ class BaseTable:
         order = np.argsort(self.of_cell, kind="stable")
         return order, np.searchsorted(self.of_cell[order], np.arange(self.plan.schema.n_cells + 1))
 
-    def lengths(self, plan: PlanFile, tree: Tree, level: int, nodes: Whole, queries: list[Query]) -> Whole:
+    def lengths(self, rules: OpenKinds, tree: Tree, level: int, nodes: Whole, queries: list[Query]) -> Whole:
         """Return how many answers of each query have an open cell at each node: (len(nodes), len(queries)).
 
         A cell is open at a node if the base has records in its base cell there and no constraint closes it at
         all of the node's leaves.
+
+        Args:
+            rules: see `open_kinds`.
         """
-        kind, open_leaf = self._open_kinds(plan, tree)
+        kind, open_leaf = rules
         up = tree.ancestors[level]
         opened = np.zeros((len(tree.geocodes[level]), open_leaf.shape[1]), dtype=bool)
         np.logical_or.at(opened, up, open_leaf)
@@ -71,24 +76,31 @@ class BaseTable:
                 out[i, k] = np.count_nonzero(seen)
         return out
 
-    def _open_kinds(self, plan: PlanFile, tree: Tree) -> tuple[Whole, NDArray[np.bool_]]:
-        # Cells that the same rules close are of one kind; kind 0 holds the structural zeros.
-        schema, rules = plan.schema, plan.doc.invariants
-        kind = np.ones(schema.n_cells, dtype=np.int64)
-        for rule in rules.none_where_zero:
-            kind = (
-                np.unique(2 * kind + schema.select(dict(rule.cells)), return_inverse=True)[1].reshape(-1) + 1
-            )
-        for never in rules.never:
-            kind[schema.select(dict(never.cells))] = 0
-        open_leaf = np.ones((tree.n_leaves, int(kind.max()) + 1), dtype=bool)
-        open_leaf[:, 0] = False
-        example = np.zeros(open_leaf.shape[1], dtype=np.int64)
-        example[kind] = np.arange(schema.n_cells)
-        for rule in rules.none_where_zero:
-            inside = schema.select(dict(rule.cells))[example]
-            open_leaf[np.ix_(closed_leaves(tree, rule.columns), inside)] = False
-        return kind, open_leaf
+
+def open_kinds(plan: PlanFile, tree: Tree) -> OpenKinds:
+    """Return the kind of every cell, and which kinds are open at each leaf.
+
+    Cells that the same rules close are of one kind; kind 0 holds the structural zeros.
+    """
+    schema, rules = plan.schema, plan.doc.invariants
+    kind = np.ones(schema.n_cells, dtype=np.int64)
+    for i, rule in enumerate(rules.none_where_zero):
+        kind = 2 * kind + schema.select(dict(rule.cells))
+        if (
+            i % RENUMBER == RENUMBER - 1
+        ):  # before the numbers are too long; sorting a million cells takes a while
+            kind = np.unique(kind, return_inverse=True)[1].reshape(-1) + 1
+    kind = np.unique(kind, return_inverse=True)[1].reshape(-1) + 1
+    for never in rules.never:
+        kind[schema.select(dict(never.cells))] = 0
+    open_leaf = np.ones((tree.n_leaves, int(kind.max()) + 1), dtype=bool)
+    open_leaf[:, 0] = False
+    example = np.zeros(open_leaf.shape[1], dtype=np.int64)
+    example[kind] = np.arange(schema.n_cells)
+    for rule in rules.none_where_zero:
+        inside = schema.select(dict(rule.cells))[example]
+        open_leaf[np.ix_(closed_leaves(tree, rule.columns), inside)] = False
+    return kind, open_leaf
 
 
 def load_base(root: Path, plan: PlanFile, tree: Tree) -> BaseTable:

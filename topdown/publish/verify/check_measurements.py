@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.publish.verify.arithmetic import Whole, fraction
+from topdown.publish.verify.base_file import open_kinds
 from topdown.publish.verify.measurement_files import FOLDER, level_parts
 from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
 from topdown.publish.verify.plan_file import MeasurementDoc
@@ -44,11 +45,12 @@ def check_measurements(session: Session, out: Findings) -> str:
     """Compare every row with the plan; read every page so that damage shows."""
     plan, tree, base = session.plan, session.tree, session.base
     marks = session.marks
+    kinds = None if base is None else open_kinds(plan, tree)
     n_numbers = 0
     for i, level in enumerate(plan.doc.levels):
         nodes = np.flatnonzero(marks[i])
         queries = [plan.queries[m.query] for m in level.measurements]
-        lengths = None if base is None else base.lengths(plan, tree, i, nodes, queries)
+        lengths = None if base is None or kinds is None else base.lengths(kinds, tree, i, nodes, queries)
         expected = _expected(i, nodes, level.measurements, lengths)
         out.n_checked += len(expected.nodes) * len(level.measurements)
         n_numbers += int(expected.lengths.sum())

@@ -38,6 +38,7 @@ class FailsafeUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     distance: int
     marginals_kept: bool
     constraints: tuple[str, ...]
+    smallest: bool
 
 
 def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ...]]:

@@ -28,7 +28,7 @@ def open_answers(plan: PlanFile) -> list[str]:
     fields = msgspec.to_builtins(plan.doc.release)
     names = [f"release.{key}" for key, value in fields.items() if value == OPEN]
     rules = plan.doc.invariants
-    for kind in ("exact", "at_least", "none_where_zero", "never", "at_most"):
+    for kind in ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than"):
         names += [
             f"invariants.{kind}.{rule.name}.legal_basis"
             for rule in getattr(rules, kind)
@@ -49,6 +49,8 @@ def expected_sections(session: Session) -> dict[str, Any]:
     """Return the sections of the certificate that the files determine, as JSON values."""
     plan = session.plan
     sections: dict[str, Any] = {} if plan.doc.base is None else {"base": _base(plan)}
+    if plan.doc.invariants.no_more_than:
+        sections["comparisons"] = _comparisons(session)
     return sections | {
         "release": msgspec.to_builtins(plan.doc.release),
         "plan_hash": plan.computed_hash,
@@ -123,6 +125,13 @@ def _invariants(session: Session) -> list[dict[str, Any]]:
         for b in rules.at_most
     ]
     return out
+
+
+def _comparisons(session: Session) -> dict[str, Any]:
+    rules = session.plan.doc.invariants.no_more_than
+    stated = load_solved(session)[0].get("comparisons")
+    out = {"rules": [{"name": s.name, "times": s.times} | _basis(s) for s in rules]}
+    return out | (stated if isinstance(stated, dict) else {})
 
 
 def _zeros(session: Session) -> list[dict[str, Any]]:

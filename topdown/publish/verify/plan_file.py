@@ -199,8 +199,9 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
 
 def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
     known = msgspec.to_builtins(doc)
-    if not doc.invariants.at_most:  # left out of plans that have none
-        known["invariants"].pop("at_most", None)
+    for kind in ("at_most", "no_more_than"):  # left out of plans that have none
+        if not getattr(doc.invariants, kind):
+            known["invariants"].pop(kind, None)
     if canonical(known) != canonical(document):
         raise ValueError("it holds keys or values the format does not know")
     numbers = [doc.budget, *(share for _, share in doc.unspent)]
@@ -254,5 +255,10 @@ def _check_names(doc: PlanDoc, queries: dict[str, Query]) -> None:
         doc.schema.select(dict(cells))
     for rule in invariants.at_most:
         doc.schema.select(dict(rule.cells))
+    for soft in invariants.no_more_than:
+        doc.schema.select(dict(soft.cells))
+        doc.schema.select(dict(soft.than))
     if any(per < 1 for per in [b.per for b in invariants.at_least] + [b.per for b in invariants.at_most]):
         raise ValueError("a bound counts less than one record per unit of its public column")
+    if any(soft.times < 1 for soft in invariants.no_more_than):
+        raise ValueError("a comparison counts less than one record for each of the others")

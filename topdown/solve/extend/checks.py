@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 Table = tuple[int, ...]
 
@@ -83,3 +84,23 @@ def judge(
                 unnecessary = table
     insufficient = next((table for table in coarse if implied(table) and table not in reached), None)
     return Verdict(unnecessary, insufficient)
+
+
+def extensions(coarse: Table, of_cell: tuple[int, ...], allowed: tuple[bool, ...]) -> Iterator[Table]:
+    """Return every fine table that projects to a coarse one and is zero where it must be.
+
+    Args:
+        coarse: count of every coarse cell.
+        of_cell: coarse cell of every fine one.
+        allowed: whether a fine cell may hold records.
+    """
+    places = [[i for i, c in enumerate(of_cell) if c == cell and allowed[i]] for cell, _ in enumerate(coarse)]
+    if any(count and not place for count, place in zip(coarse, places, strict=True)):
+        return
+    parts = [list(tables(max(len(p), 1), count)) for p, count in zip(places, coarse, strict=True)]
+    for chosen in product(*parts):
+        out = [0] * len(of_cell)
+        for place, part in zip(places, chosen, strict=True):
+            for cell, count in zip(place, part, strict=bool(place)):
+                out[cell] = count
+        yield tuple(out)

@@ -16,16 +16,17 @@ from topdown.errors import InternalError, TopdownError
 from topdown.model.histogram import Histogram
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
-from topdown.solve.descend import Node
 from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import solve, start
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
+from topdown.solve.extend.soft import rules_of_stage, with_rules
 from topdown.solve.extend.stages import Measured, Stage, join, rounding_chain, stages, targets
+from topdown.solve.node import Node
 from topdown.solve.passes import Fit
 from topdown.solve.problem import Ints
-from topdown.solve.rounding import Rounded
+from topdown.solve.repair import Repairer
 from topdown.solve.tally import LevelTally, Tally
 
 
@@ -43,6 +44,7 @@ class _Work:
     n_table: int
     public: Ints
     floor: Ints | None
+    soft: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +108,15 @@ class Extension:
             nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
         return nodes
 
-    def cells_of(self, node: Node) -> Node:
-        """Return a leaf by cells instead of rows."""
-        return replace(node, cells=node.cells // self.patterns.n_patterns)
+    @cached_property
+    def repairer(self) -> Repairer:
+        """What mends leaves that break soft rules."""
+        return Repairer(self.context)
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published, by cells instead of rows."""
+        cells = leaf.cells // self.patterns.n_patterns
+        return self.repairer.finish(replace(leaf, cells=cells), tally)
 
     def _rows(self, keys: Ints) -> Ints:
         """Return every row that is open in some keys, sorted by key."""
@@ -130,6 +138,8 @@ class Extension:
         supergroup = self.support.of_cell[cells]
         measured = [self.answers.node(depth, int(node)) for node in nodes]
         level = self.context.plan.levels[depth]
+        soft = np.ascontiguousarray(self.repairer.rows[:, cells])
+        done = tally.level(level.name)
         for stage in self.levels[depth]:
             label = stage.labels(cells)
             floor = None
@@ -146,14 +156,18 @@ class Extension:
                 first = first_of(table, n_table)
                 floor = lookup(p.reserves[depth], key[first] * p.n_classes + label[first], nodes)
                 floor[~np.isin(key[first], p.reserved)] = 0
-            work = _Work(stage, cells, sums, group, fixed, supergroup, table, n_table, public, floor)
-            fixed = self._stage(work, measured, tally.level(level.name))
+            rules = rules_of_stage(soft, table, group) if stage.table is not None else soft[:0]
+            work = _Work(stage, cells, sums, group, fixed, supergroup, table, n_table, public, floor, rules)
+            fixed = self._stage(work, measured, done)
             if stage.table is not None:
                 supergroup = public
             group = table
         if len(fixed) != len(rows):
             raise InternalError("the last pass of a level does not tell cells apart")
-        return fixed[group]
+        counts = fixed[group]
+        if len(soft):
+            done.n_broken += int((soft @ counts > 0).any(axis=0).sum())
+        return counts
 
     def _stage(self, work: _Work, measured: Measured, tally: LevelTally) -> Ints:
         """Solve and round one stage; returns the table, int64 (n_table, m)."""
@@ -198,18 +212,21 @@ class Extension:
             supergroup=work.supergroup[first][free],
             allowed=allowed,
         )
+        soft = np.ascontiguousarray(work.soft[:, first][:, free])
+        most = -(work.soft[:, first] @ known)
         if queries:
             estimate, residual, steps = solve(problem)
-        else:
-            estimate, residual, steps = (
-                start(problem, root=left is None),
-                0.0,
-                0,
-            )  # nothing is known: spread evenly
+            compared = with_rules(problem, soft, most, estimate)
+            if compared is not None:
+                estimate, residual, steps = solve(compared)
+        else:  # nothing is known: spread evenly
+            estimate, residual, steps = start(problem, root=left is None), 0.0, 0
+            compared = None
         chain, weights = rounding_chain(stage, cells[first][free], sub)
-        counts, optimal = round_stage(StageRounding(estimate, allowed, left, sub, goal, chain, weights))
-        tally.add(Fit(residual, steps, 1, estimate.size), Rounded(counts, optimal, "flow"))
-        out[free] = counts + least
+        rounded = round_stage(StageRounding(estimate, allowed, left, sub, goal, chain, weights, soft, most))
+        tally.add(Fit(residual, steps, 1, estimate.size), rounded)
+        tally.n_enforced += compared is not None or rounded.route == "milp"
+        out[free] = rounded.counts + least
         return out
 
 

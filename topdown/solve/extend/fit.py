@@ -6,7 +6,7 @@ before). ADMM: x takes the quadratic and the group sums, z the signs and row sum
 
 The x-step inverts rho I + Q'WQ. Answers inside one supergroup that nest (single cells, ages of one race, ...)
 have a tree-shaped inverse, built by the Sherman-Morrison formula block by block; the others are few (the
-answers of small marginals) and enter with the group sums through a Schur complement (Woodbury).
+answers of small marginals) and enter with the group sums through a Schur complement (Woodbury), as do soft rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, vstack
 
 from topdown.errors import ConfigError
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.problem import Compared, Floats, Ints
 
 MOST_CROSSING = 4000  # answers that cross supergroups; one dense matrix of this size is factored
 CHUNK = 64
@@ -45,6 +45,7 @@ class StageProblem:
         fixed: (n_groups, m) persons.
         supergroup: (n,), coarser than group.
         allowed: bool (n, m).
+        compared: soft rules between sums of rows, or None.
     """
 
     queries: tuple[Partition, ...]
@@ -53,6 +54,7 @@ class StageProblem:
     fixed: Floats
     supergroup: Ints
     allowed: NDArray[np.bool_]
+    compared: Compared | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,10 +123,13 @@ class LinearStep:
     def __init__(self, problem: StageProblem, groups: bool) -> None:
         self.problem = problem
         self.chain, crossing = _sort_out(problem)
-        self.crossing = (
-            vstack([picker(lab, len(w)) for lab, w in crossing], format="csr") if crossing else None
-        )
-        self.crossing_weight = np.concatenate([w for _, w in crossing]) if crossing else np.zeros(0)
+        rows = [picker(lab, len(w)) for lab, w in crossing]
+        self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
+        soft = np.zeros((0, len(problem.group))) if problem.compared is None else problem.compared.rows
+        self.soft = csr_array(soft)
+        self.soft_ratio = 1.0 / np.maximum(1.0, np.sqrt((soft**2).sum(axis=1)))
+        rows += [self.soft] if len(soft) else []
+        self.crossing = vstack(rows, format="csr") if rows else None
         n_groups = len(problem.fixed)
         self.groups = picker(problem.group, n_groups) if groups else None
         self.matrix, self.weight, self.target = problem.all_answers()
@@ -139,7 +144,7 @@ class LinearStep:
         if self.crossing is None:
             return
         r = self.crossing.shape[0]
-        inner = np.diag(1.0 / self.crossing_weight)
+        inner = np.diag(1.0 / np.concatenate([self.crossing_weight, rho * self.soft_ratio]))
         self.across = np.zeros((self.groups.shape[0] if self.groups is not None else 0, r))
         for start in range(0, r, CHUNK):
             pick = slice(start, min(start + CHUNK, r))
@@ -182,9 +187,16 @@ class LinearStep:
         full[self.block, self.rank] = v
         return np.asarray((self.block_inverse @ full)[self.block, self.rank])
 
-    def solve(self, v: Floats) -> Floats:
-        """Return x and keep the multipliers of the group sums."""
-        return self._solve(self.g + self.rho * v, self.problem.fixed)
+    def solve(self, v: Floats, held: Floats | None = None) -> Floats:
+        """Return x and keep the multipliers of the group sums.
+
+        Args:
+            v: (n, m), where x should be. held: (n_rules, m), where the sums of the soft rules should be.
+        """
+        right = self.g + self.rho * v
+        if held is not None and len(held):
+            right += self.soft.T @ (self.rho * self.soft_ratio[:, None] * held)
+        return self._solve(right, self.problem.fixed)
 
     def near(self, x: Floats) -> Floats:
         """Return `solve(x)`, computed as a step from x: only the step has rounding errors."""

@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from topdown.solve.extend.fit import LinearStep, StageProblem
 from topdown.solve.extend.polish import polish
 from topdown.solve.kernels import project_segments
-from topdown.solve.problem import Floats
+from topdown.solve.kkt import hinge_gap
+from topdown.solve.problem import Compared, Floats
 
 TARGET_PERSONS = 1e-5
 TOLERANCE_PERSONS = 1e-7
@@ -35,25 +36,36 @@ def solve(problem: StageProblem) -> tuple[Floats, float, int]:
     step.factor(rho)
     z = start(problem, root=root)
     u = np.zeros((n, m))
+    soft = problem.compared or Compared(np.zeros((0, n)), np.zeros((0, m)), 0.0)
+    s, t = np.minimum(step.soft @ z, soft.most), np.zeros_like(soft.most)
     new = np.empty((n, m))
     tolerance, taken, best = TOLERANCE_PERSONS, 0, (np.inf, z)
     while True:
-        x = step.solve(z - u)
+        x = step.solve(z - u, s - t)
         v = np.ascontiguousarray(RELAX * x + (1 - RELAX) * z + u)
         project_segments(v.reshape(-1), pointers, sums, allowed, new.reshape(-1))
         u = v - new
         primal, dual = float(np.abs(x - new).max()), float(np.abs(new - z).max())
         z[:] = new
+        if len(s):
+            held = step.soft @ x
+            p = RELAX * held + (1 - RELAX) * s + t
+            room = soft.hinge / (rho * step.soft_ratio[:, None])
+            kept = np.where(p > soft.most, soft.most + np.maximum(p - soft.most - room, 0.0), p)
+            primal = max(primal, float(np.abs(held - kept).max()))
+            dual = max(dual, float(np.abs(kept - s).max()))
+            s, t = kept, p - kept
         taken += 1
         done = primal <= tolerance and dual <= tolerance
         if done or taken >= MAX_STEPS:
             multipliers = step.multipliers if not root else None
-            residual = residual_persons(problem, z, multipliers, pointers, sums)
+            sigma = rho * step.soft_ratio[:, None] * t
+            residual = residual_persons(problem, z, multipliers, pointers, sums, sigma)
             best = min(best, (residual, z.copy()), key=lambda pair: pair[0])
             if residual <= TARGET_PERSONS or taken >= MAX_STEPS or tolerance <= 1e-11:
                 return best[1], best[0], taken
             tolerance /= 10
-        if root and taken % POLISH == 0:
+        if root and problem.compared is None and taken % POLISH == 0:
             point = polish(problem, z)
             residual = residual_persons(problem, point, None, pointers, sums)
             best = min(best, (residual, point), key=lambda pair: pair[0])
@@ -68,18 +80,25 @@ def solve(problem: StageProblem) -> tuple[Floats, float, int]:
                 if factor != 1.0:
                     rho *= factor
                     u /= factor
+                    t /= factor
                     step.factor(rho)
 
 
 def _penalty(problem: StageProblem) -> float:
     matrix, weight, _ = problem.all_answers()
+    largest = largest_curvature(problem)
+    smallest = curvature(matrix, weight)
+    return float(np.sqrt(max(smallest, largest * 1e-5) * largest))
+
+
+def largest_curvature(problem: StageProblem) -> float:
+    """Return about the largest eigenvalue of the Hessian (twelve steps of the power method)."""
+    matrix, weight, _ = problem.all_answers()
     v = np.ones(matrix.shape[1])
     for _ in range(12):
         v = matrix.T @ (weight * (matrix @ v))
         v /= np.linalg.norm(v)
-    largest = float(v @ (matrix.T @ (weight * (matrix @ v))))
-    smallest = curvature(matrix, weight)
-    return float(np.sqrt(max(smallest, largest * 1e-5) * largest))
+    return float(v @ (matrix.T @ (weight * (matrix @ v))))
 
 
 def curvature(matrix: csr_array, weight: Floats) -> float:
@@ -102,7 +121,12 @@ def start(problem: StageProblem, *, root: bool) -> Floats:
 
 
 def residual_persons(
-    problem: StageProblem, z: Floats, multipliers: Floats | None, pointers: np.ndarray, sums: Floats
+    problem: StageProblem,
+    z: Floats,
+    multipliers: Floats | None,
+    pointers: np.ndarray,
+    sums: Floats,
+    sigma: Floats | None = None,
 ) -> float:
     """Return the larger of the constraint violation and a bound on the distance to the optimum, in persons.
 
@@ -120,6 +144,12 @@ def residual_persons(
     d = matrix.T @ (weight[:, None] * (matrix @ z - target))
     if multipliers is not None:
         d = d - multipliers[problem.group]
+    gap = 0.0
+    if problem.compared is not None and sigma is not None:
+        sigma = np.clip(sigma, 0.0, problem.compared.hinge)
+        d = d + problem.compared.rows.T @ sigma
+        gap, shift = hinge_gap(problem.compared, sigma, z)
+        violation = max(violation, shift)
     flat, positive = d.reshape(-1), (z > 0).reshape(-1)
     allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
     starts = pointers[:-1]
@@ -131,10 +161,14 @@ def residual_persons(
     r = np.where(allowed, np.where(positive, e, np.minimum(e, 0.0)), 0.0).reshape(z.shape)
     least = curvature(matrix, weight)
     if least <= 0:
-        return max(violation, float(np.abs(r).max(initial=0.0)) / float(weight.min()))
+        price = problem.compared.hinge if problem.compared is not None else 1.0
+        return max(violation, gap / price, float(np.abs(r).max(initial=0.0)) / float(weight.min()))
     distance = float(np.linalg.norm(r)) / least
     if distance > TARGET_PERSONS:
         distance = min(distance, float(np.sqrt(_inverse_norm(matrix, weight, r, least) / least)))
+    if gap:  # as in `solve.kkt`, with b = distance sqrt(least) and c = gap
+        b = distance * np.sqrt(least)
+        distance = float((b + np.sqrt(b * b + 4 * gap)) / 2 / np.sqrt(least))
     return max(violation, distance)
 
 

@@ -6,7 +6,7 @@ F of Census TopDown, section 7.3. Then every split is a transportation problem f
 cells are open in all its leaves, so every whole table that adds up to B(c, p) can be split further, always.
 
 A lower bound is met by people who can be nowhere else, or by a *reserve*: that many people of (c, p) are put
-into the bound's class before anything else, chosen by a maximum flow from public numbers alone.
+into one of the bound's classes before anything else, see `reserves`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.histogram import Histogram
 from topdown.model.public import classes
 from topdown.plan.prepare import Context
+from topdown.solve.extend.reserves import find_reserves
 from topdown.solve.problem import Ints
 
 
@@ -61,7 +60,7 @@ def find_patterns(context: Context) -> Patterns:
 
     Raises:
         InfeasibleError: I020 a leaf's base table has no extension that meets the constraints there.
-        ConfigError: C073 two lower bounds share a cell.
+        ConfigError: C073 two lower bounds share some cells, and neither holds the other.
     """
     support = context.support
     if support is None:
@@ -70,19 +69,19 @@ def find_patterns(context: Context) -> Patterns:
     never = np.zeros(schema.n_cells, dtype=bool)
     for rule in invariants.never:
         never |= schema.select(dict(rule.cells))
-    zeros = [schema.select(dict(rule.cells)) for rule in invariants.none_where_zero]
-    bounds = [schema.select(dict(rule.cells)) for rule in invariants.at_least]
-    if bounds and int(np.sum(bounds, axis=0).max()) > 1:
-        raise ConfigError(
-            "two lower bounds share a cell", code="C073", fix="make the cells of lower bounds disjoint"
-        )
-    kinds, class_of_cell = classes(np.stack([*zeros, *bounds, np.zeros_like(never)], axis=1))
+    concerned = [zero.cells for zero in invariants.none_where_zero]
+    n_zeros, n_rules = len(concerned), len(concerned) + len(invariants.at_least)
+    concerned += [bound.cells for bound in invariants.at_least]
+    inside = np.zeros((schema.n_cells, n_rules + 1), dtype=bool, order="F")
+    for i, cells in enumerate(concerned):
+        inside[:, i] = schema.select(dict(cells))
+    kinds, class_of_cell = classes(inside)
     class_of_cell[never] = -1
     n_leaves, n_classes = len(context.geography.leaves), len(kinds)
-    shut = np.zeros((n_leaves, len(zeros)), dtype=np.int64)
+    shut = np.zeros((n_leaves, n_zeros), dtype=np.int64)
     for i, zero in enumerate(invariants.none_where_zero):
         shut[:, i] = sum((facts[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
-    leaf_open = shut @ kinds[:, : len(zeros)].T.astype(np.int64) == 0
+    leaf_open = shut @ kinds[:, :n_zeros].T.astype(np.int64) == 0
     has = np.zeros((support.levels[0].n_cells, n_classes), dtype=bool)
     alive = np.flatnonzero(class_of_cell >= 0)
     has[support.of_cell[alive], class_of_cell[alive]] = True
@@ -97,10 +96,7 @@ def find_patterns(context: Context) -> Patterns:
     key = leaves.cell * n_patterns + of_leaf[leaves.node, family[leaves.cell]]
     here = opened[family[leaves.cell], key % n_patterns]
     _check_open(context, leaves, here)
-    bound_of_class = np.full(n_classes, -1, dtype=np.int64)
-    which, bound = np.nonzero(kinds[:, len(zeros) : len(zeros) + len(bounds)])
-    bound_of_class[which] = bound
-    reserve = _reserves(context, leaves, here, bound_of_class)
+    reserve = find_reserves(context, leaves, here, kinds[:, n_zeros:n_rules])
     table = Histogram(n_leaves, leaves.n_cells * n_patterns, leaves.node, key, leaves.count)
     kept = Histogram.build(
         n_leaves, table.n_cells * n_classes, leaves.node[reserve[0]],
@@ -136,63 +132,3 @@ def _check_open(context: Context, leaves: Histogram, here: NDArray[np.bool_]) ->
             node=code,
             fix="check the public facts of this area against the base release",
         )
-
-
-def _reserves(
-    context: Context, leaves: Histogram, here: NDArray[np.bool_], bound_of_class: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return entries of the leaf table, classes and numbers of people to reserve there.
-
-    A base cell whose open classes all lie in one bound meets it by itself; what is then missing comes from
-    base cells that could also be elsewhere.
-    """
-    n_bounds = len(context.plan.invariants.at_least)
-    entry: list[int] = []
-    kind: list[int] = []
-    people: list[int] = []
-    if not n_bounds:
-        return (np.zeros(0, np.int64),) * 3
-    reach = np.zeros((len(here), n_bounds + 1), dtype=bool)
-    for k, bound in enumerate(bound_of_class):
-        reach[:, bound] |= here[:, k]  # the last column is for classes of no bound
-    sure = reach.sum(axis=1) == 1
-    need = context.rules.lower[-1].copy()
-    for b in range(n_bounds):
-        mine = sure & reach[:, b]
-        np.subtract.at(need[:, b], leaves.node[mine], leaves.count[mine])
-    pointers = leaves.pointers()
-    for leaf in np.flatnonzero((need > 0).any(axis=1)):
-        entries = np.arange(pointers[leaf], pointers[leaf + 1])
-        entries = entries[~sure[entries]]
-        flow = _assign(leaves.count[entries], reach[entries, :n_bounds], np.maximum(need[leaf], 0))
-        if flow is None:
-            names = [
-                r.name for r, n in zip(context.plan.invariants.at_least, need[leaf], strict=True) if n > 0
-            ]
-            code = context.geography.leaves.codes[leaf]
-            raise InfeasibleError(
-                f"the base release has too few records in {code} for: {', '.join(names)[:200]}",
-                code="I020",
-                node=code,
-                fix="check the public facts of this area against the base release",
-            )
-        for i, b in zip(*np.nonzero(flow), strict=True):
-            first = np.flatnonzero(here[entries[i]] & (bound_of_class == b))[0]
-            entry.append(int(entries[i]))
-            kind.append(int(first))
-            people.append(int(flow[i, b]))
-    return np.array(entry, np.int64), np.array(kind, np.int64), np.array(people, np.int64)
-
-
-def _assign(supply: Ints, reach: NDArray[np.bool_], need: Ints) -> Ints | None:
-    """Meet every need from the supplies that reach it, by a maximum flow; None if that cannot be."""
-    n, m = reach.shape
-    network = np.zeros((n + m + 2, n + m + 2), dtype=np.int32)
-    network[0, 1 : 1 + n] = np.minimum(supply, need.sum())
-    network[1 : 1 + n, 1 + n : -1] = np.where(reach, need[None, :], 0)
-    network[1 + n : -1, -1] = need
-    result = maximum_flow(csr_array(network), 0, n + m + 1)
-    if result.flow_value != need.sum():
-        return None
-    flow: Ints = result.flow.toarray()[1 : 1 + n, 1 + n : -1].astype(np.int64)
-    return flow

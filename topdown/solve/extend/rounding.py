@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from topdown.errors import InfeasibleError, InternalError
 from topdown.solve.backends import ortools_flow
+from topdown.solve.backends.integer_program import Program
+from topdown.solve.backends.milp import soft_rows
 from topdown.solve.flow import SNAP, UNIT, Network
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.problem import Floats, Ints
+from topdown.solve.rounding import Rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class StageRounding:
         group: (n,); fixed: int64 (n_groups, m).
         chain: tables between group and row, coarse to fine, each refining the one before; int64 (n,) each.
         weights: of one person of error in each table of the chain, and last in a row.
+        comparisons: int64 (n_rules, n), soft rules: rows that should add up to at most `most`, int64 (n_rules, m).
     """
 
     estimate: Floats
@@ -38,9 +42,62 @@ class StageRounding:
     fixed: Ints
     chain: tuple[Ints, ...]
     weights: tuple[int, ...]
+    comparisons: Ints
+    most: Ints
 
 
-def round_stage(problem: StageRounding) -> tuple[Ints, bool]:
+def round_stage(problem: StageRounding) -> Rounded:
+    """Return the whole table, whether its optimality is proved, and how it was found.
+
+    A flow knows nothing of soft rules; where it breaks one, an integer program is asked.
+
+    Raises:
+        InfeasibleError: no whole table satisfies the constraints.
+        InternalError: a solver's answer broke a constraint.
+    """
+    counts, optimal = _by_flow(problem)
+    if (problem.comparisons @ counts > problem.most).any():
+        found = _by_program(problem, counts)
+        if found is not None:
+            return found
+    return Rounded(counts, optimal, "flow")
+
+
+def _by_program(problem: StageRounding, flow: Ints) -> Rounded | None:
+    """Round by an integer program with the soft rules; None if it does no better than the flow for them."""
+    floor = np.floor(problem.estimate + SNAP)
+    fraction = np.clip(problem.estimate - floor, 0.0, 1.0)
+    fraction[fraction < SNAP] = 0.0
+    whole, m = floor.astype(np.int64), problem.estimate.shape[1]
+    row, child = np.nonzero(problem.allowed & (fraction > 0))
+    program = Program(problem.weights[-1] * (1 - 2 * fraction[row, child]))
+    if problem.row_sums is not None:
+        left = problem.row_sums - whole.sum(axis=1)
+        program.between(program.sums(row, len(left)), left, left)
+    left = problem.fixed.copy()
+    np.subtract.at(left, problem.group, whole)
+    program.between(
+        program.sums(problem.group[row] * m + child, left.size), left.reshape(-1), left.reshape(-1)
+    )
+    for table, weight in zip(problem.chain, problem.weights, strict=False):
+        present, group = np.unique(table[row] * m + child, return_inverse=True)
+        goal = np.zeros((int(table.max(initial=0)) + 1, m))
+        np.add.at(goal, table, problem.estimate - whole)
+        program.near(program.sums(group.reshape(-1), len(present)), goal.reshape(-1)[present], float(weight))
+    soft, most = soft_rows(problem.comparisons, whole, row, child)
+    if soft is None or most is None:
+        return None
+    found = program.solve(soft, most + problem.most.reshape(-1))
+    if found is None:
+        return None
+    counts = whole.copy()
+    counts[row, child] += found.up
+    _check(problem, counts)
+    over = [np.maximum(problem.comparisons @ table - problem.most, 0).sum() for table in (counts, flow)]
+    return Rounded(counts, found.optimal, "milp") if over[0] < over[1] else None
+
+
+def _by_flow(problem: StageRounding) -> tuple[Ints, bool]:
     """Return the whole table and whether its optimality is proved.
 
     Raises:

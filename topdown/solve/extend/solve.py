@@ -22,6 +22,6 @@ def solve_extension(release: Path, context: Context, *, workers: int = 1, report
     """
     extension = Extension(context, ListedAnswers(release, context), find_patterns(context))
     leaves, tally = descend(extension, context, workers, report)
-    out = solved(context, [extension.cells_of(leaf) for leaf in leaves], tally)
+    out = solved(context, leaves, tally)
     out.document["staged"] = True
     return out

@@ -7,7 +7,7 @@ import numpy as np
 from topdown.errors import InternalError
 from topdown.plan.prepare import Context
 from topdown.solve.extend.patterns import Patterns
-from topdown.solve.implied.classify import Kind, Verdict
+from topdown.solve.implied.classify import Kind, Verdict, with_soft
 from topdown.solve.problem import Ints
 
 _SPLITS = (
@@ -31,9 +31,10 @@ def extension_verdicts(context: Context, patterns: Patterns) -> tuple[Verdict, .
     )
     said = _SPLITS + (kept if reserved else "")
     names = tuple(bound.name for bound in context.plan.invariants.at_least) if reserved else ()
-    return tuple(
+    judged = tuple(
         Verdict(level.name, kind, ("section 7.3",), "nothing", said, names) for level in context.plan.levels
     )
+    return with_soft(judged, context.plan.invariants)
 
 
 def split_sizes(context: Context, patterns: Patterns, depth: int) -> dict[str, int]:

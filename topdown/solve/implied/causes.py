@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from topdown.model.constraint import Invariants
+from topdown.model.exact_tables import Arrangement, arrange, tables_of
 from topdown.model.geography import Geography, Level
 from topdown.model.kinds import are_nested, find_kinds
-from topdown.model.public import PublicFacts, Rules, one_cell_each, with_exact_tables
+from topdown.model.public import PublicFacts, Rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
+from topdown.solve.chain import Tables, exact_beside
+from topdown.solve.problem import Ints
 from topdown.solve.regions import Regions
-from topdown.solve.route import Chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +41,32 @@ class Ground:
         """Levels from the root to the leaves."""
         return self.regions.geography.level_names
 
-    def chain(self, depth: int) -> Chain:
-        """Return the rounding chain of a level."""
+    @cached_property
+    def kept(self) -> Arrangement:
+        """How exact tables are kept."""
+        return arranged(self.schema, self.invariants, self.level_names, self.rules)
+
+    def chain(self, depth: int) -> Tables:
+        """Return the rounding chain of a level, as the settings name it."""
         return tuple(parse_query(self.schema, name).labels.astype(np.int64) for name in self.tables[depth])
+
+    def beside(self, depth: int) -> tuple[Ints, str] | None:
+        """Return the exact table that rounding keeps beside the limits of a level, and its name."""
+        root, split = (None if t is None else t.labels for t in (self.kept.root, self.kept.split))
+        labels = exact_beside(self.regions, depth, root, split)
+        at = 0 if labels is root else self.kept.depth
+        return None if labels is None else (labels, " and ".join(self.exact_tables(at)))
+
+    def exact_tables(self, depth: int) -> tuple[str, ...]:
+        """Name the exact tables of a level other than totals."""
+        exact = [e for e in self.invariants.exact if e.level == self.level_names[depth]]
+        return tuple(e.name for e in exact if parse_query(self.schema, e.query).factors)
+
+
+def arranged(schema: Schema, invariants: Invariants, level_names: Sequence[str], rules: Rules) -> Arrangement:
+    """Return how exact tables are kept. Raises ConfigError (C033) as `model.exact_tables.arrange`."""
+    names = [b.name for b in invariants.at_least] + [b.name for b in invariants.at_most]
+    return arrange(tables_of(schema, invariants, level_names), rules, level_names, names)
 
 
 def worst_case(invariants: Invariants, levels: Sequence[str]) -> tuple[Geography, PublicFacts]:
@@ -54,15 +80,18 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
 
     Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
     """
-    n_leaves = len(geography.leaves)
-    queries = [parse_query(schema, e.query) for e in invariants.exact]
-    unknown = tuple((q.labels, np.zeros((n_leaves, q.n_answers), np.int64)) for q in queries if q.factors)
+    leaf = geography.level_names[-1]
+    queries = [parse_query(schema, e.query) for e in invariants.exact if e.level == leaf]
+    unknown = tuple(
+        (q.labels, np.zeros((len(geography.leaves), q.n_answers), np.int64)) for q in queries if q.factors
+    )
     full = with_exact_tables(rules, unknown)
-    deepest = max((geography.index(e.level) for e in invariants.exact), default=-1)
-    totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(deepest + 1)}
-    small, cell = one_cell_each(full)
-    kinds = find_kinds(small)
-    return Regions(replace(kinds, of_cell=kinds.of_cell[cell]), full, geography, totals)
+    kept = arranged(schema, invariants, geography.level_names, rules)
+    totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
+    if kept.split is None:
+        return Regions(find_kinds(full), full, geography, totals)
+    answers = np.zeros((len(geography.levels[kept.depth]), len(kept.split.sources)), np.int64)
+    return Regions(find_kinds(full, answers=kept.split.labels), full, geography, totals, answers)
 
 
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems
@@ -70,17 +99,28 @@ Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constrain
 
 def _totals_below(ground: Ground, depth: int) -> Cause | None:
     deepest = ground.regions.unit_depth
-    if depth >= deepest:
+    if depth >= deepest or ground.kept.split is not None:
         return None
     where = ground.level_names[deepest]
     found = tuple(e.name for e in ground.invariants.exact if e.level == where)
     return f"totals are fixed at level {where}", found, ("Theorem 3", "Theorems 4-7")
 
 
-def _exact_tables(ground: Ground, _: int) -> Cause | None:
-    found = tuple(e.name for e in ground.invariants.exact if parse_query(ground.schema, e.query).factors)
-    said = " and ".join(f'"{name}"' for name in found)
-    return (f"{said} fixed at every leaf", found, ("Frank 1984",)) if found else None
+def _inner_tables(ground: Ground, depth: int) -> Cause | None:
+    deepest = ground.regions.unit_depth
+    if ground.kept.split is None or depth > deepest:
+        return None
+    found = ground.exact_tables(deepest)
+    return (
+        f"{_quoted(found)} fixed at level {ground.level_names[deepest]}",
+        found,
+        ("Theorem 3", "Edmonds 1970"),
+    )
+
+
+def _leaf_tables(ground: Ground, _: int) -> Cause | None:
+    found = ground.exact_tables(len(ground.level_names) - 1)
+    return (f"{_quoted(found)} fixed at every leaf", found, ("Frank 1984",)) if found else None
 
 
 def _upper_bounds(ground: Ground, _: int) -> Cause | None:
@@ -112,13 +152,16 @@ def _spread_bounds(ground: Ground, depth: int) -> Cause | None:
         if low.any()
         and len(np.unique(kinds.class_of[np.unique(kinds.of_cell[cells & (kinds.of_cell >= 0)])])) > 1
     )
-    said = " and ".join(f'"{name}"' for name in found)
-    text = f"the cells of {said} are open and closed apart at different leaves"
+    text = f"the cells of {_quoted(found)} are open and closed apart at different leaves"
     return (text, found, ("Theorem 3", "Frank 1984")) if found else None
 
 
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(f'"{name}"' for name in names)
+
+
 # Another kind of constraint that asks for more adds a function here.
-_CAUSES = (_totals_below, _exact_tables, _upper_bounds, _nested_bounds, _spread_bounds)
+_CAUSES = (_totals_below, _inner_tables, _leaf_tables, _upper_bounds, _nested_bounds, _spread_bounds)
 
 
 def causes_of(ground: Ground, depth: int) -> list[Cause]:

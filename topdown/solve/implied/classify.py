@@ -1,13 +1,13 @@
 """What can be promised about a set of invariants, level by level, before anything is computed.
 
 The verdict is read from the objects the solver itself works with: `Regions` says whether a level keeps everything that
-splits down to the leaves, `route` whether its rounding is a flow.
+splits down to the leaves, `chain` whether its rounding is a flow. Soft rules promise nothing and are left aside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from topdown.errors import ConfigError
@@ -18,12 +18,13 @@ from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.schema import Schema
 from topdown.plan.make import check_supported
 from topdown.plan.prepare import Context
+from topdown.solve.chain import chain_of, fitting_tables, obstacle, places
 from topdown.solve.implied.causes import Cause, Ground, causes_of, public_regions, worst_case
 from topdown.solve.regions import Regions
-from topdown.solve.route import obstacle, places
 
 Kind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
 Needs = Literal["nothing", "combination_table"]
+SOFT = "; soft rules are kept where possible and reported where not"
 TITLES: dict[Kind, str] = {
     "complete_integral": "complete and integral",
     "complete": "complete, integrality not guaranteed",
@@ -110,7 +111,15 @@ def judge(
             Verdict(name, "refused", (), "nothing", said, (), code) for name in geography.level_names
         )
     ground = Ground(schema, invariants, rules, public_regions(schema, invariants, geography, rules), tables)
-    return tuple(_judge(ground, depth) for depth in range(len(geography.levels)))
+    judged = tuple(_judge(ground, depth) for depth in range(len(geography.levels)))
+    return with_soft(judged, invariants)
+
+
+def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verdict, ...]:
+    """Say of every level that soft rules, if there are any, are not part of the promise."""
+    if not invariants.no_more_than:
+        return judged
+    return tuple(replace(verdict, sentence=verdict.sentence + SOFT) for verdict in judged)
 
 
 def _judge(ground: Ground, depth: int) -> Verdict:
@@ -125,21 +134,28 @@ def _judge(ground: Ground, depth: int) -> Verdict:
         )
         names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
         return Verdict(name, "not_guaranteed", (), "nothing", why, names)
-    theorems = dict.fromkeys(
-        (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found))
-    )
+    beside = ground.beside(depth)
+    laminar = ("Edmonds 1970",) if beside is not None else ()  # two laminar families (`model.exact_tables`)
+    named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
+    theorems = tuple(dict.fromkeys(named))
     why = _with_limits(regions, causes) if limited else _plain(ground, depth)
+    if limited and beside is not None:
+        why += f'; "{beside[1]}", exact here, is kept beside them'
     needs: Needs = "combination_table" if limited else "nothing"
-    chain = ground.chain(depth) if ground.tables else None
-    if (
-        chain is None or places(ground.rules, regions, depth, chain) is not None
-    ):  # without settings: `fitting_chain`
-        return Verdict(name, "complete_integral", tuple(theorems), needs, why)
+    exact = None if beside is None else beside[0]
+    tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, regions, depth, exact)
+    chain = chain_of(regions, depth, tables, (0,) * len(tables), exact)
+    if places(ground.rules, regions, depth, chain) is not None:
+        return Verdict(name, "complete_integral", theorems, needs, why)
     bounds = tuple(bound.name for bound in ground.invariants.at_least)
-    hindrance = obstacle(ground.rules, regions, depth, chain, ground.tables[depth], bounds)
+    if ground.tables:
+        hindrance = obstacle(ground.rules, regions, depth, tables, ground.tables[depth], bounds, exact=beside)
+    else:
+        hindrance = f'the exact table "{beside[1] if beside else ""}" cuts across other constraints'
     why += f"; rounding is an integer program, because {hindrance}"
-    names = tuple(bound for bound in bounds if f'"{bound}"' in hindrance)
-    return Verdict(name, "complete", tuple(theorems), needs, why, names)
+    known = (*bounds, *(e.name for e in ground.invariants.exact))
+    names = tuple(one for one in known if f'"{one}"' in hindrance)
+    return Verdict(name, "complete", theorems, needs, why, names)
 
 
 def _with_limits(regions: Regions, causes: list[Cause]) -> str:
@@ -152,11 +168,11 @@ def _with_limits(regions: Regions, causes: list[Cause]) -> str:
 
 
 def _plain(ground: Ground, depth: int) -> str:
-    here = [e.query for e in ground.invariants.exact if e.level == ground.level_names[depth]]
+    here = [f'"{e.query}"' for e in ground.invariants.exact if e.level == ground.level_names[depth]]
     parts = [
         *(["lower bounds add up"] if ground.invariants.at_least else []),
         *(["what is closed at every leaf is closed above"] if _zeros(ground.invariants) else []),
-        *([f'"{here[0]}" is exact here'] if here else []),
+        *([f"{' and '.join(here)} {'is' if len(here) == 1 else 'are'} exact here"] if here else []),
     ]
     return f"{', '.join(parts) or 'there is nothing to satisfy'}; no exact table lies below this level"
 

@@ -45,9 +45,20 @@ def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdic
         (f"x[{exact.query}] = its exact answers, at level {exact.level} and sums of them above", exact.name)
         for exact in invariants.exact
     ]
+    lines += soft_lines(schema, invariants)
     lines.append(("x >= 0, whole; the children add up to x", "histograms"))
     if any(v.needs == "combination_table" for v in verdicts):
         lines += _limits(schema, invariants, [v.level for v in verdicts])
+    return lines
+
+
+def soft_lines(schema: Schema, invariants: Invariants) -> list[Line]:
+    """Write soft rules: sums over leaves keep what every leaf keeps."""
+    lines = []
+    for soft in invariants.no_more_than:
+        times = "" if soft.times == 1 else f"{soft.times} "
+        few, many = selection_text(schema, soft.cells), selection_text(schema, soft.than)
+        lines.append((f"x[{few}] <= {times}x[{many}], soft", soft.name))
     return lines
 
 

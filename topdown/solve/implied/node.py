@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from topdown.solve.implied.causes import Ground
+from topdown.solve.implied.describe import soft_lines
 from topdown.solve.implied.naming import kind_names, selection_text
 from topdown.solve.implied.node_limits import Combination, Patterns, limit_lines
 from topdown.solve.problem import Ints
@@ -125,7 +126,7 @@ def _lines(ground: Ground, columns: dict[str, Ints], depth: int, inside: slice) 
             out.append((f"x[{exact.query}] = the {exact.level}'s {exact.query}", exact.name))
         elif at > depth:
             out.append((f"x[{exact.query}] = the sum of every {exact.level}'s {exact.query}", exact.name))
-    return out
+    return out + soft_lines(schema, invariants)
 
 
 def _patterns(is_open: Marks, areas: Ints) -> Patterns:

@@ -72,9 +72,11 @@ def limit_lines(
         depth, node: the area.
     """
     regions = ground.regions
-    exact_tables = any(e.query != "total" for e in ground.invariants.exact)
+    top = ground.kept.root is not None  # the root's own table does not enter the limits
+    at = [d for d in range(depth, len(ground.level_names)) if ground.exact_tables(d)]
+    exact_tables = bool(set(at) - ({0} if top else set()))
     if depth >= regions.unit_depth and not exact_tables:  # the area's own total only adds one equation
-        return _numeric(replace(regions, totals={}).limits(depth, np.array([node]))[0], names)
+        return _numeric(replace(regions, totals={}, answers=None).limits(depth, np.array([node]))[0], names)
     if ground.invariants.at_most or exact_tables or are_nested(ground.rules):
         area = ground.level_names[regions.unit_depth]
         text = (

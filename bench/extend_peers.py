@@ -1,0 +1,115 @@
+"""The problems of one stage of an extension in the form that generic solvers take, and the distances to compare."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from topdown.solve.backends.quadratic import Standard
+from topdown.solve.extend.fit import StageProblem, picker
+from topdown.solve.extend.rounding import StageRounding
+
+
+def explicit(problem: StageProblem) -> Standard:
+    """Write a stage as a sparse quadratic program: entries first, then what every answer comes to."""
+    n, m = problem.shape
+    row, column = np.nonzero(problem.allowed)
+    matrix, weight, target = problem.all_answers()
+    share = problem.row_sums / np.maximum(problem.allowed.sum(axis=1), 1)
+    base = share[row]
+    answers = sparse.coo_array(matrix)
+    place = np.full((n, m), -1)
+    place[row, column] = np.arange(len(row))
+    at = place[answers.col]  # (one per row of an answer, m)
+    key = answers.row[:, None] * m + np.arange(m)
+    inside = at >= 0
+    k = matrix.shape[0] * m
+    sums = sparse.csc_array((np.ones(inside.sum()), (key[inside], at[inside])), shape=(k, len(row)))
+
+    def total(label: np.ndarray, count: int) -> sparse.csc_array:
+        picked = sparse.csc_array((np.ones(len(row)), (label, np.arange(len(row)))), shape=(count, len(row)))
+        return sparse.hstack([picked, sparse.csc_array((count, k))], format="csc")
+
+    rows, groups = total(row, n), total(problem.group[row] * m + column, len(problem.fixed) * m)
+    told = np.flatnonzero(problem.fixed.reshape(-1) > 0)
+    groups = groups.tocsr()[told].tocsc()
+    link = sparse.hstack([sums, -sparse.eye_array(k)], format="csc")
+    start = np.concatenate([base, np.zeros(k)])
+    equal = sparse.vstack([rows, groups, link], format="csc")
+    right = np.concatenate([problem.row_sums, problem.fixed.reshape(-1)[told], np.zeros(k)]) - equal @ start
+    weights = np.repeat(weight, m)
+    quadratic = sparse.block_diag(
+        [sparse.csc_array((len(row), len(row))), sparse.diags_array(weights)], format="csc"
+    )
+    linear = np.concatenate([np.zeros(len(row)), -weights * target.reshape(-1)])
+    below = sparse.hstack([-sparse.eye_array(len(row)), sparse.csc_array((len(row), k))], format="csc")
+    return Standard(quadratic, linear, equal, right, below, base, start, np.arange(len(row)))
+
+
+def loss(problem: StageProblem, x: np.ndarray) -> float:
+    """Return the least-squares objective."""
+    matrix, weight, target = problem.all_answers()
+    return float((weight[:, None] * (matrix @ x - target) ** 2).sum() / 2)
+
+
+def by_milp(problem: StageRounding) -> float:
+    """Round every entry up or down by an integer program (HiGHS); return its distance to the estimate."""
+    n, m = problem.estimate.shape
+    whole = np.floor(problem.estimate + 1e-6)
+    fraction = np.clip(problem.estimate - whole, 0.0, 1.0)
+    row, child = np.nonzero(problem.allowed)
+    n_x = len(row)
+    cost = [problem.weights[-1] * (1 - 2 * fraction[row, child])]
+
+    def sums(label: np.ndarray, count: int) -> sparse.csr_array:
+        return picker(label[row] * m + child, count * m)
+
+    left = problem.fixed - _added(problem.group, whole, len(problem.fixed))
+    blocks, low = [sums(problem.group, len(problem.fixed))], [left.reshape(-1)]
+    if problem.row_sums is not None:
+        blocks.append(picker(row, n))
+        low.append(problem.row_sums - whole.sum(axis=1))
+    high = list(low)
+    matrix = sparse.vstack(blocks, format="csr")
+    for label, weight in zip(problem.chain, problem.weights, strict=False):
+        count = int(label.max()) + 1
+        want = _added(label, problem.estimate - whole, count).reshape(-1)
+        width = matrix.shape[1]  # two columns an answer hold how far it is above and below
+        both = sparse.hstack([sparse.eye_array(count * m), -sparse.eye_array(count * m)])
+        top = sparse.hstack([matrix, sparse.csr_array((matrix.shape[0], 2 * count * m))])
+        padded = sparse.hstack([sums(label, count), sparse.csr_array((count * m, width - n_x))])
+        matrix = sparse.vstack([top, sparse.hstack([padded, both])], format="csr")
+        low.append(want)
+        high.append(want)
+        cost.append(np.full(2 * count * m, float(weight)))
+    flat = np.concatenate(cost)
+    integral = np.concatenate([np.ones(n_x), np.zeros(len(flat) - n_x)])
+    # an entry that is whole already stays, as in the flow
+    upper = np.concatenate([(fraction[row, child] >= 1e-6).astype(float), np.full(len(flat) - n_x, np.inf)])
+    found = milp(
+        flat,
+        constraints=LinearConstraint(matrix, np.concatenate(low), np.concatenate(high)),
+        bounds=Bounds(np.zeros(len(flat)), upper),
+        integrality=integral,
+        options={"time_limit": 300.0},
+    )
+    assert found.status == 0, found.message
+    counts = whole.copy()
+    counts[row, child] += np.rint(found.x[:n_x])
+    return distance(problem, counts)
+
+
+def _added(label: np.ndarray, table: np.ndarray, count: int) -> np.ndarray:
+    out = np.zeros((count, table.shape[1]))
+    np.add.at(out, label, table)
+    return out
+
+
+def distance(problem: StageRounding, counts: np.ndarray) -> float:
+    """Return the weighted L1 distance to the estimate over the chain and the rows."""
+    off = counts - problem.estimate
+    total = problem.weights[-1] * float(np.abs(off).sum())
+    for label, weight in zip(problem.chain, problem.weights, strict=False):
+        total += weight * float(np.abs(_added(label, off, int(label.max()) + 1)).sum())
+    return total

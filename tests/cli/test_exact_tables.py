@@ -1,0 +1,117 @@
+"""Releases whose invariants keep exact tables above the leaves, from the command line to verify."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from topdown.plan.prepare import prepare
+
+TOP = Path(__file__).resolve().parents[2]
+BASIS = 'legal_basis = "a reason of its own"'  # the plan groups constraints by their reason
+
+
+def exact(name: str, level: str, query: str) -> str:
+    """Return an exact statistic as it stands in an invariants file."""
+    return f'\n[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}\n'
+
+
+def add(folder: Path, bundled: str, more: str) -> None:
+    """Give the run of a folder the bundled invariants and more."""
+    (folder / "own.toml").write_text((TOP / "invariants" / f"{bundled}.toml").read_text() + more)
+    run = folder / "run.toml"
+    run.write_text(run.read_text().replace(f'invariants = "{bundled}"', 'invariants = "own.toml"'))
+
+
+def answers_of(release: Path, run: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return an exact table as stated, and as counted from the microdata, without the verifier's code."""
+    context = prepare(run).context
+    e = next(e for e in context.plan.invariants.exact if e.name == name)
+    stated = next(
+        v
+        for v in json.loads((release / "measurements" / "exact.json").read_text())["values"]
+        if v["name"] == name
+    )
+    rows = pq.read_table(release / "microdata" / "persons.parquet").to_pylist()
+    query, schema = context.plan.query(e.query), context.plan.schema
+    depth = context.geography.index(e.level)
+    leaf = {code: i for i, code in enumerate(context.geography.leaves.codes)}
+    place = {a.name: {label: i for i, label in enumerate(a.labels)} for a in schema.attributes}
+    found = np.zeros((len(context.geography.levels[depth]), query.n_answers), dtype=np.int64)
+    for row in rows:
+        cell = np.ravel_multi_index([place[a.name][row[a.name]] for a in schema.attributes], schema.shape)
+        node = context.geography.ancestors_of_leaves[depth][leaf[row["geocode"]]]
+        found[node, query.labels[cell]] += row["count"]
+    assert list(context.geography.levels[depth].codes) == stated["nodes"]
+    return np.array(stated["answers"]), found
+
+
+@pytest.mark.parametrize(
+    ("level", "query"), [("county", "dwelling"), ("county", "dwelling * sex"), ("land", "sex * adult")]
+)
+def test_toy_release_with_an_exact_table(topdown, toy, tmp_path, level, query):
+    """Plan, measurement, solve, certificate and verify must all know a table above the leaves."""
+    run = toy(tmp_path / "toy")
+    add(run.parent, "toy", exact("the table", level, query))
+    assert "the table" in topdown("plan", run).out
+    said = topdown("generate", run, "--out", "release", "--yes", "--workers", "1")
+    assert said.code == 0, said.err
+    assert topdown("verify", "release").code == 0
+    stated, found = answers_of(Path("release"), run, "the table")
+    np.testing.assert_array_equal(stated, found)
+    certificate = json.loads(Path("release/certificate.json").read_text())
+    (entry,) = [i for i in certificate["invariants"] if i["name"] == "the table"]
+    assert (entry["level"], entry["query"], entry["n"]) == (level, query, stated.size)
+    assert certificate["failsafe"] == []
+
+
+@pytest.mark.parametrize(
+    ("level", "query", "route"), [("state", "votingage", "milp"), ("county", "hhgq", "flow")]
+)
+def test_sample_county_with_an_exact_table(topdown, tmp_path, level, query, route):
+    """The production plan on the sample county: every answer exact, everything optimal, by the documented route."""
+    folder = tmp_path / "sample"
+    shutil.copytree(TOP / "sample_data", folder)
+    add(folder, "pl94_2020", exact("the table", level, query))
+    run = folder / "run.toml"
+    said = topdown("generate", run, "--out", "release", "--yes", "--workers", "1")
+    assert said.code == 0, said.err
+    assert topdown("verify", "release").code == 0
+    stated, found = answers_of(Path("release"), run, "the table")
+    np.testing.assert_array_equal(stated, found)
+    for solved in json.loads(Path("release/solve.json").read_text())["levels"]:
+        assert solved["n_unconverged"] == 0
+        assert solved["n_roundings_optimal"] == solved["n_roundings"]
+        assert solved["n_milp"] == (1 if route == "milp" and solved["level"] == level else 0)
+
+
+def test_a_changed_table_is_found(topdown, toy, tmp_path):
+    """Verify must look at every answer of a table of an inner level, not at totals only."""
+    run = toy(tmp_path / "toy")
+    add(run.parent, "toy", exact("the table", "county", "dwelling"))
+    topdown("generate", run, "--out", "release", "--yes", "--workers", "1")
+    path = Path("release/measurements/exact.json")
+    document = json.loads(path.read_text())
+    (value,) = [v for v in document["values"] if v["name"] == "the table"]
+    value["answers"][0][0] += 1
+    value["answers"][0][1] -= 1
+    path.write_text(json.dumps(document))
+    said = topdown("verify", "release")
+    assert said.code == 1
+    assert "'the table' is not reproduced" in said.out + said.err
+
+
+def test_a_table_without_complete_split_is_refused_before_anything_is_read(topdown, toy, tmp_path):
+    """The plan must say which two constraints cannot be kept together, and what to change."""
+    run = toy(tmp_path / "toy")
+    add(run.parent, "toy", exact("sexes", "county", "sex") + exact("blocks", "block", "total"))
+    said = topdown("plan", run)
+    assert (said.code, "error[C033]" in said.err) == (2, True)
+    assert "'sexes'" in said.err
+    assert "'blocks'" in said.err
+    assert topdown("explain", "C033").code == 0

@@ -1,0 +1,93 @@
+"""Hard least-squares problems: weights far apart, huge noise, corners without room, one cell or one child."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topdown.solve.kernels import gram
+from topdown.solve.problem import Problem, group_sums
+
+
+def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) -> np.ndarray:
+    """Return limits on sets of groups that `held` meets, tight in places: sums of two made-up leaves' limits."""
+    k, m = held.shape
+    sets = np.arange(1 << k)
+    inside = (sets[:, None] >> np.arange(k)) & 1
+    one = np.floor(held * rng.random(held.shape))
+    out = np.zeros((m, 2 << k if slack else 1 << k))
+    for part in (one, held - one):
+        for j in range(m):
+            low = np.floor(part[:, j] * rng.random(k))
+            high = part[:, j] + rng.integers(0, 3, k)
+            least, most, total = inside @ low, inside @ high, part[:, j].sum()
+            others = sets[::-1]
+            out[j, : 1 << k] += most if slack else np.minimum(most, total - least[others])
+            if slack:
+                out[j, 1 << k :] -= least[others]
+    return out
+
+
+def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
+    """Draw a problem and a table that meets its constraints."""
+    rng = np.random.default_rng(seed)
+    root = rng.random() < 0.25
+    n, m = int(rng.integers(1, 15)), 1 if root else int(rng.integers(1, 7))
+    size = rng.choice([0.05, 0.3, 3, 40, 1000], size=(n, 1)) if rng.random() < 0.9 else np.zeros((n, 1))
+    truth = rng.poisson(size, size=(n, m)).astype(float)
+    allowed = (rng.random((n, m)) < rng.choice([0.0, 0.3, 0.9, 1.0])) | (truth > 0)
+    labels, weights, g = _answers(rng, truth, singular=rng.random() < 0.25)
+    group = np.unique(rng.integers(0, 2, n), return_inverse=True)[1].reshape(-1)
+    n_groups, order = int(group.max()) + 1, np.arange(n)
+    if not root:
+        pointers, sums = np.arange(0, n * m + 1, m), truth.sum(axis=1)
+    elif rng.random() < 0.2:
+        pointers, sums = np.array([0, n]), np.array([-1.0 if rng.random() < 0.5 else truth.sum()])
+    else:
+        order = np.argsort(group, kind="stable")
+        pointers = np.searchsorted(group[order], np.arange(n_groups + 1))
+        sums = np.array([truth[group == i].sum() for i in range(n_groups)])
+    bound_of, lower, table = np.full(n, -1), np.zeros((0, m)), None
+    kind = rng.choice(["none", "bounds", "limits", "slack"])
+    if kind == "bounds":
+        n_bounds = int(rng.integers(1, 4))
+        bound_of = rng.integers(-1, n_bounds, n)
+        lower = np.floor(group_sums(truth, bound_of, n_bounds) * rng.choice([0, 0.5, 1.0], (n_bounds, m)))
+    elif kind != "none":
+        n_bounds = int(rng.integers(1, 5))
+        bound_of = rng.integers(0, n_bounds, n)
+        table = limits_around(rng, group_sums(truth, bound_of, n_bounds), slack=kind == "slack")
+        lower = np.zeros((n_bounds, m))
+    fixed = not root and rng.random() < 0.4
+    if fixed and rng.random() < 0.3:
+        group, n_groups = np.zeros(n, dtype=np.int64), 1
+    problem = Problem(
+        hessian=gram(np.ascontiguousarray(labels[:, order]), weights),
+        g=np.ascontiguousarray(g[order]),
+        pointers=pointers.astype(np.int64),
+        sums=sums.astype(np.float64),
+        allowed=np.ascontiguousarray(allowed[order]),
+        fixed_of=group if fixed else None,
+        fixed=group_sums(truth, group, n_groups) if fixed else np.zeros((0, m)),
+        bound_of=np.ascontiguousarray(bound_of[order].astype(np.int64)),
+        lower=lower,
+        curvature=0.0 if len(labels) < 4 else float(weights[3]),
+        scale=float(weights.min()),
+        limits=table,
+    )
+    return problem, truth[order]
+
+
+def _answers(
+    rng: np.random.Generator, truth: np.ndarray, *, singular: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return labels and weights of random queries, up to 10^4 apart, and the linear term of their noisy answers."""
+    n = len(truth)
+    tables = [np.zeros(n, dtype=np.int64), rng.integers(0, 3, n), rng.integers(0, 2, n), np.arange(n)]
+    labels = np.stack(tables[: 3 if singular else 4])
+    weights = 10.0 ** rng.uniform(0, rng.choice([0.5, 2, 4]), len(labels)) * 10.0 ** rng.uniform(-6, -1)
+    noise = rng.choice([0, 1, 30, 300])
+    g = np.zeros(truth.shape)
+    for label, weight in zip(labels, weights, strict=True):
+        answers = group_sums(truth, label, int(label.max()) + 1)
+        g += weight * np.rint(answers + rng.normal(size=answers.shape) * noise / np.sqrt(weight))[label]
+    return labels, weights, np.zeros_like(g) if rng.random() < 0.1 else g

@@ -1,0 +1,82 @@
+"""Exact tables at any level: what is accepted is complete, against enumeration; what is refused is refused by name."""
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.exact_tables import N_CELLS, Case
+from topdown.solve.failsafe import _least_change
+from topdown.solve.regions import Regions, excess
+
+seeds = st.integers(0, 10_000_000)
+
+
+def enforced(case: Case, regions: Regions, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
+    """Tell which tables (n, n_cells) satisfy what the solver enforces at a node below the root."""
+    kinds, rules = regions.kinds, case.rules
+    fits = ~cells[:, ~rules.open[depth][node, rules.class_of_cell]].any(axis=1)
+    if depth in regions.totals:
+        fits &= cells.sum(axis=1) == regions.totals[depth][node]
+    if regions.limited(depth):
+        held = np.zeros((kinds.n_kinds, len(cells)), dtype=np.int64)
+        inside = kinds.of_cell >= 0
+        np.add.at(held, kinds.of_cell[inside], cells[:, inside].T)
+        limits = regions.limits(depth, np.array([node]))
+        return fits & (excess(np.repeat(limits, len(cells), axis=0), held) <= 0)
+    for group, low in zip(rules.bound_cells, rules.lower[depth][node], strict=True):
+        fits &= cells[:, group].sum(axis=1) >= low
+    return fits
+
+
+@given(seeds, st.sampled_from([1, 2, 0]), st.booleans())
+@settings(max_examples=600, deadline=None)
+def test_accepted_tables_are_complete(seed: int, depth: int, together: bool) -> None:
+    """A table too many cannot be split below, one too few is error without cause; at the root, and below."""
+    case = Case(seed, n_leaves=3 if depth == 0 else 4, together=together)
+    kept = case.arrangement()
+    if kept is None:
+        return
+    regions = case.regions(kept)
+    most = 2 if depth else 3
+    truth = case.node_tables(depth, 0, most)
+    candidates = np.array(list(product(range(most + 1), repeat=N_CELLS)), dtype=np.int64)
+    fits = enforced(case, regions, depth, 0, candidates)
+    if depth == 0 and kept.root is not None:
+        told = case.told(kept.root, 1)[0]
+        for answer, n in enumerate(told):
+            fits &= candidates[:, kept.root.labels == answer].sum(axis=1) == n
+    for cells, found in zip(candidates, fits, strict=True):
+        assert found == (tuple(cells.tolist()) in truth), (cells, kept)
+
+
+@given(seeds, st.sampled_from([0, 1, 2]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_the_network_says_the_same_as_the_limits(seed: int, depth: int, together: bool) -> None:
+    """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
+    case = Case(seed, together=together)
+    kept = case.arrangement()
+    if kept is None or kept.split is None:
+        return
+    regions = case.regions(kept)
+    k = regions.kinds.n_kinds
+    if not k or (depth > kept.depth and not regions.limited(depth)):
+        return
+    limits, arcs = regions.limits(depth, np.array([0])), (regions.arcs(depth, 0),)
+    totals = regions.totals[depth][[0]] if depth in regions.totals else None
+    for vector in np.random.default_rng(seed).integers(0, 4, (20, k)):
+        found = _least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
+        inside = excess(limits, vector[:, None])[0] <= 0
+        if totals is not None and vector.sum() != totals[0]:
+            inside = False
+        assert (found is not None and found[1] == 0) == inside
+
+
+def test_enough_cases_are_accepted_and_refused() -> None:
+    """The tests above prove nothing if nearly every draw is refused, or has no table between root and leaves."""
+    kept = [Case(seed, together=bool(seed % 2)).arrangement() for seed in range(600)]
+    assert sum(k is None for k in kept) > 60
+    assert sum(k is not None and k.split is not None for k in kept) > 100
+    assert sum(k is not None and k.root is not None for k in kept) > 100
+    assert sum(k is not None and k.split is not None and k.root is not None for k in kept) > 20

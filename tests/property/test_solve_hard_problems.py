@@ -1,0 +1,94 @@
+"""Least squares where first-order steps crawl: every answer is optimal, and infeasible is said only of what is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.problems import hard_problem
+from topdown.errors import InfeasibleError
+from topdown.solve import admm
+from topdown.solve.backends.feasible import have_common_point
+from topdown.solve.backends.quadratic import solve_with
+from topdown.solve.kkt import infeasibility_persons, residual_persons
+from topdown.solve.problem import Problem, Solution, group_sums
+
+seeds = st.integers(0, 10_000_000)
+
+
+@given(seeds)
+@settings(max_examples=250, deadline=None)
+def test_every_problem_that_has_a_solution_is_solved(seed: int) -> None:
+    """One unconverged split makes verify refuse a release whose noise is paid for."""
+    problem, table = hard_problem(seed)
+    assert infeasibility_persons(problem, table) < 1e-9
+    solution = admm.solve(problem)
+    assert residual_persons(problem, solution) <= 1e-5
+    best = float((solution.z * (problem.hessian @ solution.z / 2 - problem.g)).sum())
+    other = float((table * (problem.hessian @ table / 2 - problem.g)).sum())
+    assert best <= other + 1e-6 * max(1.0, abs(other), float(np.abs(problem.g).max()))
+
+
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_interior_points_find_the_same_answer(seed: int) -> None:
+    """Two methods with nothing in common must agree, or the optimality check of both is wrong."""
+    problem, _ = hard_problem(seed)
+    one, two = admm.solve(problem), solve_with("interior", problem)
+    if problem.curvature > 0:
+        room = residual_persons(problem, one) + residual_persons(problem, two)
+        np.testing.assert_allclose(one.z, two.z, atol=room + 1e-5)
+    else:  # the optimum is a set; answers of queries are the same all over it
+        scale = max(1.0, float(np.abs(problem.g).max()))
+        np.testing.assert_allclose(problem.hessian @ one.z, problem.hessian @ two.z, atol=1e-5 * scale)
+
+
+@given(seeds)
+@example(255)
+@settings(max_examples=60, deadline=None)
+def test_what_has_no_solution_is_refused(seed: int) -> None:
+    """A bound one person above everybody who may be there has no table; none must come back as if it had."""
+    problem, table = hard_problem(seed)
+    if problem.pointers[-1] == problem.pointers[1] and problem.sums[0] < 0:
+        return  # a root without a total holds any number of people
+    rows = np.zeros(len(table), dtype=np.int64)
+    most = group_sums(np.where(problem.allowed, table.sum(axis=1, keepdims=True), 0.0), rows, 1)
+    if table.shape[1] == 1:
+        most[:] = table.sum()
+    broken = replace(problem, bound_of=rows, lower=most + 1.0, limits=None)
+    assert have_common_point(broken) is False
+    with pytest.raises(InfeasibleError) as caught:
+        admm.solve(broken)
+    assert caught.value.code == "I012"
+
+
+@given(seeds)
+@example(24)
+@settings(max_examples=60, deadline=None)
+def test_a_table_that_exists_is_found_by_the_linear_program(seed: int) -> None:
+    """The judge of infeasibility must not err in the other direction either."""
+    assert have_common_point(hard_problem(seed)[0]) is True
+
+
+def test_a_multiplier_of_a_bound_with_room_is_no_proof() -> None:
+    """Where the Hessian is singular, a multiplier can hide any gradient; room in its bound must give it away."""
+    problem = Problem(
+        hessian=np.ones((2, 2)),
+        g=np.array([[10.0], [10.0]]),
+        pointers=np.array([0, 2]),
+        sums=np.array([-1.0]),
+        allowed=np.ones((2, 1), dtype=bool),
+        fixed_of=None,
+        fixed=np.zeros((0, 1)),
+        bound_of=np.zeros(2, dtype=np.int64),
+        lower=np.array([[5.0]]),
+        curvature=0.0,
+        scale=1.0,
+    )
+    none = np.zeros((0, 1))
+    wrong = Solution(np.array([[20.0], [20.0]]), none, np.array([[30.0]]), 0)  # the optimum adds up to ten
+    right = Solution(np.array([[5.0], [5.0]]), none, np.array([[0.0]]), 0)
+    assert residual_persons(problem, wrong) > 1
+    assert residual_persons(problem, right) == 0

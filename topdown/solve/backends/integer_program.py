@@ -1,0 +1,141 @@
+"""A mixed-integer program over cells that go one up or not (HiGHS through SciPy).
+
+Offsets from the whole parts are modelled, never raw counts, so that solver tolerances stay far below one person;
+callers re-check every constraint in integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+from scipy.sparse import coo_array, hstack, vstack
+
+from topdown.solve.problem import Floats, Ints
+
+NODE_LIMIT = 20_000  # of branch and bound; a limit in seconds would make the result depend on the machine
+GAP = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows over the cells with bounds; with a price, missing the target `low` costs it per person instead."""
+
+    rows: coo_array
+    low: Floats
+    high: Floats
+    price: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Which cells go up (int64, 0 or 1), by how much each soft row is exceeded, whether that is proved best."""
+
+    up: Ints
+    over: Floats
+    optimal: bool
+
+
+@dataclass(eq=False)
+class Program:
+    """min cost . up over up in {0, 1}^n under blocks of rows.
+
+    Args:
+        cost: float64 (n,), of each cell that goes up.
+        blocks: added by the methods.
+    """
+
+    cost: Floats
+    blocks: list[Block] = field(default_factory=list)
+
+    def sums(self, group: Ints, n_groups: int) -> coo_array:
+        """Return rows that add cells up by group; cells with group -1 are left out."""
+        cells = np.flatnonzero(group >= 0)
+        return coo_array((np.ones(len(cells)), (group[cells], cells)), shape=(n_groups, len(self.cost)))
+
+    def between(self, rows: coo_array, low: Floats | Ints, high: Floats | Ints) -> None:
+        """Demand low <= rows @ up <= high."""
+        self.blocks.append(Block(rows, np.asarray(low, np.float64), np.asarray(high, np.float64)))
+
+    def near(self, rows: coo_array, target: Floats, price: float) -> None:
+        """Charge `price` a person of distance between rows @ up and the target."""
+        self.blocks.append(Block(rows, target, target, price))
+
+    def solve(self, soft: coo_array | None = None, most: Floats | None = None) -> Answer | None:
+        """Solve to optimality; None if no choice of cells meets the blocks.
+
+        Args:
+            soft, most: rows and their upper limits, kept if possible; else the sum of what is above is made as
+                small as can be first, and then kept.
+        """
+        if soft is None or most is None:
+            return self._answer(self._run(self.cost, []), np.zeros(0))
+        kept = Block(soft, np.full(len(most), -np.inf), most)
+        found = self._answer(self._run(self.cost, [kept]), np.zeros(len(most)))
+        if found is not None:
+            return found
+        least = self._run(np.zeros(len(self.cost)), [], soft=kept, free=True)
+        if least.x is None:
+            return None
+        over = np.maximum(np.rint(soft @ np.rint(least.x[: len(self.cost)]) - most), 0.0)
+        kept = Block(soft, kept.low, most + over)
+        return self._answer(self._run(self.cost, [kept]), over)
+
+    def _run(
+        self, cost: Floats, more: list[Block], soft: Block | None = None, *, free: bool = False
+    ) -> OptimizeResult:
+        # Columns: cells, then two a priced row (below and above its target), then one a soft row.
+        blocks = self.blocks + more
+        priced = [b for b in blocks if b.price is not None and not free]
+        n_priced = sum(2 * b.rows.shape[0] for b in priced)
+        n_soft = 0 if soft is None else soft.rows.shape[0]
+        n_extra = n_priced + n_soft
+        costs, rows, low, high, start = [cost], [], [], [], 0
+        for block in blocks:
+            size = block.rows.shape[0]
+            extra = coo_array((size, n_extra))
+            if block.price is not None:
+                if free:
+                    continue
+                at = np.arange(size)
+                extra = coo_array(
+                    (np.repeat([1.0, -1.0], size), (np.tile(at, 2), start + np.arange(2 * size))),
+                    shape=(size, n_extra),
+                )
+                costs.append(np.full(2 * size, block.price))
+                start += 2 * size
+            rows.append(hstack([block.rows, extra]) if n_extra else block.rows)
+            low.append(block.low)
+            high.append(block.high)
+        if soft is not None:
+            at = np.arange(n_soft)
+            extra = coo_array((-np.ones(n_soft), (at, n_priced + at)), shape=(n_soft, n_extra))
+            rows.append(hstack([soft.rows, extra]))
+            low.append(soft.low)
+            high.append(soft.high)
+            costs.append(np.ones(n_soft))
+        constraints = (
+            LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
+        )
+        for presolve in (
+            True,
+            False,
+        ):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
+            result = milp(
+                np.concatenate(costs),
+                integrality=np.concatenate([np.ones(len(cost)), np.zeros(n_extra)]),
+                bounds=Bounds(0, np.concatenate([np.ones(len(cost)), np.full(n_extra, np.inf)])),
+                constraints=constraints,
+                options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0, "presolve": presolve},
+            )
+            if result.x is not None:
+                break
+        return result
+
+    def _answer(self, result: OptimizeResult, over: Floats) -> Answer | None:
+        if result.x is None:
+            return None
+        gap = abs(result.fun - result.mip_dual_bound) if result.mip_dual_bound is not None else np.inf
+        optimal = bool(result.status == 0 and gap <= GAP * max(1.0, abs(result.fun)))
+        return Answer(np.rint(result.x[: len(self.cost)]).astype(np.int64), over, optimal)

@@ -1,0 +1,174 @@
+"""A least-squares problem in the form that generic solvers take, and their answers in ours.
+
+Centred and condensed: rows x columns variables measured from an even share of each segment, so that an absolute
+tolerance means persons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from topdown.errors import InternalError
+from topdown.model.kinds import NO_LIMIT
+from topdown.solve.problem import Floats, Ints, Problem, Solution
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """min 1/2 d'Pd + q'd with Ad = b, Gd <= h over the allowed entries; x = base + d, column-major entries."""
+
+    quadratic: sparse.csc_array
+    linear: Floats
+    equal: sparse.csc_array
+    equal_to: Floats
+    below: sparse.csc_array
+    limit: Floats
+    base: Floats
+    entries: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def standard_form(problem: Problem) -> Standard:
+    """Write a problem in the form generic solvers take."""
+    n, m = problem.shape
+    segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers)).reshape(n, m)
+    allowed_t = problem.allowed.T.reshape(-1)
+    entries = np.flatnonzero(allowed_t)
+    known = problem.sums >= 0
+    counts = np.maximum(np.bincount(segment[problem.allowed], minlength=len(problem.sums)), 1)
+    share = np.where(known, problem.sums, 0.0) / counts
+    base_t = share[segment].T.reshape(-1)[entries]
+    column, row = np.divmod(entries, n)
+    full = sparse.block_diag([sparse.csc_array(problem.hessian)] * m, format="csc")
+    quadratic = full[entries][:, entries]
+    linear = quadratic @ base_t - problem.g.T.reshape(-1)[entries]
+    which = segment.T.reshape(-1)[entries]
+    position = np.cumsum(known) - 1
+    inside = known[which]
+    equal = [_picker(position[which[inside]], np.flatnonzero(inside), int(known.sum()), len(entries))]
+    equal_to = [problem.sums[known]]
+    if problem.fixed_of is not None:
+        key = problem.fixed_of[row] * m + column
+        equal.append(_picker(key, np.arange(len(entries)), len(problem.fixed) * m, len(entries)))
+        equal_to.append(problem.fixed.reshape(-1))
+    if problem.limits is not None and _whole(problem):  # base polytopes: everybody is known
+        inside = problem.bound_of[row] >= 0
+        equal.append(_picker(column[inside], np.flatnonzero(inside), m, len(entries)))
+        equal_to.append(problem.limits[:, -1])
+    a = sparse.vstack(equal, format="csc")
+    equal_to = [np.concatenate(equal_to) - a @ base_t]
+    below = [-sparse.eye_array(len(entries), format="csc")]
+    limit = [base_t]
+    if problem.limits is not None:
+        groups, sets, child = _limited_sets(problem)
+        pick = sparse.csc_array(
+            (groups[:, np.maximum(problem.bound_of, 0)] * (problem.bound_of >= 0))[:, row]
+        )
+        g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
+        below.append(g)
+        limit.append(problem.limits[child, sets] - g @ base_t)
+    elif len(problem.lower):
+        bounded = problem.bound_of[row] >= 0
+        key = problem.bound_of[row][bounded] * m + column[bounded]
+        g = _picker(key, np.flatnonzero(bounded), len(problem.lower) * m, len(entries))
+        below.append(-g)
+        limit.append(g @ base_t - problem.lower.reshape(-1))
+    if problem.compared is not None:
+        quadratic, linear, a = _with_slack(problem, below, limit, quadratic, linear, a, (row, column, base_t))
+    return Standard(
+        quadratic,
+        linear,
+        a,
+        equal_to[0],
+        sparse.vstack(below, format="csc"),
+        np.concatenate(limit),
+        base_t,
+        entries,
+    )
+
+
+def _with_slack(
+    problem: Problem,
+    below: list[sparse.csc_array],
+    limit: list[Floats],
+    quadratic: sparse.csc_array,
+    linear: Floats,
+    a: sparse.csc_array,
+    at: tuple[Ints, Ints, Floats],
+) -> tuple[sparse.csc_array, Floats, sparse.csc_array]:
+    """Add a variable for what each soft rule is exceeded by at each child: nonnegative, at the rule's price.
+
+    Two blocks are put last in `below`: signs of these variables, then the rules.
+    """
+    soft, (row, column, base_t) = problem.compared, at
+    if soft is None:
+        return quadratic, linear, a
+    k, m = soft.most.shape
+    rule, entry = np.nonzero(soft.rows[:, row])
+    rows = sparse.csc_array(
+        (soft.rows[rule, row[entry]], (rule * m + column[entry], entry)), shape=(k * m, len(row))
+    )
+    for i, block in enumerate(below):
+        below[i] = sparse.hstack([block, sparse.csc_array((block.shape[0], k * m))], format="csc")
+    own = sparse.eye_array(k * m, format="csc")
+    below.append(sparse.hstack([sparse.csc_array((k * m, len(row))), -own], format="csc"))
+    below.append(sparse.hstack([rows, -own], format="csc"))
+    limit += [np.zeros(k * m), soft.most.reshape(-1) - rows @ base_t]
+    empty = sparse.csc_array((k * m, k * m))
+    return (
+        sparse.block_diag([quadratic, empty], format="csc"),
+        np.concatenate([linear, np.full(k * m, soft.hinge)]),
+        sparse.hstack([a, sparse.csc_array((a.shape[0], k * m))], format="csc"),
+    )
+
+
+def _limited_sets(problem: Problem) -> tuple[Floats, np.ndarray, np.ndarray]:
+    """Return every limit but that of everybody: (signed groups it adds up, its set, its child)."""
+    limits, k = problem.limits, len(problem.lower)
+    if limits is None:
+        raise InternalError("a problem without limits was asked for them")
+    sets = np.arange(limits.shape[1])
+    holds = ((sets[:, None] >> np.arange(k)) & 1).astype(np.float64)
+    holds[sets >> k == 1] -= 1.0  # the slack entry is minus the sum of all groups
+    child, chosen = np.nonzero(limits < NO_LIMIT)
+    told = np.abs(holds[chosen]).sum(axis=1) > 0
+    told &= (chosen < limits.shape[1] - 1) | (not _whole(problem))
+    return holds[chosen[told]], chosen[told], child[told]
+
+
+def _whole(problem: Problem) -> bool:
+    """Tell whether limits say how many people there are: they do without an entry that takes up the slack."""
+    return problem.limits is not None and problem.limits.shape[1] == 1 << len(problem.lower)
+
+
+def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
+    return sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
+
+
+def solution_of(
+    problem: Problem, standard: Standard, d: Floats, equal: Floats, below: Floats, steps: int
+) -> Solution:
+    """Return d and the multipliers of the equalities and the limits as a solution of the problem."""
+    n, m = problem.shape
+    z_t = np.zeros(n * m)
+    x = standard.base + d[: len(standard.base)]
+    soft = None
+    if problem.compared is not None:
+        size = problem.compared.most.size
+        soft, below = below[len(below) - size :].reshape(problem.compared.most.shape), below[: -2 * size]
+    z_t[standard.entries] = np.where(below[: len(x)] >= x, 0.0, np.maximum(x, 0.0))  # one of the two is zero
+    n_known = int((problem.sums >= 0).sum())
+    ends = n_known + problem.fixed.size
+    fixed = -equal[n_known:ends].reshape(problem.fixed.shape)
+    if problem.limits is not None:
+        groups, _, child = _limited_sets(problem)
+        bound = np.zeros_like(problem.lower)
+        if _whole(problem):
+            bound -= equal[ends:]
+        np.add.at(bound.T, child, -groups * below[len(standard.entries) :, None])
+        return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, bound, steps, soft)
+    bound = below[len(standard.entries) :].reshape(problem.lower.shape)
+    return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, np.maximum(bound, 0.0), steps, soft)
