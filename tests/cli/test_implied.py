@@ -167,3 +167,71 @@ def test_node_needs_a_geography(topdown):
     """Without a leaf table there are no areas to name."""
     said = topdown("implied", "toy", "--schema", "toy", "--node", "1")
     assert (said.code, "error[C005]" in said.err) == (2, True)
+
+
+SOFT = """
+[[no_more_than]]
+name = "no more barracks people than twice those at home"
+cells = { dwelling = ["barracks"] }
+than = { dwelling = ["home"] }
+times = 2
+legal_basis = "made up"
+"""
+SEXES = BLOCKS.replace("blocks", "dwellings").replace("block", "county").replace('"total"', '"dwelling"')
+
+
+def test_soft_rules_are_shown_and_promise_nothing(topdown, toy, check, tmp_path):
+    """A reader must not take a soft rule for a promise: the line and every verdict say so."""
+    toy(tmp_path)
+    line = ("implied", own(tmp_path, SOFT), "--schema", "toy")
+    document = topdown(*line, "--json").document
+    check(document)
+    wanted = "x[dwelling=barracks] <= 2 x[dwelling=home], soft"
+    assert wanted in [row["algebra"] for row in document["constraints"]]
+    plain = topdown("implied", "toy", "--schema", "toy", "--json").document
+    for soft, hard in zip(document["verdicts"], plain["verdicts"], strict=True):
+        assert soft["kind"] == hard["kind"]
+        assert (
+            soft["sentence"]
+            == f"{hard['sentence']}; soft rules are kept where possible and reported where not"
+        )
+    area = topdown(*line, "--geography", "leaves.csv", *LAND, "--json").document["area"]
+    assert wanted in [row["algebra"] for row in area["lines"]]
+
+
+def test_an_exact_table_of_an_inner_level(topdown, toy, check, tmp_path):
+    """At its level and above there are limits by answer; below nothing more is needed."""
+    toy(tmp_path)
+    line = ("implied", own(tmp_path, SEXES), "--schema", "toy")
+    refused = topdown(*line)
+    assert "C005" in refused.err
+    assert "add --levels" in refused.err
+    document = topdown(*line, "--levels", "land,county,block", "--json").document
+    check(document)
+    assert [v["kind"] for v in document["verdicts"]] == ["complete_integral"] * 3
+    assert [v["needs"] for v in document["verdicts"]] == ["combination_table"] * 2 + ["nothing"]
+    assert '"dwellings" fixed at level county' in document["verdicts"][0]["sentence"]
+    area = topdown(*line, "--geography", "leaves.csv", *LAND, "--json").document["area"]
+    assert "depend on exact statistics" in area["limits"][0]
+
+
+def test_an_exact_table_without_complete_constraints_is_refused(topdown, toy, check, tmp_path):
+    """Block totals cut across a county's table: the verdict carries the code that a plan ends with."""
+    toy(tmp_path)
+    line = ("implied", own(tmp_path, SEXES + BLOCKS), "--schema", "toy", "--levels", "land,county,block")
+    document = topdown(*line, "--json").document
+    check(document)
+    assert {(v["kind"], v["code"]) for v in document["verdicts"]} == {("refused", "C033")}
+    assert "'dwellings'" in document["verdicts"][0]["sentence"]
+
+
+def test_a_crossing_table_of_the_root_is_complete_but_no_flow(topdown, toy, check, tmp_path):
+    """The root's table may cut across bounds: one integer program, named with its table."""
+    toy(tmp_path)
+    ages = BLOCKS.replace("blocks", "ages").replace("block", "land").replace('"total"', '"age"')
+    document = topdown(
+        "implied", own(tmp_path, ages + CAP), "--schema", "toy", "--levels", "land,county,block", "--json"
+    ).document
+    check(document)
+    kinds = [(v["kind"], v["constraints"]) for v in document["verdicts"]]
+    assert kinds == [("complete", ["ages"]), ("complete_integral", []), ("complete_integral", [])]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from topdown.resources import bundled_root
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -130,3 +132,21 @@ def test_plan_warns_when_the_ledger_is_too_small(topdown, toy, tmp_path):
     run = toy(tmp_path / "toy", lambda text: re.sub(r'limit = "[^"]*"', 'limit = "1"', text))
     document = topdown("plan", run, "--json").document
     assert [w["code"] for w in document["warnings"]] == ["B004", "H001"]
+
+
+def test_plan_lists_soft_rules(topdown, toy, tmp_path, check):
+    """Everything asked of the data is listed with its legal basis, soft rules too, and not as a promise."""
+    run = toy(tmp_path / "toy", lambda text: text.replace('invariants = "toy"', 'invariants = "own.toml"'))
+    text = (bundled_root() / "invariants" / "toy.toml").read_text()
+    soft = (
+        '[[no_more_than]]\nname = "barracks by homes"\ncells = { dwelling = ["barracks"] }\n'
+        'than = { dwelling = ["home"] }\ntimes = 2\nlegal_basis = "made up"\n'
+    )
+    (run.parent / "own.toml").write_text(text + soft)
+    document = topdown("plan", run, "--json").document
+    check(document)
+    row = next(row for row in document["invariants"] if row["kind"] == "no_more_than")
+    assert (row["name"], row["n"], row["legal_basis"]) == ("barracks by homes", 12, "made up")
+    assert all("soft rules" in v["sentence"] for v in document["feasible"]["verdicts"])
+    said = topdown("plan", run)
+    assert "barracks by homes" in said.out

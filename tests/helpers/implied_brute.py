@@ -157,13 +157,16 @@ PICKS = (
 KINDS = ("exact", "at_least", "at_most", "none_where_zero", "never")
 
 
-def random_census(rng: np.random.Generator, *, most: int = 3, caps: bool = True) -> SmallCensus:
+def random_census(
+    rng: np.random.Generator, *, most: int = 3, caps: bool = True, inner: bool = False
+) -> SmallCensus:
     """Make a tree of one to four leaves with random rules, facts and exact statistics (possibly contradictory).
 
     Args:
         rng: where randomness comes from.
         most: records of a leaf, about.
         caps: also draw upper and nested bounds and exact tables of the leaves.
+        inner: also draw an exact table of the land or the counties.
     """
     leaves = tuple(sorted({f"0{c}{b}" for c, b in rng.integers(1, 3, size=(int(rng.integers(1, 5)), 2))}))
     geography = from_prefixes(("land", "county", "block"), (1, 2, 3), leaves)
@@ -189,8 +192,22 @@ def random_census(rng: np.random.Generator, *, most: int = 3, caps: bool = True)
     if caps and rng.random() < 0.3:
         exact["table"] = tables + (rng.random(tables.shape) < 0.05)
         statistics.append(Exact("table", "block", "kind"))
+    if inner:
+        depth, query = int(rng.integers(2)), str(rng.choice(["kind", "sex", "kind * sex"]))
+        people = np.stack([_table_of_kinds(rng, row) for row in tables])
+        up = np.zeros((len(geography.levels[depth]), TINY.n_cells), dtype=np.int64)
+        np.add.at(up, geography.ancestors_of_leaves[depth], people)
+        values = parse_query(TINY, query).sum(up)
+        exact["inner"] = values + (rng.random(values.shape) < 0.03)
+        statistics.append(Exact("inner", geography.level_names[depth], query))
     invariants = Invariants("tiny", "", "tiny", tuple(statistics), lower, zeros, never, at_most=upper)
     return SmallCensus(TINY, geography, invariants, facts, exact)
+
+
+def _table_of_kinds(rng: np.random.Generator, kinds: np.ndarray) -> np.ndarray:
+    """Draw a sex for everybody, (n_cells,)."""
+    women = rng.binomial(kinds, 0.5)
+    return np.stack([women, kinds - women], axis=1).reshape(-1)
 
 
 def only(census: SmallCensus, names: Iterable[str]) -> SmallCensus:
@@ -275,4 +292,14 @@ def node_tables(census: SmallCensus, level: int, node: int, most: int) -> set[Ve
         for child in range(p[node], p[node + 1]):
             part = node_tables(census, level + 1, child, most)
             found = {x for x in sums([found, part]) if sum(x) <= most}
-    return {x for x in found if wanted_totals(census, level, node) <= {sum(x)}}
+    return {x for x in found if answers_right(census, level, node, x)}
+
+
+def answers_right(census: SmallCensus, level: int, node: int, x: Vector) -> bool:
+    """Tell whether a node's histogram gives every exact statistic of its level."""
+    name = census.geography.levels[level].name
+    return all(
+        np.array_equal(parse_query(census.schema, e.query).sum(np.array([x]))[0], census.exact[e.name][node])
+        for e in census.invariants.exact
+        if e.level == name
+    )

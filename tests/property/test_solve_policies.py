@@ -52,6 +52,31 @@ def test_a_broken_promise_about_rounding_stops_the_solve(
     assert caught.value.code == "X041"
 
 
+def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path) -> None:
+    """A rounding that mends a soft rule is an integer program; the promise of a flow was made without soft rules."""
+    more = (
+        policies.BLOCKS
+        + """
+[[no_more_than]]
+name = "no more women than men at home"
+cells = { dwelling = ["home"], sex = ["female"] }
+than = { dwelling = ["home"], sex = ["male"] }
+"""
+        + policies.BASIS
+    )
+    n_milp = 0
+    for seed in range(6):
+        census = policies.make_census(tmp_path / str(seed), seed, more)
+        answers = solved.noisy(census, seed + 1, size=6.0)
+        result = solve(census.context, answers, policies.exact_values(census))
+        policies.check_promises(census, result.leaves)
+        said = plan_verdicts(census.context)
+        assert {v.kind for v in said} == {"complete_integral"}
+        assert all("soft rules" in v.sentence for v in said)
+        n_milp += sum(level["n_milp"] for level in result.document["levels"])
+    assert n_milp > 0
+
+
 @pytest.mark.parametrize("policy", ["blocks", "blocks, caps, nested", "counties, caps, mixed"])
 def test_without_noise_the_truth_comes_back(policy: str, tmp_path: Path) -> None:
     """Limits that cut into the truth would show here first."""

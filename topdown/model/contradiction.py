@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topdown.errors import InfeasibleError
+from topdown.model.collect import state
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
-from topdown.model.promises import Ints, state
+from topdown.model.promises import Ints
 from topdown.model.public import PublicFacts
 from topdown.model.schema import Schema
 from topdown.model.smallest import MAX_TESTS, smallest_conflict
@@ -60,6 +61,9 @@ def find_contradiction(
     max_tests: int = MAX_TESTS,
 ) -> Contradiction | None:
     """Find a conflict of a release's constraints, or None if a population satisfies them all.
+
+    Answers of exact tables above the leaves are checked one by one (`promises`): there None means no conflict of this
+    kind, not that a population exists. Soft rules are left aside; breaking them is allowed.
 
     Args:
         schema, geography, invariants, facts: of the release.

@@ -1,0 +1,171 @@
+"""Exact tables above the leaves: verdicts and the contradiction check against all small tables written out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.helpers.implied_brute import (
+    SmallCensus,
+    answers_right,
+    compositions,
+    crossing,
+    node_tables,
+    node_totals,
+    only,
+    random_census,
+)
+from topdown.errors import InfeasibleError
+from topdown.model.contradiction import find_contradiction
+from topdown.model.exact_tables import Merged
+from topdown.model.kinds import find_kinds
+from topdown.model.public import derive_rules, with_exact_tables
+from topdown.model.query import parse_query
+from topdown.solve.exact import complete_totals
+from topdown.solve.implied.causes import arranged
+from topdown.solve.implied.classify import Verdict, judge, verdicts
+from topdown.solve.regions import Regions, excess
+
+FEW = 4  # people of a node whose tables are all written out
+MOST = 7  # the same, where only their existence is asked
+RANK = ("refused", "not_guaranteed", "complete", "complete_integral")
+
+
+def censuses(seed: int, count: int) -> Iterator[SmallCensus]:
+    """Make random censuses with an exact table above the leaves, without crossing bounds."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        census = random_census(rng, most=1, inner=True)
+        if not crossing(census):
+            yield census
+
+
+def judged(census: SmallCensus) -> tuple[Verdict, ...]:
+    """Judge with the census's own facts."""
+    return judge(census.schema, census.invariants, census.geography, census.facts)
+
+
+def solver_regions(census: SmallCensus) -> Regions:
+    """Build what the solver works with, exact statistics included."""
+    schema, tree, invariants = census.schema, census.geography, census.invariants
+    plain = derive_rules(schema, tree, invariants, census.facts)
+    leaf = [
+        (parse_query(schema, e.query).labels, census.exact[e.name])
+        for e in invariants.exact
+        if e.level == "block" and e.query != "total"
+    ]
+    rules = with_exact_tables(plain, tuple(leaf))
+    kept = arranged(schema, invariants, tree.level_names, plain)
+    totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
+    labels = answers = None
+    if kept.split is not None:
+        labels, answers = kept.split.labels, told(census, kept.split, len(tree.levels[kept.depth]))
+    kinds = find_kinds(rules, answers=labels)
+    full = complete_totals(tree, rules, kinds, totals, answers)
+    return Regions(kinds, rules, tree, full, answers)
+
+
+def told(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
+    """Return the answers of a merged table."""
+    none, names = np.zeros(n_nodes, dtype=np.int64), [e.name for e in census.invariants.exact]
+    return np.stack(
+        [none if s is None else census.exact[names[s[0]]][:, s[1]] for s in merged.sources], axis=1
+    )
+
+
+def satisfied(census: SmallCensus, regions: Regions, level: int, x: np.ndarray, node: int) -> bool:
+    """Check a histogram against what the solver enforces at a node: zeros, exact answers, limits or bounds."""
+    rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
+    if x[~rules.open[level][node][rules.class_of_cell]].any():
+        return False
+    if level in regions.totals and x.sum() != regions.totals[level][node]:
+        return False
+    if not answers_right(census, level, node, tuple(x.tolist())):
+        return False
+    if not regions.limited(level):
+        return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
+    held = np.zeros((regions.kinds.n_kinds, 1), dtype=np.int64)
+    inside = regions.kinds.of_cell >= 0
+    np.add.at(held[:, 0], regions.kinds.of_cell[inside], x[inside])
+    return bool(excess(regions.limits(level, np.array([node])), held)[0] <= 0)
+
+
+def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
+    """What is not refused is called complete at every level, and enumeration agrees."""
+    rng = np.random.default_rng(41)
+    seen: Counter[object] = Counter()
+    for census in censuses(42, 1500):
+        said = judged(census)
+        if said[0].kind == "refused":
+            assert {v.code for v in said} == {"C033"}
+            seen["refused"] += 1
+            continue
+        if find_contradiction(*census.parts) is not None:
+            continue
+        try:
+            regions = solver_regions(census)
+        except InfeasibleError:
+            continue
+        for level, verdict in enumerate(said):
+            assert verdict.kind in ("complete", "complete_integral")
+            assert level == 0 or verdict.kind == "complete_integral"  # only the root's own table may cross
+            node = int(rng.integers(len(census.geography.levels[level])))
+            reach = node_tables(census, level, node, FEW)
+            if not reach:  # too many people, or the exact table contradicts what is below it
+                continue
+            seen[level, verdict.kind, verdict.needs] += 1
+            for total in {sum(x) for x in reach}:
+                every = list(compositions(total, census.schema.n_cells))
+                for i in rng.permutation(len(every))[:30]:
+                    x = every[i]
+                    assert (x in reach) == satisfied(census, regions, level, np.array(x), node), (level, x)
+            for x in list(reach)[:20]:
+                assert satisfied(census, regions, level, np.array(x), node)
+    assert seen["refused"] > 50
+    assert seen[0, "complete", "combination_table"] + seen[0, "complete", "nothing"] > 10, seen
+    assert seen[0, "complete_integral", "combination_table"] > 50, seen
+    assert seen[1, "complete_integral", "combination_table"] > 50, seen
+
+
+def test_a_verdict_without_facts_never_promises_more() -> None:
+    """`topdown implied` knows no facts: an exact table may be refused there and taken with facts, never otherwise."""
+    for census in censuses(43, 400):
+        worst = verdicts(census.schema, census.invariants, census.geography.level_names)
+        for a, b in zip(worst, judged(census), strict=True):
+            assert RANK.index(a.kind) <= RANK.index(b.kind), (a, b)
+
+
+def test_no_census_with_people_is_refused() -> None:
+    """The check of answers is necessary only, but what it refuses must really be impossible, named sets included."""
+    seen: Counter[object] = Counter()
+    for census in censuses(44, 700):
+        found = find_contradiction(*census.parts)
+        if found is None:
+            seen["none"] += 1
+            continue
+        level = census.geography.index(found.level)
+        node = census.geography.levels[level].codes.index(found.node)
+        smaller = only(census, found.names)
+        if "inner" in found.names:
+            n = max(int(v.sum()) for v in smaller.exact.values())
+            if n <= MOST:
+                seen["inner"] += 1
+                seen["inner alone"] += len(found.names) == 2
+                assert not node_tables(smaller, level, node, n), found
+        else:
+            assert not node_totals(smaller, level, node, 12)
+        for name in found.names:  # none can be left out
+            left = only(census, set(found.names) - {name})
+            assert find_contradiction(*left.parts) is None or not _below(left, level, node)
+    assert seen["none"] > 100
+    assert seen["inner"] > 50
+
+
+def _below(census: SmallCensus, level: int, node: int) -> bool:
+    """Tell whether a contradiction is at a node of its level or below it."""
+    found = find_contradiction(*census.parts)
+    assert found is not None
+    code = census.geography.levels[level].codes[node]
+    return census.geography.index(found.level) >= level and found.node.startswith(code)
