@@ -26,6 +26,7 @@ class LevelTally:
     n_roundings_optimal: int = 0
     n_milp: int = 0
     n_enforced: int = 0
+    n_dropped: int = 0
     n_broken: int = 0
 
     def add(self, fit: Fit, rounded: Rounded) -> None:
@@ -78,7 +79,10 @@ class Tally:
         order = [level.name for level in plan.levels]
         levels = [{"level": name, **asdict(self.level(name))} for name in order]
         compared = [
-            {"level": level["level"], **{key: level.pop(key) for key in ("n_enforced", "n_broken")}}
+            {
+                "level": level["level"],
+                **{key: level.pop(key) for key in ("n_enforced", "n_dropped", "n_broken")},
+            }
             for level in levels
         ]
         for level in levels:

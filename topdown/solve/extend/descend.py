@@ -21,7 +21,7 @@ from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import solve, start
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
-from topdown.solve.extend.soft import rules_of_stage, with_rules
+from topdown.solve.extend.soft import rules_of_stage, solve_with_rules, with_rules
 from topdown.solve.extend.stages import Measured, Stage, join, rounding_chain, stages, targets
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
@@ -217,8 +217,10 @@ class Extension:
         if queries:
             estimate, residual, steps = solve(problem)
             compared = with_rules(problem, soft, most, estimate)
-            if compared is not None:
-                estimate, residual, steps = solve(compared)
+            better = solve_with_rules(compared) if compared is not None else None
+            if better is not None:
+                estimate, residual, steps = better
+            tally.n_dropped += compared is not None and better is None
         else:  # nothing is known: spread evenly
             estimate, residual, steps = start(problem, root=left is None), 0.0, 0
             compared = None

@@ -120,14 +120,14 @@ class Tree:
 class LinearStep:
     """x = argmin of the quadratic plus rho/2 |x - v|^2 subject to the group sums."""
 
-    def __init__(self, problem: StageProblem, groups: bool) -> None:
+    def __init__(self, problem: StageProblem, groups: bool, power: float = 0.5) -> None:
         self.problem = problem
         self.chain, crossing = _sort_out(problem)
         rows = [picker(lab, len(w)) for lab, w in crossing]
         self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
         soft = np.zeros((0, len(problem.group))) if problem.compared is None else problem.compared.rows
         self.soft = csr_array(soft)
-        self.soft_ratio = 1.0 / np.maximum(1.0, np.sqrt((soft**2).sum(axis=1)))
+        self.soft_ratio = np.maximum(1.0, (soft**2).sum(axis=1)) ** -power
         rows += [self.soft] if len(soft) else []
         self.crossing = vstack(rows, format="csr") if rows else None
         n_groups = len(problem.fixed)

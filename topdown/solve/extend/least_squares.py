@@ -18,14 +18,21 @@ POLISH = 200  # steps between two tries to finish the root exactly
 RELAX = 1.6
 
 
-def solve(problem: StageProblem) -> tuple[Floats, float, int]:
+def solve(
+    problem: StageProblem, *, most_steps: int = MAX_STEPS, power: float = 0.5
+) -> tuple[Floats, float, int]:
     """Return the table (n, m), the certified residual in persons, and the number of steps.
+
+    Args:
+        problem: of one stage.
+        most_steps: steps after which the best point so far is returned.
+        power: penalties of soft rules are those of entries divided by this power of the rule's squared norm.
 
     Signs and row sums hold to rounding error (at the root, where no row sum is known, group sums do).
     """
     n, m = problem.shape
     root = bool((problem.row_sums < 0).any())
-    step = LinearStep(problem, groups=not root)
+    step = LinearStep(problem, groups=not root, power=power)
     if root:
         pointers = np.flatnonzero(np.diff(problem.group, prepend=-1, append=-1)).astype(np.int64)
         sums = problem.fixed[problem.group[pointers[:-1]], 0].copy()
@@ -57,12 +64,12 @@ def solve(problem: StageProblem) -> tuple[Floats, float, int]:
             s, t = kept, p - kept
         taken += 1
         done = primal <= tolerance and dual <= tolerance
-        if done or taken >= MAX_STEPS:
+        if done or taken >= most_steps:
             multipliers = step.multipliers if not root else None
             sigma = rho * step.soft_ratio[:, None] * t
             residual = residual_persons(problem, z, multipliers, pointers, sums, sigma)
             best = min(best, (residual, z.copy()), key=lambda pair: pair[0])
-            if residual <= TARGET_PERSONS or taken >= MAX_STEPS or tolerance <= 1e-11:
+            if residual <= TARGET_PERSONS or taken >= most_steps or tolerance <= 1e-11:
                 return best[1], best[0], taken
             tolerance /= 10
         if root and problem.compared is None and taken % POLISH == 0:
@@ -73,7 +80,7 @@ def solve(problem: StageProblem) -> tuple[Floats, float, int]:
                 return point, residual, taken
         if taken % STEPS == 0:
             ratio = primal / max(dual, 1e-300)
-            if not 0.2 < ratio < 5 and taken < MAX_STEPS // 2:
+            if not 0.2 < ratio < 5 and taken < most_steps // 2:
                 factor = (
                     float(np.clip(rho * np.clip(np.sqrt(ratio), 0.2, 5.0), first / 1e4, first * 1e4)) / rho
                 )

@@ -1,15 +1,26 @@
-"""Soft rules in one stage of an extension: which of them the stage decides, and at what price."""
+"""Soft rules in one stage of an extension: which of them the stage decides, at what price, and if at all.
+
+A stage is solved without them first. If its estimate breaks one it is solved again with all of them; if that does not
+come to an optimum soon, what cannot be kept is found by a linear program and given up exactly; if even that does not
+help, the estimate without rules stands. The optimality check holds for whichever is returned.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.solve.extend.fit import StageProblem
-from topdown.solve.extend.least_squares import largest_curvature
+from topdown.solve.extend.least_squares import TARGET_PERSONS, largest_curvature, solve
 from topdown.solve.passes import PRICE, SLACK_PERSONS
 from topdown.solve.problem import Compared, Floats, Ints
+
+FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
+SECOND_POWER = 0.25
+MOST_ENTRIES = 50_000  # of a stage whose linear program is tried
 
 
 def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
@@ -46,3 +57,44 @@ def with_rules(problem: StageProblem, rows: Ints, most: Ints, estimate: Floats) 
         return None
     price = PRICE * largest_curvature(problem) * max(over, 1.0)
     return replace(problem, compared=Compared(rows / scale, most / scale, price))
+
+
+def solve_with_rules(problem: StageProblem) -> tuple[Floats, float, int] | None:
+    """Return a certified optimum with soft rules (table, residual, steps), or None if none was found."""
+    found = solve(problem, most_steps=FIRST_STEPS)
+    if found[1] <= TARGET_PERSONS:
+        return found
+    relaxed = _relaxed(problem)
+    if relaxed is None:
+        return None
+    found = solve(relaxed, most_steps=SECOND_STEPS, power=SECOND_POWER)
+    return found if found[1] <= TARGET_PERSONS else None
+
+
+def _relaxed(problem: StageProblem) -> StageProblem | None:
+    """Return the problem with every rule loosened by what no table can keep, the least in all; None if too large."""
+    soft, (n, m) = problem.compared, problem.shape
+    row, child = np.nonzero(problem.allowed)
+    if soft is None or len(row) > MOST_ENTRIES:
+        return None
+    k, entry = len(soft.rows), np.arange(len(row))
+    by_group = csr_array((np.ones(len(row)), (problem.group[row] * m + child, entry)))
+    by_group.resize((problem.fixed.size, len(row)))
+    parts, totals = [by_group], [problem.fixed.reshape(-1)]
+    if (problem.row_sums >= 0).all():
+        parts.append(csr_array((np.ones(len(row)), (row, entry)), shape=(n, len(row))))
+        totals.append(problem.row_sums)
+    rule, place = np.nonzero(soft.rows[:, row])
+    rows = csr_array((soft.rows[rule, row[place]], (rule * m + child[place], place)), shape=(k * m, len(row)))
+    equal = vstack(parts, format="csr")
+    result = linprog(
+        np.concatenate([np.zeros(len(row)), np.ones(k * m)]),
+        A_ub=hstack([rows, -eye_array(k * m)], format="csr"),
+        b_ub=soft.most.reshape(-1),
+        A_eq=hstack([equal, csr_array((equal.shape[0], k * m))], format="csr"),
+        b_eq=np.concatenate(totals),
+    )
+    if result.status != 0:
+        return None
+    over = np.maximum(result.x[len(row) :], 0.0).reshape(k, m)
+    return replace(problem, compared=replace(soft, most=soft.most + over))
