@@ -137,7 +137,7 @@ def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     context = world.context()
     extension = Extension(context, NoisyAnswers(context, seed), find_patterns(context))
     leaves, tally = descend(extension, context, 1, silent)
-    out = solved(context, [extension.cells_of(leaf) for leaf in leaves], tally)
+    out = solved(context, leaves, tally)
     table = out.leaves.dense(0, len(context.geography.leaves))
     again = np.zeros_like(world.base)
     np.add.at(again.T, context.support.of_cell, table.T)
