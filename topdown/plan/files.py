@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ from topdown.model.constraint import (
 from topdown.model.query import Neighbours
 from topdown.model.schema import Attribute, Recode, Schema
 from topdown.plan.document import read_toml
+from topdown.resources import find
 
 MOST_TIMES = 1_000_000
 _FACTORS = {"at_least": {"per"}, "at_most": {"per"}, "no_more_than": {"times"}}
@@ -81,6 +83,7 @@ class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     never: tuple[ConstraintTable, ...] = ()
     at_most: tuple[ConstraintTable, ...] = ()
     no_more_than: tuple[ConstraintTable, ...] = ()
+    adds_to: str = ""  # bundled name or file of invariants that are part of these
 
 
 class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -169,9 +172,15 @@ def _recode(path: Path, table: AttributeTable, name: str, groups: dict[str, tupl
 def load_invariants(path: Path, schema: Schema) -> Invariants:
     """Read an invariants file and check every name it uses against the schema.
 
+    What it `adds_to` is read first and comes first.
+
     Raises:
-        ConfigError: another schema, missing or superfluous key, unknown attribute or label.
+        ConfigError: another schema, missing or superfluous key, unknown attribute or label; a name used twice.
     """
+    return _load_invariants(path, schema, ())
+
+
+def _load_invariants(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
     file = read_toml(path, InvariantsFile, "topdown.invariants")
     if file.schema != schema.name:
         raise ConfigError(
@@ -198,7 +207,7 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
                 )
             schema.select(table.cells)
             schema.select(table.than)
-    return Invariants(
+    own = Invariants(
         file.name,
         file.title,
         file.schema,
@@ -213,6 +222,28 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
             for t in file.no_more_than
         ),
     )
+    return own if not file.adds_to else _joined(path, file.adds_to, schema, own, above)
+
+
+def _joined(path: Path, name: str, schema: Schema, own: Invariants, above: tuple[Path, ...]) -> Invariants:
+    first = find("invariants", name, path.parent)
+    if first.resolve() in (path.resolve(), *above):
+        raise ConfigError(
+            f"{path} adds to itself", code="C034", file=str(path), fix="remove adds_to, or name another file"
+        )
+    base = _load_invariants(first, schema, (*above, path.resolve()))
+    kinds = ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than")
+    both = {kind: getattr(base, kind) + getattr(own, kind) for kind in kinds}
+    names = [rule.name for rules in both.values() for rule in rules]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ConfigError(
+            f"constraint {twice[0]!r} is in {path} and in what it adds to",
+            code="C034",
+            file=str(path),
+            fix="give it another name, or remove it",
+        )
+    return replace(own, **both)
 
 
 def _basis(table: ConstraintTable) -> Basis:

@@ -8,6 +8,7 @@ from time import perf_counter
 
 from topdown.publish.verify.check_base import check_base
 from topdown.publish.verify.check_certificate import check_certificate, check_stamps
+from topdown.publish.verify.check_comparisons import check_comparisons
 from topdown.publish.verify.check_constraints import check_bounds, check_exact, check_zeros
 from topdown.publish.verify.check_files import check_manifest
 from topdown.publish.verify.check_ledger import check_ledger
@@ -17,6 +18,7 @@ from topdown.publish.verify.check_population import check_whole_numbers
 from topdown.publish.verify.check_privacy import check_privacy
 from topdown.publish.verify.check_solver import check_solver
 from topdown.publish.verify.check_tables import check_hierarchy, check_tables
+from topdown.publish.verify.plan_file import PlanDoc
 from topdown.publish.verify.reader import UnreadableError
 from topdown.publish.verify.result import CheckResult, Finding, Findings, VerifyResult
 from topdown.publish.verify.session import NotAvailableError, Session
@@ -32,6 +34,7 @@ CONTENT_CHECKS: dict[str, Check] = {
     "exact statistics": check_exact,
     "zeros": check_zeros,
     "bounds": check_bounds,
+    "comparisons": check_comparisons,
     "tables": check_tables,
     "solver": check_solver,
 }
@@ -41,6 +44,11 @@ CHECKS: dict[str, Check] = {
     "privacy": check_privacy,
     "certificate": check_certificate,
     "stamps": check_stamps,
+}
+
+_ONLY_IF: dict[str, Callable[[PlanDoc], bool]] = {
+    "base": lambda plan: plan.base is not None,
+    "comparisons": lambda plan: bool(plan.invariants.no_more_than),
 }
 
 
@@ -71,15 +79,15 @@ def _run(release: Path, checks: dict[str, Check]) -> VerifyResult:
     start = perf_counter()
     session = Session(release)
     for name, check in checks.items():
-        if name == "base" and not _extends(session):
+        if name in _ONLY_IF and not _concerns(session, _ONLY_IF[name]):
             continue
         session.results.append(_one(session, name, check))
     return VerifyResult(tuple(session.results), perf_counter() - start)
 
 
-def _extends(session: Session) -> bool:
+def _concerns(session: Session, says: Callable[[PlanDoc], bool]) -> bool:
     try:
-        return session.plan.doc.base is not None
+        return says(session.plan.doc)
     except NotAvailableError:
         return False
 

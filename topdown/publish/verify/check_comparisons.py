@@ -1,0 +1,106 @@
+"""Check `comparisons`: soft rules between two sets of cells are kept at every leaf, or named where they are not."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from topdown.publish.verify.check_solver import FILE, load_solved
+from topdown.publish.verify.population import PERSONS
+from topdown.publish.verify.reader import unreadable
+from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings
+from topdown.publish.verify.session import Session
+
+
+class _Doc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class ComparedLevel(_Doc, frozen=True):
+    """How many splits of a level were solved again for soft rules, without them, and which nodes broke one."""
+
+    level: str
+    n_enforced: int
+    n_dropped: int
+    n_broken: int
+
+
+class Repair(_Doc, frozen=True):
+    """A leaf whose records were changed, as few as possible, so that it keeps the rules."""
+
+    node: str
+    distance: int
+    marginals_kept: bool
+    proved: bool
+    constraints: tuple[str, ...]
+
+
+class Broken(_Doc, frozen=True):
+    """A leaf that no change could make keep the rules."""
+
+    node: str
+    constraints: tuple[str, ...]
+
+
+class Compared(_Doc, frozen=True):
+    """The section `comparisons` of solve.json."""
+
+    levels: tuple[ComparedLevel, ...]
+    repairs: tuple[Repair, ...]
+    broken: tuple[Broken, ...]
+
+
+def load_compared(session: Session) -> Compared:
+    """Read what solve.json says about soft rules; UnreadableError (V120) if it is damaged."""
+    document, _ = session.once("solved", "solver", lambda: load_solved(session))
+    try:
+        found = msgspec.convert(document.get("comparisons"), Compared, strict=True)
+    except (ValueError, TypeError) as error:
+        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
+    counts = [n for level in found.levels for n in (level.n_enforced, level.n_dropped, level.n_broken)]
+    if min(counts, default=0) < 0 or any(repair.distance < 1 for repair in found.repairs):
+        raise unreadable("V120", FILE, "has an impossible number under comparisons")
+    return found
+
+
+def check_comparisons(session: Session, out: Findings) -> str:
+    """Compare both sides of every soft rule at every leaf; a leaf that breaks one must be listed as such."""
+    plan, tree, population = session.plan, session.tree, session.population
+    stated = load_compared(session)
+    if tuple(level.level for level in stated.levels) != tree.names:
+        out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
+    place = {code: i for i, code in enumerate(tree.geocodes[-1].to_pylist())}
+    rules = {rule.name for rule in plan.doc.invariants.no_more_than}
+    named = [(r.node, r.constraints) for r in stated.repairs] + [(b.node, b.constraints) for b in stated.broken]
+    for node, names in named:
+        if node not in place or not set(names) <= rules:
+            text = "solve.json speaks of a leaf or a soft rule that does not exist"
+            out.add(Finding("V122", text, FILE, node=node))
+    n_broken = 0
+    for rule in plan.doc.invariants.no_more_than:
+        some = population.totals(tree, len(tree.names) - 1, plan.schema.select(dict(rule.cells)))
+        others = population.totals(tree, len(tree.names) - 1, plan.schema.select(dict(rule.than)))
+        out.n_checked += tree.n_leaves
+        over = some > rule.times * others
+        listed = np.zeros(tree.n_leaves, dtype=bool)
+        listed[[place[b.node] for b in stated.broken if b.node in place and rule.name in b.constraints]] = (
+            True
+        )
+        n_broken += int((over & listed).sum())
+        nodes = np.flatnonzero(over != listed)
+        findings = [
+            _differs(tree.code(-1, int(i)), rule.name, broken=bool(over[i])) for i in nodes[:MAX_FINDINGS]
+        ]
+        out.add_many(len(nodes), findings, len(nodes))
+    if n_broken:
+        out.warnings.append(f"{n_broken:,} soft rules at leaves could not be kept; solve.json lists them")
+    if not out.ok:
+        return f"{out.n_failed:,} of {out.n_checked:,} soft rules are not as solve.json says"
+    kept = f"{out.n_checked - n_broken:,} of {out.n_checked:,} soft rules kept"
+    return kept + (f", {len(stated.repairs):,} leaves repaired" if stated.repairs else "")
+
+
+def _differs(node: str, name: str, *, broken: bool) -> Finding:
+    text = f"{node} breaks {name!r}, which is not reported" if broken else f"{node} keeps {name!r} after all"
+    why = "soft rules are kept, or named where no population could keep them"
+    return Finding("V112", text, PERSONS, None, node, why=why)
