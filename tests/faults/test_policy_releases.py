@@ -296,3 +296,72 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     for level in levels:
         assert level["n_unconverged"] == level["n_milp"] == 0
         assert level["n_roundings_optimal"] == level["n_roundings"]
+
+
+SOFT = """
+[[no_more_than]]
+name = "no more children than others"
+cells = { age = ["0_17"] }
+than = { age = ["18_64", "65_plus"] }
+legal_basis = "made up"
+[[no_more_than]]
+name = "a grown-up in every home"
+cells = { dwelling = ["home"] }
+times = 99999
+than = { dwelling = ["home"], age = ["18_64"] }
+legal_basis = "made up"
+"""
+
+
+def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
+    """Make a whole release under soft rules, with noise that breaks some."""
+    census = policies.make_census(folder, 4, SOFT, n_blocks=20)
+    write_records(folder, census)
+    run = folder / "run.toml"
+    run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
+    return census, generate(prepare(run), folder / "release")
+
+
+def test_soft_rules_are_kept_reported_and_verified(tmp_path: Path) -> None:
+    """solve.json, certificate and verify must tell one story, and hiding a broken rule must not work."""
+    census, made = soft_release(tmp_path)
+    assert made.checks.ok
+    folder = tmp_path / "release"
+    check = verify(folder).check("comparisons")
+    assert check.ok
+    assert check.n_checked == 2 * 20
+    stated = json.loads((folder / "solve.json").read_text())["comparisons"]
+    assert [level["level"] for level in stated["levels"]] == list(census.context.geography.level_names)
+    assert sum(level["n_enforced"] for level in stated["levels"]) > 0
+    rules = json.loads((folder / "certificate.json").read_text())["comparisons"]
+    assert [rule["times"] for rule in rules.pop("rules")] == [1, 99999]
+    assert rules == stated
+
+    def young(rows: list[dict[str, object]]) -> None:
+        row = next(row for row in rows if row["age"] == "0_17")
+        row["count"] = 10_000
+
+    edit_table(folder / "microdata" / "persons.parquet", young)
+    reseal(folder)
+    found = verify(folder).check("comparisons")
+    assert [finding.code for finding in found.findings] == ["V112"]
+
+
+def test_a_broken_rule_that_is_not_broken_is_found(tmp_path: Path) -> None:
+    """A release may not excuse itself for rules it keeps, nor speak of places that do not exist."""
+    soft_release(tmp_path)
+    file = tmp_path / "release" / "solve.json"
+    document = json.loads(file.read_text())
+    kept = next(c for c in prepare(tmp_path / "run.toml").context.geography.leaves.codes)
+    document["comparisons"]["broken"] = [{"node": kept, "constraints": ["a grown-up in every home"]}]
+    file.write_text(json.dumps(document))
+    reseal(tmp_path / "release")
+    assert verify(tmp_path / "release").check("comparisons").findings[0].code == "V112"
+    document["comparisons"]["broken"][0]["node"] = "nowhere"
+    file.write_text(json.dumps(document))
+    reseal(tmp_path / "release")
+    assert verify(tmp_path / "release").check("comparisons").findings[0].code == "V122"
+    del document["comparisons"]["levels"]
+    file.write_text(json.dumps(document))
+    reseal(tmp_path / "release")
+    assert verify(tmp_path / "release").check("comparisons").findings[0].code == "V120"

@@ -11,6 +11,8 @@ from topdown.screen.console import Screen
 from topdown.screen.layout import Column
 from topdown.screen.look import EXACT, PLUS, WARN, Chunk, bold, dim
 
+SOFT = "no_more_than"  # kept where possible, not promised
+
 
 def show_plan(screen: Screen, s: dict[str, Any], *, details: bool) -> None:
     """Write a plan summary; see the transcript in the documentation of the command line."""
@@ -97,10 +99,11 @@ def top_queries(queries: list[dict[str, Any]]) -> list[str]:
 
 
 def _exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
-    screen.heading("Exact", " by policy or by public facts")
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    soft = any(rule["kind"] == SOFT for rule in s["invariants"])
+    screen.heading("Exact", " by policy or by public facts" + ("; ~ kept wherever possible" if soft else ""))
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for i, rule in enumerate(s["invariants"]):
-        key = (rule["kind"], rule["legal_basis"] if not details else str(i))
+        key = (rule["kind"], rule["level"], rule["legal_basis"] if not details else str(i))
         groups.setdefault(key, []).append(rule)
     rows: list[tuple[Chunk, ...]] = []
     notes: list[tuple[Chunk, Chunk]] = []
@@ -110,7 +113,8 @@ def _exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
         name = first["name"] + (f", and {len(rules) - 1} more like it" if len(rules) > 1 else "")
         basis = first["legal_basis"] or "?"
         mark = marks.setdefault(basis, f"[{len(marks) + 1}]")
-        rows.append((f"= {name}", first["level"], f"{sum(r['n'] for r in rules):,}", mark))
+        sign = "~" if first["kind"] == SOFT else "="
+        rows.append((f"{sign} {name}", first["level"], f"{sum(r['n'] for r in rules):,}", mark))
     notes = [(dim(mark), basis) for basis, mark in marks.items()]
     columns = [Column("", wraps=True), Column("level"), Column("places", right=True), Column("basis")]
     screen.table(columns, rows)
@@ -185,7 +189,7 @@ def _about(seconds: float) -> str:
 def plan_line(s: dict[str, Any]) -> list[Chunk]:
     """Return the line that sums a plan up."""
     numbers = sum(level["n_numbers"] for level in s["levels"])
-    rules = sum(rule["n"] for rule in s["invariants"])
+    rules = sum(rule["n"] for rule in s["invariants"] if rule["kind"] != SOFT)
     p = s["privacy"]
     return [
         "Plan ", bold(s["plan_hash"][:8]), ": ", PLUS, f" {numbers:,} numbers, ", EXACT,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from topdown.errors import ConfigError
+from topdown.model.comparison import comparison_rows
 from topdown.model.query import parse_query
 from topdown.model.support import base_labels
 from topdown.plan.files import load_invariants, load_schema, load_settings
@@ -147,3 +148,32 @@ def test_init_writes_a_run_file_that_extends(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         prepare(out)
     assert caught.value.code == "C097"
+
+
+def test_relationships_add_soft_rules_to_the_richer_set() -> None:
+    """`adds_to` must bring the whole other set in, first and unchanged, and leave its names free of doubles."""
+    schema = load_schema(ROOT / "schemas" / "dhc_persons.toml")
+    base = load_invariants(ROOT / "invariants" / "dhc_persons_by_sex.toml", schema)
+    own = load_invariants(ROOT / "invariants" / "dhc_persons_relationships.toml", schema)
+    assert (own.at_least, own.none_where_zero, own.never) == (base.at_least, base.none_where_zero, base.never)
+    assert [rule.times for rule in own.no_more_than] == [1, 2, 2, 99999]
+    rows = comparison_rows(schema, own)
+    assert sorted(set(rows[1].tolist())) == [-2, 0, 1]
+    n_each = schema.n_cells // 42
+    assert [(row == 1).sum() for row in rows] == [4 * n_each, n_each, n_each, 16 * n_each]
+
+
+def test_sets_that_cannot_be_put_together_are_refused(tmp_path: Path) -> None:
+    """A set that adds to itself would be read for ever; two rules of one name could not be told apart."""
+    schema = load_schema(ROOT / "schemas" / "toy.toml")
+    text = (ROOT / "invariants" / "toy.toml").read_text()
+    head = text.replace('schema = "toy"', 'schema = "toy"\nadds_to = "b.toml"', 1)
+    (tmp_path / "a.toml").write_text(head)
+    (tmp_path / "b.toml").write_text(head.replace("b.toml", "a.toml"))
+    with pytest.raises(ConfigError, match="adds to itself") as caught:
+        load_invariants(tmp_path / "a.toml", schema)
+    assert caught.value.code == "C034"
+    (tmp_path / "b.toml").write_text(text)
+    with pytest.raises(ConfigError, match="what it adds to") as caught:
+        load_invariants(tmp_path / "a.toml", schema)
+    assert caught.value.code == "C034"

@@ -71,7 +71,9 @@ def check_comparisons(session: Session, out: Findings) -> str:
         out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
     place = {code: i for i, code in enumerate(tree.geocodes[-1].to_pylist())}
     rules = {rule.name for rule in plan.doc.invariants.no_more_than}
-    named = [(r.node, r.constraints) for r in stated.repairs] + [(b.node, b.constraints) for b in stated.broken]
+    named = [(r.node, r.constraints) for r in stated.repairs] + [
+        (b.node, b.constraints) for b in stated.broken
+    ]
     for node, names in named:
         if node not in place or not set(names) <= rules:
             text = "solve.json speaks of a leaf or a soft rule that does not exist"
