@@ -121,16 +121,29 @@ def test_rounding_is_the_best_whole_table(seed: int) -> None:
         estimate = weights[0] * estimate + (1 - weights[0]) * table
     chain = (np.array([0, 0, 1, 2, 2]),)
     problem = StageRounding(
-        estimate, np.ones((5, m), dtype=bool), whole.sum(axis=1), group, fixed0, chain, (3, 1)
+        estimate,
+        np.ones((5, m), dtype=bool),
+        whole.sum(axis=1),
+        group,
+        fixed0,
+        chain,
+        (3, 1),
+        *no_rules(5, m),
     )
-    counts, optimal = round_stage(problem)
+    rounded = round_stage(problem)
     best = min(
         _cost(problem, table)
         for table in tables_with(whole.sum(axis=1), fixed0, group)
         if np.abs(table - estimate).max() <= 1 + 1e-9
     )
-    assert optimal
-    assert _cost(problem, counts) <= best + 1e-5
+    assert rounded.optimal
+    assert rounded.route == "flow"
+    assert _cost(problem, rounded.counts) <= best + 1e-5
+
+
+def no_rules(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the soft rules of a stage without any."""
+    return np.zeros((0, n), dtype=np.int64), np.zeros((0, m), dtype=np.int64)
 
 
 def tables_with(rows: np.ndarray, fixed: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
@@ -207,5 +220,6 @@ def test_infeasible_stage_is_named() -> None:
                 np.array([[1, 1]]),
                 (),
                 (1,),
+                *no_rules(2, 2),
             )
         )

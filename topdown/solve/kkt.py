@@ -47,8 +47,9 @@ def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     if problem.fixed_of is not None:
         d = d - solution.fixed_multipliers[problem.fixed_of]
     complementarity = 0.0
-    if problem.compared is not None and solution.compared_multipliers is not None:
-        mu = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
+    if problem.compared is not None:  # without multipliers the rules still count, with zeros
+        told = solution.compared_multipliers
+        mu = np.clip(0.0 * problem.compared.most if told is None else told, 0.0, problem.compared.hinge)
         d += problem.compared.rows.T @ mu
         complementarity, shifted = hinge_gap(problem.compared, mu, z)
         violation = max(violation, shifted)

@@ -43,25 +43,25 @@ class Repairer:
         return comparison_rows(self.context.plan.schema, self.context.plan.invariants)
 
     @cached_property
-    def _groups(self) -> tuple[Ints, Ints]:
-        """Numbers of the groups of cells between which records may move: cautious, and as far as is allowed."""
+    def _kept(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+        """Labels of the tables that stay as they are: cautious, and as little as is allowed; the first is finest."""
         plan, schema = self.context.plan, self.context.plan.schema
         spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
-        fixed: list[Ints] = [plan.query(e.query).labels.astype(np.int64) for e in plan.invariants.exact]
+        far = [np.zeros(schema.n_cells, dtype=np.int64)]  # the total
+        far += [plan.query(e.query).labels.astype(np.int64) for e in plan.invariants.exact]
         if self.context.support is not None:
-            fixed.append(self.context.support.of_cell)
-        far = _number(schema.n_cells, fixed)
+            far.append(self.context.support.of_cell)
         values = schema.coordinates(np.arange(schema.n_cells))
-        kept = [v for a, v in zip(schema.attributes, values, strict=True) if a.name not in spoken]
-        return _number(schema.n_cells, [far, *kept]), far
+        others = [v for a, v in zip(schema.attributes, values, strict=True) if a.name not in spoken]
+        return _needed([*far, _number(schema.n_cells, others)]), _needed(far)
 
     @cached_property
-    def _cells_of_group(self) -> tuple[tuple[Ints, Ints], ...]:
-        """For both numberings: cells in order of their group, and the first place of every group."""
+    def _cells_of_answer(self) -> tuple[tuple[Ints, Ints], ...]:
+        """For the finest table of both: cells in order of their answer, and the first place of every answer."""
         out = []
-        for group in self._groups:
-            order = np.argsort(group, kind="stable")
-            out.append((order, np.searchsorted(group[order], np.arange(int(group.max()) + 2))))
+        for label, *_ in self._kept:
+            order = np.argsort(label, kind="stable")
+            out.append((order, np.searchsorted(label[order], np.arange(int(label.max()) + 2))))
         return tuple(out)
 
     def finish(self, leaf: Node, tally: Tally) -> Node:
@@ -93,10 +93,12 @@ class Repairer:
         return leaf
 
     def _repaired(self, leaf: Node, *, cautious: bool) -> tuple[Node | None, bool]:
-        group = self._groups[0 if cautious else 1]
-        order, first = self._cells_of_group[0 if cautious else 1]
-        groups = np.unique(group[leaf.cells])
-        cells = np.concatenate([order[first[g] : first[g + 1]] for g in groups])
+        labels = self._kept[0 if cautious else 1]
+        order, first = self._cells_of_answer[0 if cautious else 1]
+        answers = np.unique(labels[0][leaf.cells])
+        cells = np.concatenate([order[first[a] : first[a + 1]] for a in answers])
+        for label in labels[1:]:
+            cells = cells[np.isin(label[cells], label[leaf.cells])]
         rules = self.context.rules
         cells = np.union1d(cells[rules.open[-1][leaf.index, rules.class_of_cell[cells]]], leaf.cells)
         held = np.zeros(len(cells), dtype=np.int64)
@@ -104,7 +106,8 @@ class Repairer:
         bounds = [*zip(rules.bound_cells, rules.lower[-1][leaf.index], strict=True)]
         caps = [*zip(rules.cap_cells, rules.caps[leaf.index], strict=True)]
         inside = np.array([c[cells] for c, _ in bounds + caps], dtype=np.int64).reshape(-1, len(cells))
-        signature = np.vstack([group[cells], self.rows[:, cells], inside])
+        told = np.array([label[cells] for label in labels])
+        signature = np.vstack([told, self.rows[:, cells], inside])
         alike = np.unique(signature, axis=1, return_inverse=True)[1].reshape(-1)
         target = self._favourites(cells, held, alike)
         source = np.flatnonzero(held)
@@ -119,8 +122,9 @@ class Repairer:
             low.append(np.where(least <= -NO_LIMIT, -np.inf, least - now))
             high.append(np.where(most >= NO_LIMIT, np.inf, most - now))
 
-        same = (group[cells][None, :] == groups[:, None]).astype(np.int64)
-        between(same, same @ held, same @ held)
+        for label in told:
+            same = (label[None, :] == np.unique(label)[:, None]).astype(np.int64)
+            between(same, same @ held, same @ held)
         none = np.full(len(self.rows), -NO_LIMIT)
         between(self.rows[:, cells], none, np.zeros(len(self.rows), dtype=np.int64))
         if bounds or caps:
@@ -158,16 +162,12 @@ class Repairer:
 
     def _check(self, before: Node, after: Node) -> int:
         """Re-check a repair in integers and return its L1 distance in records."""
-        rules, group = self.context.rules, self._groups[1]
+        rules = self.context.rules
         broken = ""
         is_open = rules.open[-1][after.index, rules.class_of_cell[after.cells]]
-        n = int(group.max()) + 1
-        change = np.zeros(n, dtype=np.int64)
-        np.add.at(change, group[after.cells], after.counts)
-        np.subtract.at(change, group[before.cells], before.counts)
         if (after.counts <= 0).any() or not is_open.all():
             broken = "records where none may be"
-        elif change.any():
+        elif any(_changed(label, before, after) for label in self._kept[1]):
             broken = "a table that must stay as it is"
         elif (self.rows[:, after.cells] @ after.counts > 0).any():
             broken = "a rule it was to keep"
@@ -193,3 +193,23 @@ def _number(n: int, labels: list[Ints] | list[NDArray[np.int64]]) -> Ints:
         number = number * (int(label.max(initial=0)) + 1) + label
         number = np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return number
+
+
+def _needed(labels: list[Ints]) -> tuple[Ints, ...]:
+    """Return the tables of which no other is a refinement, the one with most answers first."""
+    ranked = sorted(labels, key=lambda label: -len(np.unique(label)))
+    out: list[Ints] = []
+    for label in ranked:
+        if not any(
+            _number(len(label), [fine, label]).max() == _number(len(fine), [fine]).max() for fine in out
+        ):
+            out.append(label)
+    return tuple(out)
+
+
+def _changed(label: Ints, before: Node, after: Node) -> bool:
+    """Tell whether a table of two nodes differs."""
+    change = np.zeros(int(label.max()) + 1, dtype=np.int64)
+    np.add.at(change, label[after.cells], after.counts)
+    np.subtract.at(change, label[before.cells], before.counts)
+    return bool(change.any())

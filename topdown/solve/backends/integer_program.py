@@ -6,7 +6,7 @@ callers re-check every constraint in integers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
@@ -75,17 +75,35 @@ class Program:
         found = self._answer(self._run(self.cost, [kept]), np.zeros(len(most)))
         if found is not None:
             return found
-        least = self._run(np.zeros(len(self.cost)), [], soft=kept, free=True)
+        none = np.zeros(len(self.cost))
+        least = self._run(none, [], soft=kept, free=True)
         if least.x is None:
             return None
-        over = np.maximum(np.rint(soft @ np.rint(least.x[: len(self.cost)]) - most), 0.0)
-        kept = Block(soft, kept.low, most + over)
-        return self._answer(self._run(self.cost, [kept]), over)
+        proved = self._answer(least, none)
+        total = float(self._over(least, soft, most).sum())
+        # Which rules are broken is decided by cost: only the sum is kept, not the amounts found first.
+        result = self._run(self.cost, [], soft=kept, total=total)
+        if result.x is None:
+            return None
+        answer = self._answer(result, self._over(result, soft, most))
+        sure = answer is not None and answer.optimal and proved is not None and proved.optimal
+        return answer if answer is None or sure else replace(answer, optimal=False)
+
+    def _over(self, result: OptimizeResult, soft: coo_array, most: Floats) -> Floats:
+        over = np.rint(soft @ np.rint(result.x[: len(self.cost)]) - most)
+        return np.asarray(np.maximum(over, 0.0), dtype=np.float64)
 
     def _run(
-        self, cost: Floats, more: list[Block], soft: Block | None = None, *, free: bool = False
+        self,
+        cost: Floats,
+        more: list[Block],
+        soft: Block | None = None,
+        *,
+        free: bool = False,
+        total: float | None = None,
     ) -> OptimizeResult:
-        # Columns: cells, then two a priced row (below and above its target), then one a soft row.
+        # Columns: cells, then two a priced row (below and above its target), then one a soft row. These last ones
+        # cost one a unit, or together are at most `total` and cost nothing.
         blocks = self.blocks + more
         priced = [b for b in blocks if b.price is not None and not free]
         n_priced = sum(2 * b.rows.shape[0] for b in priced)
@@ -114,10 +132,20 @@ class Program:
             rows.append(hstack([soft.rows, extra]))
             low.append(soft.low)
             high.append(soft.high)
-            costs.append(np.ones(n_soft))
+            costs.append(np.ones(n_soft) if total is None else np.zeros(n_soft))
+            if total is not None:
+                ones = np.concatenate([np.zeros(len(cost) + n_priced), np.ones(n_soft)])
+                rows.append(coo_array(ones[None, :]))
+                low.append(np.zeros(1))
+                high.append(np.array([total]))
         constraints = (
             LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         )
+        if not len(cost) + n_extra:  # nothing is left to decide
+            fits = all((a <= 0).all() and (b >= 0).all() for a, b in zip(low, high, strict=True))
+            return OptimizeResult(
+                x=cost if fits else None, fun=0.0, mip_dual_bound=0.0, status=0 if fits else 2
+            )
         for presolve in (
             True,
             False,

@@ -1,0 +1,218 @@
+"""Whole releases under soft rules: every promise holds, and every leaf keeps every rule or is listed."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import policies, solved
+from tests.helpers.extension import INVARIANTS, make_land
+from topdown.measure.released import read_microdata
+from topdown.model.histogram import Histogram
+from topdown.pipeline import extend
+from topdown.plan.prepare import load_context, prepare
+from topdown.solve.repair import Repairer
+from topdown.solve.solve import solve
+
+DWELLING, SEX, AGE = np.unravel_index(np.arange(18), (3, 2, 3))
+AT_HOME = DWELLING == 0
+ROWS = {  # the rules below, written by hand
+    "children": (AGE == 0) - 1 * (AGE > 0),
+    "somebody works": 1 * AT_HOME - 99999 * (AT_HOME & (AGE == 1)),
+    "old women": ((SEX == 0) & (AGE == 2)) - 2 * ((SEX == 1) & (AGE == 2)),
+}
+
+
+def rule(name: str, cells: str, than: str, times: int = 1) -> str:
+    """Return a soft rule as it stands in an invariants file."""
+    return f"""
+[[no_more_than]]
+name = "{name}"
+cells = {{ {cells} }}
+times = {times}
+than = {{ {than} }}
+{policies.BASIS}"""
+
+
+SOFT = (
+    rule("children", 'age = ["0_17"]', 'age = ["18_64", "65_plus"]')
+    + rule("somebody works", 'dwelling = ["home"]', 'dwelling = ["home"], age = ["18_64"]', 99999)
+    + rule("old women", 'sex = ["female"], age = ["65_plus"]', 'sex = ["male"], age = ["65_plus"]', 2)
+)
+
+
+def release(census: solved.Census, seed: int, size: float, *, workers: int = 1) -> Any:
+    """Solve a census from noisy answers."""
+    exact, tables = policies.exact_values(census), policies.exact_tables(census)
+    answers = solved.noisy(census, seed, size=size)
+    return solve(census.context, answers, exact, tables=tables, workers=workers)
+
+
+def check_listed(
+    document: dict, codes: tuple[str, ...], leaves: np.ndarray, rows: dict[str, np.ndarray]
+) -> None:
+    """Fail unless the leaves that break a rule, and the rules, are those listed; repaired leaves keep all."""
+    over = {name: leaves @ row > 0 for name, row in rows.items()}
+    found = [
+        {"node": code, "constraints": [name for name in rows if over[name][leaf]]}
+        for leaf, code in enumerate(codes)
+        if any(over[name][leaf] for name in rows)
+    ]
+    assert document["comparisons"]["broken"] == sorted(found, key=lambda leaf: leaf["node"])
+    repaired = {repair["node"] for repair in document["comparisons"]["repairs"]}
+    assert not repaired & {leaf["node"] for leaf in found}
+
+
+def check_levels(document: dict) -> None:
+    """Fail unless all is certified and rounded to a proved optimum."""
+    for level in document["levels"]:
+        assert level["n_unconverged"] == 0
+        assert level["max_kkt_residual_persons"] <= 1e-5
+        assert level["n_roundings_optimal"] == level["n_roundings"]
+    for repair in document["comparisons"]["repairs"]:
+        assert repair["proved"]
+        assert repair["distance"] > 0
+        assert repair["distance"] % 2 == 0
+
+
+@pytest.mark.parametrize("policy", ["none", *policies.POLICIES])
+@given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
+@settings(max_examples=2, deadline=None)
+def test_every_policy_keeps_promises_and_rules(policy: str, seed: int, size: float) -> None:
+    """Soft rules may never cost a hard promise, and no leaf may break one without being listed."""
+    with tempfile.TemporaryDirectory() as folder:
+        census = policies.make_census(Path(folder), seed, policies.POLICIES.get(policy, "") + SOFT)
+        result = release(census, seed + 1, size)
+    policies.check_promises(census, result.leaves)
+    check_levels(result.document)
+    leaves = result.leaves.dense(0, result.leaves.n_nodes)
+    check_listed(result.document, census.context.geography.leaves.codes, leaves, ROWS)
+
+
+def test_repairs_change_the_listed_leaves_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without repairs all other leaves are the same, totals too, and the distances are those reported."""
+    n_repairs = 0
+    for seed in range(4):
+        more = policies.POLICIES["blocks, caps, nested"] + SOFT
+        census = policies.make_census(tmp_path / str(seed), seed, more, n_blocks=25)
+        after = release(census, seed + 1, 3.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(Repairer, "finish", lambda _self, leaf, _tally: leaf)
+            before = release(census, seed + 1, 3.0)
+        codes = census.context.geography.leaves.codes
+        for one, two in zip(
+            policies.tables(census.context, before.leaves),
+            policies.tables(census.context, after.leaves),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one.totals(), two.totals())
+        moved = np.abs(
+            after.leaves.dense(0, len(codes)).astype(np.int64) - before.leaves.dense(0, len(codes))
+        ).sum(axis=1)
+        told = {r["node"]: r["distance"] for r in after.document["comparisons"]["repairs"]}
+        assert {code: int(d) for code, d in zip(codes, moved, strict=True) if d} == told
+        n_repairs += len(told)
+    assert n_repairs > 0
+
+
+def test_without_noise_rules_that_the_truth_keeps_change_nothing(tmp_path: Path) -> None:
+    """A soft rule that the records keep must not move any of them."""
+    row, n_kept = (AGE == 0) - 2 * (AGE == 1), 0
+    more = policies.BLOCKS + rule("children", 'age = ["0_17"]', 'age = ["18_64"]', 2)
+    for seed in range(6):
+        census = policies.make_census(tmp_path / str(seed), seed, more, n_blocks=6)
+        truth = census.truth[-1].dense(0, census.truth[-1].n_nodes)
+        if (truth @ row > 0).any():
+            continue
+        result = release(census, 4, 0.0)
+        np.testing.assert_array_equal(result.leaves.dense(0, len(truth)), truth)
+        assert not result.document["comparisons"]["repairs"]
+        n_kept += 1
+    assert n_kept > 0
+
+
+def test_one_or_two_workers_give_the_same_bytes(tmp_path: Path) -> None:
+    """Repairs and lists must not depend on which worker finished first."""
+    census = policies.make_census(tmp_path, 5, policies.POLICIES["counties, caps, mixed"] + SOFT, n_blocks=40)
+    one, two = (release(census, 6, 3.0, workers=n) for n in (1, 2))
+    assert json.dumps(one.document) == json.dumps(two.document)
+    assert one.document["comparisons"]["repairs"] or one.document["comparisons"]["broken"]
+    for name in ("node", "cell", "count"):
+        assert getattr(one.leaves, name).tobytes() == getattr(two.leaves, name).tobytes()
+
+
+def test_without_rules_nothing_is_said_of_them(tmp_path: Path) -> None:
+    """Documents of invariants without soft rules must stay as they were."""
+    census = policies.make_census(tmp_path, 1, policies.BLOCKS)
+    document = release(census, 2, 1.0).document
+    assert "comparisons" not in document
+    assert not any("n_broken" in level or "n_enforced" in level for level in document["levels"])
+
+
+KIND, JOB, _, YEARS = np.unravel_index(np.arange(6 * 2 * 2 * 6), (6, 2, 2, 6))
+MORE_ROWS = {
+    "no more workers": (JOB == 1) - 1 * (JOB == 0),
+    "small children live with somebody": 1 * ((KIND == 1) & (YEARS == 0)) - 2 * ((KIND == 1) & (YEARS >= 2)),
+    "young": 1 * (YEARS == 2) - 1 * (YEARS == 3),
+}
+MORE_SOFT = (
+    rule("no more workers", 'job = ["some"]', 'job = ["none"]')
+    + rule(
+        "small children live with somebody",
+        'kind = ["with_others"], years = ["0_9"]',
+        'kind = ["with_others"], years = ["18_29", "30_64", "65_79", "80_plus"]',
+        2,
+    )
+    + rule("young", 'years = ["18_29"]', 'years = ["30_64"]')
+)
+
+
+def extended(folder: Path, seed: int, *, by_job: bool, rules: bool = True) -> tuple[dict, Histogram, Path]:
+    """Extend a toy release under soft rules; return its document, its leaves and its folder."""
+    land = make_land(folder, seed, by_job=by_job)
+    path = land.folder / "invariants.toml"
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(INVARIANTS)
+    path.write_text(text + MORE_SOFT * rules, encoding="utf-8")
+    extend(prepare(land.run, land.base), land.base, land.folder / "more")
+    out = land.folder / "more"
+    document = json.loads((out / "solve.json").read_text(encoding="utf-8"))
+    context = load_context(out)
+    more = read_microdata(out / "microdata" / "persons.parquet", context)
+    base = load_context(land.base)
+    plain = read_microdata(land.base / "microdata" / "persons.parquet", base)
+    again = Histogram.build(
+        plain.n_nodes, plain.n_cells, more.node, context.support.of_cell[more.cell], more.count
+    )
+    for name in ("node", "cell", "count"):  # the base table, at every leaf
+        np.testing.assert_array_equal(getattr(plain, name), getattr(again, name))
+    assert context.rules.open[-1][more.node, context.rules.class_of_cell[more.cell]].all()
+    for cells, lower in zip(context.rules.bound_cells, context.rules.lower[-1].T, strict=True):
+        held = np.bincount(more.node[cells[more.cell]], more.count[cells[more.cell]], more.n_nodes)
+        assert (held >= lower).all()
+    return document, more, out
+
+
+@pytest.mark.parametrize("by_job", [False, True])
+@pytest.mark.parametrize("seed", [10, 11, 12])
+def test_an_extension_keeps_the_base_and_the_rules(tmp_path: Path, seed: int, *, by_job: bool) -> None:
+    """Rules on what is added may never touch the base table; leaves keep them or are listed."""
+    document, more, out = extended(tmp_path, seed, by_job=by_job)
+    check_levels(document)
+    codes = load_context(out).geography.leaves.codes
+    check_listed(document, codes, more.dense(0, more.n_nodes), MORE_ROWS)
+    compared = document["comparisons"]
+    assert sum(level["n_enforced"] for level in compared["levels"]) > 0  # or nothing was put to the test
+
+
+def test_an_extension_without_rules_says_nothing_of_them(tmp_path: Path) -> None:
+    """The document of an extension without soft rules must stay as it was."""
+    document, _, _ = extended(tmp_path, 10, by_job=False, rules=False)
+    assert "comparisons" not in document

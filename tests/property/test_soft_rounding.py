@@ -1,0 +1,257 @@
+"""Rounding under soft rules against every rounding: first the least breaking of rules, then the least cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.problems import limits_around
+from topdown.solve import twins
+from topdown.solve.backends.milp import round_by_milp
+from topdown.solve.extend.rounding import StageRounding, round_stage
+from topdown.solve.flow import laminar_places
+from topdown.solve.rounding import check_rounding, round_table
+from topdown.solve.rounding_problem import RoundingProblem
+
+SEEDS = st.integers(0, 1_000_000)
+KINDS = ("laminar", "totals", "crossing", "limits", "exact", "root")
+
+
+def ups(estimate: np.ndarray, open_: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield every table that rounds open cells down or up."""
+    whole = np.floor(estimate + 1e-6).astype(np.int64)
+    places = np.flatnonzero(open_.reshape(-1))
+    for up in product((0, 1), repeat=len(places)):
+        table = whole.reshape(-1).copy()
+        table[places] += np.array(up, dtype=np.int64)
+        yield table.reshape(whole.shape)
+
+
+def held(group: np.ndarray, size: int, table: np.ndarray) -> np.ndarray:
+    """Add a table up by group."""
+    sums = np.zeros((size, table.shape[1]), dtype=table.dtype)
+    np.add.at(sums, group[group >= 0], table[group >= 0])
+    return sums
+
+
+def meets(problem: RoundingProblem, table: np.ndarray) -> bool:
+    """Tell whether a table keeps all that must hold."""
+    if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
+        return False
+    if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
+        return False
+    if (
+        problem.exact is not None
+        and (held(problem.exact_of, len(problem.exact), table) != problem.exact).any()
+    ):
+        return False
+    sums = held(problem.bound_of, len(problem.lower), table)
+    if problem.limits is None:
+        return bool((sums >= problem.lower).all())
+    for j, limits in enumerate(problem.limits):
+        for chosen, most in enumerate(limits):
+            inside = [k for k in range(len(sums)) if chosen >> k & 1]
+            if sums[inside, j].sum() > most:
+                return False
+    return bool((sums.sum(axis=0) == problem.limits[:, -1]).all())
+
+
+def best(
+    tables: list[np.ndarray], over: Callable[[np.ndarray], int], cost: Callable[[np.ndarray], float]
+) -> tuple[int, float]:
+    """Return the least breaking of rules, and the least cost among tables that break them by no more."""
+    least = min(over(table) for table in tables)
+    return least, min(cost(table) for table in tables if over(table) == least)
+
+
+def draw_rules(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Draw one to three rules: one of some rows against some times others."""
+    k = int(rng.integers(1, 4))
+    rows = (rng.random((k, n)) < 0.5).astype(np.int64)
+    return rows - rng.choice([1, 2, 50], (k, 1)) * (rng.random((k, n)) < 0.4)
+
+
+def draw(seed: int, kind: str) -> RoundingProblem:
+    """Draw a problem with soft rules and a whole table that meets all that must hold."""
+    rng = np.random.default_rng(seed)
+    n, m = (7, 1) if kind == "root" else (4, 2)
+    allowed = rng.random((n, m)) < 0.9
+    allowed[np.arange(n), rng.integers(0, m, n)] = True
+    whole = np.where(allowed, rng.integers(0, 3, (n, m)), 0)
+    share = np.where(allowed, rng.random((n, m)) + 1e-3, 0)
+    blurred = share / share.sum(axis=1, keepdims=True) * whole.sum(axis=1, keepdims=True)
+    estimate = np.where(allowed, (blurred + whole) / 2 + (rng.random((n, m)) if kind == "root" else 0), 0)
+    middle = rng.integers(0, 2, n)
+    chain = np.stack([np.zeros(n, dtype=np.int64), middle, np.arange(n)])
+    weights = (int(rng.integers(1, 50)), int(rng.integers(1, 5)), 1)
+    bound_of = np.where(middle == 0, 0, -1)
+    rounded = [
+        t for t in ups(estimate, allowed) if kind == "root" or (t.sum(axis=1) == whole.sum(axis=1)).all()
+    ]
+    some = rounded[int(rng.integers(len(rounded)))]
+    lower = np.floor(held(bound_of, 1, some) * rng.random((1, m))).astype(np.int64)
+    places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
+    if not (middle == 0).any():
+        bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
+    problem = RoundingProblem(
+        estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, bound_of, lower,
+        places, None, comparisons=draw_rules(rng, n),
+    )  # fmt: skip
+    if kind == "totals":
+        return replace(problem, totals=some.sum(axis=0))
+    if kind == "crossing":
+        crossing = np.stack([middle, rng.integers(0, 2, n), np.arange(n)])
+        return replace(problem, chain=crossing, bound_places=None)
+    if kind == "exact":
+        of = np.arange(n) % 2
+        return replace(problem, exact_of=of, exact=held(of, 2, some), bound_places=None)
+    if kind == "limits":
+        of = rng.integers(0, 3, n)
+        limits = limits_around(rng, held(of, 3, some).astype(float), slack=False).astype(np.int64)
+        none = np.zeros((3, m), dtype=np.int64)
+        return replace(problem, limits=limits, bound_of=of, lower=none, bound_places=None)
+    return problem
+
+
+def over_table(problem: RoundingProblem, table: np.ndarray) -> int:
+    """Return by how much a table breaks the rules, over all children."""
+    return int(np.maximum(problem.comparisons @ table, 0).sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_rounding_breaks_rules_least_then_costs_least(kind: str, seed: int) -> None:
+    """No rounding at all may break the rules by less, and none that breaks them as little may be closer."""
+    problem = draw(seed, kind)
+    result = round_table(problem)
+    tables = [t for t in ups(problem.estimate, problem.allowed) if meets(problem, t)]
+    least, cost = best(tables, lambda t: over_table(problem, t), lambda t: twins.rounding_cost(problem, t))
+    assert any(np.array_equal(result.counts, table) for table in tables)
+    assert over_table(problem, result.counts) == least
+    assert result.optimal
+    assert twins.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_the_program_agrees_where_the_flow_is_enough(seed: int) -> None:
+    """Which way was taken must not change what a rounding is worth."""
+    problem = draw(seed, "laminar")
+    one, two = round_table(problem), round_by_milp(problem)
+    check_rounding(problem, two.counts)
+    assert over_table(problem, one.counts) == over_table(problem, two.counts)
+    assert twins.rounding_cost(problem, one.counts) == pytest.approx(
+        twins.rounding_cost(problem, two.counts), abs=1e-4
+    )
+
+
+def test_all_routes_are_taken() -> None:
+    """Problems whose rules the flow keeps, that need the program, and that no table keeps: all must be drawn."""
+    seen = set()
+    for seed in range(60):
+        problem = draw(seed, "laminar")
+        result = round_table(problem)
+        seen.add((result.route, over_table(problem, result.counts) > 0))
+    assert seen == {("flow", False), ("milp", False), ("milp", True)}
+
+
+def test_of_two_rules_the_cheaper_one_is_broken() -> None:
+    """One of two rules must be broken by one record: which one is decided by cost, not by the solver's path."""
+    for values, row in ((0.9, 0), (0.1, 1)):
+        problem = RoundingProblem(
+            estimate=np.array([[values], [1 - values]]),
+            allowed=np.ones((2, 1), dtype=bool),
+            sums=None,
+            chain=np.array([[0, 0], [0, 1]]),
+            weights=(1, 1),
+            bound_of=np.full(2, -1),
+            lower=np.zeros((0, 1), dtype=np.int64),
+            bound_places=(),
+            totals=np.array([1]),
+            comparisons=np.array([[1, 0], [0, 1]]),
+        )
+        result = round_table(problem)
+        assert result.optimal
+        assert result.counts[row, 0] == 1
+
+
+def draw_stage(seed: int, *, root: bool) -> StageRounding:
+    """Draw a stage of an extension with soft rules."""
+    rng = np.random.default_rng(seed)
+    group, m = np.array([0, 0, 1, 1, 1]), 1 if root else 2
+    n, weight = len(group), rng.dirichlet(np.ones(3))
+    whole = rng.poisson(1.5, (n, m))
+    fixed = held(group, 2, whole)
+    estimate = weight[0] * whole
+    for part in weight[1:]:  # mixed with other tables of the same sums: each moves records round a square
+        other = whole.copy()
+        for _ in range(4):
+            a, b = rng.choice(np.flatnonzero(group == rng.integers(0, 2)), 2, replace=False)
+            move = np.zeros_like(whole)
+            move[a], move[b] = (1, -1) if root else ((1, -1), (-1, 1))
+            other = other + move if (other + move >= 0).all() else other
+        estimate = estimate + part * other
+    rules = draw_rules(rng, n)
+    most = rng.integers(-1, 2, (len(rules), m)) + np.floor(rules @ estimate).astype(np.int64)
+    chain = (np.array([0, 0, 1, 2, 2]),)
+    sums = None if root else whole.sum(axis=1)
+    return StageRounding(
+        estimate, np.ones((n, m), dtype=bool), sums, group, fixed, chain, (3, 1), rules, most
+    )
+
+
+def stage_cost(problem: StageRounding, table: np.ndarray) -> float:
+    """Weighted L1 distance to the estimate."""
+    total = problem.weights[-1] * float(np.abs(table - problem.estimate).sum())
+    for label, weight in zip(problem.chain, problem.weights, strict=False):
+        for answer in np.unique(label):
+            total += weight * float(np.abs((table - problem.estimate)[label == answer].sum(axis=0)).sum())
+    return total
+
+
+def stage_over(problem: StageRounding, table: np.ndarray) -> int:
+    """Return by how much a table breaks the rules of a stage."""
+    return int(np.maximum(problem.comparisons @ table - problem.most, 0).sum())
+
+
+def best_stage(problem: StageRounding) -> tuple[list[np.ndarray], int, float]:
+    """Try every rounding of a stage."""
+    fraction = problem.estimate - np.floor(problem.estimate + 1e-6)
+    tables = [
+        t
+        for t in ups(problem.estimate, problem.allowed & (fraction > 1e-6))
+        if np.array_equal(held(problem.group, len(problem.fixed), t), problem.fixed)
+        and (problem.row_sums is None or np.array_equal(t.sum(axis=1), problem.row_sums))
+    ]
+    return tables, *best(tables, lambda t: stage_over(problem, t), lambda t: stage_cost(problem, t))
+
+
+@pytest.mark.parametrize("root", [False, True])
+@given(seed=SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_a_stage_breaks_rules_least_then_costs_least(seed: int, *, root: bool) -> None:
+    """The same for the stages of an extension, whose rules have limits of their own."""
+    problem = draw_stage(seed, root=root)
+    result = round_stage(problem)
+    tables, least, cost = best_stage(problem)
+    assert any(np.array_equal(result.counts, table) for table in tables)
+    assert stage_over(problem, result.counts) == least
+    assert result.optimal
+    assert stage_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
+
+
+def test_stages_take_all_routes() -> None:
+    """Stages the flow is enough for, that need the program, and that no table suits: all must be drawn."""
+    seen = set()
+    for seed in range(80):
+        problem = draw_stage(seed, root=seed % 2 == 0)
+        result = round_stage(problem)
+        seen.add((result.route, stage_over(problem, result.counts) > 0))
+    assert {("flow", False), ("milp", False), ("milp", True)} <= seen
