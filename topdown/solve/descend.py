@@ -18,6 +18,7 @@ from topdown.solve.conflict import conflicting
 from topdown.solve.exact import Margins, complete_totals, exact_margins
 from topdown.solve.failsafe import mend
 from topdown.solve.implied.classify import Verdict, plan_verdicts
+from topdown.solve.kkt import TARGET_PERSONS
 from topdown.solve.level import LevelModel, build_levels
 from topdown.solve.node import Node
 from topdown.solve.passes import SLACK_PERSONS, estimate
@@ -244,10 +245,13 @@ class Descent:
         backend = partial(solve_with, self.backend)
         fractional, fit = estimate(level, split, backend)
         soft = level.comparisons[:, split.cells]
-        enforced = False
-        if len(soft) and (over := over_persons(soft, fractional)) > SLACK_PERSONS:
-            fractional, fit = estimate(level, split, backend, over_persons=over)
-            enforced = True
+        enforced = bool(len(soft)) and (over := over_persons(soft, fractional)) > SLACK_PERSONS
+        dropped = False
+        if enforced:
+            kept, its_fit = estimate(level, split, backend, over_persons=over)
+            dropped = its_fit.residual_persons > TARGET_PERSONS  # no certified optimum: leave it to rounding
+            if not dropped:
+                fractional, fit = kept, its_fit
         chain = self.chains[depth]
         flow = level.limited and self.places[depth] is not None
         arcs: tuple[Arcs, ...] = tuple(self.regions.arcs(depth, int(i)) for i in index) if flow else ()
@@ -279,7 +283,7 @@ class Descent:
         done = tally.level(self.context.plan.levels[depth].name)
         done.add(fit, rounded)
         if len(soft):
-            done.compare(soft, rounded, enforced=enforced)
+            done.compare(soft, rounded, enforced=enforced, dropped=dropped)
         return rounded.counts
 
 

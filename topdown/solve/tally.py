@@ -41,9 +41,10 @@ class LevelTally:
         self.n_roundings_optimal += rounded.optimal
         self.n_milp += rounded.route == "milp"
 
-    def compare(self, soft: Ints, rounded: Rounded, *, enforced: bool) -> None:
+    def compare(self, soft: Ints, rounded: Rounded, *, enforced: bool, dropped: bool) -> None:
         """Count one split under soft rules: solved again for them, and children left breaking one."""
         self.n_enforced += enforced or rounded.route == "milp"
+        self.n_dropped += dropped
         self.n_broken += int((soft @ rounded.counts > 0).any(axis=0).sum())
 
     def merge(self, other: LevelTally) -> None:
