@@ -166,6 +166,13 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
     said = "complete and integral" + (f" except at: {', '.join(worst)}" if worst else " at every level")
     if codes:
         said = f"refused ({', '.join(codes)})"
+    if "C074" in codes:
+        screen.say(
+            "An extension of a published release has other means: topdown plan RUN.toml --base RELEASE judges it.",
+            indent=2,
+            hang=4,
+        )
+        screen.blank()
     screen.last(f"{name}: {said}", symbol="")
 
 
