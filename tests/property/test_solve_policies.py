@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from topdown.errors import ConfigError, InfeasibleError, InternalError
-from topdown.solve import descend, regions
+from topdown.solve import known, regions
 from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.solve import solve
 
@@ -46,7 +46,7 @@ def test_a_broken_promise_about_rounding_stops_the_solve(
     said = plan_verdicts(census.context)
     assert "complete" in [v.kind for v in said]
     better = tuple(replace(v, kind="complete_integral") for v in said)
-    monkeypatch.setattr(descend, "plan_verdicts", lambda _: better)
+    monkeypatch.setattr(known, "plan_verdicts", lambda _: better)
     with pytest.raises(InternalError) as caught:
         solve(census.context, solved.noisy(census, 2), policies.exact_values(census))
     assert caught.value.code == "X041"

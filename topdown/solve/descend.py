@@ -9,26 +9,20 @@ from typing import Any
 import numpy as np
 
 from topdown.errors import InfeasibleError, InternalError, TopdownError
-from topdown.model.kinds import find_kinds
-from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
-from topdown.solve.chain import Chain, Places, chain_of, places
 from topdown.solve.conflict import conflicting
-from topdown.solve.exact import Margins, complete_totals, exact_margins
 from topdown.solve.failsafe import mend
-from topdown.solve.implied.classify import Verdict, plan_verdicts
 from topdown.solve.kkt import TARGET_PERSONS
-from topdown.solve.level import LevelModel, build_levels
+from topdown.solve.known import Known
 from topdown.solve.node import Node
-from topdown.solve.passes import SLACK_PERSONS, estimate
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.passes import SLACK_PERSONS, estimate, over_persons
+from topdown.solve.problem import Ints
 from topdown.solve.region_network import Arcs
-from topdown.solve.regions import Regions
 from topdown.solve.repair import Repairer
 from topdown.solve.rounding import round_table
 from topdown.solve.rounding_problem import RoundingProblem
-from topdown.solve.split import Split, bounds_fit
+from topdown.solve.split import Split, check_exact_fits, no_table_fits
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
 
@@ -52,25 +46,13 @@ class Descent:
     tables: dict[str, Ints] = field(default_factory=dict)
 
     @cached_property
-    def regions(self) -> Regions:
-        """What can be split down to the leaves."""
-        plan, geography = self.context.plan, self.context.geography
-        leaf = geography.level_names[-1]
-        tables = tuple(
-            (plan.query(e.query).labels, self.tables[e.name])
-            for e in plan.invariants.exact
-            if e.level == leaf and e.name in self.tables
-        )
-        rules = with_exact_tables(self.context.rules, tables)
-        labels, answers = self.margins.split or (None, None)
-        kinds = find_kinds(rules, answers=labels)
-        totals = complete_totals(geography, rules, kinds, self.exact, answers)
-        return Regions(kinds, rules, geography, totals, answers)
+    def known(self) -> Known:
+        """The public side of the release."""
+        return Known(self.context, self.exact, self.tables)
 
-    @cached_property
-    def margins(self) -> Margins:
-        """Exact tables above the leaves."""
-        return exact_margins(self.context, self.tables, self.exact)
+    def prepare(self) -> None:
+        """Make everything that forked workers should inherit."""
+        _ = self.known.levels, self.known.places, self.known.verdicts, self.repairer.rows
 
     @cached_property
     def repairer(self) -> Repairer:
@@ -81,34 +63,9 @@ class Descent:
         """Return a leaf as it is published."""
         return self.repairer.finish(leaf, tally)
 
-    @cached_property
-    def levels(self) -> tuple[LevelModel, ...]:
-        """Solver's view of every level."""
-        return build_levels(self.context, self.regions, self.margins)
-
-    @cached_property
-    def chains(self) -> tuple[Chain, ...]:
-        """Rounding chain of every level."""
-        exact = [None if v.exact_told else v.exact_of_cell for v in self.levels]
-        return tuple(
-            chain_of(self.regions, v.index, v.chain, v.chain_weights, beside)
-            for v, beside in zip(self.levels, exact, strict=True)
-        )
-
-    @cached_property
-    def places(self) -> tuple[Places | None, ...]:
-        """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
-        rules = self.context.rules
-        return tuple(places(rules, self.regions, i, chain) for i, chain in enumerate(self.chains))
-
-    @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """What the plan promises of every level; `_solve` holds itself to it."""
-        return plan_verdicts(self.context)
-
     def root(self, tally: Tally) -> Node:
         """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
-        level = self.levels[0]
+        level = self.known.levels[0]
         _, answers = self.targets.answers(0, 0, 1)
         is_open = level.open[0][level.class_of_cell]
         if level.exact_table is not None and level.exact_of_cell is not None:
@@ -123,7 +80,7 @@ class Descent:
                 **self._public(0, np.zeros(1, dtype=np.int64), cells),
             )
             if not level.exact_told:
-                _check_exact_fits(split, level.bound_of_cell[cells])
+                check_exact_fits(split, level.bound_of_cell[cells])
             counts = self._solve(0, split, np.zeros(1, dtype=np.int64), tally)[:, 0]
         except TopdownError as error:
             error.node = error.node or self.context.geography.root.codes[0]
@@ -137,7 +94,7 @@ class Descent:
             InfeasibleError: no table of the node's total splits over its children.
         """
         code = self.context.geography.levels[depth].codes[parent.index]
-        doubtful = self.regions.needed(depth) and not self.levels[depth].limited
+        doubtful = self.known.regions.needed(depth) and not self.known.levels[depth].limited
         try:
             if not doubtful:
                 try:
@@ -152,10 +109,10 @@ class Descent:
 
     def _mended(self, depth: int, parent: Node, tally: Tally) -> Node:
         """Return the closest table that can be split, and report it if it is not the node's own."""
-        geography, level = self.context.geography, self.levels[depth + 1]
+        geography, level = self.context.geography, self.known.levels[depth + 1]
         first, last = geography.child_pointers[depth][parent.index : parent.index + 2]
         index = first + np.flatnonzero(level.open[first:last].any(axis=1))
-        mended = mend(self.context, self.regions, depth + 1, index, parent.cells, parent.counts)
+        mended = mend(self.context, self.known.regions, depth + 1, index, parent.cells, parent.counts)
         if mended is None:
             raise InfeasibleError(
                 "no table with the total of this place satisfies the constraints below it",
@@ -164,7 +121,7 @@ class Descent:
             )
         if mended.distance:
             why = conflicting(
-                self.context, self.regions, depth + 1, parent.index, parent.cells, parent.counts
+                self.context, self.known.regions, depth + 1, parent.index, parent.cells, parent.counts
             )
             tally.failsafe.append(
                 {
@@ -180,7 +137,7 @@ class Descent:
 
     def _children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
-        level = self.levels[depth + 1]
+        level = self.known.levels[depth + 1]
         index = first + np.flatnonzero(level.open[first:last].any(axis=1))
         if not len(parent.cells):
             return []
@@ -212,13 +169,13 @@ class Descent:
     def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
         """Solve everything below one node and return its leaves with records, in leaf order."""
         nodes = [node]
-        for below in range(depth, len(self.levels) - 1):
+        for below in range(depth, len(self.known.levels) - 1):
             nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
         return nodes
 
     def _public(self, depth: int, index: Ints, cells: Ints) -> dict[str, Any]:
         """Return what public knowledge asks of some nodes of a level: bounds or limits, exact totals and tables."""
-        level = self.levels[depth]
+        level = self.known.levels[depth]
         exact_of = exact = None
         if level.exact_table is not None and level.exact_of_cell is not None:
             present, exact_of = np.unique(level.exact_of_cell[cells], return_inverse=True)
@@ -227,21 +184,21 @@ class Descent:
                 exact_of.reshape(-1),
             )
             if exact.sum() != level.exact_table[index].sum():
-                raise _no_table_fits()
-        n_kinds = self.regions.kinds.n_kinds
+                raise no_table_fits()
+        n_kinds = self.known.regions.kinds.n_kinds
         return {
             "lower": np.zeros((n_kinds, len(index)), dtype=np.int64)
             if level.limited
             else np.ascontiguousarray(level.lower[index].T),
             "totals": level.exact[index] if level.exact is not None else None,
-            "limits": self.regions.limits(depth, index) if level.limited else None,
+            "limits": self.known.regions.limits(depth, index) if level.limited else None,
             "exact_of": exact_of,
             "exact": exact,
             "exact_told": level.exact_told,
         }
 
     def _solve(self, depth: int, split: Split, index: Ints, tally: Tally) -> Ints:
-        level = self.levels[depth]
+        level = self.known.levels[depth]
         backend = partial(solve_with, self.backend)
         fractional, fit = estimate(level, split, backend)
         soft = level.comparisons[:, split.cells]
@@ -252,9 +209,9 @@ class Descent:
             dropped = its_fit.residual_persons > TARGET_PERSONS  # no certified optimum: leave it to rounding
             if not dropped:
                 fractional, fit = kept, its_fit
-        chain = self.chains[depth]
-        flow = level.limited and self.places[depth] is not None
-        arcs: tuple[Arcs, ...] = tuple(self.regions.arcs(depth, int(i)) for i in index) if flow else ()
+        chain = self.known.chains[depth]
+        flow = level.limited and self.known.places[depth] is not None
+        arcs: tuple[Arcs, ...] = tuple(self.known.regions.arcs(depth, int(i)) for i in index) if flow else ()
         rounded = round_table(
             RoundingProblem(
                 estimate=fractional,
@@ -264,7 +221,7 @@ class Descent:
                 weights=chain.weights,
                 bound_of=level.bound_of_cell[split.cells],
                 lower=split.lower,
-                bound_places=self.places[depth],
+                bound_places=self.known.places[depth],
                 totals=split.totals,
                 limits=split.limits,
                 arcs=arcs,
@@ -274,9 +231,13 @@ class Descent:
                 comparisons=soft if len(soft) else None,
             )
         )
-        if rounded.route != "flow" and not len(soft) and self.verdicts[depth].kind == "complete_integral":
+        if (
+            rounded.route != "flow"
+            and not len(soft)
+            and self.known.verdicts[depth].kind == "complete_integral"
+        ):
             raise InternalError(
-                f"level {self.verdicts[depth].level} was promised to be rounded by a flow and was not",
+                f"level {self.known.verdicts[depth].level} was promised to be rounded by a flow and was not",
                 code="X041",
                 fix="report it with plan.json; the noise is kept, nothing more is spent",
             )
@@ -285,25 +246,3 @@ class Descent:
         if len(soft):
             done.compare(soft, rounded, enforced=enforced, dropped=dropped)
         return rounded.counts
-
-
-def over_persons(soft: Ints, table: Floats) -> float:
-    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
-    scale = np.maximum(np.abs(soft).max(axis=1, initial=1, keepdims=True), 1)
-    return float((soft / scale @ table).max(initial=0.0))
-
-
-def _check_exact_fits(split: Split, bound: Ints) -> None:
-    """Decide whether the root's exact table goes together with everything below it; whole numbers, exact."""
-    if split.exact_of is None or split.exact is None:
-        return
-    if not bounds_fit(split, bound, split.exact_of, split.exact[:, 0].astype(np.float64), slack=0.0):
-        raise _no_table_fits()
-
-
-def _no_table_fits() -> InfeasibleError:
-    return InfeasibleError(
-        "the exact table of a place contradicts the public facts or the exact statistics below it",
-        code="I013",
-        fix="correct the records or the public leaf table, or choose other invariants",
-    )

@@ -164,6 +164,13 @@ def _problem(
     return _pinned(problem), row_of_cell, back
 
 
+def over_persons(rows: Ints, table: Floats, most: Ints | None = None) -> float:
+    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
+    scale = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
+    held = rows / scale @ table
+    return float((held if most is None else held - most / scale).max(initial=0.0))
+
+
 def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compared | None:
     """Return the soft rules of a problem, at a price above what keeping them can be worth."""
     if not over_persons or not len(rows):

@@ -36,13 +36,8 @@ class Solved:
 class AnyDescent(Protocol):
     """What can be descended: plain or extension."""
 
-    @property
-    def levels(self) -> Any:
-        """Whatever should be made before processes fork."""
-
-    @property
-    def places(self) -> Any:
-        """The same."""
+    def prepare(self) -> None:
+        """Make everything that forked workers should inherit."""
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node."""
@@ -87,7 +82,6 @@ def solve(
         InfeasibleError: a split has no solution; the node is named.
     """
     descent = Descent(context, targets, exact, backend, tables or {})
-    _ = descent.regions, descent.verdicts  # made here, so that forked workers inherit it
     leaves, tally = descend(descent, context, workers, report)
     return solved(context, leaves, tally)
 
@@ -99,7 +93,7 @@ def descend(descent: AnyDescent, context: Context, workers: int, report: Report)
     geography = context.geography
     _descent = descent
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
-        _ = _descent.levels, _descent.places
+        _descent.prepare()
         nodes = [_descent.root(tally)]
         last = len(geography.levels) - 1
         cut = next(

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import maximum_flow
 
+from topdown.errors import InfeasibleError
 from topdown.solve.problem import Floats, Ints
 
 SLACK_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
@@ -141,3 +142,20 @@ def _inside(kind: Ints, n_kinds: int, group: Ints, values: Floats) -> Floats:
         have = (np.arange(len(inside)) >> k) & 1 == 1
         inside[have] += inside[np.arange(len(inside))[have] - (1 << k)]
     return inside
+
+
+def check_exact_fits(split: Split, bound: Ints) -> None:
+    """Refuse a root whose exact table does not go together with everything below it; whole numbers, exact (I013)."""
+    if split.exact_of is None or split.exact is None:
+        return
+    if not bounds_fit(split, bound, split.exact_of, split.exact[:, 0].astype(np.float64), slack=0.0):
+        raise no_table_fits()
+
+
+def no_table_fits() -> InfeasibleError:
+    """Return the error that an exact table excludes what is below it."""
+    return InfeasibleError(
+        "the exact table of a place contradicts the public facts or the exact statistics below it",
+        code="I013",
+        fix="correct the records or the public leaf table, or choose other invariants",
+    )

@@ -73,9 +73,9 @@ class Extension:
         """The stages of every level."""
         return tuple(stages(self.support, level) for level in self.context.plan.levels)
 
-    @property
-    def places(self) -> None:
-        """Nothing to prepare: every rounding is a flow."""
+    def prepare(self) -> None:
+        """Make everything that forked workers should inherit."""
+        _ = self.levels, self.repairer.rows
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node."""

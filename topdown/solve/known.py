@@ -1,0 +1,77 @@
+"""What is known of a release before its solve: from plan, public facts and exact statistics, level by level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from topdown.model.kinds import find_kinds
+from topdown.model.public import with_exact_tables
+from topdown.plan.prepare import Context
+from topdown.solve.chain import Chain, Places, chain_of, places
+from topdown.solve.exact import Margins, complete_totals, exact_margins
+from topdown.solve.implied.classify import Verdict, plan_verdicts
+from topdown.solve.level import LevelModel, build_levels
+from topdown.solve.problem import Ints
+from topdown.solve.regions import Regions
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The public side of a descent, each part made once.
+
+    Args:
+        context: plan and public facts.
+        exact: exact node totals by level name.
+        tables: exact tables other than totals, by name.
+    """
+
+    context: Context
+    exact: dict[str, Ints]
+    tables: dict[str, Ints]
+
+    @cached_property
+    def regions(self) -> Regions:
+        """What can be split down to the leaves."""
+        plan, geography = self.context.plan, self.context.geography
+        leaf = geography.level_names[-1]
+        tables = tuple(
+            (plan.query(e.query).labels, self.tables[e.name])
+            for e in plan.invariants.exact
+            if e.level == leaf and e.name in self.tables
+        )
+        rules = with_exact_tables(self.context.rules, tables)
+        labels, answers = self.margins.split or (None, None)
+        kinds = find_kinds(rules, answers=labels)
+        totals = complete_totals(geography, rules, kinds, self.exact, answers)
+        return Regions(kinds, rules, geography, totals, answers)
+
+    @cached_property
+    def margins(self) -> Margins:
+        """Exact tables above the leaves."""
+        return exact_margins(self.context, self.tables, self.exact)
+
+    @cached_property
+    def levels(self) -> tuple[LevelModel, ...]:
+        """Solver's view of every level."""
+        return build_levels(self.context, self.regions, self.margins)
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """Rounding chain of every level."""
+        exact = [None if v.exact_told else v.exact_of_cell for v in self.levels]
+        return tuple(
+            chain_of(self.regions, v.index, v.chain, v.chain_weights, beside)
+            for v, beside in zip(self.levels, exact, strict=True)
+        )
+
+    @cached_property
+    def places(self) -> tuple[Places | None, ...]:
+        """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
+        rules = self.context.rules
+        return tuple(places(rules, self.regions, i, chain) for i, chain in enumerate(self.chains))
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the plan promises of every level; the solver holds itself to it."""
+        return plan_verdicts(self.context)
