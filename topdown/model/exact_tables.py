@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
+from topdown.model.labels import refines
 from topdown.model.public import Rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
@@ -114,14 +115,14 @@ def arrange(
         _check_same_level(tables, level, reachable, level_names[level])
     deepest = merge(tables, depth, reachable)
     for table in tables:
-        if 0 < table.depth < depth and not _tells(deepest.labels, table.labels, reachable):
+        if 0 < table.depth < depth and not refines(deepest.labels[reachable], table.labels[reachable]):
             _refuse_levels(table, next(t for t in tables if t.depth == depth), level_names)
     split = deepest if 0 < depth < leaf and deepest.labels.any() else None
     if split is not None:
         _check_bounds([t for t in tables if t.depth == depth], split, rules, names, level_names[depth])
     root = merge(tables, 0, reachable) if any(t.depth == 0 for t in tables) else None
     own = root if root is not None and leaf and root.labels[reachable].any() else None
-    if own is not None and depth > 0 and _tells(deepest.labels, own.labels, reachable):
+    if own is not None and depth > 0 and refines(deepest.labels[reachable], own.labels[reachable]):
         own = None
     return Arrangement(depth, split, own, deepest, root)
 
@@ -153,17 +154,11 @@ def coarser(table: Merged, labels: Ints, reachable: Marks) -> Ints | None:
 
     Answers without possible cells are -1.
     """
-    if not _tells(table.labels, labels, reachable):
+    if not refines(table.labels[reachable], labels[reachable]):
         return None
     out = np.full(len(table.sources), -1, dtype=np.int64)
     out[table.labels[reachable]] = labels[reachable]
     return out
-
-
-def _tells(fine: Ints, coarse: Ints, reachable: Marks) -> bool:
-    seen = np.zeros(int(fine.max(initial=0)) + 1, dtype=np.int64)
-    seen[fine[reachable]] = coarse[reachable]
-    return bool(np.array_equal(seen[fine[reachable]], coarse[reachable]))
 
 
 def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Marks, level: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
+from topdown.model.labels import refines
 from topdown.model.schema import Schema
 
 Neighbours = Literal["bounded", "add_remove"]
@@ -98,9 +99,7 @@ class Query:
 
     def refines(self, coarse: Query) -> bool:
         """Tell whether every answer of `coarse` is a sum of answers of this query."""
-        first = np.full(self.n_answers, -1, dtype=np.int64)
-        first[self.labels] = coarse.labels
-        return bool(np.array_equal(first[self.labels], coarse.labels))
+        return refines(self.labels, coarse.labels)
 
 
 def parse_query(schema: Schema, name: str) -> Query:

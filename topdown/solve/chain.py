@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from topdown.model.labels import refines
 from topdown.model.public import Rules
-from topdown.solve.flow import laminar_places, refines
+from topdown.solve.flow import laminar_places
 from topdown.solve.problem import Ints
 from topdown.solve.regions import Regions
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from topdown.model.labels import refines
 from topdown.solve.problem import Floats, Ints
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks, exact_left
 
@@ -77,11 +78,6 @@ def laminar_places(
             return None
         places.append(one[0])
     return tuple(places)
-
-
-def refines(fine: Ints, coarse: Ints) -> bool:
-    """Tell whether every answer of `fine` lies in one answer of `coarse`."""
-    return len(np.unique(np.stack([fine, coarse]), axis=1).T) == len(np.unique(fine))
 
 
 def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Network, Ints]:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.errors import InternalError
+from topdown.model.labels import refines
 from topdown.plan.plan import Pass
 from topdown.solve import admm
 from topdown.solve.kernels import gram
@@ -66,7 +67,7 @@ def estimate(
         last = step is level.passes[-1]
         table = level.tables[step.table][split.cells]
         told = (split.counts is not None or split.exact_of is not None) and not last
-        if told and fixed_rows is not None and _sums_over(fixed_rows, table):
+        if told and fixed_rows is not None and refines(fixed_rows, table):
             continue  # exact statistics fix this table already
         answers, group = np.unique(table, return_inverse=True)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
@@ -185,7 +186,7 @@ def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compa
 
 def _crossing(split: Split, rows: Ints) -> tuple[Ints, Floats] | None:
     """Return the exact table, answer of each cell and answers, unless a table of these rows tells it."""
-    if split.exact_of is None or split.exact is None or _sums_over(rows, split.exact_of):
+    if split.exact_of is None or split.exact is None or refines(rows, split.exact_of):
         return None
     return split.exact_of, split.exact.astype(np.float64)
 
@@ -197,7 +198,7 @@ def _keeps_exact(split: Split, table: Ints) -> bool:
     """
     if split.exact_of is None:
         return False
-    return _sums_over(table, split.exact_of) or (split.limits is not None and not split.exact_told)
+    return refines(table, split.exact_of) or (split.limits is not None and not split.exact_told)
 
 
 def _pinned(problem: Problem) -> Problem:
@@ -206,7 +207,7 @@ def _pinned(problem: Problem) -> Problem:
         return problem
     alone = problem.limits[:, 1 << np.arange(len(problem.lower))]
     free = (alone.sum(axis=1) != problem.limits[:, -1]).any()
-    if free or (problem.fixed_of is not None and not _sums_over(problem.bound_of, problem.fixed_of)):
+    if free or (problem.fixed_of is not None and not refines(problem.bound_of, problem.fixed_of)):
         return problem
     present, fixed_of = np.unique(problem.bound_of, return_inverse=True)
     none = np.full(len(problem.g), -1, dtype=np.int64)
@@ -227,7 +228,7 @@ def _objective(
     chosen = np.array([level.query_names.index(name) for name in step.queries])
     labels = np.ascontiguousarray(level.labels[chosen][:, split.cells])
     weights = level.weights[chosen]
-    direct = last or all(_sums_over(table, labels[q]) for q in range(len(chosen)))
+    direct = last or all(refines(table, labels[q]) for q in range(len(chosen)))
     at = labels[:, first] if direct else labels
     rows = level.offsets[chosen][:, None] + at
     g = np.einsum("q,qnm->nm", weights, split.targets[rows])
@@ -259,11 +260,3 @@ def _objective(
         lowest * (1 - 1e-9) if one_row_each else 0.0,
         lowest,
     )
-
-
-def _sums_over(fine: Ints, coarse: Ints) -> bool:
-    """Tell whether `coarse` is constant on the groups of `fine`."""
-    groups, group = np.unique(fine, return_inverse=True)
-    seen = np.zeros(len(groups), dtype=np.int64)
-    seen[group] = coarse
-    return bool(np.array_equal(seen[group], coarse))

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import maximum_flow
 
 from topdown.errors import InfeasibleError
+from topdown.model.labels import refines
 from topdown.solve.problem import Floats, Ints
 
 SLACK_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
@@ -63,7 +64,7 @@ def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats, slack: fl
         if split.exact_of is not None:  # what an exact table fixes is no near miss
             fits |= _told(limits, bound, len(split.lower), group, values)
         return bool(fits.all())
-    if split.exact_of is not None and not _sums_over(group, split.exact_of):
+    if split.exact_of is not None and not refines(group, split.exact_of):
         return _table_fits(split, bound, group, values)
     need = split.lower[:, 0]
     if not need.any():
@@ -77,10 +78,6 @@ def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats, slack: fl
     network[1 : 1 + n_groups, 1 + n_groups : -1] = np.where(usable, need[None, :], 0)
     network[1 + n_groups : -1, -1] = need
     return bool(maximum_flow(csr_array(network), 0, len(network) - 1).flow_value == need.sum())
-
-
-def _sums_over(fine: Ints, coarse: Ints) -> bool:
-    return len(np.unique(np.stack([fine, coarse]), axis=1).T) == len(np.unique(fine))
 
 
 def _table_fits(split: Split, bound: Ints, group: Ints, values: Floats) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
+from topdown.model.labels import refines
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import TARGET_PERSONS, largest_curvature, solve
 from topdown.solve.passes import PRICE, SLACK_PERSONS, over_persons
@@ -34,13 +35,7 @@ def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
         rows: int64 (n_rules, n), soft rules on the rows of a split.
         table, group: int64 (n,), the stage's table and the one before.
     """
-    return rows[[_constant(row, table) and not _constant(row, group) for row in rows]]
-
-
-def _constant(row: Ints, label: Ints) -> bool:
-    seen = np.zeros(int(label.max(initial=0)) + 1, dtype=np.int64)
-    seen[label] = row
-    return bool(np.array_equal(seen[label], row))
+    return rows[[refines(table, row) and not refines(group, row) for row in rows]]
 
 
 def with_rules(problem: StageProblem, rows: Ints, most: Ints, estimate: Floats) -> StageProblem | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.labels import refines
 from topdown.model.query import Query
 from topdown.model.support import Support
 from topdown.plan.plan import LevelPlan
@@ -103,7 +104,7 @@ def targets(
             np.add.at(total, up, values)
             values, weights = total, weight / np.bincount(up, minlength=n_up)
             of_row = up[of_cell[first]]
-        if _constant(of_row, group[first][free], free):
+        if refines(group[first][free], of_row[free]):
             continue
         taken = np.zeros_like(values)
         np.add.at(taken, of_row, known)
@@ -122,12 +123,6 @@ def _values(measured: Measured, q: int, answers: Ints) -> Floats:
         inside[inside] = listed[place[inside]] == answers[inside]
         out[inside, j] = values[place[inside]]
     return out
-
-
-def _constant(of_row: Ints, group: Ints, free: Ints) -> bool:
-    low = np.full(int(group.max()) + 1, -1)
-    low[group] = of_row[free]
-    return bool(np.array_equal(low[group], of_row[free]))
 
 
 def rounding_chain(stage: Stage, cells: Ints, group: Ints) -> tuple[tuple[Ints, ...], tuple[int, ...]]:
