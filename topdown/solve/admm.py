@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from topdown.errors import InfeasibleError
 from topdown.solve.kernels import admm
 from topdown.solve.kkt import TARGET_PERSONS, bounds_broken, infeasibility_persons, residual_persons
-from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums, largest_curvature
 
 STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
@@ -122,11 +122,7 @@ def _run(problem: Problem) -> tuple[Solution, bool]:
 
 def _first_penalty(problem: Problem) -> float:
     # Geometric mean of the extreme curvatures, the best fixed penalty for a quadratic (Ghadimi et al. 2015).
-    v = np.ones(problem.shape[0])
-    for _ in range(12):
-        v = problem.hessian @ v
-        v /= np.linalg.norm(v)
-    largest = float(v @ problem.hessian @ v)
+    largest = largest_curvature(problem.hessian)
     smallest = problem.curvature if problem.curvature > 0 else problem.scale
     return float(np.sqrt(max(smallest, largest * 1e-5) * largest))
 

@@ -16,7 +16,7 @@ from topdown.solve.failsafe import mend
 from topdown.solve.kkt import TARGET_PERSONS
 from topdown.solve.known import Known
 from topdown.solve.node import Node
-from topdown.solve.passes import SLACK_PERSONS, estimate, over_persons
+from topdown.solve.passes import SLACK_PERSONS, estimate, worst_break
 from topdown.solve.problem import Ints
 from topdown.solve.region_network import Arcs
 from topdown.solve.repair import Repairer
@@ -202,7 +202,7 @@ class Descent:
         backend = partial(solve_with, self.backend)
         fractional, fit = estimate(level, split, backend)
         soft = level.comparisons[:, split.cells]
-        enforced = bool(len(soft)) and (over := over_persons(soft, fractional)) > SLACK_PERSONS
+        enforced = bool(len(soft)) and (over := worst_break(soft, fractional)) > SLACK_PERSONS
         dropped = False
         if enforced:
             kept, its_fit = estimate(level, split, backend, over_persons=over)

@@ -21,7 +21,7 @@ from topdown.solve import admm
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
-from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums, largest_curvature
 from topdown.solve.split import Split, bounds_fit
 
 SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
@@ -165,7 +165,7 @@ def _problem(
     return _pinned(problem), row_of_cell, back
 
 
-def over_persons(rows: Ints, table: Floats, most: Ints | None = None) -> float:
+def worst_break(rows: Ints, table: Floats, most: Ints | None = None) -> float:
     """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
     scale = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
     held = rows / scale @ table
@@ -176,12 +176,9 @@ def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compa
     """Return the soft rules of a problem, at a price above what keeping them can be worth."""
     if not over_persons or not len(rows):
         return None
-    v = np.ones(len(hessian))
-    for _ in range(12):
-        v = hessian @ v
-        v /= np.linalg.norm(v)
+    largest = largest_curvature(hessian)
     scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
-    return Compared(scaled, np.zeros((len(rows), m)), PRICE * float(v @ hessian @ v) * max(over_persons, 1.0))
+    return Compared(scaled, np.zeros((len(rows), m)), PRICE * largest * max(over_persons, 1.0))
 
 
 def _crossing(split: Split, rows: Ints) -> tuple[Ints, Floats] | None:

@@ -90,6 +90,15 @@ class Solution:
     compared_multipliers: Floats | None = None
 
 
+def largest_curvature(hessian: Floats) -> float:
+    """Return about the largest eigenvalue of a symmetric matrix: twelve steps of the power method, no bound."""
+    v = np.ones(len(hessian))
+    for _ in range(12):
+        v = hessian @ v
+        v /= np.linalg.norm(v)
+    return float(v @ hessian @ v)
+
+
 def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
     """Add the rows of `values` by group; rows with group -1 are left out."""
     out = np.zeros((n_groups, values.shape[1]))

@@ -93,13 +93,13 @@ def solve(
 
 def _penalty(problem: StageProblem) -> float:
     matrix, weight, _ = problem.all_answers()
-    largest = largest_curvature(problem)
+    largest = stage_curvature(problem)
     smallest = curvature(matrix, weight)
     return float(np.sqrt(max(smallest, largest * 1e-5) * largest))
 
 
-def largest_curvature(problem: StageProblem) -> float:
-    """Return about the largest eigenvalue of the Hessian (twelve steps of the power method)."""
+def stage_curvature(problem: StageProblem) -> float:
+    """Return about the largest eigenvalue of a stage's Hessian, as `problem.largest_curvature` without the matrix."""
     matrix, weight, _ = problem.all_answers()
     v = np.ones(matrix.shape[1])
     for _ in range(12):

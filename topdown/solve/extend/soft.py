@@ -15,8 +15,8 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.model.labels import refines
 from topdown.solve.extend.fit import StageProblem
-from topdown.solve.extend.least_squares import TARGET_PERSONS, largest_curvature, solve
-from topdown.solve.passes import PRICE, SLACK_PERSONS, over_persons
+from topdown.solve.extend.least_squares import TARGET_PERSONS, solve, stage_curvature
+from topdown.solve.passes import PRICE, SLACK_PERSONS, worst_break
 from topdown.solve.problem import Compared, Floats, Ints
 
 FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
@@ -47,10 +47,10 @@ def with_rules(problem: StageProblem, rows: Ints, most: Ints, estimate: Floats) 
     if not len(rows):
         return None
     scale = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
-    over = over_persons(rows, estimate, most)
+    over = worst_break(rows, estimate, most)
     if over <= SLACK_PERSONS:
         return None
-    price = PRICE * largest_curvature(problem) * max(over, 1.0)
+    price = PRICE * stage_curvature(problem) * max(over, 1.0)
     return replace(problem, compared=Compared(rows / scale, most / scale, price))
 
 
