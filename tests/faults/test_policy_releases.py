@@ -353,7 +353,9 @@ def test_a_broken_rule_that_is_not_broken_is_found(tmp_path: Path) -> None:
     file = tmp_path / "release" / "solve.json"
     document = json.loads(file.read_text())
     kept = next(c for c in prepare(tmp_path / "run.toml").context.geography.leaves.codes)
-    document["comparisons"]["broken"] = [{"node": kept, "constraints": ["a grown-up in every home"]}]
+    document["comparisons"]["broken"] = [
+        {"node": kept, "proved": True, "constraints": ["a grown-up in every home"]}
+    ]
     file.write_text(json.dumps(document))
     reseal(tmp_path / "release")
     assert verify(tmp_path / "release").check("comparisons").findings[0].code == "V112"

@@ -61,7 +61,7 @@ def check_listed(
     """Fail unless the leaves that break a rule, and the rules, are those listed; repaired leaves keep all."""
     over = {name: leaves @ row > 0 for name, row in rows.items()}
     found = [
-        {"node": code, "constraints": [name for name in rows if over[name][leaf]]}
+        {"node": code, "proved": True, "constraints": [name for name in rows if over[name][leaf]]}
         for leaf, code in enumerate(codes)
         if any(over[name][leaf] for name in rows)
     ]

@@ -13,18 +13,17 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import LinearConstraint
 from scipy.sparse import coo_array, vstack
 
 from topdown.errors import InternalError
 from topdown.model.comparison import comparison_rows
 from topdown.model.kinds import NO_LIMIT
 from topdown.plan.prepare import Context
+from topdown.solve.backends.integer_program import minimise
 from topdown.solve.node import Node
 from topdown.solve.problem import Ints
 from topdown.solve.tally import Tally
-
-NODE_LIMIT = 20_000  # of branch and bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +88,11 @@ class Repairer:
                     }
                 )
                 return repaired
-        tally.broken.append({"node": code, "constraints": names})
+        tally.broken.append({"node": code, "proved": proved, "constraints": names})
         return leaf
 
     def _repaired(self, leaf: Node, *, cautious: bool) -> tuple[Node | None, bool]:
+        # The second value: whether this is proved to be the smallest change, or that there is none.
         labels = self._kept[0 if cautious else 1]
         order, first = self._cells_of_answer[0 if cautious else 1]
         answers = np.unique(labels[0][leaf.cells])
@@ -131,15 +131,14 @@ class Repairer:
             least = np.array([int(b) for _, b in bounds] + [-NO_LIMIT] * len(caps), dtype=np.int64)
             most = np.array([NO_LIMIT] * len(bounds) + [int(c) for _, c in caps], dtype=np.int64)
             between(inside, least, most)
-        result = milp(
+        result = minimise(
             np.ones(n),
-            integrality=np.ones(n),
-            bounds=Bounds(0, np.concatenate([np.full(n_up, float(held.sum())), held[source].astype(float)])),
-            constraints=LinearConstraint(vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
-            options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0},
+            np.ones(n),
+            np.concatenate([np.full(n_up, float(held.sum())), held[source].astype(float)]),
+            LinearConstraint(vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
         )
         if result.x is None:
-            return None, False
+            return None, bool(result.status == 2)
         change = np.rint(result.x).astype(np.int64)
         new = held.copy()
         np.add.at(new, target, change[:n_up])

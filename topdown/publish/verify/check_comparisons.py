@@ -36,9 +36,10 @@ class Repair(_Doc, frozen=True):
 
 
 class Broken(_Doc, frozen=True):
-    """A leaf that no change could make keep the rules."""
+    """A leaf that no change could make keep the rules, or, if that is not proved, none that was found."""
 
     node: str
+    proved: bool
     constraints: tuple[str, ...]
 
 

@@ -18,6 +18,23 @@ NODE_LIMIT = 20_000  # of branch and bound; a limit in seconds would make the re
 GAP = 1e-6
 
 
+def minimise(
+    cost: Floats, integrality: Floats, most: Floats, constraints: LinearConstraint | tuple[()]
+) -> OptimizeResult:
+    """Minimise cost . x over 0 <= x <= most, whole where `integrality` is 1; status 0: optimal, 2: no such x."""
+    for presolve in (True, False):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
+        result = milp(
+            cost,
+            integrality=integrality,
+            bounds=Bounds(0, most),
+            constraints=constraints,
+            options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0, "presolve": presolve},
+        )
+        if result.x is not None:
+            break
+    return result
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Rows over the cells with bounds; with a price, missing the target `low` costs it per person instead."""
@@ -146,20 +163,12 @@ class Program:
             return OptimizeResult(
                 x=cost if fits else None, fun=0.0, mip_dual_bound=0.0, status=0 if fits else 2
             )
-        for presolve in (
-            True,
-            False,
-        ):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
-            result = milp(
-                np.concatenate(costs),
-                integrality=np.concatenate([np.ones(len(cost)), np.zeros(n_extra)]),
-                bounds=Bounds(0, np.concatenate([np.ones(len(cost)), np.full(n_extra, np.inf)])),
-                constraints=constraints,
-                options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0, "presolve": presolve},
-            )
-            if result.x is not None:
-                break
-        return result
+        return minimise(
+            np.concatenate(costs),
+            np.concatenate([np.ones(len(cost)), np.zeros(n_extra)]),
+            np.concatenate([np.ones(len(cost)), np.full(n_extra, np.inf)]),
+            constraints,
+        )
 
     def _answer(self, result: OptimizeResult, over: Floats) -> Answer | None:
         if result.x is None:
