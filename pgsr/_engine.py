@@ -15,7 +15,7 @@ from pgsr.budget import Calibration
 from pgsr.hierarchy import Tree
 
 if TYPE_CHECKING:
-    from topdown.accountant.ledger import Ledger
+    from topdown.ledger.ledger import Ledger
 
 Ints = NDArray[np.int64]
 WIDEST_TABLE = 10_000
@@ -75,7 +75,7 @@ class Spend:
 
     def commit(self, files_digest: str) -> bytes:
         """Record durably which files the noise became; return the ledger's bytes."""
-        from topdown.accountant.book import Commit
+        from topdown.ledger.book import Commit
 
         self._ledger.commit(Commit((self._intent,), self._plan_hash, self._journal, files_digest))
         return self._ledger.path.read_bytes()
@@ -95,8 +95,8 @@ def spend(
     limit_reason: str,
 ) -> Iterator[Spend]:
     """Lock the ledger of a data set and write a durable intent; raises BudgetError before anything is drawn."""
-    from topdown.accountant.book import Intent
-    from topdown.accountant.ledger import open_ledger
+    from topdown.ledger.book import Intent
+    from topdown.ledger.ledger import open_ledger
 
     name = "epsilon" if calibration.noise == "geometric" else "rho"
     with open_ledger(path, data_set) as ledger:
@@ -116,8 +116,8 @@ def check_ledger(path: Path, plan_hash: str, journal: str) -> tuple[bool, str, F
     Returns:
         (ok, what was found, loss charged for the release, digest of the committed files).
     """
-    from topdown.accountant.ledger import read_ledger
     from topdown.errors import BudgetError
+    from topdown.ledger.ledger import read_ledger
 
     try:
         book = read_ledger(path)

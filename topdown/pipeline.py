@@ -150,7 +150,7 @@ def extend(
 
 def check_one_ledger(prepared: Prepared) -> None:
     """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
-    from topdown.accountant.book import read_book
+    from topdown.ledger.book import read_book
 
     plan, path = prepared.context.plan, prepared.ledger_path
     if plan.base is None or plan.simulate:

@@ -18,8 +18,8 @@ import signal
 import sys
 from pathlib import Path
 
-from topdown.accountant import durable
-from topdown.accountant.ledger import read_ledger
+from topdown.ledger import durable
+from topdown.ledger.ledger import read_ledger
 from topdown.measure import draw as draw_module
 from topdown.measure.measure import measure
 from topdown.plan.prepare import prepare

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from topdown.accountant.ledger import read_ledger
+from topdown.ledger.ledger import read_ledger
 from topdown.publish.verify import verify
 from topdown.synth import synth
 

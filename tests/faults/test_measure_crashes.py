@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from topdown.accountant import durable, lines
-from topdown.accountant.book import Intent, read_book
-from topdown.accountant.ledger import Ledger, open_ledger
 from topdown.errors import TopdownError
-from topdown.measure.journal import Journal, Part, open_journal, start_journal
-from topdown.measure.protocol import Job, Spend, carry_out
+from topdown.ledger import durable, lines
+from topdown.ledger.book import Intent, read_book
+from topdown.ledger.journal import Journal, Part, open_journal, start_journal
+from topdown.ledger.ledger import Ledger, open_ledger
+from topdown.ledger.protocol import Job, Spend, carry_out
 
 LEDGER, OUT = Path("/room/ledger.jsonl"), Path("/out")
 PARTS = [Part("land", "part-000"), Part("block", "part-000"), Part("block", "part-001")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from topdown.accountant.ledger import open_ledger, read_ledger
+from topdown.ledger.ledger import open_ledger, read_ledger
 from topdown.plan.init import run_file_text
 
 KILLER = Path(__file__).with_name("measure_killer.py")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from topdown.accountant.book import Commit, Intent, read_book
-from topdown.accountant.ledger import decimal_text, open_ledger, read_ledger
-from topdown.accountant.lines import read_lines
 from topdown.errors import BudgetError
+from topdown.ledger.book import Commit, Intent, read_book
+from topdown.ledger.ledger import decimal_text, open_ledger, read_ledger
+from topdown.ledger.lines import read_lines
 
 LOSS = st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**9)
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -181,8 +181,8 @@ RACE = """
 import sys
 from fractions import Fraction
 from pathlib import Path
-from topdown.accountant.book import Intent
-from topdown.accountant.ledger import open_ledger
+from topdown.ledger.book import Intent
+from topdown.ledger.ledger import open_ledger
 from topdown.errors import BudgetError
 print("ready", flush=True)
 sys.stdin.readline()
@@ -230,8 +230,8 @@ def test_a_full_disk_writes_no_record(tmp_path):
 import resource, signal
 from fractions import Fraction
 from pathlib import Path
-from topdown.accountant.book import Intent
-from topdown.accountant.ledger import open_ledger
+from topdown.ledger.book import Intent
+from topdown.ledger.ledger import open_ledger
 from topdown.errors import BudgetError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with open_ledger(Path({str(path)!r}), "d") as ledger:

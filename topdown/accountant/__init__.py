@@ -1,6 +1,6 @@
 """The exact, certified account of privacy loss: a leaf room (stdlib, numpy, python-flint).
 
-`Composition` and `Enclosure` are loaded when first asked for, so that the ledger does not wait for numpy.
+`Composition` and `Enclosure` are loaded when first asked for, so that the command line does not wait for numpy.
 """
 
 from typing import TYPE_CHECKING

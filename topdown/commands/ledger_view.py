@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from topdown.accountant.ledger import read_ledger
+from topdown.ledger.ledger import read_ledger
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
-from topdown.measure.journal import Part
+from topdown.ledger.journal import Part
 from topdown.model.histogram import Histogram
 from topdown.model.support import Support
 from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric

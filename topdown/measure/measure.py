@@ -13,17 +13,17 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from topdown.accountant.book import Entry, Intent
-from topdown.accountant.durable import Disk
-from topdown.accountant.ledger import Ledger, open_ledger
 from topdown.errors import ConfigError, DataError
+from topdown.ledger.book import Entry, Intent
+from topdown.ledger.durable import Disk
+from topdown.ledger.journal import Journal, Part, open_journal, start_journal
+from topdown.ledger.ledger import Ledger, open_ledger
+from topdown.ledger.protocol import Job, Spend, carry_out
 from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
 from topdown.measure.encode import STAMP, check_variances, encode
 from topdown.measure.exact import exact_bytes
 from topdown.measure.interrupt import interrupt_between_parts
-from topdown.measure.journal import Journal, Part, open_journal, start_journal
-from topdown.measure.protocol import Job, Spend, carry_out
 from topdown.measure.public_side import write_public_side
 from topdown.measure.truth import Truth
 from topdown.noise import AesBits

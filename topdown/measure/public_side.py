@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from topdown.accountant.durable import Disk
+from topdown.ledger.durable import Disk
 from topdown.plan.base import FOLDER, BaseFiles, check_same_base
 from topdown.plan.prepare import Prepared
 from topdown.plan.public_tables import write_public

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from topdown import __version__
-from topdown.accountant.book import Book, read_book
 from topdown.errors import InternalError
+from topdown.ledger.book import Book, read_book
 from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.model.histogram import Histogram
 from topdown.plan.base import COPIES, FOLDER

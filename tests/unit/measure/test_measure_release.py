@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from topdown.accountant.ledger import read_ledger
 from topdown.errors import BudgetError, CertificateError, ConfigError, DataError, TopdownError
+from topdown.ledger.ledger import read_ledger
 from topdown.measure import draw as draw_module
 from topdown.measure import measure as measure_module
 from topdown.measure.confidential import load_records

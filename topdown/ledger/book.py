@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
-from topdown.accountant.lines import ZEROS, read_lines
 from topdown.errors import BudgetError
+from topdown.ledger.lines import ZEROS, read_lines
 
 UNITS = ("rho", "epsilon")
 _EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")

@@ -22,10 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topdown.accountant.book import Book
-from topdown.accountant.durable import Disk
-from topdown.accountant.lines import ZEROS, line_hash, read_lines, seal
 from topdown.errors import BudgetError, CertificateError, ConfigError
+from topdown.ledger.book import Book
+from topdown.ledger.durable import Disk
+from topdown.ledger.lines import ZEROS, line_hash, read_lines, seal
 
 _DRAWN = re.compile(r"(part-[0-9]{3,})\.([0-9]+)\.([0-9a-f]{64})\.drawn")
 

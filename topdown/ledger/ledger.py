@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from topdown.accountant.book import (
+from topdown.errors import BudgetError
+from topdown.ledger.book import (
     Book,
     Commit,
     Entry,
@@ -26,9 +27,8 @@ from topdown.accountant.book import (
     read_book,
     to_fields,
 )
-from topdown.accountant.durable import Disk, LockedFile
-from topdown.accountant.lines import line_hash, seal
-from topdown.errors import BudgetError
+from topdown.ledger.durable import Disk, LockedFile
+from topdown.ledger.lines import line_hash, seal
 
 _SIGN = {"rho": "ρ", "epsilon": "ε"}
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from topdown.accountant.book import Commit, Entry, Intent
-from topdown.accountant.durable import Disk
-from topdown.accountant.ledger import Ledger
 from topdown.errors import DataError, InternalError
-from topdown.measure.journal import Journal, Part, check_not_rolled_back, digest
+from topdown.ledger.book import Commit, Entry, Intent
+from topdown.ledger.durable import Disk
+from topdown.ledger.journal import Journal, Part, check_not_rolled_back, digest
+from topdown.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True)
