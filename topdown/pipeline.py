@@ -84,8 +84,8 @@ def generate(
     clock.run("compile", lambda: warm_up(report))
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
-    ledger = None if context.plan.simulate else prepared.ledger_path
     privacy = clock.run("account", lambda: certified_privacy(context.plan))
+    ledger = prepared.ledger_path
     clock.run(
         "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
     )
@@ -153,7 +153,7 @@ def check_one_ledger(prepared: Prepared) -> None:
     from topdown.ledger.book import read_book
 
     plan, path = prepared.context.plan, prepared.ledger_path
-    if plan.base is None or plan.simulate:
+    if plan.base is None:
         return
     book = read_book(path.read_bytes(), path)[0] if path.is_file() else None
     paid = [book.intents[seq].plan_hash for seq in book.committed] if book is not None else []

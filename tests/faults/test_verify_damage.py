@@ -297,6 +297,19 @@ def test_plan_that_claims_a_huge_domain(copy: Path) -> None:
     assert result.check("manifest").ok
 
 
+def test_a_release_of_an_older_format(copy: Path) -> None:
+    """A release of version 1 may be a simulation; its reader is told which program still reads it."""
+
+    def change(plan: Any) -> None:
+        plan |= {"version": 1, "simulate": False}
+
+    edit_json(copy / "plan.json", change)
+    result = attack(copy)
+    (finding,) = result.check("plan").findings
+    assert ("V010", True) == (finding.code, "older version" in finding.text)
+    assert "verify it with the version of topdown that made it" == finding.fix
+
+
 def test_other_columns(copy: Path, sound: Small) -> None:
     """A table with a column more, or of another type, breaks those who read by name."""
     path = copy / "microdata/persons.parquet"

@@ -148,7 +148,6 @@ def make_land(
     seed: int,
     *,
     n_blocks: int = 14,
-    simulate: bool = False,
     by_job: bool = False,
     rho: str = "2",
 ) -> Land:
@@ -192,12 +191,12 @@ def make_land(
     )
     toy = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text(encoding="utf-8")
     body = toy[toy.index("[budget]") :].replace('rho = "2"', f'rho = "{rho}"')
-    (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", body, simulate, rho))
+    (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", body, rho))
     shares = {"land": "1/4", "county": "1/4", "block": "1/2"}
     body = '[budget]\nrho = "1"\n\n[base.map]\nsex = "sex"\n' + "".join(
         LEVEL.format(name=name, share=share) for name, share in shares.items()
     )
-    (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, simulate, rho))
+    (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, rho))
     generate(prepare(folder / "base.toml"), folder / "base")
     return Land(folder, folder / "base", folder / "more.toml")
 
@@ -236,7 +235,7 @@ def _people(rng, codes, homes, numbers, parts):
     return people
 
 
-def _run(schema: str, invariants: str, records: str, body: str, simulate: bool, rho: str) -> str:
+def _run(schema: str, invariants: str, records: str, body: str, rho: str) -> str:
     return f"""\
 type = "topdown.run"
 version = 1
@@ -244,7 +243,6 @@ schema = "{schema}"
 invariants = "{invariants}"
 neighbours = "bounded"
 mechanism = "discrete_gaussian"
-simulate = {str(simulate).lower()}
 [release]
 id = "{records.split(".")[0]}"
 title = "Toy land"

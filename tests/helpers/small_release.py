@@ -41,7 +41,7 @@ class Small:
     ledger: Path
 
 
-def run_file(leaves: str = "leaves.csv", mechanism: str = "discrete_gaussian", simulate: bool = False) -> str:
+def run_file(leaves: str = "leaves.csv", mechanism: str = "discrete_gaussian") -> str:
     """Return a run file for the toy schema over three levels."""
     settings = (TOP / "settings" / "toy.toml").read_text(encoding="utf-8")
     budget = settings[settings.index("[budget]") :]
@@ -55,7 +55,6 @@ invariants = "toy"
 settings = "toy"
 neighbours = "bounded"
 mechanism = "{mechanism}"
-simulate = {str(simulate).lower()}
 [release]
 id = "toy-r1"
 title = "Toy land"
@@ -74,11 +73,11 @@ limit = "5"
 {budget}"""
 
 
-def make_context(folder: Path, mechanism: str = "discrete_gaussian", simulate: bool = False) -> Context:
+def make_context(folder: Path, mechanism: str = "discrete_gaussian") -> Context:
     """Write the public files of the toy land and read them as a run would."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "leaves.csv").write_text(LEAVES, encoding="utf-8")
-    (folder / "run.toml").write_text(run_file(mechanism=mechanism, simulate=simulate), encoding="utf-8")
+    (folder / "run.toml").write_text(run_file(mechanism=mechanism), encoding="utf-8")
     return prepare(folder / "run.toml").context
 
 
@@ -112,7 +111,6 @@ def build(
     leaves: Histogram | None = None,
     *,
     mechanism: str = "discrete_gaussian",
-    simulate: bool = False,
     csv: bool = False,
     privacy: dict[str, Any] | None = None,
     nodes_a_part: int = 2,
@@ -123,7 +121,7 @@ def build(
         folder: gets `in/` with the public files and `release/`.
         leaves: the records; drawn at random if not given.
     """
-    context = make_context(folder / "in", mechanism, simulate)
+    context = make_context(folder / "in", mechanism)
     leaves = leaves or population(context)
     release, ledger = folder / "release", folder / "in" / "ledger.jsonl"
     write_plan(release, context)
@@ -132,7 +130,7 @@ def build(
     write_exact(release, context, leaves)
     write_ledger(ledger, context, files_digest(release))
     write_solve(release, context)
-    publish(release, context, leaves, None if simulate else ledger, csv=csv, privacy=privacy)
+    publish(release, context, leaves, ledger, csv=csv, privacy=privacy)
     return Small(release, context, leaves, ledger)
 
 
@@ -164,16 +162,15 @@ def write_measurements(release: Path, context: Context, nodes_a_part: int) -> No
                 }
             )
             path = release / "measurements" / level.name / f"part-{part:03d}.parquet"
-            write_stamped(path, table, "topdown.measurements", context.plan.plan_hash, context.plan.simulate)
+            write_stamped(path, table, "topdown.measurements", context.plan.plan_hash)
 
 
-def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, simulate: bool = False) -> None:
+def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str) -> None:
     """Write a Parquet file with its stamps."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
-        stamp = {"stamp": "NOT-A-RELEASE"} if simulate else {}
-        writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash} | stamp)
+        writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash})
 
 
 def write_exact(release: Path, context: Context, leaves: Histogram) -> None:

@@ -61,7 +61,6 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
         "settings": plan.settings,
         "neighbours": plan.neighbours,
         "mechanism": plan.mechanism,
-        "simulate": plan.simulate,
         "draft": bool(unasked),
         "open_answers": unasked,
         "levels": levels,
@@ -191,6 +190,4 @@ def _warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[s
         found.append(
             {"code": "H001", "text": f"{what} still open: {shown}. The release will be stamped DRAFT"}
         )
-    if plan.simulate:
-        found.append({"code": "C090", "text": "simulate = true: the result is stamped NOT A RELEASE"})
     return found

@@ -15,20 +15,18 @@ from topdown.measure.draw import Drawn, PartPlan
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
 
-STAMP = "NOT-A-RELEASE"
 _INT64_MAX = 2**63 - 1
 
 
 def _metadata(plan: Plan, part: PartPlan) -> dict[str, str]:
     level = plan.levels[part.depth]
-    stamp = {"stamp": STAMP} if plan.simulate else {}
     return {
         "type": "topdown.measurements",
         "version": "1",
         "plan_hash": plan.plan_hash,
         "level": level.name,
         "queries": json.dumps([m.query for m in level.measurements], ensure_ascii=False),
-    } | stamp
+    }
 
 
 def check_variances(plan: Plan) -> None:

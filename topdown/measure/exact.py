@@ -7,7 +7,6 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.measure.encode import STAMP
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
@@ -41,5 +40,4 @@ def exact_bytes(context: Context, values: dict[str, NDArray[np.int64]]) -> bytes
         for exact in plan.invariants.exact
     ]
     document: dict[str, object] = {"type": "topdown.exact", "version": 1, "plan_hash": plan.plan_hash}
-    document |= {"stamp": STAMP} if plan.simulate else {}
     return (json.dumps(document | {"values": rows}, ensure_ascii=False, indent=1) + "\n").encode()

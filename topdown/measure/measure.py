@@ -21,7 +21,7 @@ from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Job, Spend, carry_out
 from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
-from topdown.measure.encode import STAMP, check_variances, encode
+from topdown.measure.encode import check_variances, encode
 from topdown.measure.exact import exact_bytes
 from topdown.measure.interrupt import interrupt_between_parts
 from topdown.measure.public_side import write_public_side
@@ -31,7 +31,6 @@ from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.prepare import Context, Prepared, read_plan_document
 from topdown.progress import Event, Report, silent
 
-SIMULATED_ATTEMPTS = 1000  # a simulation's throw-away ledger never refuses
 SPARE_BYTES = 1 << 20
 
 
@@ -41,10 +40,10 @@ class MeasureResult:
 
     Args:
         folder: the measurements.
-        loss, loss_name: charged for this release, all attempts together; zero in a simulation.
+        loss, loss_name: charged for this release, all attempts together.
         n_attempts: intents charged; 1 without a crash.
         n_drawn, n_adopted: parts drawn now, and parts kept from before: all, if it was complete already.
-        ledger_head: SHA-256 of the ledger's last line, for the certificate; empty in a simulation.
+        ledger_head: SHA-256 of the ledger's last line, for the certificate.
 
     """
 
@@ -146,29 +145,26 @@ class _Run:
         return [p.part for p in self.part_plans]
 
     def ledger(self) -> AbstractContextManager[Ledger]:
-        """Open the data set's ledger; in a simulation a throw-away one inside the output."""
-        if self.prepared.context.plan.simulate:
-            return open_ledger(self.folder / f"{STAMP}.jsonl", STAMP, self.disk)
+        """Open the data set's ledger."""
         return open_ledger(self.prepared.ledger_path, self.prepared.run.release.data_set, self.disk)
 
     def spend(self) -> Spend:
         """Return the exact losses of the levels that are measured, and the ledger's policy."""
         plan, policy = self.prepared.context.plan, self.prepared.run.ledger
         losses = {level.name: level.loss for level in plan.levels if level.n_measured}
-        limit = plan.loss * SIMULATED_ATTEMPTS if plan.simulate else policy.limit
-        return Spend(plan.release.id, plan.plan_hash, losses, plan.loss_name, limit, policy.reason)
+        return Spend(plan.release.id, plan.plan_hash, losses, plan.loss_name, policy.limit, policy.reason)
 
     def result(self, journal: Journal, ledger: Ledger, n_drawn: int) -> MeasureResult:
         """Say what the measurement cost, all attempts together."""
         plan, intents = self.prepared.context.plan, ledger.book.of_journal(journal.id)
         return MeasureResult(
             folder=self.folder,
-            loss=Fraction(0) if plan.simulate else sum((i.loss for i in intents.values()), Fraction(0)),
+            loss=sum((i.loss for i in intents.values()), Fraction(0)),
             loss_name=plan.loss_name,
             n_attempts=len(intents),
             n_drawn=n_drawn,
             n_adopted=len(self.part_plans) - n_drawn,
-            ledger_head="" if plan.simulate else ledger.book.head,
+            ledger_head=ledger.book.head,
         )
 
 

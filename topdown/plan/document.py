@@ -16,6 +16,10 @@ import msgspec
 from topdown.errors import ConfigError, TopdownError
 
 T = TypeVar("T")
+_ELSEWHERE = {  # keys that people look for in a file, and where the thing is
+    "simulate": "remove the key; to simulate on made-up or public records: "
+    "topdown simulate RUN.toml --truth FILE --out DIR",
+}
 _FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
 
 
@@ -141,7 +145,8 @@ def _located(
             line=line,
             source=source,
             caret=f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}",
-            fix=("rename the key" if close else "remove the key") + "; nothing was read or spent",
+            fix=_ELSEWHERE.get(name, "rename the key" if close else "remove the key")
+            + "; nothing was read or spent",
         )
     missing = re.search(r"missing required field `(.*)`", message)
     if missing:

@@ -101,7 +101,6 @@ def make_plan(
         levels=tuple(levels),
         unspent=tuple((t.name, t.share) for t in run.level if t.name not in geography.level_names),
         public_sha256=public_sha256(geography, facts),
-        simulate=run.simulate,
     )
 
 

@@ -21,6 +21,7 @@ from topdown.plan.document import dec_hook, enc_hook
 from topdown.plan.files import Mechanism
 
 Law = Literal["discrete_gaussian", "two_sided_geometric"]
+VERSION = 2  # of plan.json
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,9 @@ class Plan:
     levels: tuple[LevelPlan, ...]
     unspent: tuple[tuple[str, Fraction], ...]
     public_sha256: str
-    simulate: bool = False
     base: Base | None = None
     type: str = field(default="topdown.plan")
-    version: int = 1
+    version: int = VERSION
 
     @property
     def loss(self) -> Fraction:
@@ -190,7 +190,15 @@ class Plan:
 
 
 def plan_from_document(document: dict[str, Any]) -> Plan:
-    """Read a plan back; ConfigError if it is not one."""
+    """Read a plan back; ConfigError if it is not one, or one of another version."""
+    stated = document.get("version")
+    if document.get("type") == "topdown.plan" and isinstance(stated, int) and stated != VERSION:
+        age = "an older" if stated < VERSION else "a newer"
+        raise ConfigError(
+            f"this plan was made by {age} version of the engine (plan version {stated}, not {VERSION})",
+            code="C016",
+            fix="make the plan again, or read the release with the version that made it",
+        )
     try:
         return msgspec.convert(document, Plan, dec_hook=dec_hook, strict=True)
     except msgspec.ValidationError as error:

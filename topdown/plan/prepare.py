@@ -136,7 +136,6 @@ def _extend(
         ("data set", run.release.data_set, there.release.data_set),
         ("neighbours", run.neighbours, there.neighbours),
         ("mechanism", run.mechanism, there.mechanism),
-        ("simulate", str(run.simulate), str(there.simulate)),
     ):
         if ours != theirs:
             raise ConfigError(

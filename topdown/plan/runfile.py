@@ -74,7 +74,6 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     budget: BudgetTable
     level: tuple[LevelTable, ...]
     settings: str = ""
-    simulate: bool = False
     base: BaseTable | None = None
 
 

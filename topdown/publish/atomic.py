@@ -31,7 +31,6 @@ def json_bytes(document: Any) -> bytes:
 def write_parquet(path: Path, table: pa.Table, document_type: str, plan: Plan) -> None:
     """Write a table stamped with its type and plan; equal tables and pyarrow versions give equal bytes."""
     stamps = {"type": document_type, "version": "1", "plan_hash": plan.plan_hash}
-    stamps |= {"stamp": "NOT-A-RELEASE"} if plan.simulate else {}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + TEMPORARY)
     with pq.ParquetWriter(

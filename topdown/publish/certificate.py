@@ -76,9 +76,9 @@ def open_answers(plan: Plan) -> list[str]:
 
 
 def stamps(plan: Plan) -> list[str]:
-    """Return what every reader must see: NOT-A-RELEASE (simulation), DEMO, DRAFT (open answers)."""
+    """Return what every reader must see: DEMO, DRAFT (open answers)."""
     demo = plan.release.data_set == "demo" or plan.release.id.startswith("demo-")
-    marks = {"NOT-A-RELEASE": plan.simulate, "DEMO": demo, "DRAFT": bool(open_answers(plan))}
+    marks = {"DEMO": demo, "DRAFT": bool(open_answers(plan))}
     return [word for word, due in marks.items() if due]
 
 
@@ -103,7 +103,7 @@ def make_certificate(
     """
     plan = context.plan
     ledger = release / "ledger.jsonl"
-    book = read_book(ledger.read_bytes(), ledger)[0] if ledger.exists() else Book()
+    book = read_book(ledger.read_bytes(), ledger)[0]
     solved = json.loads((release / "solve.json").read_text(encoding="utf-8"))
     return _base(plan) | {
         "type": "topdown.certificate",
@@ -147,9 +147,8 @@ def make_certificate(
 
 def certified_files(release: Path, plan: Plan) -> list[str]:
     """Return the files that decide the release: plan, public facts, ledger, measurements, microdata."""
-    paths = ["plan.json", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
+    paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", "microdata/persons.parquet"]
-    paths += ["ledger.jsonl"] if (release / "ledger.jsonl").exists() else []
     paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")

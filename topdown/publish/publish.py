@@ -23,8 +23,8 @@ ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, a
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
-    r"plan\.json|solve\.json|base/(plan\.json|manifest\.json|persons\.parquet)|public/(geography|leaves)\.parquet|measurements/(exact\.json|journal\.jsonl|"
-    r"NOT-A-RELEASE\.jsonl)|measurements/[^/]+/part-[0-9]{3,}\.parquet"
+    r"plan\.json|solve\.json|base/(plan\.json|manifest\.json|persons\.parquet)|public/(geography|leaves)\.parquet|measurements/(exact\.json|journal\.jsonl)|"
+    r"measurements/[^/]+/part-[0-9]{3,}\.parquet"
 )
 
 
@@ -32,7 +32,7 @@ def publish(
     release: Path,
     context: Context,
     leaves: Histogram,
-    ledger_path: Path | None,
+    ledger_path: Path,
     *,
     csv: bool = False,
     privacy: dict[str, Any] | None = None,
@@ -48,7 +48,7 @@ def publish(
         release: folder with plan.json, public/, measurements/ and solve.json.
         context: plan and public facts.
         leaves: records of every leaf and cell.
-        ledger_path: ledger of the data set, to be copied; None in a simulation.
+        ledger_path: ledger of the data set, to be copied.
         csv: also write one line a record.
         privacy: certified statements for the certificate (`epsilon` by delta as [low, high]).
         report: told about each step.
@@ -67,8 +67,7 @@ def publish(
     report(Event("publish", 1, _STEPS, "microdata"))
     tables = write_tables(release, context, leaves)
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
-    if ledger_path is not None:
-        write_bytes(release / LEDGER, ledger_path.read_bytes())
+    write_bytes(release / LEDGER, ledger_path.read_bytes())
     checked = verify_content(release)
     refuse(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))

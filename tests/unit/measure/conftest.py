@@ -37,7 +37,7 @@ class Toy:
         with self.records.open("w", newline="") as file:
             csv.writer(file).writerows([header or HEADER, *self.rows])
 
-    def prepare(self, *, simulate: bool = False, limit: str = "4", records: Path | None = None) -> Prepared:
+    def prepare(self, *, limit: str = "4", records: Path | None = None) -> Prepared:
         """Write leaves and run file, and prepare the plan."""
         with (self.folder / "leaves.csv").open("w", newline="") as file:
             csv.writer(file).writerows([["geocode", "homes", "dormitories", "barracks"], *self.leaves])
@@ -46,7 +46,6 @@ class Toy:
         lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
         lines = [f'limit = "{limit}"' if r.startswith("limit = ") else r for r in lines]
         lines = [f'path = "ledger/{self.ledger.name}"' if r.startswith("path = ") else r for r in lines]
-        lines[1:1] = ["simulate = true"] if simulate else []
         out.write_text("\n".join(lines))
         return prepare(out)
 

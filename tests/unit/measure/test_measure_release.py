@@ -175,18 +175,6 @@ def test_another_plan_in_the_folder_is_refused(toy):
     assert before == files(toy.folder / "out")
 
 
-def test_a_simulation_opens_no_ledger_and_is_stamped(toy):
-    """A simulation must never spend, and never be taken for a release."""
-    result = measure(toy.prepare(simulate=True), toy.folder / "out")
-    assert not toy.ledger.parent.exists()
-    assert result.loss == 0
-    assert result.ledger_head == ""
-    parts = list((toy.folder / "out/measurements").rglob("part-*.parquet"))
-    assert all(pq.read_metadata(p).metadata[b"stamp"] == b"NOT-A-RELEASE" for p in parts)
-    assert json.loads((toy.folder / "out/measurements/exact.json").read_text())["stamp"] == "NOT-A-RELEASE"
-    assert json.loads((toy.folder / "out/plan.json").read_text())["simulate"] is True
-
-
 def test_neighbours_look_alike(toy):
     """A file name, a shape or an event that depends on one record would tell about that record."""
 

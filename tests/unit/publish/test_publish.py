@@ -187,18 +187,8 @@ def test_open_answers_stamp_a_draft(tmp_path: Path) -> None:
     plan = make_context(tmp_path).plan
     assert stamps(plan) == []
     assert stamps(replace(plan, release=replace(plan.release, agency="?"))) == ["DRAFT"]
-    demo = replace(plan, simulate=True, release=replace(plan.release, id="demo-1", contact="?"))
-    assert stamps(demo) == ["NOT-A-RELEASE", "DEMO", "DRAFT"]
-
-
-def test_simulation_is_stamped_everywhere(tmp_path: Path) -> None:
-    """A simulation taken for a release would be quoted as statistics."""
-    small = build(tmp_path, simulate=True)
-    assert certificate(small)["stamps"] == ["NOT-A-RELEASE"]
-    assert (small.folder / "README.txt").read_text(encoding="utf-8").startswith("NOT-A-RELEASE")
-    for path in [small.folder / "microdata/persons.parquet", *small.folder.glob("tables/*/*")]:
-        assert pq.ParquetFile(path).metadata.metadata[b"stamp"] == b"NOT-A-RELEASE"
-    assert verify(small.folder).ok
+    demo = replace(plan, release=replace(plan.release, id="demo-1", contact="?"))
+    assert stamps(demo) == ["DEMO", "DRAFT"]
 
 
 def test_pure_privacy(tmp_path: Path) -> None:

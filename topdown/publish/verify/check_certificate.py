@@ -85,7 +85,7 @@ def check_stamps(session: Session, out: Findings) -> str:
         out.n_checked += 1
         if words != due:
             text = f"the {place} does not show the stamps that are due"
-            why = "a reader could take a draft, demo or simulation for an official release"
+            why = "a reader could take a draft or demo for an official release"
             want, have = ", ".join(due) or "none", str(words)[:80]
             out.add(Finding("V142", text, file, None, None, want, have, why))
     if out.ok:

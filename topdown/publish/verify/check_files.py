@@ -34,7 +34,7 @@ REQUIRED = (
     "public/leaves.parquet",
     "solve.json",
 )
-OPTIONAL = ("microdata/persons.csv.gz", "measurements/journal.jsonl", "measurements/NOT-A-RELEASE.jsonl")
+OPTIONAL = ("microdata/persons.csv.gz", "measurements/journal.jsonl")
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
     + r"|base/(plan\.json|manifest\.json|persons\.parquet)"
@@ -79,8 +79,7 @@ def check_manifest(session: Session, out: Findings) -> str:
         _compare(session, out, path, entry, here)
     for path in sorted(here - set(listed) - {FILE}):
         out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
-    free = {"ledger.jsonl"} if _may_lack_ledger(session) else set()
-    for path in sorted({*REQUIRED, *_of_base(session)} - set(listed) - free):
+    for path in sorted({*REQUIRED, *_of_base(session)} - set(listed)):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -113,13 +112,6 @@ def _plan_hash(session: Session, otherwise: str) -> str:
         return session.plan.computed_hash
     except NotAvailableError:
         return otherwise  # the check `plan` reports what is wrong with it
-
-
-def _may_lack_ledger(session: Session) -> bool:
-    try:
-        return session.plan.doc.simulate
-    except NotAvailableError:
-        return False
 
 
 def _of_base(session: Session) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ def check_ledger(session: Session, out: Findings) -> str:
     Whether the charges stay under the limit of the data set is for the keeper of the ledger to judge.
     """
     plan = session.plan
-    if plan.doc.simulate and not session.has_ledger:
-        return "simulation: nothing was charged, and nothing may be published"
     ledger = session.ledger
     out.n_checked = len(ledger.lines)
     _order(ledger, out)

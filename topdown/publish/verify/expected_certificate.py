@@ -38,10 +38,9 @@ def open_answers(plan: PlanFile) -> list[str]:
 
 
 def stamps(plan: PlanFile) -> list[str]:
-    """Return the words every reader must see: NOT-A-RELEASE, DEMO, DRAFT."""
+    """Return the words every reader must see: DEMO, DRAFT."""
     release = plan.doc.release
-    out = ["NOT-A-RELEASE"] if plan.doc.simulate else []
-    out += ["DEMO"] if release.data_set == "demo" or release.id.startswith("demo-") else []
+    out = ["DEMO"] if release.data_set == "demo" or release.id.startswith("demo-") else []
     return out + (["DRAFT"] if open_answers(plan) else [])
 
 
@@ -186,8 +185,6 @@ def _solver(session: Session) -> dict[str, Any]:
 
 
 def _ledger(session: Session) -> dict[str, Any]:
-    if session.plan.doc.simulate and not session.has_ledger:
-        return {"lines": 0, "head": "", "charged": "0", "intents": []}
     ledger = session.ledger
     done = {seq for commit in ledger.commits for seq in commit.intents}
     return {
@@ -213,8 +210,7 @@ def unspent(plan: PlanFile) -> list[dict[str, str]]:
 
 
 def _files(session: Session) -> dict[str, str]:
-    paths = ["plan.json", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
+    paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", *part_paths(session), "microdata/persons.parquet"]
-    paths += ["ledger.jsonl"] if session.has_ledger else []
     paths += [] if session.plan.doc.base is None else BASE_FILES
     return {path: session.sha256(path) for path in sorted(paths)}

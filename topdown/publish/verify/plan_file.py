@@ -19,6 +19,7 @@ from topdown.model.schema import Schema
 from topdown.publish.verify.arithmetic import fraction
 from topdown.publish.verify.reader import read_json, unreadable
 
+VERSION = 2  # the only one read; releases of another are for the engine that made them
 MAX_CELLS = 2**26
 FILE = "plan.json"
 
@@ -99,7 +100,6 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     levels: tuple[LevelDoc, ...]
     unspent: tuple[tuple[str, str], ...]
     public_sha256: str
-    simulate: bool
     type: str
     version: int
     plan_hash: str
@@ -147,8 +147,8 @@ class PlanFile:
 
     @property
     def stamps(self) -> dict[str, str]:
-        """What every Parquet file with protected numbers carries beside its type."""
-        return {"plan_hash": self.computed_hash, "stamp": "NOT-A-RELEASE" if self.doc.simulate else ""}
+        """What every Parquet file with protected numbers carries beside its type; no simulation's stamp."""
+        return {"plan_hash": self.computed_hash, "stamp": ""}
 
     @property
     def loss_name(self) -> str:
@@ -184,7 +184,7 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
         UnreadableError: not a plan, with unknown keys, or too large to check (V010).
 
     """
-    document = read_json(root, path, code, "topdown.plan")
+    document = read_json(root, path, code, "topdown.plan", VERSION)
     _check_size(document)
     try:
         doc = msgspec.convert(document, PlanDoc, strict=True)

@@ -92,11 +92,18 @@ def parse_json(data: bytes, code: str, path: str) -> dict[str, Any]:
     return document
 
 
-def read_json(root: Path, path: str, code: str, kind: str) -> dict[str, Any]:
+def read_json(root: Path, path: str, code: str, kind: str, version: int = 1) -> dict[str, Any]:
     """Read a JSON document and check its `type` and `version`."""
     document = parse_json(read_bytes(root, path, code), code, path)
-    if document.get("type") != kind or document.get("version") != 1 or document.get("version") is True:
-        raise unreadable(code, path, f'is not a "{kind}" document of version 1')
+    stated = document.get("version")
+    if document.get("type") == kind and type(stated) is int and stated != version:
+        age = "an older" if stated < version else "a newer"
+        why = f"it is version {stated} of its format, this verifier reads version {version}"
+        fix = "verify it with the version of topdown that made it"
+        text = f"{path} was made by {age} version of topdown; {fix}"
+        raise UnreadableError(Finding(code, text, file=path, why=why, fix=fix))
+    if document.get("type") != kind or type(stated) is not int:
+        raise unreadable(code, path, f'is not a "{kind}" document of version {version}')
     return document
 
 

@@ -117,11 +117,6 @@ class Session:
         """The ledger."""
         return self.once("ledger", "ledger", lambda: load_ledger(self.root))
 
-    @property
-    def has_ledger(self) -> bool:
-        """Whether there is a ledger.jsonl; only a simulation may lack it."""
-        return (self.root / "ledger.jsonl").exists()
-
     def sha256(self, path: str) -> str:
         """Return the SHA-256 of a file, in hex; empty if it cannot be read."""
         if path not in self.hashes:
