@@ -306,8 +306,8 @@ def test_a_release_of_an_older_format(copy: Path) -> None:
     edit_json(copy / "plan.json", change)
     result = attack(copy)
     (finding,) = result.check("plan").findings
-    assert ("V010", True) == (finding.code, "older version" in finding.text)
-    assert "verify it with the version of topdown that made it" == finding.fix
+    assert (finding.code, "older version" in finding.text) == ("V010", True)
+    assert finding.fix == "verify it with the version of topdown that made it"
 
 
 def test_other_columns(copy: Path, sound: Small) -> None:

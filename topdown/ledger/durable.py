@@ -7,6 +7,7 @@ crashes after every step.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -14,11 +15,25 @@ from pathlib import Path
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class ReplacedError(OSError):
+    """Another file has taken the name of the file that is locked."""
+
+
 class LockedFile:
     """A file held under an exclusive lock until closed."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor, self._path = descriptor, path
+
+    def check_in_place(self) -> None:
+        """Raise `ReplacedError` unless the file that is locked is the one at its path."""
+        held = os.fstat(self._descriptor)
+        try:
+            named = self._path.lstat()
+        except FileNotFoundError:
+            named = None
+        if named is None or (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
+            raise ReplacedError(errno.ESTALE, "another file has taken its place", str(self._path))
 
     def read(self) -> bytes:
         """Return the whole content."""
@@ -29,11 +44,18 @@ class LockedFile:
         return data
 
     def append(self, data: bytes) -> None:
-        """Add bytes at the end, durably; on failure take back what was added, as far as possible."""
+        """Add bytes at the end, durably; on failure take back what was added, as far as possible.
+
+        Raises:
+            ReplacedError: the file is no longer the one at its path; nothing was added.
+
+        """
+        self.check_in_place()
         size = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, data)
             os.fsync(self._descriptor)
+            self.check_in_place()
         except OSError:
             os.ftruncate(self._descriptor, size)
             raise
@@ -54,22 +76,47 @@ class Disk:
     """The real disk. Tests replace it by a model, or by one that fails at a chosen step."""
 
     def lock(self, path: Path) -> LockedFile:
-        """Open for reading and appending, creating the file if need be, under an exclusive lock.
+        """Open a file that exists for reading and appending, under an exclusive lock.
 
         Raises:
+            FileNotFoundError: there is none; it is never created here.
             BlockingIOError: someone else holds the lock.
 
         """
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _FLAGS, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | _FLAGS)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held, named = os.fstat(descriptor), path.lstat()
-            if (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
-                raise BlockingIOError("the file was replaced while it was being opened")
+            file = LockedFile(descriptor, path)
+            file.check_in_place()
         except OSError:
             os.close(descriptor)
             raise
-        return LockedFile(descriptor)
+        return file
+
+    def create(self, path: Path, data: bytes) -> None:
+        """Create a file that must not exist, durably with its name.
+
+        Raises:
+            FileExistsError: there is one.
+
+        """
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        self.sync_folder(path.parent)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Give a file other content in one step, durably: after a crash it has the old content or the new."""
+        part = path.with_name(path.name + ".tmp")
+        self.write_new(part, data)
+        self.rename(part, path)
+        self.sync_folder(path.parent)
 
     def read(self, path: Path) -> bytes | None:
         """Return the content, or None if there is no such file."""

@@ -1,21 +1,24 @@
-"""The journal of one measurement: which part was begun under which intent, and which parts are whole.
+"""The files of one measurement: which parts are whole, under which intent of the ledger.
 
-The order that makes a crash harmless (docs: reliability, ledger and journal):
+The order that makes a crash harmless:
 
 1. an intent that covers the part's level is durable in the ledger;
-2. the line "part begun under that intent" is durable in the journal; only then is noise drawn, and no part
-   is ever begun twice under one intent;
+2. "part begun under that intent" is durable in the ledger; only then is noise drawn, and no part is ever begun twice
+   under one intent;
 3. the part is written under a name that contains its own SHA-256, so a torn file is known by itself;
-4. when all parts are whole, the commit with the digest of them all is durable in the ledger;
-5. only then do the parts get the names a reader knows.
+4. "part drawn under that intent", with that hash, is durable in the ledger;
+5. when all parts are recorded, the commit with the digest of them all is durable in the ledger;
+6. only then do the parts get the names a reader knows.
 
-A restart adopts whole parts, draws parts never begun under the intents it has, and charges a new intent for
-the levels of parts that were begun and are not whole.
+The folder holds nothing but files and the id under which the ledger knows them. So a folder put back to an earlier
+state forgets nothing that counts: a part that the ledger knows and the folder lacks is charged again. A restart adopts
+whole parts, draws parts never begun under the intents it has, and charges a new intent for the levels of the others.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 from collections.abc import Callable, Sequence
@@ -25,9 +28,12 @@ from pathlib import Path
 from topdown.errors import BudgetError, CertificateError, ConfigError
 from topdown.ledger.book import Book
 from topdown.ledger.durable import Disk
-from topdown.ledger.lines import ZEROS, line_hash, read_lines, seal
+from topdown.ledger.ledger import Ledger
+from topdown.ledger.lines import canonical
 
+JOURNAL, TYPE, VERSION = "journal.json", "topdown.journal", 2
 _DRAWN = re.compile(r"(part-[0-9]{3,})\.([0-9]+)\.([0-9a-f]{64})\.drawn")
+_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -44,43 +50,37 @@ class Part:
 
 
 class Journal:
-    """What has happened to the parts in `folder`; make one with `open_journal`."""
+    """The parts in `folder`, known to the ledger by the id `id`; make one with `open_journal`."""
 
-    def __init__(
-        self, folder: Path, disk: Disk, journal_id: str, begun: dict[str, list[int]], head: str
-    ) -> None:
-        self.folder, self.id, self.begun = folder, journal_id, begun
-        self._disk, self._head = disk, head
+    def __init__(self, folder: Path, disk: Disk, journal_id: str) -> None:
+        self.folder, self.id, self._disk = folder, journal_id, disk
         self._listed: dict[str, dict[str, list[str]]] = {}
 
-    @property
-    def _path(self) -> Path:
-        return self.folder / "journal.jsonl"
-
     def usable(self, part: Part, book: Book) -> int | None:
-        """Return the first intent the part may be drawn under: this journal's, for its level, never used."""
-        used = self.begun.get(part.key, [])
-        return next(
-            (s for s, i in book.of_journal(self.id).items() if part.level in i.covers and s not in used), None
-        )
+        """Return the first intent the part may be drawn under: this journal's, for its level, never begun."""
+        used = book.begun.get((self.id, part.key), ())
+        mine = book.of_journal(self.id).items()
+        return next((s for s, i in mine if part.level in i.covers and s not in used), None)
 
-    def find(self, part: Part, book: Book) -> str | None:
-        """Return the SHA-256 of a part that is whole and was drawn under its last intent, else None.
+    def find(self, part: Part, book: Book) -> tuple[int, str] | None:
+        """Return the last intent a part was begun under and the SHA-256 of its file, if the file is whole.
 
-        A part of a voided intent is not whole: its noise was declared destroyed.
+        A part of a voided intent is not whole: its noise was declared destroyed. A file other than the one the ledger
+        recorded is not whole either.
         """
-        used = self.begun.get(part.key, [])
-        if not used or used[-1] not in book.of_journal(self.id):
+        used = book.begun.get((self.id, part.key), ())
+        if not used or used[-1] in book.voided:
             return None
-        found = self._drawn(part)
-        return found[1] if found else None
+        found = self._drawn(part, used[-1])
+        if found is None or book.drawn.get((used[-1], part.key), found[1]) != found[1]:
+            return None
+        return used[-1], found[1]
 
-    def _drawn(self, part: Part) -> tuple[Path, str] | None:
-        """Return the file of a whole part under its last intent, and its SHA-256, which its name states."""
-        used = self.begun.get(part.key, [])
+    def _drawn(self, part: Part, seq: int) -> tuple[Path, str] | None:
+        """Return the whole file of a part under an intent, and its SHA-256, which its name states."""
         for name in self._names(part):
             match = _DRAWN.fullmatch(name)
-            if match and used and int(match[2]) == used[-1]:
+            if match and int(match[2]) == seq:
                 path = self.folder / part.level / name
                 if hashlib.sha256(self._disk.read(path) or b"").hexdigest() == match[3]:
                     return path, match[3]
@@ -96,41 +96,39 @@ class Journal:
             self._listed[part.level] = found
         return self._listed[part.level].setdefault(part.name, [])
 
-    def draw(self, part: Part, seq: int, make: Callable[[], bytes]) -> str:
-        """Begin the part under intent `seq`, draw it, write it durably; return its SHA-256.
+    def draw(self, part: Part, seq: int, ledger: Ledger, make: Callable[[], bytes]) -> None:
+        """Begin the part under intent `seq`, draw it, write it durably and record it.
 
         Args:
             part: the part; `usable` must have named `seq`.
             seq: number of the intent.
+            ledger: open; gets the records.
             make: draws the noise and returns the file's bytes.
 
         """
         level = self.folder / part.level
         self._disk.make_folder(level)
         self._erase(part)
-        used = self.begun.setdefault(part.key, [])
-        line = seal({"begin": part.key, "intent": seq}, sum(map(len, self.begun.values())) + 1, self._head)
-        self._disk.append(self._path, line)
-        used.append(seq)
-        self._head = line_hash(line)
+        ledger.begin(seq, part.key)
         data = make()
         sha256 = hashlib.sha256(data).hexdigest()
         name = f"{part.name}.{seq}.{sha256}.drawn"
         self._disk.write_new(level / name, data)
         self._disk.sync_folder(level)
         self._names(part).append(name)
-        return sha256
+        ledger.drawn(seq, part.key, sha256)
 
     def _erase(self, part: Part) -> None:
         for name in self._names(part):
             self._disk.remove(self.folder / part.level / name)
         self._names(part).clear()
 
-    def publish(self, parts: Sequence[Part], files: str) -> None:
+    def publish(self, parts: Sequence[Part], book: Book, files: str) -> None:
         """Give committed parts the names readers know; harmless if it was done before.
 
         Args:
             parts: all parts of the plan.
+            book: the ledger's records.
             files: digest the ledger committed to.
 
         Raises:
@@ -142,9 +140,10 @@ class Journal:
         for part in parts:
             final = self._final(part)
             data = self._disk.read(final)
+            used = book.begun.get((self.id, part.key), ())
             if data is not None:
                 hashes[f"{part.key}.parquet"] = hashlib.sha256(data).hexdigest()
-            elif found := self._drawn(part):
+            elif used and (found := self._drawn(part, used[-1])):
                 renames.append((found[0], final))
                 hashes[f"{part.key}.parquet"] = found[1]
         hashes["exact.json"] = hashlib.sha256(self._disk.read(self.folder / "exact.json") or b"").hexdigest()
@@ -157,6 +156,10 @@ class Journal:
             self._erase(part)  # torn or voided noise that a crash brought back
         for level in dict.fromkeys(part.level for part in parts):
             self._disk.sync_folder(self.folder / level)
+
+    def intents_named(self, parts: Sequence[Part]) -> set[int]:
+        """Return the intents that files in the folder say they were drawn under."""
+        return {int(m[2]) for part in parts for name in self._names(part) if (m := _DRAWN.fullmatch(name))}
 
     def is_published(self, parts: Sequence[Part]) -> bool:
         """Tell whether some part has its final name, which it gets only after the commit."""
@@ -174,62 +177,52 @@ def digest(hashes: dict[str, str]) -> str:
 
 
 def start_journal(folder: Path, binds: dict[str, str], disk: Disk) -> Journal:
-    """Start the journal of a measurement, durably, under a new random id; it remembers what `binds` it."""
+    """Start a measurement in one durable step, under a new random id; the folder remembers what `binds` it."""
     journal_id = secrets.token_hex(16)
-    head = {"type": "topdown.journal", "version": 1, "journal": journal_id, **binds}
-    line = seal(head, 0, ZEROS)
-    disk.write_new(folder / "journal.jsonl", line)
-    disk.sync_folder(folder)
-    return Journal(folder, disk, journal_id, {}, line_hash(line))
+    head = {"type": TYPE, "version": VERSION, "journal": journal_id, **binds}
+    disk.replace(folder / JOURNAL, canonical(head) + b"\n")
+    return Journal(folder, disk, journal_id)
 
 
 def open_journal(folder: Path, binds: dict[str, str], disk: Disk) -> Journal | None:
-    """Read the journal in `folder`; None if none was started there.
+    """Look which measurement a folder holds, writing nothing; None if none was started there.
 
     Raises:
         ConfigError: the folder belongs to another plan (C070) or its journal is damaged (C071).
 
     """
-    path = folder / "journal.jsonl"
-    data = disk.read(path) or b""
-    try:
-        lines, n_bytes, whole = read_lines(data)
-    except ValueError as error:
-        raise _damaged(path, error.args[0]) from None
-    if not lines:
+    path = folder / JOURNAL
+    data = disk.read(path)
+    if data is None:
         return None
-    head, *marks = lines
-    if head.fields.get("type") != "topdown.journal":
-        raise _damaged(path, 1)
-    if any(head.fields.get(key) != value for key, value in binds.items()):
+    try:
+        head = json.loads(data)
+        kind = (head["type"], head["version"])
+        journal_id = head["journal"]
+        bound = {key: head[key] for key in binds}
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(path) from None
+    if kind != (TYPE, VERSION) or not isinstance(journal_id, str) or not _ID.fullmatch(journal_id):
+        raise _damaged(path)
+    if bound != binds:
         raise ConfigError(
             f"{folder} holds measurements of another plan, or of a version that cuts them otherwise",
             code="C070",
             file=str(path),
             fix="write to another folder; noise of one plan is never used for another",
         )
-    begun: dict[str, list[int]] = {}
-    for number, mark in enumerate(marks, start=2):
-        key, seq = mark.fields.get("begin"), mark.fields.get("intent")
-        if not isinstance(key, str) or not isinstance(seq, int):
-            raise _damaged(path, number)
-        begun.setdefault(key, []).append(seq)
-    if n_bytes < len(data):
-        disk.truncate(path, n_bytes)
-    if not whole:
-        disk.append(path, b"\n")
-    return Journal(folder, disk, str(head.fields["journal"]), begun, lines[-1].sha256)
+    return Journal(folder, disk, journal_id)
 
 
 def check_not_rolled_back(journal: Journal, parts: Sequence[Part], book: Book, ledger: Path) -> None:
-    """Refuse a ledger without an intent parts were begun under, or without the commit of published parts.
+    """Refuse a ledger without an intent that files were drawn under, or without the commit of published parts.
 
     Raises:
         BudgetError: the ledger forgets what was spent (B008).
 
     """
-    known = {s for s, i in book.intents.items() if i.journal == journal.id}
-    lost = sorted({s for used in journal.begun.values() for s in used} - known)
+    known = {seq for seq, intent in book.intents.items() if intent.journal == journal.id}
+    lost = sorted(journal.intents_named(parts) - known)
     if lost or (journal.is_published(parts) and book.commit_of(journal.id) is None):
         what = f"record {lost[0]}, under which noise" if lost else "the commit under which noise"
         raise BudgetError(
@@ -240,12 +233,11 @@ def check_not_rolled_back(journal: Journal, parts: Sequence[Part], book: Book, l
         )
 
 
-def _damaged(path: Path, line: int) -> ConfigError:
+def _damaged(path: Path) -> ConfigError:
     return ConfigError(
-        f"the journal {path} is damaged in line {line}",
+        f"the journal {path} is damaged",
         code="C071",
         file=str(path),
-        line=line,
         fix="restore it from a copy, or measure into a new folder, which is charged anew",
     )
 

@@ -1,47 +1,75 @@
 """The ledger of one data set: every privacy loss ever spent on it, in a file that only grows.
 
 An *intent* is durable before the first bit of noise is drawn, and counts from then on, whether or not the
-release is ever finished. A *commit* says which files the noise became. A *void* documents, with a witness,
-an intent whose noise never left the room. Specification: one sealed line a record (`lines.py`).
+release is ever finished. Every part of it is *begun* before it is drawn and recorded as *drawn*, with the hash of its
+file, before it may be read. A *commit* says which files the noise became. A *void* documents, with a witness, an
+intent whose noise never left the room. Specification: one sealed line a record (`lines.py`).
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError
-from topdown.ledger.book import (
-    Book,
+from topdown.ledger.book import Book, Entry, read_book
+from topdown.ledger.durable import Disk, LockedFile, ReplacedError
+from topdown.ledger.lines import line_hash, seal
+from topdown.ledger.records import (
+    VERSION,
+    Begun,
+    Binding,
     Commit,
-    Entry,
+    Drawn,
     Event,
     Intent,
     Opened,
     Void,
-    exact_text,
-    read_book,
+    Vouched,
     to_fields,
 )
-from topdown.ledger.durable import Disk, LockedFile
-from topdown.ledger.lines import line_hash, seal
+from topdown.ledger.refusals import missing, not_in_use, over_budget, wrong_ledger
+from topdown.ledger.witness import check_witness, witness_path, write_witness
 
-_SIGN = {"rho": "ρ", "epsilon": "ε"}
+
+@dataclass(frozen=True)
+class Place:
+    """Where a ledger lies and which one it must be.
+
+    Args:
+        path: the ledger.
+        witness_folder: folder of its witness, beside the confidential records unless somebody says otherwise.
+        id: of the ledger, as the run file names it; empty if it names none yet.
+        binding: what the losses of the run are about.
+    """
+
+    path: Path
+    witness_folder: Path
+    id: str
+    binding: Binding
+
+    @property
+    def witness(self) -> Path:
+        """File of the witness."""
+        return witness_path(self.witness_folder, self.id)
 
 
 class Ledger:
     """A ledger open for writing, under an exclusive lock; make one with `open_ledger`.
 
-    Guarantees: a method that returns has written its record durably; one that raises `BudgetError` B004 to
-    B009 has written nothing.
+    Guarantees: a method that returns has written its record durably, and the witness knows; one that raises
+    `BudgetError` B004 to B009 has written nothing. After B014 (the witness cannot be written) the record stands and
+    counts, and the ledger takes no further one.
     """
 
-    def __init__(self, path: Path, file: LockedFile, book: Book) -> None:
-        self.path, self._file, self.book = path, file, book
+    def __init__(self, place: Place, file: LockedFile, book: Book, disk: Disk) -> None:
+        self.place, self.path, self.book = place, place.path, book
+        self._file, self._disk = file, disk
 
     def intent(self, intent: Intent, limit: Fraction, limit_reason: str = "") -> Entry:
         """Charge a loss, durably, before noise is drawn under it.
@@ -52,7 +80,7 @@ class Ledger:
             limit_reason: why the limit is what it is, if someone wrote it down.
 
         Raises:
-            BudgetError: over the limit (B004), or the ledger counts in another unit (B007).
+            BudgetError: over the limit (B004), or the ledger counts in another unit (B009).
 
         """
         self.check_affordable(intent, limit)
@@ -60,18 +88,18 @@ class Ledger:
 
     def check_affordable(self, intent: Intent, limit: Fraction) -> None:
         """Raise what `intent` would raise, without writing anything."""
-        unit = self.book.loss_name
-        if unit not in ("", intent.loss_name):
-            raise BudgetError(
-                f"the ledger of {self.book.data_set!r} counts {unit}, the plan costs {intent.loss_name}; "
-                "the two do not add up",
-                code="B007",
-                file=str(self.path),
-                fix=f"use a mechanism that is measured in {unit}, like the releases before",
-            )
+        self._check(intent)
         left = limit - self.book.charged
         if intent.loss > left:
-            raise _over_budget(self.path, self.book, intent, limit, left)
+            raise over_budget(self.path, self.book, intent, limit, left)
+
+    def begin(self, seq: int, part: str) -> Entry:
+        """Record that the noise of a part is about to be drawn under intent `seq`, for the only time (B009)."""
+        return self._append(Begun(seq, part))
+
+    def drawn(self, seq: int, part: str, sha256: str) -> Entry:
+        """Record the file that a begun part became, before anything may read it (B009)."""
+        return self._append(Drawn(seq, part, sha256))
 
     def commit(self, commit: Commit) -> Entry:
         """Record which files the noise of some intents became, durably.
@@ -80,7 +108,6 @@ class Ledger:
             BudgetError: an intent is unknown, voided or already committed (B009).
 
         """
-        self._check(commit)
         return self._append(commit)
 
     def void(self, seq: int, reason: str, witness: str) -> Entry:
@@ -90,25 +117,33 @@ class Ledger:
             BudgetError: no such intent, already voided or committed, or reason or witness missing (B009).
 
         """
-        void = Void(seq, reason.strip(), witness.strip())
-        self._check(void)
-        return self._append(void)
+        return self._append(Void(seq, reason.strip(), witness.strip()))
 
     def _check(self, event: Event) -> None:
         problem = self.book.problem(event)
         if problem:
             raise BudgetError(
-                f"the ledger of {self.book.data_set!r} refuses: {problem}",
+                f"the ledger of {self.book.binding.data_set!r} refuses: {problem}",
                 code="B009",
                 file=str(self.path),
                 fix="look at the records of the ledger; nothing was written",
             )
 
     def _append(self, event: Event) -> Entry:
+        self._check(event)
         time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         line = seal(to_fields(event) | {"time": time}, len(self.book.entries), self.book.head)
         try:
             self._file.append(line)
+        except ReplacedError:
+            self._file.close()
+            raise BudgetError(
+                f"the ledger {self.path} was replaced by another file while this run had it open",
+                code="B005",
+                file=str(self.path),
+                fix="put the ledger back that the run began with, and run the same command again; the record was "
+                "not written",
+            ) from None
         except OSError as error:
             self._file.close()
             raise BudgetError(
@@ -117,64 +152,128 @@ class Ledger:
                 file=str(self.path),
                 fix="make room and run the same command again; a record that was not written spends nothing",
             ) from None
-        self.book = self.book.plus(event, time, line_hash(line))
-        return self.book.entries[-1]
+        entry = self.book.add(event, time, line_hash(line))
+        self._tell_witness()
+        return entry
+
+    def _tell_witness(self) -> None:
+        try:
+            write_witness(self.place.witness, self.book, self._disk)
+        except OSError as error:
+            self._file.close()
+            raise BudgetError(
+                f"the witness {self.place.witness} of the ledger cannot be written: {error.strerror}",
+                code="B014",
+                file=str(self.place.witness),
+                fix="make room or correct the rights of its folder, then run the same command again",
+            ) from None
+
+
+def create_ledger(path: Path, witness_folder: Path, binding: Binding, disk: Disk | None = None) -> str:
+    """Create the ledger of a data set, once; return its random id.
+
+    Raises:
+        BudgetError: there is a file already (B010), or the witness cannot be written (B014).
+
+    """
+    disk = disk or Disk()
+    opened = Opened(secrets.token_hex(8), VERSION, *vars(binding).values())
+    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    line = seal(to_fields(opened) | {"time": time}, 0, Book().head)
+    try:
+        disk.make_folder(path.parent)
+        disk.create(path, line)
+    except FileExistsError:
+        raise BudgetError(
+            f"there is a file {path} already",
+            code="B011",
+            file=str(path),
+            fix="a data set has one ledger, made once; use the one that is there, or give another path",
+        ) from None
+    except OSError as error:
+        raise not_in_use(path, error) from None
+    book = read_book(line, path)[0]
+    Ledger(
+        Place(path, witness_folder, opened.ledger, binding), LockedFile(-1, path), book, disk
+    )._tell_witness()
+    return opened.ledger
 
 
 @contextmanager
-def open_ledger(path: Path, data_set: str, disk: Disk | None = None) -> Iterator[Ledger]:
-    """Lock the ledger of a data set, creating it if there is none, and check all of it.
+def open_ledger(place: Place, disk: Disk | None = None) -> Iterator[Ledger]:
+    """Lock the ledger of a data set and check all of it; it must exist and be the one that is expected.
 
-    An unfinished last line, which a crash can leave, is cut off durably: its record never took effect.
+    An unfinished last line, which a crash can leave, is cut off durably once everything else is sound: its record
+    never took effect.
 
     Raises:
-        BudgetError: in use by someone else (B005), damaged or not readable (B006), of another data set
-            (B007).
+        BudgetError: there is none, or the run file names none (B011); in use by someone else (B005); damaged or not
+            readable (B006); bound to something else (B007); an older copy (B008); its witness is gone (B012).
 
     """
     disk = disk or Disk()
     try:
-        disk.make_folder(path.parent)
-        file = disk.lock(path)
-    except BlockingIOError:
+        file = disk.lock(place.path)
+    except FileNotFoundError:
+        raise missing(place.path, place.binding.data_set) from None
+    except (BlockingIOError, ReplacedError):
         raise BudgetError(
-            f"the ledger {path} is in use by another run",
+            f"the ledger {place.path} is in use by another run",
             code="B005",
-            file=str(path),
+            file=str(place.path),
             fix="wait until that run has ended; one run at a time may spend on a data set",
         ) from None
     except OSError as error:
-        raise BudgetError(
-            f"the ledger {path} cannot be opened: {error.strerror}",
-            code="B006",
-            file=str(path),
-            fix="give a plain file in a folder you may write to",
-        ) from None
+        raise not_in_use(place.path, error) from None
     try:
         data = file.read()
-        book, n_bytes, whole = read_book(data, path)
+        book, n_bytes, whole = read_book(data, place.path)
+        check_ledger(place, book, disk)
         if n_bytes < len(data):
             file.truncate(n_bytes)
         if not whole:
             file.append(b"\n")
-        disk.sync_folder(path.parent)
-        ledger = Ledger(path, file, book)
-        if not book.entries:
-            ledger._append(Opened(data_set))
-        elif ledger.book.data_set != data_set:
-            raise BudgetError(
-                f"{path} is the ledger of data set {ledger.book.data_set!r}, not of {data_set!r}",
-                code="B007",
-                file=str(path),
-                fix="give each data set its own ledger.path, or correct release.data_set",
-            )
+        disk.sync_folder(place.path.parent)
+        ledger = Ledger(place, file, book, disk)
+        ledger._tell_witness()
         yield ledger
     finally:
         file.close()
 
 
+def check_ledger(place: Place, book: Book, disk: Disk | None = None) -> None:
+    """Refuse a ledger that is not the expected one or not whole (B006, B007, B008, B011, B012); writes nothing."""
+    if book.opened is None:
+        raise BudgetError(
+            f"{place.path} is no ledger: it has no whole first record",
+            code="B006",
+            file=str(place.path),
+            fix="correct the path; a ledger whose creation was interrupted was never in use and may be removed",
+        )
+    if book.opened.ledger != place.id or book.binding != place.binding:
+        raise wrong_ledger(place.path, book.opened, place.id, place.binding)
+    check_witness(place.witness, place.path, book, disk or Disk())
+
+
+def vouch(place: Place, reason: str, disk: Disk | None = None) -> None:
+    """Write a new witness for a ledger whose witness is lost; the reason stays in the ledger for ever.
+
+    Raises:
+        BudgetError: no reason (B009), or what `open_ledger` raises but for the witness.
+
+    """
+    disk = disk or Disk()
+    if disk.read(place.witness) is None:
+        data = disk.read(place.path)
+        book = read_book(data or b"", place.path)[0]
+        if book.opened is not None and book.opened.ledger == place.id:
+            write_witness(place.witness, book, disk)
+    with open_ledger(place, disk) as ledger:
+        ledger._append(Vouched(reason.strip()))
+
+
 def read_ledger(path: Path) -> Book:
-    """Read a ledger without locking or changing it; an unfinished last line is left out.
+    """Read a ledger without locking or changing it; an unfinished last line is left out. Empty if there is none.
 
     Raises:
         BudgetError: damaged (B006).
@@ -184,34 +283,6 @@ def read_ledger(path: Path) -> Book:
         data = path.read_bytes()
     except FileNotFoundError:
         data = b""
+    except OSError as error:
+        raise not_in_use(path, error) from None
     return read_book(data, path)[0]
-
-
-def _over_budget(path: Path, book: Book, intent: Intent, limit: Fraction, left: Fraction) -> BudgetError:
-    sign = _SIGN.get(intent.loss_name, intent.loss_name)
-    left = max(left, Fraction(0))
-    details = [
-        (str(e.seq), f"{e.time[:10]}  {e.event.plan_hash[:8]}  {decimal_text(e.event.loss, up=True)}")
-        for e in book.entries
-        if isinstance(e.event, Intent) and e.seq not in book.voided
-    ]
-    fix = "raise ledger.limit with a reason"
-    if left > 0:
-        fix = f"lower budget.{intent.loss_name} to {exact_text(left)} or less, or {fix}"
-    again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
-    return BudgetError(
-        f"the plan costs {sign} {decimal_text(intent.loss, up=True)}{again}; "
-        f'only {decimal_text(left, up=False)} of {exact_text(limit)} is left for "{book.data_set}"',
-        code="B004",
-        file=str(path),
-        details=(("spent", f"{sign} {decimal_text(book.charged, up=True)}"), *details),
-        fix=fix,
-    )
-
-
-def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
-    """Write a nonnegative fraction with `digits` decimals, rounded up or down, without trailing zeros."""
-    scaled = value * 10**digits
-    whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
-    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
-    return text.rstrip("0").rstrip(".")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from topdown.errors import DataError, InternalError
-from topdown.ledger.book import Commit, Entry, Intent
+from topdown.errors import BudgetError, DataError, InternalError
+from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, check_not_rolled_back, digest
 from topdown.ledger.ledger import Ledger
+from topdown.ledger.records import Commit, DrawnLaw, Intent
 
 
 @dataclass(frozen=True)
@@ -25,27 +26,48 @@ class Spend:
 
     Args:
         release, plan_hash: what it is for.
-        losses: exact loss of each level.
-        loss_name: rho or epsilon.
+        laws: what each level draws.
+        exact: names of the statistics the release publishes exactly.
         limit, limit_reason: ledger policy of the run file.
 
     """
 
     release: str
     plan_hash: str
-    losses: dict[str, Fraction]
-    loss_name: str
+    laws: dict[str, tuple[DrawnLaw, ...]]
+    exact: tuple[str, ...]
     limit: Fraction
     limit_reason: str = ""
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Intent:
         """Return the intent that pays for drawing some levels once."""
-        loss = sum((self.losses[level] for level in covers), Fraction(0))
-        return Intent(self.release, self.plan_hash, loss, self.loss_name, attempt, covers, journal_id)
+        laws = tuple(law for level in covers for law in self.laws[level])
+        return Intent(self.release, self.plan_hash, laws, self.exact, attempt, covers, journal_id)
 
-    def check_affordable(self, ledger: Ledger) -> None:
-        """Refuse a new measurement that the ledger would refuse, before anything is written for it."""
-        ledger.check_affordable(self.intent(tuple(self.losses), 1, ""), self.limit)
+    def check_new(self, ledger: Ledger, *, again: bool) -> None:
+        """Refuse a new measurement that the ledger would refuse, before anything is written for it.
+
+        Raises:
+            BudgetError: over the limit (B004); this release or plan is in the ledger already and `again` is not
+                given (B013).
+
+        """
+        ledger.check_affordable(self.intent(tuple(self.laws), 1, "new"), self.limit)
+        same = [
+            (seq, i)
+            for seq, i in ledger.book.live.items()
+            if i.release == self.release or i.plan_hash == self.plan_hash
+        ]
+        if same and not again:
+            seq, first = same[0]
+            raise BudgetError(
+                f"the ledger holds a measurement of release {first.release!r} already (record {seq}, plan "
+                f"{first.plan_hash[:8]}); measuring again draws new noise of the same answers and is charged in full",
+                code="B013",
+                file=str(ledger.path),
+                fix="to go on with it, give its folder and --resume; for a new release give it an id of its own; "
+                "if two noisy versions are really meant, add --again. Nothing was spent",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +114,7 @@ def carry_out(
         _write_exact(journal, disk, work.exact())
         _draw_missing(journal, ledger, work)
         made = _commit(journal, ledger, parts, disk)
-    journal.publish(parts, made.files)
+    journal.publish(parts, ledger.book, made.files)
 
 
 def _charge(journal: Journal, ledger: Ledger, parts: Sequence[Part], spend: Spend) -> Entry | None:
@@ -108,23 +130,25 @@ def _charge(journal: Journal, ledger: Ledger, parts: Sequence[Part], spend: Spen
     }
     if not short:
         return None
-    attempt = 1 + sum(i.journal == journal.id for i in ledger.book.intents.values())
-    covers = tuple(level for level in spend.losses if level in short)
+    attempt = 1 + ledger.book.n_attempts(journal.id)
+    covers = tuple(level for level in spend.laws if level in short)
     return ledger.intent(spend.intent(covers, attempt, journal.id), spend.limit, spend.limit_reason)
 
 
 def _draw_missing(journal: Journal, ledger: Ledger, work: Work) -> None:
-    """Draw every part that is not whole, each under an intent it was never begun under; adopt the others."""
+    """Draw every part that is not whole, each under an intent it was never begun under; adopt and record the others."""
     for job in work.jobs():
-        whole = journal.find(job.part, ledger.book) is not None
-        if not whole:
+        whole = journal.find(job.part, ledger.book)
+        if whole is None:
             seq = journal.usable(job.part, ledger.book)
             if seq is None:
                 raise InternalError(
                     f"part {job.part.key} has no intent to be drawn under", code="X022", fix="run it again"
                 )
-            journal.draw(job.part, seq, job.make)
-        work.done(job.part, not whole)
+            journal.draw(job.part, seq, ledger, job.make)
+        elif (whole[0], job.part.key) not in ledger.book.drawn:
+            ledger.drawn(whole[0], job.part.key, whole[1])
+        work.done(job.part, whole is None)
 
 
 def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
@@ -140,20 +164,17 @@ def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
             file=str(path),
             fix="restore the records, or measure into a new folder, which is charged anew",
         )
-    part = path.with_name("exact.json.tmp")
-    disk.write_new(part, data)
-    disk.rename(part, path)
-    disk.sync_folder(journal.folder)
+    disk.replace(path, data)
 
 
 def _commit(journal: Journal, ledger: Ledger, parts: Sequence[Part], disk: Disk) -> Commit:
-    """Record the digest of all files; every part must be whole."""
+    """Record the digest of all files; every part must be recorded as drawn, and its file whole."""
     files = {"exact.json": hashlib.sha256(disk.read(journal.folder / "exact.json") or b"").hexdigest()}
     for part in parts:
         found = journal.find(part, ledger.book)
-        if found is None:
+        if found is None or (found[0], part.key) not in ledger.book.drawn:
             raise InternalError(f"part {part.key} is not whole after all", code="X022", fix="run it again")
-        files[f"{part.key}.parquet"] = found
+        files[f"{part.key}.parquet"] = found[1]
     intents = tuple(ledger.book.of_journal(journal.id))
     plan_hash = ledger.book.intents[intents[0]].plan_hash
     made = Commit(intents, plan_hash, journal.id, digest(files))

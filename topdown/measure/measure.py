@@ -14,17 +14,19 @@ from itertools import groupby
 from pathlib import Path
 
 from topdown.errors import ConfigError, DataError
-from topdown.ledger.book import Entry, Intent
+from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Job, Spend, carry_out
+from topdown.ledger.records import Intent
 from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
 from topdown.measure.encode import check_variances, encode
 from topdown.measure.exact import exact_bytes
 from topdown.measure.interrupt import interrupt_between_parts
 from topdown.measure.public_side import write_public_side
+from topdown.measure.run_ledger import drawn_laws, place_of
 from topdown.measure.truth import Truth
 from topdown.noise import AesBits
 from topdown.plan.plan import Plan, plan_from_document
@@ -57,7 +59,12 @@ class MeasureResult:
 
 
 def measure(
-    prepared: Prepared, out: Path, report: Report = silent, *, disk: Disk | None = None
+    prepared: Prepared,
+    out: Path,
+    report: Report = silent,
+    *,
+    again: bool = False,
+    disk: Disk | None = None,
 ) -> MeasureResult:
     """Draw the noise of a whole plan once, and write the noisy answers to `out/measurements`.
 
@@ -69,23 +76,25 @@ def measure(
     Args:
         prepared: run file, plan and public facts.
         out: the release folder; created if missing.
-        report: told about every ledger record and part.
+        report: told about every intent, commit and part.
+        again: measure although the ledger holds this release or plan already, in another folder.
         disk: another model of the disk, for tests.
 
     Raises:
         ConfigError: `out` belongs to another plan, or is damaged.
         DataError: the records break a rule, or the disk is full.
         InfeasibleError: exact statistics exclude each other or the public facts (I002).
-        BudgetError: the ledger is in use, damaged, rolled back or refuses the loss.
+        BudgetError: the ledger is missing, another one, in use, damaged, rolled back or refuses the loss; or it
+            holds this release already and `again` is not given.
         CertificateError: committed files are missing or altered.
         KeyboardInterrupt: after the part under way was completed; going on later costs nothing more.
 
-    Cost: about 15 ns a number and three syncs a part of 2 million; 30 MB beside the records and the libraries.
+    Cost: about 15 ns a number and nine syncs a part of 2 million; 30 MB beside the records and the libraries.
 
     """
     disk = disk or Disk()
     try:
-        return _measure(prepared, out, report, disk)
+        return _measure(prepared, out, report, again, disk)
     except OSError as error:
         where = f" {error.filename}" if error.filename else f" {out}"
         raise DataError(
@@ -96,19 +105,20 @@ def measure(
         ) from None
 
 
-def _measure(prepared: Prepared, out: Path, report: Report, disk: Disk) -> MeasureResult:
+def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: Disk) -> MeasureResult:
     context, plan = prepared.context, prepared.context.plan
     run = _Run(prepared, out / "measurements", plan_parts(context), report, disk)
     _check_same_plan(out, plan)
     binds = {"plan_hash": plan.plan_hash, "layout": layout_hash(run.part_plans)}
-    journal = open_journal(run.folder, binds, disk)
-    if journal is not None:
-        with run.ledger() as ledger:
-            made = ledger.book.commit_of(journal.id)
-            if made is not None:
-                journal.publish(run.parts, made.files)
-                report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
-                return run.result(journal, ledger, 0)
+    with run.ledger() as ledger:  # what it refuses is refused before the records are read
+        journal = open_journal(run.folder, binds, disk)
+        made = None if journal is None else ledger.book.commit_of(journal.id)
+        if journal is None:
+            run.spend().check_new(ledger, again=again)
+        elif made is not None:
+            journal.publish(run.parts, ledger.book, made.files)
+            report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
+            return run.result(journal, ledger, 0)
     check_variances(plan)
     truth = Truth(context, load_records(prepared.records_path, context))
     found = truth.contradiction()
@@ -118,7 +128,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, disk: Disk) -> Measu
         _check_same_plan(out, plan)  # again: until the ledger was locked, another run could write here
         journal = open_journal(run.folder, binds, disk)
         if journal is None:
-            run.spend().check_affordable(ledger)
+            run.spend().check_new(ledger, again=again)
         write_public_side(out, prepared, disk)
         disk.make_folder(run.folder)
         journal = journal or start_journal(run.folder, binds, disk)
@@ -146,13 +156,15 @@ class _Run:
 
     def ledger(self) -> AbstractContextManager[Ledger]:
         """Open the data set's ledger."""
-        return open_ledger(self.prepared.ledger_path, self.prepared.run.release.data_set, self.disk)
+        return open_ledger(place_of(self.prepared), self.disk)
 
     def spend(self) -> Spend:
-        """Return the exact losses of the levels that are measured, and the ledger's policy."""
+        """Return the laws of the levels that are measured, and the ledger's policy."""
         plan, policy = self.prepared.context.plan, self.prepared.run.ledger
-        losses = {level.name: level.loss for level in plan.levels if level.n_measured}
-        return Spend(plan.release.id, plan.plan_hash, losses, plan.loss_name, policy.limit, policy.reason)
+        exact = tuple(e.name for e in plan.invariants.exact)
+        return Spend(
+            plan.release.id, plan.plan_hash, drawn_laws(plan), exact, policy.limit, policy.reason
+        )
 
     def result(self, journal: Journal, ledger: Ledger, n_drawn: int) -> MeasureResult:
         """Say what the measurement cost, all attempts together."""

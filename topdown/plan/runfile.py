@@ -42,10 +42,15 @@ class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget)."""
+    """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget).
+
+    `id` is empty until the ledger was made; `witness` is the folder of the ledger's witness, the records' if empty.
+    """
 
     path: str
     limit: Fraction
+    id: str = ""
+    witness: str = ""
     reason: str = ""
 
 

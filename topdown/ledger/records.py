@@ -1,0 +1,270 @@
+"""Records of a ledger as values, and how each is written: exact numbers as text, no field more or less."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+LOSS_NAMES = ("rho", "epsilon")
+LAWS = {"discrete_gaussian": "rho", "two_sided_geometric": "epsilon"}
+VERSION = 2
+_EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_PART = re.compile(r"(?P<level>.+)/[^/]+", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What every loss in a ledger is about; losses of different meaning do not add up.
+
+    Args:
+        data_set: the confidential data.
+        neighbours: relation between two data sets that the losses protect: bounded, add_remove, or pgsr's steps.
+        unit: whose answers are protected: person, household, ...
+        loss_name: rho (zCDP) or epsilon (pure DP).
+    """
+
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """First record: which ledger this is, and what its losses are about (see `Binding`)."""
+
+    ledger: str
+    version: int
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: str
+
+    def __post_init__(self) -> None:
+        if self.version != VERSION or self.loss_name not in LOSS_NAMES:
+            raise ValueError("a ledger of another version, or of an unknown loss")
+
+    @property
+    def binding(self) -> Binding:
+        """What the ledger is bound to."""
+        return Binding(self.data_set, self.neighbours, self.unit, self.loss_name)
+
+
+@dataclass(frozen=True)
+class DrawnLaw:
+    """One query measured once at every area of a level: the noise on the counts that one change can move.
+
+    Args:
+        law: discrete_gaussian or two_sided_geometric.
+        parameter: variance parameter in records squared, or scale in records.
+        shift: by how much a change of one record moves each count it moves.
+        coordinates: how many counts it moves.
+        level, query: what was measured.
+        attributes: attributes whose change can change an answer, in alphabetical order.
+    """
+
+    law: str
+    parameter: Fraction
+    shift: int
+    coordinates: int
+    level: str
+    query: str
+    attributes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parameter, Fraction):
+            raise TypeError('a parameter is an exact Fraction; write Fraction("1/2"), never a float')
+        if self.law not in LAWS or self.parameter <= 0 or self.shift < 1 or self.coordinates < 1:
+            raise ValueError("a law needs a known name, a positive parameter, shift and number of counts")
+
+    @property
+    def loss_name(self) -> str:
+        """Unit of the loss."""
+        return LAWS[self.law]
+
+    @property
+    def loss(self) -> Fraction:
+        """Exact loss: coordinates x shift^2 / 2 variance (rho), or coordinates x shift / scale (epsilon)."""
+        if self.law == "discrete_gaussian":
+            return self.coordinates * self.shift**2 / (2 * self.parameter)
+        return self.coordinates * self.shift / self.parameter
+
+
+@dataclass(frozen=True)
+class Intent:
+    """Noise of these laws is about to be drawn; its loss counts from here on.
+
+    Args:
+        release, plan_hash: what it is for.
+        laws: what will be drawn once; `loss` is their sum, exact.
+        exact: names of the statistics that the release publishes exactly.
+        attempt: 1 for the first intent of a measurement, more after a crash.
+        covers: names of the levels whose noise may be drawn once under this intent.
+        journal: id of the measurement, so that no other folder can draw under it.
+        loss: filled in from the laws.
+        limit, limit_reason: the limit it was checked against, filled in by the ledger.
+    """
+
+    release: str
+    plan_hash: str
+    laws: tuple[DrawnLaw, ...]
+    exact: tuple[str, ...]
+    attempt: int
+    covers: tuple[str, ...]
+    journal: str
+    loss: Fraction = Fraction(-1)
+    limit: Fraction = Fraction(0)
+    limit_reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.laws or not self.covers or not self.journal:
+            raise ValueError("an intent needs laws, levels it covers and a journal")
+        if len({law.loss_name for law in self.laws}) != 1 or {x.level for x in self.laws} != set(self.covers):
+            raise ValueError("the laws of an intent have one loss, and are those of the levels it covers")
+        total = sum((law.loss for law in self.laws), Fraction(0))
+        if self.loss not in (Fraction(-1), total):
+            raise ValueError("the loss of an intent is not that of its laws")
+        object.__setattr__(self, "loss", total)
+
+    @property
+    def loss_name(self) -> str:
+        """Unit of the loss: rho or epsilon."""
+        return self.laws[0].loss_name
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The noise of one part (`level/name`) is about to be drawn under `intent`, for the only time."""
+
+    intent: int
+    part: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The part begun under `intent` is whole on the disk; `sha256` is its file."""
+
+    intent: int
+    part: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The noise drawn under `intents` is in the files whose digest is `files`; from now on it may be read."""
+
+    intents: tuple[int, ...]
+    plan_hash: str
+    journal: str
+    files: str
+
+
+@dataclass(frozen=True)
+class Void:
+    """The noise drawn under intent `intent` never left the room and is destroyed; `witness` saw to it."""
+
+    intent: int
+    reason: str
+    witness: str
+
+
+@dataclass(frozen=True)
+class Vouched:
+    """The witness of the ledger was lost or the records moved; somebody says that the ledger is whole, and why."""
+
+    reason: str
+
+
+Event = Opened | Intent | Begun | Drawn | Commit | Void | Vouched
+KINDS: dict[str, type[Any]] = {
+    "open": Opened,
+    "intent": Intent,
+    "begin": Begun,
+    "drawn": Drawn,
+    "commit": Commit,
+    "void": Void,
+    "vouch": Vouched,
+}
+
+
+def level_of(part: str) -> str:
+    """Return the level of a part `level/name`; ValueError if it is none."""
+    match = _PART.fullmatch(part)
+    if match is None:
+        raise ValueError(f"{part!r} is no part")
+    return match["level"]
+
+
+def exact_text(value: Fraction) -> str:
+    """Write an exact number as "a/b", or "a" if it is whole."""
+    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+
+
+def to_fields(event: Event) -> dict[str, object]:
+    """Return a record as JSON-ready fields with its kind."""
+    kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
+    return {"kind": kind} | {item.name: _plain(getattr(event, item.name)) for item in fields(event)}
+
+
+def from_fields(plain: dict[str, object]) -> tuple[Event, str]:
+    """Read a record back, strictly; ValueError or TypeError if a field is missing, unknown or of the wrong type."""
+    rest = dict(plain)
+    kind, time = rest.pop("kind", None), rest.pop("time", None)
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None or not isinstance(time, str) or not _TIME.fullmatch(time):
+        raise ValueError("unknown kind or no time")
+    event: Event = _record(cls, rest)
+    return event, time
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Fraction):
+        return exact_text(value)
+    if isinstance(value, DrawnLaw):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _record(cls: type[Any], plain: object) -> Any:
+    if not isinstance(plain, dict) or set(plain) != {item.name for item in fields(cls)}:
+        raise ValueError("missing or unknown field")
+    return cls(**{item.name: _READERS[str(item.type)](plain[item.name]) for item in fields(cls)})
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not text")
+    return value
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError("not a whole number")
+    return value
+
+
+def _fraction(value: object) -> Fraction:
+    text = _text(value)
+    if not _EXACT.fullmatch(text) or exact_text(Fraction(text)) != text:
+        raise ValueError("not an exact number in lowest terms")
+    return Fraction(text)
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "str": _text,
+    "int": _whole,
+    "Fraction": _fraction,
+    "tuple[str, ...]": lambda value: tuple(_text(v) for v in _list(value)),
+    "tuple[int, ...]": lambda value: tuple(_whole(v) for v in _list(value)),
+    "tuple[DrawnLaw, ...]": lambda value: tuple(_record(DrawnLaw, v) for v in _list(value)),
+}

@@ -1,0 +1,87 @@
+"""What a ledger says when it refuses: what, where, and how to go on."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from topdown.errors import BudgetError
+from topdown.ledger.book import Book
+from topdown.ledger.records import Binding, Intent, Opened, exact_text
+
+_SIGN = {"rho": "ρ", "epsilon": "ε"}
+_WORDS = {
+    "data_set": "data set",
+    "neighbours": "neighbour relation",
+    "unit": "unit of privacy",
+    "loss_name": "loss",
+}
+
+
+def missing(path: Path, data_set: str) -> BudgetError:
+    """Return the error for a ledger that does not exist (B011)."""
+    return BudgetError(
+        f"there is no ledger {path}",
+        code="B011",
+        file=str(path),
+        fix=f"put it where it was; if nothing was ever released from {data_set!r}, make it, once: "
+        "topdown ledger new RUN.toml (pgsr ledger for group sizes)",
+    )
+
+
+def not_in_use(path: Path, error: OSError) -> BudgetError:
+    """Return the error for a file that cannot be a ledger (B006)."""
+    return BudgetError(
+        f"the ledger {path} cannot be opened: {error.strerror}",
+        code="B006",
+        file=str(path),
+        fix="give a plain file in a folder you may write to",
+    )
+
+
+def wrong_ledger(path: Path, opened: Opened, wanted: str, binding: Binding) -> BudgetError:
+    """Return the error for a ledger that is another one, or is bound to something else (B007)."""
+    fix = "give each data set its own ledger, and use the one that was made for it"
+    if not wanted:
+        text = f"the run file names no ledger, but there is one at {path}"
+        fix = f'if it is the ledger of this data set, add to [ledger]: id = "{opened.ledger}"'
+    elif opened.binding != binding:
+        there, here = vars(opened.binding), vars(binding)
+        key = next(key for key in here if here[key] != there[key])
+        text = f"{path} is the ledger of another {_WORDS[key]}: {there[key]!r}, not {here[key]!r}"
+        if key != "data_set":
+            fix = f"use the same {_WORDS[key]} as the releases before; losses of two kinds do not add up"
+    else:
+        text = f"{path} is ledger {opened.ledger}, but the run file names {wanted}"
+    return BudgetError(text, code="B007", file=str(path), fix=fix + "; nothing was spent")
+
+
+def over_budget(path: Path, book: Book, intent: Intent, limit: Fraction, left: Fraction) -> BudgetError:
+    """Return the error for a loss over the limit (B004)."""
+    sign = _SIGN[intent.loss_name]
+    left = max(left, Fraction(0))
+    details = [
+        (str(e.seq), f"{e.time[:10]}  {e.event.plan_hash[:8]}  {decimal_text(e.event.loss, up=True)}")
+        for e in book.entries
+        if isinstance(e.event, Intent) and e.seq not in book.voided
+    ]
+    fix = "raise ledger.limit with a reason"
+    if left > 0:
+        fix = f"lower budget.{intent.loss_name} to {exact_text(left)} or less, or {fix}"
+    again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
+    return BudgetError(
+        f"the plan costs {sign} {decimal_text(intent.loss, up=True)}{again}; "
+        f'only {decimal_text(left, up=False)} of {exact_text(limit)} is left for "{book.binding.data_set}"',
+        code="B004",
+        file=str(path),
+        details=(("spent", f"{sign} {decimal_text(book.charged, up=True)}"), *details),
+        fix=fix,
+    )
+
+
+def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
+    """Write a nonnegative fraction with `digits` decimals, rounded up or down, without trailing zeros."""
+    scaled = value * 10**digits
+    whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
+    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
+    return text.rstrip("0").rstrip(".")
