@@ -22,6 +22,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Make a release": {
         "demo": "Make and check a release of a made-up county.",
         "init": "Write a complete, commented run file.",
+        "ledger": "Make the ledger of a data set, or write down what happened to it.",
         "plan": "Show what a release would measure, at what cost; spend nothing.",
         "generate": "Spend the budget once and write the release.",
         "extend": "Extend a release by new attributes and keep its table.",

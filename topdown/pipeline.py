@@ -57,7 +57,13 @@ class _Clock:
 
 
 def generate(
-    prepared: Prepared, out: Path, *, workers: int = 1, csv: bool = False, report: Report = silent
+    prepared: Prepared,
+    out: Path,
+    *,
+    workers: int = 1,
+    csv: bool = False,
+    again: bool = False,
+    report: Report = silent,
 ) -> GenerateResult:
     """Make a release, or go on with one that was interrupted.
 
@@ -69,6 +75,7 @@ def generate(
         out: release folder.
         workers: processes for the solve stage; the result does not depend on it.
         csv: also write one row a record.
+        again: measure although the ledger holds this release or plan already, in another folder.
         report: told about progress.
 
     Raises:
@@ -80,7 +87,7 @@ def generate(
     from topdown.publish.verify import verify
 
     clock = _Clock()
-    measured = clock.run("measure", lambda: measure(prepared, out, report))
+    measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
     clock.run("compile", lambda: warm_up(report))
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
@@ -112,7 +119,14 @@ def generate(
 
 
 def extend(
-    prepared: Prepared, base: Path, out: Path, *, workers: int = 1, csv: bool = False, report: Report = silent
+    prepared: Prepared,
+    base: Path,
+    out: Path,
+    *,
+    workers: int = 1,
+    csv: bool = False,
+    again: bool = False,
+    report: Report = silent,
 ) -> GenerateResult:
     """Extend a published release by the attributes of another schema, or go on with that.
 
@@ -122,7 +136,7 @@ def extend(
     Args:
         prepared: run file, plan, public facts, made with the same base release.
         base: folder of the base release.
-        out, workers, csv, report: see `generate`.
+        out, workers, csv, again, report: see `generate`.
 
     Raises:
         CertificateError: V164 the base release fails its verification.
@@ -145,18 +159,18 @@ def extend(
     check_one_ledger(prepared)
     find_patterns(prepared.context)
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
-    return generate(prepared, out, workers=workers, csv=csv, report=report)
+    return generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
 
 
 def check_one_ledger(prepared: Prepared) -> None:
     """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
-    from topdown.ledger.book import read_book
+    from topdown.ledger.ledger import read_ledger
 
     plan, path = prepared.context.plan, prepared.ledger_path
     if plan.base is None:
         return
-    book = read_book(path.read_bytes(), path)[0] if path.is_file() else None
-    paid = [book.intents[seq].plan_hash for seq in book.committed] if book is not None else []
+    book = read_ledger(path)
+    paid = [book.intents[seq].plan_hash for seq in book.committed]
     if plan.base.plan_hash not in paid:
         raise BudgetError(
             f"the ledger {path} did not pay for the base release {plan.base.release}",

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.ledgers import n_intents
 from topdown.commands.generate import spent_text
 from topdown.plan.prepare import prepare
 
@@ -31,7 +32,7 @@ def test_no_terminal_needs_an_approval(topdown, toy, tmp_path):
     assert (said.code, "error[C084]" in said.err) == (2, True)
     assert f"--approve {_hash(run)[:8]}" in said.err
     assert not Path("release").exists()
-    assert not (run.parent / "ledger").exists()
+    assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
 
 
 @pytest.mark.parametrize("answer", ["zzzz", "", "abc"])
@@ -42,7 +43,7 @@ def test_wrong_approval_spends_nothing(topdown, toy, tmp_path, answer):
     assert (said.code, "error[C083]" in said.err) == (2, True)
     short = topdown("generate", run, "--out", "release", "--approve", _hash(run)[:3])
     assert (short.code, "shorter than 4" in short.err) == (2, True)
-    assert not (run.parent / "ledger").exists()
+    assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
 
 
 def test_changed_run_file_is_refused(topdown, toy, tmp_path):
@@ -192,7 +193,7 @@ def test_prompt_on_a_terminal(toy, tmp_path):
     assert (code, "not approved" in screen) == (2, True)
     code, screen = _on_terminal(command, b"\x03")
     assert (code, "Nothing is spent." in screen) == (130, True)
-    assert not (run.parent / "ledger").exists()
+    assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
     code, screen = _on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n")
     assert code == 0
     assert "━" in screen

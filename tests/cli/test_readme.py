@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.ledgers import with_ledger
 from topdown.synth import synth
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -56,6 +57,7 @@ def test_every_command_and_snippet_of_the_readme_runs(folder: Path) -> None:
 def test_the_library_snippet_of_the_readme_runs(tmp_path: Path) -> None:
     """The Python way in must work as printed, with two workers."""
     synth(tmp_path, people=1_000, seed=5)
+    with_ledger(tmp_path / "run.toml")
     snippet = next(block for kind, block in BLOCKS if kind == "python" and "generate(" in block)
     done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()

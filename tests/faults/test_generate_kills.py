@@ -59,7 +59,7 @@ def copy_of(census: Path, folder: Path) -> Path:
 def reached(out: Path, stage: str) -> bool:
     """Tell, from the files alone, whether a run has come to a stage."""
     return {
-        "measure": (out / "measurements" / "journal.jsonl").exists(),
+        "measure": (out / "measurements" / "journal.json").exists(),
         "solve": any(out.glob("measurements/block/part-*.parquet")),
         "publish": (out / "solve.json").exists(),
         "certify": (out / "certificate.json").exists(),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.ledgers import with_ledger
 from topdown.ledger.ledger import open_ledger, read_ledger
 from topdown.plan.init import run_file_text
 
@@ -33,7 +34,8 @@ def census(tmp_path) -> Path:
     )
     lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
     lines = ['limit = "100"' if r.startswith("limit = ") else r for r in lines]
-    (tmp_path / "run.toml").write_text("\n".join(lines))
+    (tmp_path / "run.toml").write_text("\n".join(lines) + "\n")
+    with_ledger(tmp_path / "run.toml")
     return tmp_path
 
 

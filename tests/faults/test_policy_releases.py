@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import policies
+from tests.helpers.ledgers import with_ledger
 from tests.helpers.small_release import edit_table, reseal
 from tests.helpers.solved import Census
 from topdown.cli import main
@@ -44,7 +45,7 @@ def release(
     write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', f'rho = "{rho}"'))
-    return census, generate(prepare(run), folder / "release")
+    return census, generate(prepare(with_ledger(run)), folder / "release")
 
 
 def test_a_release_with_upper_and_nested_bounds_verifies(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_records_above_an_upper_bound_are_refused_before_the_noise(tmp_path: Pat
     first = next(line for line in records.read_text().splitlines() if ",barracks," in line)
     records.write_text(records.read_text().replace(first, first.rsplit(",", 1)[0] + ",9999"))
     with pytest.raises(Exception, match="at most four in each barracks") as caught:
-        generate(prepare(tmp_path / "run.toml"), tmp_path / "release")
+        generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert caught.value.code == "D038"
     assert not list(tmp_path.glob("release/measurements/*/*.parquet"))
 
@@ -123,6 +124,7 @@ def attempt(
     (folder / "records.csv").write_text(edit(text))
     with (folder / "own.toml").open("a") as file:
         file.write(more)
+    with_ledger(folder / "run.toml")
     code = main(["generate", str(folder / "run.toml"), "--out", str(folder / "release"), "--yes", "--json"])
     return code, json.loads(capsys.readouterr().out)
 
@@ -259,7 +261,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
     """Used failsafe: totals exact, everything adds up, and certificate and verify name the places."""
     monkeypatch.setattr(regions, "MAX_KINDS", 0)
     write_tight_land(tmp_path)
-    made = generate(prepare(tmp_path / "run.toml"), tmp_path / "release")
+    made = generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert made.checks.ok
     assert made.n_failsafe > 0  # misses once in about 2^9 runs
     assert made.n_records == 9 * 33
@@ -275,7 +277,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
 def test_with_implied_constraints_the_same_land_needs_no_failsafe(tmp_path: Path) -> None:
     """The limits of inner areas must do what the failsafe would otherwise repair."""
     write_tight_land(tmp_path)
-    assert generate(prepare(tmp_path / "run.toml"), tmp_path / "release").n_failsafe == 0
+    assert generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release").n_failsafe == 0
 
 
 @pytest.mark.slow
@@ -287,7 +289,7 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run)
     run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
     start = time.monotonic()
-    made = generate(prepare(run), tmp_path / "release", workers=2)
+    made = generate(prepare(with_ledger(run)), tmp_path / "release", workers=2)
     assert time.monotonic() - start <= 120
     assert made.checks.ok
     assert made.n_failsafe == 0
@@ -319,7 +321,7 @@ def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
     write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
-    return census, generate(prepare(run), folder / "release")
+    return census, generate(prepare(with_ledger(run)), folder / "release")
 
 
 def test_soft_rules_are_kept_reported_and_verified(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.helpers.ledgers import with_ledger
 from topdown.pipeline import generate
 from topdown.plan.prepare import prepare
 
@@ -192,11 +193,13 @@ def make_land(
     toy = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text(encoding="utf-8")
     body = toy[toy.index("[budget]") :].replace('rho = "2"', f'rho = "{rho}"')
     (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", body, rho))
+    with_ledger(folder / "base.toml")
     shares = {"land": "1/4", "county": "1/4", "block": "1/2"}
     body = '[budget]\nrho = "1"\n\n[base.map]\nsex = "sex"\n' + "".join(
         LEVEL.format(name=name, share=share) for name, share in shares.items()
     )
     (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, rho))
+    with_ledger(folder / "more.toml")
     generate(prepare(folder / "base.toml"), folder / "base")
     return Land(folder, folder / "base", folder / "more.toml")
 

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from topdown.ledger.records import VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
+from topdown.measure.run_ledger import drawn_laws
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
 from topdown.plan.public_tables import write_public
@@ -128,7 +130,8 @@ def build(
     write_public(release / "public", context.geography, context.facts)
     write_measurements(release, context, nodes_a_part)
     write_exact(release, context, leaves)
-    write_ledger(ledger, context, files_digest(release))
+    write_journal(release, context)
+    write_ledger(ledger, context, release)
     write_solve(release, context)
     publish(release, context, leaves, ledger, csv=csv, privacy=privacy)
     return Small(release, context, leaves, ledger)
@@ -204,30 +207,27 @@ def files_digest(release: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def ledger_events(context: Context, files: str) -> list[dict[str, Any]]:
-    """Return the records of a ledger that holds this one measurement."""
-    plan = context.plan
-    loss = f"{plan.loss.numerator}/{plan.loss.denominator}" if plan.loss.denominator > 1 else str(plan.loss)
-    intent = {
-        "kind": "intent",
-        "release": plan.release.id,
-        "plan_hash": plan.plan_hash,
-        "loss": loss,
-        "loss_name": plan.loss_name,
-        "attempt": 1,
-        "covers": [level.name for level in plan.levels],
-        "journal": "ab" * 16,
-        "limit": "5",
-        "limit_reason": "",
-    }
-    commit = {
-        "kind": "commit",
-        "intents": [1],
-        "plan_hash": plan.plan_hash,
-        "journal": "ab" * 16,
-        "files": files,
-    }
-    return [{"kind": "open", "data_set": plan.release.data_set}, intent, commit]
+def ledger_events(context: Context, release: Path) -> list[dict[str, Any]]:
+    """Return the records of a ledger that holds the one measurement in a release folder; the commit comes last."""
+    plan, journal = context.plan, "ab" * 16
+    laws = drawn_laws(plan)
+    exact = tuple(e.name for e in plan.invariants.exact)
+    every = tuple(law for level in laws.values() for law in level)
+    intent = Intent(plan.release.id, plan.plan_hash, every, exact, 1, tuple(laws), journal, limit=Fraction(5))
+    binding = (plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
+    events: list[Event] = [Opened("0123456789abcdef", VERSION, *binding), intent]
+    for path in sorted((release / "measurements").glob("*/*.parquet")):
+        part = f"{path.parent.name}/{path.stem}"
+        events += [Begun(1, part), Drawn(1, part, hashlib.sha256(path.read_bytes()).hexdigest())]
+    events.append(Commit((1,), plan.plan_hash, journal, files_digest(release)))
+    return [to_fields(event) for event in events]
+
+
+def write_journal(release: Path, context: Context) -> None:
+    """Write the id under which the ledger knows the measurement."""
+    head = {"type": "topdown.journal", "version": 2, "journal": "ab" * 16, "layout": "0" * 64}
+    path = release / "measurements" / "journal.json"
+    path.write_bytes(canonical(head | {"plan_hash": context.plan.plan_hash}) + b"\n")
 
 
 def seal(events: list[dict[str, Any]], time: bool = True) -> bytes:
@@ -246,9 +246,9 @@ def canonical(document: Any) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def write_ledger(path: Path, context: Context, files: str) -> None:
+def write_ledger(path: Path, context: Context, release: Path) -> None:
     """Write the ledger of the data set."""
-    path.write_bytes(seal(ledger_events(context, files)))
+    path.write_bytes(seal(ledger_events(context, release)))
 
 
 def write_solve(release: Path, context: Context, **changes: object) -> None:

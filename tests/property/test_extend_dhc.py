@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.ledgers import with_ledger
 from topdown.measure.released import read_microdata
 from topdown.model.comparison import comparison_rows
 from topdown.pipeline import extend, generate
@@ -24,6 +25,8 @@ def release(folder: Path, people: int, seed: int, invariants: str = "") -> Path:
         run = (folder / "run.toml").read_text().splitlines()
         run = [f'invariants = "{invariants}"' if line.startswith("invariants") else line for line in run]
         (folder / "run.toml").write_text("\n".join(run) + "\n")
+    with_ledger(folder / "base.toml")
+    with_ledger(folder / "run.toml")
     generate(prepare(folder / "base.toml"), folder / "base", workers=2)
     prepared = prepare(folder / "run.toml", folder / "base")
     result = extend(prepared, folder / "base", folder / "dhc", workers=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,58 +13,80 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import BudgetError
-from topdown.ledger.book import Commit, Intent, read_book
-from topdown.ledger.ledger import decimal_text, open_ledger, read_ledger
+from topdown.ledger.book import read_book
+from topdown.ledger.durable import Disk
+from topdown.ledger.ledger import Place, create_ledger, open_ledger, read_ledger
 from topdown.ledger.lines import read_lines
+from topdown.ledger.records import Binding, Commit, DrawnLaw, Intent
+from topdown.ledger.refusals import decimal_text
+from topdown.ledger.witness import write_witness
 
 LOSS = st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**9)
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def intent(loss: Fraction | str, *, plan: str = "9b0e51c7", unit: str = "rho", journal: str = "j") -> Intent:
-    """Return an intent of some plan."""
-    return Intent("r1", plan, Fraction(loss), unit, 1, ("state", "block"), journal)
+BINDING = Binding("ri-2010", "bounded", "person", "rho")
 
 
-def small_ledger(path: Path) -> bytes:
-    """Write a ledger with a record of each kind; return its bytes."""
-    with open_ledger(path, "ri-2010") as ledger:
+def intent(
+    loss: Fraction | str | int, *, plan: str = "9b0e51c7", law: str = "discrete_gaussian", journal: str = "j"
+) -> Intent:
+    """Return an intent of some plan with this loss."""
+    parameter = 1 / Fraction(loss) if law == "discrete_gaussian" else 2 / Fraction(loss)
+    return Intent("r1", plan, (DrawnLaw(law, parameter, 1, 2, "block", "total"),), (), 1, ("block",), journal)
+
+
+def new_ledger(folder: Path) -> Place:
+    """Make a ledger with its witness beside it."""
+    path = folder / "ledger.jsonl"
+    return Place(path, folder, create_ledger(path, folder, BINDING), BINDING)
+
+
+def small_ledger(folder: Path) -> tuple[Place, bytes]:
+    """Write a ledger with a record of each kind; return its place and bytes."""
+    place = new_ledger(folder)
+    with open_ledger(place) as ledger:
         ledger.intent(intent("1/3"), Fraction(5))
         ledger.intent(intent("1/7", journal="k"), Fraction(5), "a second look")
+        ledger.begin(1, "block/part-000")
+        ledger.drawn(1, "block/part-000", "a" * 64)
         ledger.commit(Commit((1,), "9b0e51c7", "j", "f" * 64))
         ledger.void(2, "never left the room", "A. Witness")
-    return path.read_bytes()
+    return place, place.path.read_bytes()
+
+
+N_RECORDS = 7
 
 
 @MANY
 @given(st.lists(LOSS, min_size=1, max_size=8))
 def test_losses_of_all_plans_add_up_exactly(tmp_path_factory, losses):
     """A rounded sum would let a data set be spent beyond its limit, a little each time."""
-    path = tmp_path_factory.mktemp("l") / "ledger.jsonl"
+    place = new_ledger(tmp_path_factory.mktemp("l"))
     for i, loss in enumerate(losses):
-        with open_ledger(path, "d") as ledger:
+        with open_ledger(place) as ledger:
             ledger.intent(intent(loss, plan=f"plan{i}"), Fraction(100))
-    assert sum(losses, Fraction(0)) == read_ledger(path).charged
+    assert sum(losses, Fraction(0)) == read_ledger(place.path).charged
 
 
 @MANY
 @given(LOSS, LOSS)
 def test_the_limit_is_exact(tmp_path_factory, first, second):
     """Spending exactly the limit is allowed; the smallest bit more is not, and leaves no record."""
-    path = tmp_path_factory.mktemp("l") / "ledger.jsonl"
-    with open_ledger(path, "d") as ledger:
+    place = new_ledger(tmp_path_factory.mktemp("l"))
+    with open_ledger(place) as ledger:
         ledger.intent(intent(first), first + second)
         ledger.intent(intent(second), first + second)
         with pytest.raises(BudgetError) as error:
             ledger.intent(intent(Fraction(1, 10**30)), first + second)
     assert error.value.code == "B004"
-    assert first + second == read_ledger(path).charged
+    assert first + second == read_ledger(place.path).charged
 
 
 def test_over_budget_says_what_was_spent_and_what_is_left(tmp_path):
     """Without date, plan, rest and fix nobody could tell what to do next."""
-    path = tmp_path / "ledger.jsonl"
-    with open_ledger(path, "ri-2010") as ledger:
+    place = new_ledger(tmp_path)
+    with open_ledger(place) as ledger:
         entry = ledger.intent(intent(Fraction(24914, 10000)), Fraction(5, 2))
         with pytest.raises(BudgetError) as error:
             ledger.intent(intent(Fraction(24914, 10000)), Fraction(5, 2))
@@ -75,7 +98,7 @@ def test_over_budget_says_what_was_spent_and_what_is_left(tmp_path):
 
 def test_every_flipped_byte_is_noticed(tmp_path):
     """A changed loss, date or hash would change what was spent without a trace."""
-    data = small_ledger(tmp_path / "ledger.jsonl")
+    place, data = small_ledger(tmp_path)
     for i in range(len(data)):
         for flip in (0x01, 0x20, 0x80):
             changed = data[:i] + bytes([data[i] ^ flip]) + data[i + 1 :]
@@ -85,7 +108,7 @@ def test_every_flipped_byte_is_noticed(tmp_path):
 
 def test_removed_repeated_and_swapped_lines_are_noticed(tmp_path):
     """A record taken out of the middle would be money back."""
-    rows = small_ledger(tmp_path / "ledger.jsonl").splitlines(keepends=True)
+    rows = small_ledger(tmp_path)[1].splitlines(keepends=True)
     for i in range(len(rows) - 1):
         for changed in (
             rows[:i] + rows[i + 1 :],
@@ -96,57 +119,112 @@ def test_removed_repeated_and_swapped_lines_are_noticed(tmp_path):
                 read_book(b"".join(changed), Path("ledger.jsonl"))
 
 
+def witness(place: Place, n_records: int) -> None:
+    """Put the witness back to where the ledger had some records, as a crash before it was told would."""
+    data = b"".join(place.path.read_bytes().splitlines(keepends=True)[:n_records])
+    write_witness(place.witness, read_book(data, place.path)[0], Disk())
+
+
 def test_only_an_unfinished_last_line_is_cut(tmp_path):
     """A torn write took no effect and must not block the ledger; a whole record must survive even unterminated."""
-    path = tmp_path / "ledger.jsonl"
-    data = small_ledger(path)
+    place, data = small_ledger(tmp_path)
+    path = place.path
     start = data[:-1].rindex(b"\n") + 1
     for end in range(start, len(data)):
         path.write_bytes(data[:end])
-        with open_ledger(path, "ri-2010") as ledger:
+        witness(place, N_RECORDS - 1)
+        with open_ledger(place) as ledger:
             n_records = len(ledger.book.entries)
         whole = end == len(data) - 1
-        assert n_records == (5 if whole else 4)
+        assert n_records == (N_RECORDS if whole else N_RECORDS - 1)
         assert path.read_bytes() == (data if whole else data[:start])
 
 
 def test_zeros_left_by_a_crash_are_cut(tmp_path):
     """Some file systems leave a tail of zeros where a write was cut."""
-    path = tmp_path / "ledger.jsonl"
-    data = small_ledger(path)
+    place, data = small_ledger(tmp_path)
+    path = place.path
     path.write_bytes(data + bytes(300))
-    with open_ledger(path, "ri-2010") as ledger:
-        assert len(ledger.book.entries) == 5
+    with open_ledger(place) as ledger:
+        assert len(ledger.book.entries) == N_RECORDS
     assert path.read_bytes() == data
 
 
 def test_rho_and_epsilon_are_not_added(tmp_path):
     """Losses in different units have no sum."""
-    with open_ledger(tmp_path / "ledger.jsonl", "d") as ledger:
+    with open_ledger(new_ledger(tmp_path)) as ledger:
         ledger.intent(intent(1), Fraction(5))
-        with pytest.raises(BudgetError, match="counts rho, the plan costs epsilon") as error:
-            ledger.intent(intent(1, unit="epsilon"), Fraction(5))
+        with pytest.raises(BudgetError, match="mixes rho and epsilon") as error:
+            ledger.intent(intent(1, law="two_sided_geometric"), Fraction(5))
+    assert error.value.code == "B009"
+
+
+@pytest.mark.parametrize("key", ["data_set", "neighbours", "unit", "loss_name"])
+def test_a_ledger_serves_what_it_is_bound_to(tmp_path, key):
+    """Losses of two data sets, relations or units on one ledger would mean nothing: their sum protects nobody."""
+    place = small_ledger(tmp_path)[0]
+    other = replace(place, binding=replace(BINDING, **{key: "other"}))
+    with pytest.raises(BudgetError, match="is the ledger of another") as error, open_ledger(other):
+        pass
     assert error.value.code == "B007"
 
 
-def test_a_ledger_serves_one_data_set(tmp_path):
-    """Losses of two data sets on one ledger would mean nothing."""
-    small_ledger(tmp_path / "ledger.jsonl")
-    with (
-        pytest.raises(BudgetError, match="of data set 'ri-2010', not of 'other'"),
-        open_ledger(tmp_path / "ledger.jsonl", "other"),
-    ):
+def test_another_ledger_of_the_same_data_set_is_refused(tmp_path):
+    """A second, fresh book for the same data would forget what the first one holds."""
+    place = small_ledger(tmp_path)[0]
+    (tmp_path / "x").mkdir()
+    fresh = new_ledger(tmp_path / "x")
+    place.path.write_bytes(fresh.path.read_bytes())
+    with pytest.raises(BudgetError, match="names") as error, open_ledger(place):
         pass
+    assert error.value.code == "B007"
+
+
+def test_a_ledger_is_made_once(tmp_path):
+    """Making it again would wipe what was spent."""
+    place, data = small_ledger(tmp_path)
+    with pytest.raises(BudgetError, match="already") as error:
+        create_ledger(place.path, tmp_path, BINDING)
+    assert (error.value.code, place.path.read_bytes()) == ("B015", data)
+
+
+def test_what_is_no_ledger_is_left_alone(tmp_path):
+    """A path that names another file must not cut it: no record of a ledger, no repair."""
+    place = small_ledger(tmp_path)[0]
+    for content in (b"geocode,count", bytes(500), b'{"a":'):
+        place.path.write_bytes(content)
+        with pytest.raises(BudgetError) as error, open_ledger(place):
+            pass
+        assert (error.value.code, place.path.read_bytes()) == ("B006", content)
+
+
+def test_a_part_is_begun_once_and_drawn_once(tmp_path):
+    """Two draws of a part under one intent are two answers for one charge."""
+    with open_ledger(new_ledger(tmp_path)) as ledger:
+        ledger.intent(intent(1), Fraction(5))
+        ledger.begin(1, "block/part-000")
+        ledger.drawn(1, "block/part-000", "a" * 64)
+        for wrong in (
+            lambda: ledger.begin(1, "block/part-000"),
+            lambda: ledger.drawn(1, "block/part-000", "b" * 64),
+            lambda: ledger.drawn(1, "block/part-001", "b" * 64),
+            lambda: ledger.begin(1, "county/part-000"),
+            lambda: ledger.begin(2, "block/part-001"),
+        ):
+            with pytest.raises(BudgetError, match="refuses") as error:
+                wrong()
+            assert error.value.code == "B009"
+        assert len(ledger.book.entries) == 4
 
 
 @pytest.mark.parametrize(
     ("seq", "reason", "witness", "why"),
-    [(1, "r", "w", "committed"), (2, "r", "w", "voided"), (0, "r", "w", "no intent"), (5, "", "w", "reason")],
+    [(1, "r", "w", "committed"), (2, "r", "w", "voided"), (0, "r", "w", "no intent"), (7, "", "w", "reason")],
 )
 def test_a_void_needs_an_open_intent_a_reason_and_a_witness(tmp_path, seq, reason, witness, why):
     """Taking back what was published, or without a witness, would unspend what was spent."""
-    small_ledger(tmp_path / "ledger.jsonl")
-    with open_ledger(tmp_path / "ledger.jsonl", "ri-2010") as ledger:
+    place = small_ledger(tmp_path)[0]
+    with open_ledger(place) as ledger:
         ledger.intent(intent("1/2", journal="m"), Fraction(5))
         before = ledger.book.head
         with pytest.raises(BudgetError, match=why):
@@ -156,102 +234,118 @@ def test_a_void_needs_an_open_intent_a_reason_and_a_witness(tmp_path, seq, reaso
 
 def test_a_void_gives_back_exactly_its_loss(tmp_path):
     """The office's documented lost attempt must not count, and must stay on the record."""
-    small_ledger(tmp_path / "ledger.jsonl")
+    small_ledger(tmp_path)
     book = read_ledger(tmp_path / "ledger.jsonl")
     assert Fraction(1, 3) == book.charged
-    assert len(book.entries) == 5
+    assert len(book.entries) == N_RECORDS
 
 
-@pytest.mark.parametrize("loss", [0.5, 1])
-def test_a_loss_that_is_not_a_fraction_is_refused(loss):
+@pytest.mark.parametrize("parameter", [0.5, 1])
+def test_a_law_that_is_not_exact_is_refused(parameter):
     """A float is not the number that was typed."""
     with pytest.raises(TypeError, match="exact Fraction"):
-        Intent("r", "p", loss, "rho", 1, ("state",), "j")
+        DrawnLaw("discrete_gaussian", parameter, 1, 2, "block", "total")
 
 
 def test_two_ledgers_in_one_process_exclude_each_other(tmp_path):
     """Two writers would each believe the same budget is left."""
-    path = tmp_path / "ledger.jsonl"
-    with open_ledger(path, "d"), pytest.raises(BudgetError, match="in use") as error, open_ledger(path, "d"):
+    place = new_ledger(tmp_path)
+    with open_ledger(place), pytest.raises(BudgetError, match="in use") as error, open_ledger(place):
         pass
     assert error.value.code == "B005"
 
 
-RACE = """
+PROLOGUE = """
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from topdown.ledger.book import Intent
-from topdown.ledger.ledger import open_ledger
+from topdown.ledger.ledger import Place, open_ledger
+from topdown.ledger.records import Binding, DrawnLaw, Intent
 from topdown.errors import BudgetError
+folder = Path(sys.argv[1])
+place = Place(folder / "ledger.jsonl", folder, sys.argv[2], Binding("ri-2010", "bounded", "person", "rho"))
+law = DrawnLaw("discrete_gaussian", Fraction(7), 1, 2, "block", "total")
+intent = Intent("r", "p", (law,), (), 1, ("block",), "j")
+"""
+RACE = (
+    PROLOGUE
+    + """
 print("ready", flush=True)
 sys.stdin.readline()
 done = 0
 while done < 10:
     try:
-        with open_ledger(Path(sys.argv[1]), "d") as ledger:
-            ledger.intent(Intent("r", sys.argv[2], Fraction(1, 7), "rho", 1, ("a",), "j"), Fraction(100))
+        with open_ledger(place) as ledger:
+            ledger.intent(intent, Fraction(100))
             done += 1
     except BudgetError as error:
         assert error.code == "B005", error
 """
+)
 
 
 def test_racing_processes_lose_no_charge(tmp_path):
     """Two operators at once must be refused or queued, never merged into one line."""
-    path = tmp_path / "ledger.jsonl"
+    place = new_ledger(tmp_path)
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", RACE, str(path), f"p{i}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", RACE, str(tmp_path), place.id],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
-        for i in range(3)
+        for _ in range(3)
     ]
     for racer in racers:
         racer.stdout.readline()
     for racer in racers:
         racer.communicate(b"\n", timeout=60)
     assert [racer.returncode for racer in racers] == [0, 0, 0]
-    assert 30 * Fraction(1, 7) == read_ledger(path).charged
+    assert 30 * Fraction(1, 7) == read_ledger(place.path).charged
 
 
 def test_a_symbolic_link_is_not_followed(tmp_path):
     """A link planted at the ledger's place could make the run write anywhere."""
-    (tmp_path / "elsewhere").write_text("")
-    (tmp_path / "ledger.jsonl").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(BudgetError, match="cannot be opened"), open_ledger(tmp_path / "ledger.jsonl", "d"):
+    place = new_ledger(tmp_path)
+    place.path.rename(tmp_path / "elsewhere")
+    place.path.symlink_to(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+    with pytest.raises(BudgetError, match="cannot be opened"), open_ledger(place):
         pass
-    assert (tmp_path / "elsewhere").read_text() == ""
+    assert before == (tmp_path / "elsewhere").read_bytes()
 
 
 def test_a_full_disk_writes_no_record(tmp_path):
     """Half a record must not stay behind, and the error must say that nothing was spent."""
-    path = tmp_path / "ledger.jsonl"
-    code = f"""
+    place = new_ledger(tmp_path)
+    code = (
+        PROLOGUE
+        + """
 import resource, signal
-from fractions import Fraction
-from pathlib import Path
-from topdown.ledger.book import Intent
-from topdown.ledger.ledger import open_ledger
-from topdown.errors import BudgetError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-with open_ledger(Path({str(path)!r}), "d") as ledger:
-    size = Path({str(path)!r}).stat().st_size
+with open_ledger(place) as ledger:
+    size = place.path.stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, size + 100))
     try:
-        ledger.intent(Intent("r", "p", Fraction(1), "rho", 1, ("a",), "j"), Fraction(9))
+        ledger.intent(intent, Fraction(9))
     except BudgetError as error:
-        print(error.code, Path({str(path)!r}).stat().st_size == size)
+        print(error.code, place.path.stat().st_size == size)
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), place.id]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert out.stdout.split() == ["B006", "True"]
-    assert read_ledger(path).charged == 0
+    assert read_ledger(place.path).charged == 0
 
 
 def test_the_head_changes_with_every_record_and_each_line_names_the_one_before(tmp_path):
     """The head printed in a certificate must pin the whole ledger."""
-    data = small_ledger(tmp_path / "ledger.jsonl")
-    heads = {read_book(b"".join(data.splitlines(keepends=True)[:n]), Path("l"))[0].head for n in range(6)}
-    assert len(heads) == 6
+    place, data = small_ledger(tmp_path)
+    heads = {
+        read_book(b"".join(data.splitlines(keepends=True)[:n]), Path("l"))[0].head
+        for n in range(N_RECORDS + 1)
+    }
+    assert len(heads) == N_RECORDS + 1
     assert read_lines(data)[0][-1].sha256 == read_ledger(tmp_path / "ledger.jsonl").head
 
 

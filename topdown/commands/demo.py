@@ -135,6 +135,7 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
         ConfigError: C085 if a folder is there that no demo made.
     """
     from topdown.commands.out_folder import run_in
+    from topdown.measure.run_ledger import create_for_run
     from topdown.resources import bundled_root
 
     source = out.with_name(out.name + "-input")
@@ -158,9 +159,11 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
         from topdown.synth import synth
 
         synth(source, people=PEOPLE, schema=EXTENSION, release_id="demo")
-        return source
-    for name in FILES:
-        shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
+        create_for_run(source / "base.toml")
+    else:
+        for name in FILES:
+            shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
+    create_for_run(source / "run.toml")
     return source
 
 

@@ -36,6 +36,7 @@ from topdown.screen.console import Screen
 @click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
 @click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
+@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
@@ -48,6 +49,7 @@ def extend(
     approve: str | None,
     yes: bool,
     resume: bool,
+    again: bool,
     workers: int | None,
     csv: bool,
     final: bool,
@@ -58,27 +60,28 @@ def extend(
     the same records, charged to the same ledger.
     """
     from topdown.commands.approval import ask
-    from topdown.commands.generate import cores, note_spent, run, show_result, stopped
+    from topdown.commands.generate import cores, note_spent, run, show_result, spent_so_far, stopped
     from topdown.commands.out_folder import check_out
     from topdown.commands.plan import require_answers
     from topdown.plan.prepare import prepare
     from topdown.publish.certificate import open_answers
     from topdown.screen.bars import follow
 
-    again = f"topdown extend {source} --base {base} --out {out} --resume"
+    command_line = f"topdown extend {source} --base {base} --out {out} --resume"
     prepared = prepare(source, base)
     require_answers(open_answers(prepared.context.plan), final=final)
-    check_out(prepared, out, resume=resume, command=again)
+    check_out(prepared, out, resume=resume, command=command_line)
     ask(screen, prepared, approve=approve, yes=yes, resume=resume)
+    before = spent_so_far(prepared)
     with ExitStack() as stack:
         progress = follow(screen)
         stack.callback(progress.close)
         try:
-            result = run(prepared, out, progress, workers=workers or cores(), csv=csv, base=base)
+            result = run(prepared, out, progress, workers=workers or cores(), csv=csv, again=again, base=base)
         except (KeyboardInterrupt, click.Abort):
             progress.close()
-            return stopped(screen, prepared, progress.where, again)
+            return stopped(screen, prepared, progress.where, command_line, before)
         except Exception as error:
-            note_spent(prepared, error)
+            note_spent(prepared, error, before)
             raise
     return show_result(screen, prepared, out, result)

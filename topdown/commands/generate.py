@@ -14,6 +14,8 @@ from topdown.errors import EXIT_INTERRUPTED, EXIT_OK
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from topdown.pipeline import GenerateResult
     from topdown.plan.prepare import Prepared
     from topdown.screen.bars import Progress
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
 @click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
+@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
@@ -55,6 +58,7 @@ def generate(
     approve: str | None,
     yes: bool,
     resume: bool,
+    again: bool,
     workers: int | None,
     csv: bool,
     final: bool,
@@ -75,33 +79,41 @@ def generate(
     require_answers(open_answers(prepared.context.plan), final=final)
     check_out(prepared, out, resume=resume, command=f"topdown generate {source} --out {out} --resume")
     ask(screen, prepared, approve=approve, yes=yes, resume=resume)
+    before = spent_so_far(prepared)
     with ExitStack() as stack:
         log = stack.enter_context(log_json.open("a", encoding="utf-8")) if log_json else None
         progress = follow(screen, log)
         stack.callback(progress.close)
         try:
-            result = run(prepared, out, progress, workers=workers or cores(), csv=csv)
+            result = run(prepared, out, progress, workers=workers or cores(), csv=csv, again=again)
         except (KeyboardInterrupt, click.Abort):
             progress.close()
             return stopped(
-                screen, prepared, progress.where, f"topdown generate {source} --out {out} --resume"
+                screen, prepared, progress.where, f"topdown generate {source} --out {out} --resume", before
             )
         except Exception as error:
-            note_spent(prepared, error)
+            note_spent(prepared, error, before)
             raise
     return show_result(screen, prepared, out, result)
 
 
 def run(
-    prepared: Prepared, out: Path, progress: Progress, *, workers: int, csv: bool, base: Path | None = None
+    prepared: Prepared,
+    out: Path,
+    progress: Progress,
+    *,
+    workers: int,
+    csv: bool,
+    again: bool = False,
+    base: Path | None = None,
 ) -> GenerateResult:
     """Run the pipeline."""
     from topdown.pipeline import extend
     from topdown.pipeline import generate as pipeline
 
     if base is not None:
-        return extend(prepared, base, out, workers=workers, csv=csv, report=progress)
-    return pipeline(prepared, out, workers=workers, csv=csv, report=progress)
+        return extend(prepared, base, out, workers=workers, csv=csv, again=again, report=progress)
+    return pipeline(prepared, out, workers=workers, csv=csv, again=again, report=progress)
 
 
 def cores() -> int:
@@ -155,9 +167,9 @@ def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateR
     return EXIT_OK
 
 
-def stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
+def stopped(screen: Screen, prepared: Prepared, where: str, again: str, before: Fraction) -> int:
     """Say what an interrupted run has spent and how to go on; return the exit code."""
-    text, spent = spent_text(prepared, where)
+    text, spent = spent_text(prepared, where, before)
     screen.document(
         {
             "type": "topdown.error",
@@ -181,29 +193,32 @@ def stopped(screen: Screen, prepared: Prepared, where: str, again: str) -> int:
     return EXIT_INTERRUPTED
 
 
-def note_spent(prepared: Prepared, error: Exception) -> None:
-    """Tell the last line of defence what this plan has spent; it shows it with the error."""
+def spent_so_far(prepared: Prepared) -> Fraction:
+    """Return what the ledger says this plan has spent, in all folders and attempts."""
+    from topdown.commands.ledger_view import view_ledger
+
+    view = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
+    return view.spent_on(prepared.context.plan.plan_hash)
+
+
+def note_spent(prepared: Prepared, error: Exception, before: Fraction) -> None:
+    """Note on an error what this run has spent beyond what was spent before; it is shown with the error."""
     from topdown.cli import SPENT
-    from topdown.commands.ledger_view import view_ledger
     from topdown.screen import figures
 
-    plan = prepared.context.plan
-    spent = view_ledger(prepared.ledger_path, prepared.run.ledger.limit).spent_on(plan.plan_hash)
+    spent = spent_so_far(prepared) - before
     if spent:
-        error.add_note(
-            f"{SPENT}{figures.loss(plan.loss_name, spent)} is spent; finished noise is kept: --resume"
-        )
+        loss = figures.loss(prepared.context.plan.loss_name, spent)
+        error.add_note(f"{SPENT}{loss} is spent; finished noise is kept: --resume")
 
 
-def spent_text(prepared: Prepared, where: str) -> tuple[str, str]:
-    """Say what an interrupted run has spent, by the ledger: a sentence and the exact loss."""
-    from topdown.commands.ledger_view import view_ledger
+def spent_text(prepared: Prepared, where: str, before: Fraction) -> tuple[str, str]:
+    """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
     from topdown.screen import figures
 
-    plan = prepared.context.plan
-    spent = view_ledger(prepared.ledger_path, prepared.run.ledger.limit).spent_on(plan.plan_hash)
+    name, now = prepared.context.plan.loss_name, spent_so_far(prepared)
     stopped = f"Stopped {where}".rstrip() + "."
-    if not spent:
-        return f"{stopped} Nothing is spent.", "0"
-    loss = figures.loss(plan.loss_name, spent)
-    return f"{stopped} {loss} is spent and its noise is kept.", str(spent)
+    if now == before:
+        kept = f" {figures.loss(name, before)} was spent before; its noise is kept." if before else ""
+        return f"{stopped} Nothing {'more ' if before else ''}is spent.{kept}", "0"
+    return f"{stopped} {figures.loss(name, now - before)} is spent and its noise is kept.", str(now - before)

@@ -67,10 +67,11 @@ def init(
     out: Path,
     force: bool,
 ) -> int:
-    """Write a complete, commented run file.
+    """Write a complete, commented run file, and make the ledger of its data set.
 
-    The tables are not opened. Answers only a person can give are marked "?" in it.
+    The tables are not opened. Answers only a person can give are marked "?" in it. A ledger that is there is joined.
     """
+    from topdown.measure.run_ledger import create_for_run
     from topdown.plan.init import run_file_text
     from topdown.plan.runfile import load_runfile
     from topdown.screen.look import bold
@@ -81,6 +82,7 @@ def init(
     text = run_file_text(schema, settings, records, leaves, out, names)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
+    place = create_for_run(out) if records.parent.is_dir() else None
     run = load_runfile(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
     missing = [str(path) for path in (records, leaves) if not path.is_file()]
@@ -93,6 +95,7 @@ def init(
             "open_answers": unasked,
             "missing_files": missing,
             "check_prefix_lengths": correct,
+            "ledger": None if place is None else {"id": place.id, "path": str(place.path)},
         }
     )
     marked = f'. {len(unasked)} answers only a person can give are marked "?" in it:' if unasked else ""
@@ -101,6 +104,10 @@ def init(
         screen.say("  ".join(unasked), indent=2)
     for path in missing:
         screen.warn(f"{path} does not exist yet")
+    if place is None:
+        screen.warn(
+            f"no ledger was made: {records.parent} does not exist yet; then: topdown ledger new {out}"
+        )
     if correct:
         screen.warn("geography.prefix_lengths is a guess: correct it to the geocodes of your leaves")
     screen.next((f"topdown plan {out}", "what it would measure, at what cost; edit the file first"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from topdown.ledger.book import losses_by_plan
 from topdown.ledger.ledger import read_ledger
 
 
@@ -30,8 +31,4 @@ def view_ledger(path: Path, limit: Fraction) -> LedgerView:
         BudgetError: the ledger is damaged (B006).
     """
     book = read_ledger(path)
-    by_plan: dict[str, Fraction] = {}
-    live = [intent for seq, intent in book.intents.items() if seq not in book.voided]
-    for intent in live:
-        by_plan[intent.plan_hash] = by_plan.get(intent.plan_hash, Fraction(0)) + intent.loss
-    return LedgerView(limit, book.charged, len(live), by_plan)
+    return LedgerView(limit, book.charged, len(book.live), losses_by_plan(book.live.values()))

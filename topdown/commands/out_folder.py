@@ -51,7 +51,7 @@ def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> N
 
 def run_in(out: Path) -> str | None:
     """Return the plan hash of the run whose files lie in a folder, None if there is none."""
-    for name in ("plan.json", "measurements/journal.jsonl"):
+    for name in ("plan.json", "measurements/journal.json"):
         try:
             first = (out / name).read_text(encoding="utf-8")
             document = json.loads(first if name.endswith(".json") else first.splitlines()[0])

@@ -82,6 +82,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
         "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
         "privacy": _privacy(plan),
         "ledger": {
+            "id": run.ledger.id or None,
             "path": str(prepared.ledger_path),
             "limit": exact_text(ledger.limit),
             "spent": exact_text(ledger.spent),
@@ -89,7 +90,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
         },
         "feasible": _feasible(context, patterns),
         "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
-        "warnings": [*_warnings(plan, ledger, unasked), *extra],
+        "warnings": [*_warnings(plan, ledger, unasked), *ledger_problem(prepared), *extra],
     }
 
 
@@ -162,6 +163,18 @@ def _privacy(plan: Plan) -> dict[str, Any]:
         "certified": certified_loss(plan),
         "usual": {"1e-10": usual_epsilon(plan)} if gaussian else {},
     }
+
+
+def ledger_problem(prepared: Prepared) -> list[dict[str, str]]:
+    """Warn of a ledger that `generate` would refuse."""
+    from topdown.errors import BudgetError
+    from topdown.measure.run_ledger import check_named
+
+    try:
+        check_named(prepared)
+    except BudgetError as error:
+        return [{"code": error.code, "text": f"{error.text}: generate will refuse it"}]
+    return []
 
 
 def _warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[str, str]]:

@@ -43,6 +43,7 @@ def synth(
 
     The same options give the same tables on every machine. Nobody in them is real.
     """
+    from topdown.measure.run_ledger import create_for_run
     from topdown.screen.look import bold
     from topdown.synth import synth as make
 
@@ -53,6 +54,8 @@ def synth(
         )
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
     made = make(out, people=people, schema=schema, seed=seed, settings=settings, levels=names)
+    for run_file in filter(None, (made.base_run_file, made.run_file)):
+        create_for_run(run_file)
     screen.document(
         {
             "type": "topdown.synth",

@@ -173,7 +173,7 @@ def create_ledger(path: Path, witness_folder: Path, binding: Binding, disk: Disk
     """Create the ledger of a data set, once; return its random id.
 
     Raises:
-        BudgetError: there is a file already (B010), or the witness cannot be written (B014).
+        BudgetError: there is a file already (B015), or the witness cannot be written (B014).
 
     """
     disk = disk or Disk()
@@ -186,7 +186,7 @@ def create_ledger(path: Path, witness_folder: Path, binding: Binding, disk: Disk
     except FileExistsError:
         raise BudgetError(
             f"there is a file {path} already",
-            code="B011",
+            code="B015",
             file=str(path),
             fix="a data set has one ledger, made once; use the one that is there, or give another path",
         ) from None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
 from topdown.ledger.durable import Disk
 from topdown.ledger.ledger import Place, check_ledger, create_ledger, read_ledger
 from topdown.ledger.records import Binding, DrawnLaw
-from topdown.ledger.refusals import wrong_ledger
-from topdown.plan.files import load_schema
 from topdown.plan.plan import Plan
-from topdown.plan.prepare import Prepared
+from topdown.plan.prepare import Prepared, schema_of
 from topdown.plan.runfile import RunFile, load_runfile
-from topdown.resources import find
 
 _TABLE = re.compile(r"^\[ledger\][^\n]*\n", re.MULTILINE)
 _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
@@ -25,6 +23,14 @@ def place_of(prepared: Prepared) -> Place:
     plan = prepared.context.plan
     binding = Binding(plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
     return _place(prepared.path, prepared.run, binding)
+
+
+def place_of_file(path: Path) -> Place:
+    """Return the ledger that a run file describes, without making its plan."""
+    run = load_runfile(path)
+    loss_name = "rho" if run.mechanism == "discrete_gaussian" else "epsilon"
+    unit = schema_of(run, path).unit
+    return _place(path, run, Binding(run.release.data_set, run.neighbours, unit, loss_name))
 
 
 def drawn_laws(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
@@ -59,11 +65,7 @@ def create_for_run(path: Path, disk: Disk | None = None) -> Place:
             witness (B008) or without it (B012); the run file names another one already (B007).
         ConfigError: the run file's text has no line [ledger] to write the id under (C110).
     """
-    run = load_runfile(path)
-    schema = load_schema(find("schemas", run.schema, path.resolve().parent))
-    loss_name = "rho" if run.mechanism == "discrete_gaussian" else "epsilon"
-    binding = Binding(run.release.data_set, run.neighbours, schema.unit, loss_name)
-    place = _place(path, run, binding)
+    run, place = load_runfile(path), place_of_file(path)
     text = path.read_text(encoding="utf-8")
     if not _TABLE.search(text):
         raise ConfigError(
@@ -74,7 +76,7 @@ def create_for_run(path: Path, disk: Disk | None = None) -> Place:
         )
     there = read_ledger(place.path)
     if there.opened is not None:
-        place = Place(place.path, place.witness_folder, place.id or there.opened.ledger, binding)
+        place = replace(place, id=place.id or there.opened.ledger)
         check_ledger(place, there)
     elif place.id:
         raise BudgetError(
@@ -84,8 +86,7 @@ def create_for_run(path: Path, disk: Disk | None = None) -> Place:
             fix="put the ledger back where it was; a data set has one ledger, made once",
         )
     else:
-        made = create_ledger(place.path, place.witness_folder, binding, disk)
-        place = Place(place.path, place.witness_folder, made, binding)
+        place = replace(place, id=create_ledger(place.path, place.witness_folder, place.binding, disk))
     if run.ledger.id != place.id:
         _write_id(path, text, place.id)
     return place

@@ -88,7 +88,7 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
     beside = path.resolve().parent
     try:
         with at("schema"):
-            schema = load_schema(find("schemas", run.schema, beside))
+            schema = schema_of(run, path)
         with at("invariants"):
             invariants = load_invariants(find("invariants", run.invariants, beside), schema)
         with at("input", "leaves"):
@@ -103,6 +103,11 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
         locate(error, path)
         raise
     return Prepared(context, run, path, None if base is None else BaseFiles.of_release(base))
+
+
+def schema_of(run: RunFile, path: Path) -> Schema:
+    """Return the schema that a run file names; ConfigError if there is none."""
+    return load_schema(find("schemas", run.schema, path.resolve().parent))
 
 
 def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:

@@ -6,7 +6,6 @@ import json
 import platform
 from decimal import ROUND_CEILING, Decimal
 from decimal import Context as Rounding
-from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -135,7 +134,7 @@ def make_certificate(
         "solver": _solver(solved),
         "failsafe": solved.get("failsafe", []),
         **_comparisons(plan, solved),
-        "ledger": _ledger(book, len(book.entries)),
+        "ledger": _ledger(book),
         "checks": [
             {"name": c.name, "ok": c.ok, "text": c.text, "n_checked": c.n_checked, "n_failed": c.n_failed}
             for c in checked.checks
@@ -266,13 +265,25 @@ def _solver(solved: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ledger(book: Book, n_lines: int) -> dict[str, Any]:
+def _ledger(book: Book) -> dict[str, Any]:
     def state(seq: int) -> str:
         return "void" if seq in book.voided else "committed" if seq in book.committed else "open"
 
     intents = [
-        {"seq": seq, "plan_hash": i.plan_hash, "loss": exact_text(i.loss), "state": state(seq)}
+        {
+            "seq": seq,
+            "release": i.release,
+            "plan_hash": i.plan_hash,
+            "attempt": i.attempt,
+            "covers": list(i.covers),
+            "loss": exact_text(i.loss),
+            "state": state(seq),
+        }
         for seq, i in book.intents.items()
     ]
-    head, charged = (book.head, book.charged) if n_lines else ("", Fraction(0))
-    return {"lines": n_lines, "head": head, "charged": exact_text(charged), "intents": intents}
+    return {
+        "lines": len(book.entries),
+        "head": book.head,
+        "charged": exact_text(book.charged),
+        "intents": intents,
+    }

@@ -23,7 +23,7 @@ ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, a
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
-    r"plan\.json|solve\.json|base/(plan\.json|manifest\.json|persons\.parquet)|public/(geography|leaves)\.parquet|measurements/(exact\.json|journal\.jsonl)|"
+    r"plan\.json|solve\.json|base/(plan\.json|manifest\.json|persons\.parquet)|public/(geography|leaves)\.parquet|measurements/(exact\.json|journal\.json)|"
     r"measurements/[^/]+/part-[0-9]{3,}\.parquet"
 )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.ledgers import with_ledger
 from topdown.plan.init import run_file_text
 from topdown.plan.prepare import Prepared, prepare
 
@@ -46,8 +47,8 @@ class Toy:
         lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
         lines = [f'limit = "{limit}"' if r.startswith("limit = ") else r for r in lines]
         lines = [f'path = "ledger/{self.ledger.name}"' if r.startswith("path = ") else r for r in lines]
-        out.write_text("\n".join(lines))
-        return prepare(out)
+        out.write_text("\n".join(lines) + "\n")
+        return prepare(with_ledger(out))
 
 
 @pytest.fixture

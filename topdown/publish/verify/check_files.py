@@ -28,13 +28,14 @@ REQUIRED = (
     "certificate.json",
     "ledger.jsonl",
     "measurements/exact.json",
+    "measurements/journal.json",
     "microdata/persons.parquet",
     "plan.json",
     "public/geography.parquet",
     "public/leaves.parquet",
     "solve.json",
 )
-OPTIONAL = ("microdata/persons.csv.gz", "measurements/journal.jsonl")
+OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
     + r"|base/(plan\.json|manifest\.json|persons\.parquet)"

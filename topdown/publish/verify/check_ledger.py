@@ -6,9 +6,10 @@ import hashlib
 from fractions import Fraction
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
-from topdown.publish.verify.journal_file import check_journal
-from topdown.publish.verify.ledger_file import FILE, Commit, LedgerFile, Opened
+from topdown.publish.verify.journal_file import check_drawn, check_journal
+from topdown.publish.verify.ledger_file import FILE, Begun, Commit, Drawn, Law, LedgerFile, Opened, Void
 from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
@@ -23,15 +24,8 @@ def check_ledger(session: Session, out: Findings) -> str:
     out.n_checked = len(ledger.lines)
     _order(ledger, out)
     first = ledger.lines[0]
-    if isinstance(first, Opened) and first.data_set != plan.doc.release.data_set:
-        _add(
-            out,
-            "V024",
-            "the ledger is of another data set",
-            "files of two data sets were mixed",
-            plan.doc.release.data_set,
-            first.data_set,
-        )
+    if isinstance(first, Opened):
+        _bound(session, first, out)
     if not any(i.plan_hash == plan.computed_hash for i in ledger.intents.values()):
         _add(out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged")
     commits = [c for c in ledger.commits if c.plan_hash == plan.computed_hash]
@@ -48,8 +42,11 @@ def check_ledger(session: Session, out: Findings) -> str:
             commits[-1].files[:8],
             sealed[:8],
         )
-    check_journal(session, out)
-    _charges(session, commit or (commits[-1] if commits else None), out)
+    mine = commit or (commits[-1] if commits else None)
+    check_journal(session, mine, out)
+    _charges(session, mine, out)
+    if mine is not None:
+        check_drawn(session, mine, out)
     if out.ok:
         n = (len(ledger.intents), len(ledger.commits))
         words = (f"{n[0]} intent" + "s" * (n[0] != 1), f"{n[1]} commit" + "s" * (n[1] != 1))
@@ -57,22 +54,40 @@ def check_ledger(session: Session, out: Findings) -> str:
     return "the ledger does not cover this release"
 
 
+def _bound(session: Session, first: Opened, out: Findings) -> None:
+    plan = session.plan
+    wanted = {
+        "data set": (plan.doc.release.data_set, first.data_set),
+        "neighbour relation": (plan.doc.neighbours, first.neighbours),
+        "unit of privacy": (plan.schema.unit, first.unit),
+        "loss": (plan.loss_name, first.loss_name),
+    }
+    for what, (expected, found) in wanted.items():
+        if expected != found:
+            _add(out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found)
+
+
 def _order(ledger: LedgerFile, out: Findings) -> None:
     if not isinstance(ledger.lines[0], Opened) or sum(isinstance(line, Opened) for line in ledger.lines) != 1:
         _add(out, "V024", "the ledger does not begin with its one opening line", "its beginning was cut off")
-    spent: set[int] = set()
+    closed: set[int] = set()
+    parts: set[tuple[type, int, str]] = set()
     for line in ledger.lines:
+        closes = isinstance(line, Commit | Void)
         named = line.intents if isinstance(line, Commit) else (getattr(line, "intent", None),)
         for seq in named:
-            if seq is not None and (seq not in ledger.intents or seq >= line.seq or seq in spent):
-                _add(
-                    out,
-                    "V024",
-                    f"line {line.seq} names {seq}, which is no open intent",
-                    "the ledger was altered",
-                )
-            elif seq is not None:
-                spent.add(seq)
+            if seq is not None and (seq not in ledger.intents or seq >= line.seq or seq in closed):
+                text = f"line {line.seq} names {seq}, which is no open intent"
+                _add(out, "V024", text, "the ledger was altered")
+            elif seq is not None and closes:
+                closed.add(seq)
+        if isinstance(line, Begun | Drawn):
+            once = (type(line), line.intent, line.part)
+            early = isinstance(line, Drawn) and (Begun, line.intent, line.part) not in parts
+            if once in parts or early:
+                text = f"line {line.seq} has a part that was drawn twice, or before it was begun"
+                _add(out, "V024", text, "the ledger was altered")
+            parts.add(once)
 
 
 def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
@@ -93,14 +108,29 @@ def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
         covered |= set(intent.covers)
         if intent.plan_hash != plan.computed_hash or intent.journal != (commit.journal if commit else ""):
             _add(out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed")
-        if fraction(intent.loss) < least or intent.loss_name != plan.loss_name:
-            shown = (f"{plan.loss_name} {exact_text(least)}"[:80], f"{intent.loss_name} {intent.loss}"[:80])
+        if fraction(intent.loss) < least or _laws(intent.laws) != _due(plan, intent.covers):
+            shown = (exact_text(least)[:80], intent.loss[:80])
             _add(
                 out, "V023", f"intent {seq} charges less than its levels cost", "loss is understated", *shown
             )
     if total < plan.loss or not set(loss_of) <= covered:
         shown = (exact_text(plan.loss)[:80], exact_text(total)[:80])
         _add(out, "V023", "the ledger charges less than the plan costs", "the ledger forgets a loss", *shown)
+
+
+def _laws(laws: tuple[Law, ...]) -> list[tuple[str, str, str, Fraction, int]]:
+    return sorted((x.level, x.query, x.law, fraction(x.parameter), x.coordinates * x.shift) for x in laws)
+
+
+def _due(plan: PlanFile, covers: tuple[str, ...]) -> list[tuple[str, str, str, Fraction, int]]:
+    """Return the laws the plan draws at some levels; a replaced record moves two counts of a query, a new one one."""
+    moved = 2 if plan.doc.neighbours == "bounded" else 1
+    return sorted(
+        (level.name, m.query, m.law, fraction(m.parameter), moved)
+        for level in plan.doc.levels
+        if level.name in covers and level.n_measured
+        for m in level.measurements
+    )
 
 
 def _digest(session: Session) -> str:

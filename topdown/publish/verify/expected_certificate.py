@@ -194,7 +194,10 @@ def _ledger(session: Session) -> dict[str, Any]:
         "intents": [
             {
                 "seq": seq,
+                "release": intent.release,
                 "plan_hash": intent.plan_hash,
+                "attempt": intent.attempt,
+                "covers": list(intent.covers),
                 "loss": exact_text(fraction(intent.loss)),
                 "state": "void" if seq in ledger.voided else "committed" if seq in done else "open",
             }

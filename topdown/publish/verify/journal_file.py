@@ -1,54 +1,45 @@
-"""Compare measurements/journal.jsonl, if it is there, with the ledger: no part was begun without a charge."""
+"""Compare measurements/journal.json and the parts with the ledger: every part was begun and recorded under a charge."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
-from typing import Any
-
-from topdown.publish.verify.ledger_file import sealed
-from topdown.publish.verify.reader import UnreadableError, read_bytes
+from topdown.publish.verify.ledger_file import Commit
+from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.plan_file import canonical
+from topdown.publish.verify.reader import UnreadableError, parse_json, read_bytes
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
-JOURNAL = "measurements/journal.jsonl"
-_PART = re.compile(r"(?P<level>[^/]+)/part-[0-9]{3,}")
-_SEAL = {"hash", "prev", "seq"}
+JOURNAL = "measurements/journal.json"
+_KEYS = {"journal", "layout", "plan_hash", "type", "version"}
 
 
-def check_journal(session: Session, out: Findings) -> None:
-    """Follow the journal's chain; every part must be begun under an intent that covers its level."""
-    if not os.path.lexists(session.root / JOURNAL):
-        return
+def check_journal(session: Session, commit: Commit | None, out: Findings) -> None:
+    """Check that the folder names the measurement that the ledger committed to, in canonical JSON."""
     try:
-        lines = read_bytes(session.root, JOURNAL, "V026").splitlines()
+        data = read_bytes(session.root, JOURNAL, "V026")
+        head = parse_json(data, "V026", JOURNAL)
     except UnreadableError as error:
         out.add(error.finding)
         return
-    previous, journal = "0" * 64, ""
-    for row, raw in enumerate(lines, start=1):
-        line = sealed(raw) or {}
-        chained = (line.get("seq"), line.get("prev")) == (row - 1, previous)
-        sound = _is_head(session, line) if row == 1 else _is_charged(session, line, journal)
-        if not chained or not sound:
-            why = "noise may have been drawn that the ledger was not charged for"
-            out.add(Finding("V026", "the journal does not agree with the ledger", JOURNAL, row, why=why))
-            return
-        journal = journal or str(line.get("journal"))
-        previous = hashlib.sha256(raw).hexdigest()
+    plain = all(isinstance(value, str | int) and len(str(value)) <= 200 for value in head.values())
+    right = (head.get("type"), head.get("version")) == ("topdown.journal", 2) and set(head) == _KEYS
+    mine = head.get("plan_hash") == session.plan.computed_hash
+    mine &= commit is None or head.get("journal") == commit.journal
+    if not (plain and right and mine and canonical(head) + b"\n" == data):
+        why = "noise may have been drawn that the ledger was not charged for"
+        out.add(Finding("V026", "the journal does not agree with the ledger", JOURNAL, why=why))
 
 
-def _is_head(session: Session, line: dict[str, Any]) -> bool:
-    plain = all(isinstance(value, str | int) and len(str(value)) <= 200 for value in line.values())
-    right = (line.get("type"), line.get("version")) == ("topdown.journal", 1)
-    return plain and right and line.get("plan_hash") == session.plan.computed_hash
-
-
-def _is_charged(session: Session, line: dict[str, Any], journal: str) -> bool:
-    begin, seq = line.get("begin"), line.get("intent")
-    part = _PART.fullmatch(begin) if isinstance(begin, str) else None
-    if set(line) != _SEAL | {"begin", "intent"} or part is None or not isinstance(seq, int):
-        return False
-    intent = session.ledger.intents.get(seq)
-    return intent is not None and intent.journal == journal and part["level"] in intent.covers
+def check_drawn(session: Session, commit: Commit, out: Findings) -> None:
+    """Check that each part is the file that the ledger recorded under the last intent it was begun under."""
+    ledger = session.ledger
+    begun, drawn = ledger.begun, ledger.drawn
+    for path in part_paths(session):
+        out.n_checked += 1
+        part = path.removeprefix("measurements/").removesuffix(".parquet")
+        used = begun.get((commit.journal, part), [])
+        paid = ledger.intents[used[-1]] if used and used[-1] in commit.intents else None
+        covered = paid is not None and part.rpartition("/")[0] in paid.covers
+        if not covered or drawn.get((used[-1], part)) != session.sha256(path):
+            text = "a part is not the one that the ledger recorded when it was drawn"
+            out.add(Finding("V026", text, path, why="noise may have been drawn that was not charged for"))

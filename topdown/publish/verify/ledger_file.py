@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,23 +27,64 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Opened(_Line, frozen=True, kw_only=True, tag="open"):
-    """First line: which data set the ledger is of."""
+    """First line: which ledger this is, and what its losses are about."""
 
+    ledger: str
+    version: int
     data_set: str
+    neighbours: str
+    unit: str
+    loss_name: Literal["rho", "epsilon"]
+
+
+class Law(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Noise on the counts of one query and level that one change moves."""
+
+    law: Literal["discrete_gaussian", "two_sided_geometric"]
+    parameter: str
+    shift: int
+    coordinates: int
+    level: str
+    query: str
+    attributes: tuple[str, ...]
+
+    @property
+    def loss(self) -> Fraction:
+        """Exact loss: rho of discrete Gaussian noise, epsilon of geometric noise."""
+        moved = self.coordinates * self.shift
+        if self.law == "discrete_gaussian":
+            return Fraction(moved * self.shift) / (2 * fraction(self.parameter))
+        return moved / fraction(self.parameter)
 
 
 class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
-    """Noise of this cost was about to be drawn at the levels in `covers`."""
+    """Noise of these laws was about to be drawn at the levels in `covers`."""
 
     release: str
     plan_hash: str
+    laws: tuple[Law, ...]
+    exact: tuple[str, ...]
     loss: str
-    loss_name: str
     attempt: int
     covers: tuple[str, ...]
     journal: str
     limit: str
     limit_reason: str
+
+
+class Begun(_Line, frozen=True, kw_only=True, tag="begin"):
+    """A part was about to be drawn under `intent`."""
+
+    intent: int
+    part: str
+
+
+class Drawn(_Line, frozen=True, kw_only=True, tag="drawn"):
+    """The part begun under `intent` became the file with this hash."""
+
+    intent: int
+    part: str
+    sha256: str
 
 
 class Commit(_Line, frozen=True, kw_only=True, tag="commit"):
@@ -62,7 +104,13 @@ class Void(_Line, frozen=True, kw_only=True, tag="void"):
     witness: str
 
 
-Line = Opened | Intent | Commit | Void
+class Vouched(_Line, frozen=True, kw_only=True, tag="vouch"):
+    """Somebody said that the ledger is whole, its witness being lost."""
+
+    reason: str
+
+
+Line = Opened | Intent | Begun | Drawn | Commit | Void | Vouched
 
 
 @dataclass(frozen=True)
@@ -72,10 +120,24 @@ class LedgerFile:
     lines: tuple[Line, ...]
     head: str
 
-    @property
+    @cached_property
     def intents(self) -> dict[int, Intent]:
         """Every intent by its number, voided ones included."""
         return {line.seq: line for line in self.lines if isinstance(line, Intent)}
+
+    @property
+    def begun(self) -> dict[tuple[str, str], list[int]]:
+        """(journal, part) -> intents it was begun under, in order."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for line in self.lines:
+            if isinstance(line, Begun) and line.intent in self.intents:
+                found.setdefault((self.intents[line.intent].journal, line.part), []).append(line.intent)
+        return found
+
+    @property
+    def drawn(self) -> dict[tuple[int, str], str]:
+        """(intent, part) -> SHA-256 of the file it became."""
+        return {(line.intent, line.part): line.sha256 for line in self.lines if isinstance(line, Drawn)}
 
     @property
     def commits(self) -> tuple[Commit, ...]:
@@ -118,9 +180,9 @@ def _line(raw: bytes, row: int) -> Line:
         raise _broken("V021", "has a line that does not match its own hash", row)
     try:
         line: Line = msgspec.convert(document, Line, strict=True)
-        if isinstance(line, Intent):
-            fraction(line.loss)
-    except (ValueError, TypeError):
+        if isinstance(line, Intent) and fraction(line.loss) != sum(law.loss for law in line.laws):
+            raise _broken("V020", "has an intent whose loss is not that of its laws", row)
+    except (ValueError, TypeError, ZeroDivisionError):
         raise _broken("V020", "has a line that is not what a ledger holds", row) from None
     return line
 

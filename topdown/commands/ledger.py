@@ -1,0 +1,98 @@
+"""`topdown ledger`: make the ledger of a data set, once; document what happened to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown.ledger.ledger import Place
+
+
+@command(
+    "ledger",
+    examples=(
+        (
+            "topdown ledger new run.toml",
+            "Make the ledger the run file describes, and write its id into the file.",
+        ),
+        (
+            'topdown ledger vouch run.toml --reason "records moved to the new server"',
+            "Go on although the ledger's witness is lost; the reason stays in the ledger.",
+        ),
+        (
+            'topdown ledger void run.toml --record 3 --reason "disk destroyed" --witness "A. Person"',
+            "Take back a charge whose noise nobody saw.",
+        ),
+    ),
+)
+@click.argument("action", metavar="new|vouch|void", type=click.Choice(["new", "vouch", "void"]))
+@click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--reason", default="", help="With vouch and void: why; it stays in the ledger.")
+@click.option("--record", type=click.IntRange(1), help="With void: number of the intent.")
+@click.option("--witness", default="", help="With void: who saw that the noise was destroyed.")
+def ledger(
+    screen: Screen, *, action: str, source: Path, reason: str, record: int | None, witness: str
+) -> int:
+    """Make the ledger of a data set, or write down what happened to it.
+
+    A data set has one ledger: the book of every privacy loss ever spent on it. Only this command and init make one.
+    """
+    from topdown.ledger.ledger import open_ledger, vouch
+    from topdown.measure.run_ledger import create_for_run, place_of_file
+
+    if (action == "void") != (record is not None and bool(witness)) or (action == "new") == bool(reason):
+        raise ConfigError(
+            "new takes no reason; vouch takes --reason; void takes --record, --reason and --witness",
+            code="C005",
+            fix="see: topdown ledger --help",
+        )
+    if action == "new":
+        place = create_for_run(source)
+    else:
+        place = place_of_file(source)
+        if action == "vouch":
+            vouch(place, reason)
+        else:
+            with open_ledger(place) as opened:
+                opened.void(record or 0, reason, witness)
+    _show(screen, place, action, source)
+    return EXIT_OK
+
+
+def _show(screen: Screen, place: Place, action: str, source: Path) -> None:
+    from topdown.ledger.ledger import read_ledger
+    from topdown.ledger.records import exact_text
+    from topdown.screen.look import bold
+
+    book, bound = read_ledger(place.path), place.binding
+    screen.document(
+        {
+            "type": "topdown.ledger",
+            "version": 1,
+            "action": action,
+            "ledger": place.id,
+            "path": str(place.path),
+            "witness": str(place.witness),
+            **vars(bound),
+            "charged": exact_text(book.charged),
+            "n_records": len(book.entries),
+        }
+    )
+    done = {"new": "is the ledger of", "vouch": "has a new witness:", "void": "has one charge less:"}[action]
+    screen.last("Ledger ", bold(place.id), f' {done} data set "{bound.data_set}"')
+    screen.pairs(
+        [
+            ("file", str(place.path)),
+            ("witness", f"{place.witness} (keep both; back them up together with the records)"),
+            ("counts", f"{bound.loss_name} of one {bound.unit}, {bound.neighbours}"),
+        ]
+    )
+    if action == "new":
+        screen.next((f"topdown plan {source}", "what a release would cost"))
