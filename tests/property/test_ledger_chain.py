@@ -29,7 +29,7 @@ BINDING = Binding("ri-2010", "bounded", "person", "rho")
 
 
 def intent(
-    loss: Fraction | str | int, *, plan: str = "9b0e51c7", law: str = "discrete_gaussian", journal: str = "j"
+    loss: object, *, plan: str = "9b0e51c7", law: str = "discrete_gaussian", journal: str = "j"
 ) -> Intent:
     """Return an intent of some plan with this loss."""
     parameter = 1 / Fraction(loss) if law == "discrete_gaussian" else 2 / Fraction(loss)
@@ -98,7 +98,7 @@ def test_over_budget_says_what_was_spent_and_what_is_left(tmp_path):
 
 def test_every_flipped_byte_is_noticed(tmp_path):
     """A changed loss, date or hash would change what was spent without a trace."""
-    place, data = small_ledger(tmp_path)
+    _, data = small_ledger(tmp_path)
     for i in range(len(data)):
         for flip in (0x01, 0x20, 0x80):
             changed = data[:i] + bytes([data[i] ^ flip]) + data[i + 1 :]
@@ -340,7 +340,7 @@ with open_ledger(place) as ledger:
 
 def test_the_head_changes_with_every_record_and_each_line_names_the_one_before(tmp_path):
     """The head printed in a certificate must pin the whole ledger."""
-    place, data = small_ledger(tmp_path)
+    _, data = small_ledger(tmp_path)
     heads = {
         read_book(b"".join(data.splitlines(keepends=True)[:n]), Path("l"))[0].head
         for n in range(N_RECORDS + 1)
