@@ -1,4 +1,4 @@
-"""The seam to topdown: noise, ledger and accountant are used here and nowhere else in pgsr."""
+"""The seam to topdown: noise and ledger are used here and nowhere else in pgsr."""
 
 from __future__ import annotations
 
@@ -134,15 +134,3 @@ def check_ledger(path: Path, plan_hash: str, journal: str) -> tuple[bool, str, F
         loss,
         commit.files,
     )
-
-
-def gaussian_epsilon(calibration: Calibration, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """Return a certified enclosure of epsilon at delta for discrete Gaussian noise (all levels composed).
-
-    Every entry that a neighbour step changes moves by one, so a level is `sensitivity` measurements of one unit.
-    """
-    from topdown.accountant.composition import Composition
-
-    parts = zip(calibration.parameters, calibration.sensitivities, strict=True)
-    found = Composition.of([(variance, 1, changed) for variance, changed in parts if changed]).epsilon(delta)
-    return found.lower, found.upper

@@ -62,6 +62,7 @@ def calibrate(
     noise: Noise = "geometric",
     shares: Sequence[object] | None = None,
     relations: tuple[Relation, ...] = ("move",),
+    smallest: int = 1,
     calibration: str = "correct",
 ) -> Calibration:
     """Return the noise that makes a vector private at the budget.
@@ -73,7 +74,8 @@ def calibrate(
         budget: epsilon, or rho with Gaussian noise; exact ("1/2", Fraction), never a float.
         noise: law of the noise.
         shares: share of each level, root first, summing to 1; default equal.
-        relations: neighbour steps to protect.
+        relations: neighbour steps to protect; their order and repetitions do not matter.
+        smallest: first size, 0 or 1.
         calibration: "published" uses scale L / epsilon for the chain as the paper does. It is not private.
 
     Raises:
@@ -100,7 +102,8 @@ def calibrate(
             fix=f"use one or more of: {', '.join(RELATIONS)}",
         )
     split = _shares(shares, tree.n_levels)
-    found = joint_sensitivity(kind, relations, tree, n_sizes)
+    relations = tuple(relation for relation in RELATIONS if relation in relations)
+    found = joint_sensitivity(kind, relations, tree, n_sizes, smallest)
     sensitivities = found.l1_by_level
     if noise == "gaussian":
         variances = tuple(
