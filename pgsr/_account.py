@@ -103,6 +103,11 @@ def _law(flint: Any, count: Counter[Fraction]) -> Iterator[tuple[Fraction, Any]]
     for scale, n in count.items():
         odds = (-ball_of(flint, 1 / scale)).exp()
         right, wrong = 1 / (1 + odds), odds / (1 + odds)
-        columns.append([((2 * j - n) / scale, comb(n, j) * right**j * wrong ** (n - j)) for j in range(n + 1)])
+        columns.append(
+            [((2 * j - n) / scale, comb(n, j) * right**j * wrong ** (n - j)) for j in range(n + 1)]
+        )
     for cells in product(*columns):
-        yield sum((loss for loss, _ in cells), Fraction(0)), prod((mass for _, mass in cells), start=flint.arb(1))
+        yield (
+            sum((loss for loss, _ in cells), Fraction(0)),
+            prod((mass for _, mass in cells), start=flint.arb(1)),
+        )

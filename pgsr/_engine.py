@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.budget import Calibration
+from pgsr.charge import charged
 from pgsr.hierarchy import Tree
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def spend(
     with open_ledger(path, data_set) as ledger:
         intent = Intent(release, plan_hash, calibration.loss, name, 1, levels, journal)
         entry = ledger.intent(intent, limit, limit_reason)
-        yield Spend(ledger, entry.seq, plan_hash, journal)
+        with charged(name, calibration.loss):
+            yield Spend(ledger, entry.seq, plan_hash, journal)
 
 
 def check_ledger(path: Path, plan_hash: str, journal: str) -> tuple[bool, str, Fraction, str]:

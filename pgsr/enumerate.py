@@ -88,7 +88,9 @@ def enumerate_sensitivity(
             l1 = max(l1, sum(map(sum, gaps)))
             squared = max(squared, sum(g * g for level in gaps for g in level))
             entry = max(entry, *(max(level) for level in gaps))
-    by_level = tuple(max(levels) for levels in zip(*patterns, strict=True)) if patterns else (0,) * tree.n_levels
+    by_level = (
+        tuple(max(levels) for levels in zip(*patterns, strict=True)) if patterns else (0,) * tree.n_levels
+    )
     return Enumerated(l1, squared, by_level, entry, n_pairs, frozenset(patterns))
 
 

@@ -22,6 +22,7 @@ KEYS: dict[str, type] = {
     "public": Path,
     "shares": list,
     "relations": list,
+    "unit": str,
     "direction": str,
     "calibration": str,
     "data_set": str,

@@ -96,9 +96,7 @@ def level_orders(kind: Kind, tree: Tree, n_sizes: int) -> Iterator[LevelOrder]:
             yield LevelOrder(region * n_sizes + sizes, flat, n_sizes * n_regions, True)
 
 
-def sensitivity(
-    kind: Kind, relation: Relation, tree: Tree, n_sizes: int, smallest: int = 1
-) -> Sensitivity:
+def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int, smallest: int = 1) -> Sensitivity:
     """Return the sensitivity of a vector over every leaf and size, by following each step through all levels.
 
     Args:

@@ -51,16 +51,17 @@ from topdown.screen.console import Screen
     "--relations",
     multiple=True,
     type=click.Choice(["move", "new", "dropped"]),
-    help="Neighbour steps protected; default move and new.",
+    help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
 )
 @click.option(
     "--calibration",
     type=click.Choice(["correct", "published"]),
     help="published: not private; only with --simulate.",
 )
+@click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
 @click.option("--data-set", help="Name of the confidential data set.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --out)."
+    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
 )
 @click.option("--limit", help="Most that may ever be charged to the data set (default: this release).")
 @click.option("--limit-reason", help="Why the limit is what it is.")
@@ -106,7 +107,6 @@ def release(screen: Screen, run: Path | None, **options: Any) -> int:
 
 
 def _show(screen: Screen, made: Any) -> None:
-    from pgsr.write import privacy
     from topdown.screen import figures
     from topdown.screen.look import FAIL, OK
 
@@ -123,7 +123,7 @@ def _show(screen: Screen, made: Any) -> None:
             "n_regions": made.hierarchy.tree.n_nodes,
             "n_sizes": made.sizes.n_sizes,
             "total": made.total,
-            "privacy": privacy(made),
+            "privacy": made.plan["privacy"],
         }
     )
     private = f"{figures.loss(name, plan.loss)}, exact {plan.loss}"
@@ -133,6 +133,7 @@ def _show(screen: Screen, made: Any) -> None:
         [
             ("mechanism", f"{made.mechanism.name}; optimality: {made.mechanism.claim}"),
             ("privacy", private),
+            *(_promise(secret) for secret in made.plan["privacy"]["secrets"]),
             (
                 "counts",
                 f"{made.hierarchy.tree.n_nodes:,} regions × {made.sizes.n_sizes:,} sizes, {made.total:,} groups",
@@ -146,3 +147,15 @@ def _show(screen: Screen, made: Any) -> None:
     else:
         screen.last(f"Release written to {made.folder}", symbol=OK)
     screen.next((f"pgsr verify {made.folder}", "check it from its files alone"))
+
+
+def _promise(secret: dict[str, Any]) -> tuple[str, str]:
+    """Return the line of one neighbour step: what it costs and how well it can be guessed, or what discloses it."""
+    if secret["status"] == "disclosed":
+        return "disclosed", f"{secret['name']}; {secret['sentence']}"
+    ((delta, (_, high)),) = secret["epsilon"].items()
+    given = "" if secret["status"] == "protected" else f", given {', '.join(secret['exact'])}"
+    at = "" if delta == "0" else f" at δ {delta}"
+    return "protected", (
+        f"{secret['name']}: ε at most {high}{at}; right at most {secret['right_in_100']} times in 100{given}"
+    )

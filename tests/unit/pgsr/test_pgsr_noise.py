@@ -64,8 +64,8 @@ def test_a_release_draws_fresh_noise_on_its_answers(tmp_path):
     """Equal noise in two releases, or none, would hand out the truth."""
     groups = {"region": ["GA", "NY"], "size": [1, 2], "count": [1000, 2000]}
     made = [
-        release(groups, REGIONS, "tracking", "1/2", n_sizes=200, out=tmp_path / str(i), limit=1)
-        for i in range(2)
+        release(groups, REGIONS, "tracking", "1/2", n_sizes=200, ledger=tmp_path / "book.jsonl", limit=1)
+        for _ in range(2)
     ]
     leaves = np.zeros((200, 2), dtype=np.int64)
     leaves[0, 0], leaves[1, 1] = 1000, 2000

@@ -73,10 +73,11 @@ def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
     """A refused release must leave neither files nor a spent budget."""
     settings = {"mechanism": "tracking", "epsilon": "1/2", "n_sizes": 5} | options
     with pytest.raises(TopdownError) as caught:
-        release(groups, REGIONS, out=tmp_path / "out", **settings)
+        release(groups, REGIONS, out=tmp_path / "out", ledger=tmp_path / "groups.ledger.jsonl", **settings)
     assert code == caught.value.code
     assert caught.value.exit_code == 2
     assert caught.value.fix
+    assert dict(caught.value.details)["this run spent"] == "nothing"
     assert not (tmp_path / "out").exists()
     ledger = tmp_path / "groups.ledger.jsonl"
     assert not ledger.exists() or "intent" not in ledger.read_text()
@@ -140,26 +141,17 @@ def test_top_coding_keeps_the_number_of_groups():
 
 def test_a_release_is_charged_once_and_checks_out(tmp_path):
     """Ledger, manifest and certificate must agree on the loss; a second release needs a higher limit."""
-    made = release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "out", total=6)
+    book = {"n_sizes": 5, "ledger": tmp_path / "groups.ledger.jsonl"}
+    made = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "out", total=6, **book)
     assert made.is_release
     assert set() == codes(verify(tmp_path / "out"))
     files = {"counts.parquet", "measurements.parquet", "certificate.json", "ledger.jsonl", "manifest.json"}
     assert files == {path.name for path in (tmp_path / "out").iterdir()}
     with pytest.raises(BudgetError):
-        release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "again")
-    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "again", limit=1)
+        release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", **book)
+    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, **book)
     assert Fraction(1, 2) == again.calibration.loss
     assert set() == codes(verify(tmp_path / "again"))
-
-
-def test_gaussian_release_states_epsilon(tmp_path):
-    """A zCDP budget alone tells most readers nothing."""
-    release(GROUPS, REGIONS, "tracking", rho="1/2", noise="gaussian", n_sizes=5, out=tmp_path / "out")
-    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())["privacy"]
-    assert (stated["loss_name"], stated["loss"]) == ("rho", "1/2")
-    low, high = map(float, stated["epsilon"]["1e-10"])
-    assert 6.4 < low <= high < 6.6
-    assert set() == codes(verify(tmp_path / "out"))
 
 
 def test_published_calibration_is_stamped(tmp_path):
@@ -188,7 +180,9 @@ def _rewrite(folder, name, edit):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release") / "out"
-    release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=folder)
+    release(
+        GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=folder, ledger=folder.with_name("groups.ledger.jsonl")
+    )
     return folder
 
 

@@ -11,7 +11,7 @@ import pytest
 from pgsr import tree_of
 from pgsr.budget import calibrate
 from pgsr.enumerate import enumerate_sensitivity, naive_vector
-from pgsr.vectors import KINDS, RELATIONS, sensitivity
+from pgsr.vectors import KINDS, RELATIONS, Sensitivity, sensitivity
 
 TREES = (([-1], [0, 0]), ([-1], [0, 0], [0, 0, 1]), ([-1], [0], [0, 0]))
 MANY = [subset for n in (1, 2, 3) for subset in combinations(RELATIONS, n)]
@@ -21,7 +21,7 @@ SHARES = {2: ("1/5", "4/5"), 3: ("1/7", "2/7", "4/7")}
 def test_a_unit_that_enters_alone_where_size_0_is_counted():
     """It stands in d_0 and in d_1 of every level: 4 in two levels, in L1 and in squared L2, not 2."""
     found = sensitivity("tail", "new", tree_of([[-1], [0, 0]]), 4, smallest=0)
-    assert ((2, 2), 4, 4) == (found.l1_by_level, found.l1, found.l2_squared)
+    assert found == Sensitivity((2, 2), 4, 4)
 
 
 @pytest.mark.parametrize("smallest", [0, 1])
@@ -91,6 +91,8 @@ def test_one_person_is_a_move_or_a_new_group(smallest, n_sizes):
             step = "move" if here.sum() == other.sum() else "new"
             for kind in kinds:
                 a, b = naive_vector(kind, tree, here), naive_vector(kind, tree, other)
-                gaps = [sum(abs(x - y) for x, y in zip(*level, strict=True)) for level in zip(a, b, strict=True)]
+                gaps = [
+                    sum(abs(x - y) for x, y in zip(*level, strict=True)) for level in zip(a, b, strict=True)
+                ]
                 assert all(g <= s for g, s in zip(gaps, limit[kind, step].l1_by_level, strict=True))
     assert n_pairs > 50
