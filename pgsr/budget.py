@@ -94,15 +94,8 @@ def calibrate(
             code="C157",
             fix="leave out the noise and the shares, or use the correct calibration",
         )
-    wrong = [name for name in relations if name not in RELATIONS]
-    if wrong or not relations:
-        raise ConfigError(
-            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
-            code="C168",
-            fix=f"use one or more of: {', '.join(RELATIONS)}",
-        )
+    relations = steps_in_order(relations)
     split = _shares(shares, tree.n_levels)
-    relations = tuple(relation for relation in RELATIONS if relation in relations)
     found = joint_sensitivity(kind, relations, tree, n_sizes, smallest)
     sensitivities = found.l1_by_level
     if noise == "gaussian":
@@ -118,6 +111,18 @@ def calibrate(
     scales = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
     loss = sum((s / scale for s, scale in zip(sensitivities, scales, strict=True)), Fraction(0))
     return Calibration(noise, calibration, claimed, loss, scales, sensitivities, relations)
+
+
+def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:
+    """Return neighbour steps in one order and each once, or ConfigError C168 for none or an unknown one."""
+    wrong = [name for name in relations if name not in RELATIONS]
+    if wrong or not relations:
+        raise ConfigError(
+            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
+            code="C168",
+            fix=f"use one or more of: {', '.join(RELATIONS)}",
+        )
+    return tuple(relation for relation in RELATIONS if relation in relations)
 
 
 def _published(kind: Kind, derived: tuple[int, ...]) -> tuple[int, ...]:

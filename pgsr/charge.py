@@ -1,4 +1,4 @@
-"""What a release tells the ledger: which ledger, for whom, and exactly what is drawn."""
+"""What a release tells its ledger and its reader about the charge: what is drawn, for whom, and who has spent it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import wraps
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from pgsr.budget import Calibration
 from pgsr.vectors import Relation
-from topdown.errors import ConfigError, TopdownError
+from topdown.errors import TopdownError
 
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
-DAMAGED = "B006"
+UNKNOWN = "B006"
 SPENT = "this run spent"
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,7 +31,7 @@ def tells_what_was_spent(run: Callable[P, R]) -> Callable[P, R]:
         try:
             return run(*args, **kwargs)
         except TopdownError as error:
-            if error.code != DAMAGED and SPENT not in dict(error.details):
+            if error.code != UNKNOWN and SPENT not in dict(error.details):
                 error.details += ((SPENT, "nothing"),)
             raise
 
@@ -40,40 +39,19 @@ def tells_what_was_spent(run: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextmanager
-def charged(loss_name: str, loss: Fraction) -> Iterator[None]:
-    """Add to every error raised in the block that the loss is spent."""
+def charged(loss_name: str, loss: Fraction, code: str = "") -> Iterator[None]:
+    """Add to every error raised in the block (or only to those of `code`) that the loss is spent."""
     try:
         yield
     except TopdownError as error:
-        error.details += ((SPENT, f"{loss_name} {loss}"),)
+        if code in ("", error.code):
+            error.details += ((SPENT, f"{loss_name} {loss}"),)
         raise
-
-
-def ledger_path(groups: Path | None, data_set: str, ledger: Path | str | None) -> Path:
-    """Return where the ledger of a data set lies: with its data, whatever folder a release is written to.
-
-    Args:
-        groups: file of groups; None if they are in memory.
-        data_set: name of the data set.
-        ledger: ledger named by the caller, or None.
-
-    Raises:
-        ConfigError: groups in memory and no ledger (C163).
-    """
-    if ledger is not None:
-        return Path(ledger)
-    if groups is None:
-        raise ConfigError(
-            "groups in memory have no place for their ledger",
-            code="C163",
-            fix="give ledger=, or the groups as a file, or simulate=SEED",
-        )
-    return groups.absolute().parent / f"{data_set}.ledger.jsonl"
 
 
 def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:
     """Return the neighbour relation as a ledger is bound to it: "move", "move+new", "move+new of size 0 or 1"."""
-    words = {"new": "new of size 0 or 1"} if smallest == 0 else {}
+    words: dict[str, str] = {"new": "new of size 0 or 1"} if smallest == 0 else {}
     return "+".join(words.get(relation, relation) for relation in relations)
 
 

@@ -117,29 +117,45 @@ def _total(files: Files) -> Check:
 
 
 def _ledger(files: Files) -> Check:
-    from pgsr import _engine
+    """Compare what the ledger was charged with what the certificate states: laws, steps, unit and files."""
+    from pgsr.ledger import find_charge
 
     check = Check("ledger", n_checked=1)
-    path = files.folder / LEDGER
-    if not files.certificate["release"]:
-        check.summary = f"none: {files.certificate['stamp']}"
-        if path.exists() or not files.certificate["stamp"] or not files.manifest.get("stamp"):
+    document = files.certificate
+    path, stated, levels = files.folder / LEDGER, document["privacy"], document["levels"]
+    if not document["release"]:
+        check.summary = f"none: {document['stamp']}"
+        if path.exists() or not document["stamp"] or not files.manifest.get("stamp"):
             check.fail("a simulation must be stamped and charge nothing")
         return check
     if not path.is_file():
         check.fail("there is no ledger")
         return check
-    ok, summary, loss, digest = _engine.check_ledger(
-        path, files.certificate["plan_hash"], files.certificate["journal"]
-    )
-    check.summary = summary
-    if not ok:
-        check.fail(summary)
-    elif loss != Fraction(files.certificate["privacy"]["loss"]):
-        check.fail(
-            f"the ledger charges {loss}, the certificate states {files.certificate['privacy']['loss']}"
-        )
-    elif digest != sha256(files.folder / MEASUREMENTS):
+    found = find_charge(path, document["plan_hash"], document["journal"])
+    check.summary = found.problem or found.summary
+    if found.problem:
+        check.fail(found.problem)
+        return check
+    law = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}[stated["noise"]]
+    new = "new of size 0 or 1" if document["sizes"]["smallest"] == 0 else "new"
+    expected = {
+        "loss": (found.loss, Fraction(stated["loss"])),
+        "kind of loss": (found.loss_name, stated["loss_name"]),
+        "unit of privacy": (found.unit, stated["unit"]),
+        "neighbour steps": (
+            found.neighbours,
+            "+".join(new if s == "new" else s for s in stated["relations"]),
+        ),
+        "exact statistics": (list(found.exact), stated["conditional_on"]),
+        "noise": (
+            found.laws,
+            tuple((lv["name"], law, Fraction(lv["parameter"]), 1, lv["sensitivity"]) for lv in levels),
+        ),
+    }
+    for what, (charged, certified) in expected.items():
+        if charged != certified:
+            check.fail(f"the ledger was charged for another {what} than the certificate states")
+    if found.files != sha256(files.folder / MEASUREMENTS):
         check.fail("the committed measurements are not these")
     return check
 

@@ -12,15 +12,16 @@ import numpy as np
 
 from pgsr import _engine
 from pgsr.budget import NOT_A_RELEASE, Calibration, Noise, calibrate
-from pgsr.charge import ledger_path, tells_what_was_spent
+from pgsr.charge import tells_what_was_spent
 from pgsr.groups import Sizes, check_totals, leaf_counts
 from pgsr.hierarchy import Hierarchy, Ints
+from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, spend
 from pgsr.mechanism import Estimate, Mechanism, estimate, mechanism_named, vector_kind
 from pgsr.numbers import fraction
 from pgsr.read import read_hierarchy, read_table
 from pgsr.statement import privacy, refuse_empty_promise
 from pgsr.vectors import Kind, Relation, measure_exactly
-from pgsr.write import hash_of, plan_sections, write_release
+from pgsr.write import MEASUREMENTS, hash_of, plan_sections, write_release
 from topdown.errors import ConfigError, InternalError
 from topdown.progress import Event, Report, silent
 
@@ -87,12 +88,14 @@ def release(
     noise: Noise = "geometric",
     rho: object = None,
     relations: tuple[Relation, ...] | None = None,
-    unit: str = "person",
+    unit: str = UNIT,
     direction: str = "tail",
     calibration: str = "correct",
     out: Path | str | None = None,
     ledger: Path | str | None = None,
-    data_set: str = "groups",
+    ledger_id: str = "",
+    witness: Path | str | None = None,
+    data_set: str = DATA_SET,
     limit: object = None,
     limit_reason: str = "",
     simulate: int | None = None,
@@ -120,8 +123,9 @@ def release(
         calibration: "published" reproduces the paper's noise for M_c^ch, which is NOT private as claimed; only
             with `simulate`, and stamped NOT-A-RELEASE.
         out: folder to write; None keeps the release in memory.
-        ledger, data_set, limit, limit_reason: ledger of the data set (default: beside the file of groups); the
-            limit defaults to this release's loss.
+        ledger, ledger_id, witness, data_set: ledger of the data set, which must exist (see `new_ledger`), by default
+            beside the file of groups.
+        limit, limit_reason: the most that may ever be charged to it (default: this release's loss), and why.
         simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged.
         report: called with progress.
 
@@ -140,7 +144,7 @@ def release(
         budget,
         noise=noise,
         shares=shares,
-        relations=(("move", "new") if smallest else ("move",)) if relations is None else relations,
+        relations=default_steps(smallest) if relations is None else relations,
         smallest=smallest,
         calibration=calibration,
     )
@@ -190,16 +194,27 @@ def release(
         return made
     _rehearse(chosen, regions, sizes, kind, noise_plan, exact_total)
     journal = secrets.token_hex(16)
-    with _engine.spend(
-        ledger_path(source, data_set, ledger),
-        data_set,
-        release=f"{data_set}-{hash_of(plan)[:8]}",
+    place = ledger_place(
+        source,
+        data_set=data_set,
+        relations=noise_plan.relations,
+        smallest=smallest,
+        unit=unit,
+        noise=noise,
+        ledger=ledger,
+        ledger_id=ledger_id,
+        witness=witness,
+    )
+    with spend(
+        place,
         plan_hash=hash_of(plan),
         calibration=noise_plan,
         levels=regions.level_names,
+        exact=tuple(stated["conditional_on"]),
         journal=journal,
         limit=most,
         limit_reason=limit_reason,
+        file=MEASUREMENTS,
     ) as charge:
         made = run(None, journal)
         write_release(made, folder, charge)

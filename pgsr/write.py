@@ -15,8 +15,8 @@ from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
 
 if TYPE_CHECKING:
-    from pgsr._engine import Spend
     from pgsr.budget import Calibration
+    from pgsr.ledger import Spend
     from pgsr.make import Release
     from pgsr.mechanism import Mechanism
     from pgsr.vectors import Kind

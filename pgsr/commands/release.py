@@ -63,6 +63,12 @@ from topdown.screen.console import Screen
 @click.option(
     "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
 )
+@click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it.")
+@click.option(
+    "--witness",
+    type=click.Path(path_type=Path),
+    help="Folder of the ledger's witness (default: that of --groups).",
+)
 @click.option("--limit", help="Most that may ever be charged to the data set (default: this release).")
 @click.option("--limit-reason", help="Why the limit is what it is.")
 @click.option(
@@ -134,6 +140,7 @@ def _show(screen: Screen, made: Any) -> None:
             ("mechanism", f"{made.mechanism.name}; optimality: {made.mechanism.claim}"),
             ("privacy", private),
             *(_promise(secret) for secret in made.plan["privacy"]["secrets"]),
+            ("exact", ", ".join(made.plan["privacy"]["conditional_on"])),
             (
                 "counts",
                 f"{made.hierarchy.tree.n_nodes:,} regions × {made.sizes.n_sizes:,} sizes, {made.total:,} groups",
@@ -154,8 +161,6 @@ def _promise(secret: dict[str, Any]) -> tuple[str, str]:
     if secret["status"] == "disclosed":
         return "disclosed", f"{secret['name']}; {secret['sentence']}"
     ((delta, (_, high)),) = secret["epsilon"].items()
-    given = "" if secret["status"] == "protected" else f", given {', '.join(secret['exact'])}"
     at = "" if delta == "0" else f" at δ {delta}"
-    return "protected", (
-        f"{secret['name']}: ε at most {high}{at}; right at most {secret['right_in_100']} times in 100{given}"
-    )
+    guess = f"ε at most {high}{at}; guessed rightly at most {secret['right_in_100']} times in 100"
+    return secret["status"], f"{secret['name']}: {guess}"

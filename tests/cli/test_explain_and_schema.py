@@ -17,7 +17,7 @@ from topdown.documents import document_names
 from topdown.explain import FAMILIES, pages
 
 PACKAGES = {"topdown": (engine, pages), "pgsr": (pgsr, known_pages)}
-SHARED_PAGES = {"B004", "B007", "C005", "X001"}  # raised in the ledger and the screens that pgsr shares
+SHARED_PAGES = {"B004", "C005", "X001"}  # raised in the ledger and the screens that pgsr shares
 
 
 def _codes(package) -> dict[str, str]:
