@@ -43,7 +43,7 @@ def fixed(value: Fraction, digits: int, *, up: bool | None) -> str:
 
 def _scaled(value: Fraction, shift: int, up: bool | None) -> int:
     """Return `value` times 10**shift as a whole number."""
-    many = value * 10**shift if shift >= 0 else value / 10**-shift
+    many = value * Fraction(10) ** shift
     return round(many) if up is None else math.ceil(many) if up else math.floor(many)
 
 
