@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pgsr.checks import verify
     from pgsr.cumulative import CumulativeEstimate, cumulative_estimate
     from pgsr.hierarchy import Hierarchy, Tree, hierarchy_of, tree_of
+    from pgsr.ledger import ledger_place, new_ledger
     from pgsr.make import Release, release
     from pgsr.tree import TreeCertificate, tree_optimum
 
@@ -21,6 +22,8 @@ _PLACES = {
     "chain_optimum": "chain",
     "cumulative_estimate": "cumulative",
     "hierarchy_of": "hierarchy",
+    "ledger_place": "ledger",
+    "new_ledger": "ledger",
     "release": "make",
     "tree_of": "hierarchy",
     "tree_optimum": "tree",
@@ -36,6 +39,8 @@ __all__ = [
     "chain_optimum",
     "cumulative_estimate",
     "hierarchy_of",
+    "ledger_place",
+    "new_ledger",
     "release",
     "tree_of",
     "tree_optimum",

@@ -1,21 +1,12 @@
-"""The seam to topdown: noise, ledger and accountant are used here and nowhere else in pgsr."""
+"""The seam to topdown's noise: it is drawn here and nowhere else in pgsr."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.budget import Calibration
 from pgsr.hierarchy import Tree
-
-if TYPE_CHECKING:
-    from topdown.ledger.ledger import Ledger
 
 Ints = NDArray[np.int64]
 WIDEST_TABLE = 10_000
@@ -65,84 +56,3 @@ class NoiseSource:
                 drawn = Sampler(law(parameter), self._bits).draw(shape[0] * shape[1])
                 noisy[:, here] += drawn.reshape(shape)
         return noisy
-
-
-class Spend:
-    """An open intent of a ledger: noise may be drawn, and is committed once its files exist."""
-
-    def __init__(self, ledger: Ledger, intent: int, plan_hash: str, journal: str) -> None:
-        self._ledger, self._intent, self._plan_hash, self._journal = ledger, intent, plan_hash, journal
-
-    def commit(self, files_digest: str) -> bytes:
-        """Record durably which files the noise became; return the ledger's bytes."""
-        from topdown.ledger.book import Commit
-
-        self._ledger.commit(Commit((self._intent,), self._plan_hash, self._journal, files_digest))
-        return self._ledger.path.read_bytes()
-
-
-@contextmanager
-def spend(
-    path: Path,
-    data_set: str,
-    *,
-    release: str,
-    plan_hash: str,
-    calibration: Calibration,
-    levels: tuple[str, ...],
-    journal: str,
-    limit: Fraction,
-    limit_reason: str,
-) -> Iterator[Spend]:
-    """Lock the ledger of a data set and write a durable intent; raises BudgetError before anything is drawn."""
-    from topdown.ledger.book import Intent
-    from topdown.ledger.ledger import open_ledger
-
-    name = "epsilon" if calibration.noise == "geometric" else "rho"
-    with open_ledger(path, data_set) as ledger:
-        intent = Intent(release, plan_hash, calibration.loss, name, 1, levels, journal)
-        entry = ledger.intent(intent, limit, limit_reason)
-        yield Spend(ledger, entry.seq, plan_hash, journal)
-
-
-def check_ledger(path: Path, plan_hash: str, journal: str) -> tuple[bool, str, Fraction, str]:
-    """Check a ledger's chain and find the commit of one release.
-
-    Args:
-        path: the ledger.
-        plan_hash: what the release said it would do.
-        journal: id under which its noise was drawn.
-
-    Returns:
-        (ok, what was found, loss charged for the release, digest of the committed files).
-    """
-    from topdown.errors import BudgetError
-    from topdown.ledger.ledger import read_ledger
-
-    try:
-        book = read_ledger(path)
-    except BudgetError as error:
-        return False, error.text, Fraction(0), ""
-    intents = [intent for intent in book.of_journal(journal).values() if intent.plan_hash == plan_hash]
-    loss = sum((intent.loss for intent in intents), Fraction(0))
-    commit = book.commit_of(journal)
-    if commit is None or not intents:
-        return False, "the ledger has no commit of this release", loss, ""
-    return (
-        True,
-        f"{len(book.intents)} intents, chain unbroken, {book.charged} charged so far",
-        loss,
-        commit.files,
-    )
-
-
-def gaussian_epsilon(calibration: Calibration, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """Return a certified enclosure of epsilon at delta for discrete Gaussian noise (all levels composed).
-
-    Every entry that a neighbour step changes moves by one, so a level is `sensitivity` measurements of one unit.
-    """
-    from topdown.accountant.composition import Composition
-
-    parts = zip(calibration.parameters, calibration.sensitivities, strict=True)
-    found = Composition.of([(variance, 1, changed) for variance, changed in parts if changed]).epsilon(delta)
-    return found.lower, found.upper

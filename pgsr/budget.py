@@ -62,6 +62,7 @@ def calibrate(
     noise: Noise = "geometric",
     shares: Sequence[object] | None = None,
     relations: tuple[Relation, ...] = ("move",),
+    smallest: int = 1,
     calibration: str = "correct",
 ) -> Calibration:
     """Return the noise that makes a vector private at the budget.
@@ -73,7 +74,8 @@ def calibrate(
         budget: epsilon, or rho with Gaussian noise; exact ("1/2", Fraction), never a float.
         noise: law of the noise.
         shares: share of each level, root first, summing to 1; default equal.
-        relations: neighbour steps to protect.
+        relations: neighbour steps to protect; their order and repetitions do not matter.
+        smallest: first size, 0 or 1.
         calibration: "published" uses scale L / epsilon for the chain as the paper does. It is not private.
 
     Raises:
@@ -92,15 +94,9 @@ def calibrate(
             code="C157",
             fix="leave out the noise and the shares, or use the correct calibration",
         )
-    wrong = [name for name in relations if name not in RELATIONS]
-    if wrong or not relations:
-        raise ConfigError(
-            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
-            code="C168",
-            fix=f"use one or more of: {', '.join(RELATIONS)}",
-        )
+    relations = steps_in_order(relations)
     split = _shares(shares, tree.n_levels)
-    found = joint_sensitivity(kind, relations, tree, n_sizes)
+    found = joint_sensitivity(kind, relations, tree, n_sizes, smallest)
     sensitivities = found.l1_by_level
     if noise == "gaussian":
         variances = tuple(
@@ -115,6 +111,18 @@ def calibrate(
     scales = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
     loss = sum((s / scale for s, scale in zip(sensitivities, scales, strict=True)), Fraction(0))
     return Calibration(noise, calibration, claimed, loss, scales, sensitivities, relations)
+
+
+def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:
+    """Return neighbour steps in one order and each once, or ConfigError C168 for none or an unknown one."""
+    wrong = [name for name in relations if name not in RELATIONS]
+    if wrong or not relations:
+        raise ConfigError(
+            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
+            code="C168",
+            fix=f"use one or more of: {', '.join(RELATIONS)}",
+        )
+    return tuple(relation for relation in RELATIONS if relation in relations)
 
 
 def _published(kind: Kind, derived: tuple[int, ...]) -> tuple[int, ...]:

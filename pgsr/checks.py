@@ -2,56 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgsr.check import Check
+from pgsr.check_privacy import check_privacy
+from pgsr.documents import VERSIONS
 from pgsr.verify_files import Files, load, read_json
 from pgsr.write import LEDGER, MANIFEST, MEASUREMENTS, sha256
 from topdown.errors import DataError
 
 Ints = NDArray[np.int64]
-MOST_FINDINGS = 100
-
-
-@dataclass
-class Check:
-    """One check and what it found.
-
-    Args:
-        name: of the check.
-        summary: what was checked, with numbers.
-        n_checked: things compared.
-        findings: first failures, in words.
-        n_failed: number of failures.
-    """
-
-    name: str
-    summary: str = ""
-    n_checked: int = 0
-    findings: list[str] = field(default_factory=list)
-    n_failed: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing failed."""
-        return self.n_failed == 0
-
-    def fail(self, text: str, n: int = 1) -> None:
-        """Record a failure."""
-        self.n_failed += n
-        if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(text)
 
 
 def verify(folder: Path | str) -> list[Check]:
     """Return the checks of a release folder.
 
-    Manifest, whole numbers, hierarchy (every parent equals the sum of its children), total, ledger, privacy
-    arithmetic, measurements, and, where Model 1 was solved on them, the exchange certificate.
+    Manifest, whole numbers, hierarchy (every parent equals the sum of its children), total, everything that is said
+    about privacy, ledger, measurements, and, where Model 1 was solved on them, the exchange certificate.
 
     Raises:
         DataError: not a release folder.
@@ -78,8 +50,24 @@ def verify(folder: Path | str) -> list[Check]:
         unreadable = Check("files", "files can be read")
         unreadable.fail(f"a file is not what its format says ({type(error).__name__})")
         return [sealed, unreadable]
-    checks = (_whole_numbers, _hierarchy, _total, _privacy, _ledger, _optimality)
-    return [sealed, *(run(files) for run in checks)]
+    if files.certificate.get("version") != VERSIONS["certificate"]:
+        raise DataError(
+            f"{place} was written by another version of pgsr, whose certificate says less",
+            code="D138",
+            fix="check it with that version, or release again",
+        )
+    checks = (_whole_numbers, _hierarchy, _total, check_privacy, _ledger, _optimality)
+    return [sealed, *(_guarded(run, files) for run in checks)]
+
+
+def _guarded(run: Callable[[Files], Check], files: Files) -> Check:
+    """Run one check; a certificate without what the check reads fails it."""
+    try:
+        return run(files)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        check = Check(run.__name__.strip("_").removeprefix("check_").replace("_", " "), n_checked=1)
+        check.fail(f"the certificate is not what its format says ({type(error).__name__})")
+        return check
 
 
 def _name(files: Files, node: int) -> str:
@@ -128,61 +116,46 @@ def _total(files: Files) -> Check:
     return check
 
 
-def _privacy(files: Files) -> Check:
-    """Recompute the sensitivities from the hierarchy and the loss from the stated noise, exactly."""
-    from pgsr.hierarchy import tree_of
-    from pgsr.vectors import joint_sensitivity
-
-    stated, levels = files.certificate["privacy"], files.certificate["levels"]
-    check = Check("privacy", n_checked=1 + len(levels))
-    starts = np.searchsorted(files.level, np.arange(len(levels)))
-    parents = [files.parent[files.level == i] - (starts[i - 1] if i else 0) for i in range(len(levels))]
-    relations = tuple(stated["relations"])
-    kind, n_sizes = files.certificate["mechanism"]["measures"], files.certificate["sizes"]["n_sizes"]
-    derived = joint_sensitivity(kind, relations, tree_of(parents), n_sizes).l1_by_level
-    for level, expected in zip(levels, derived, strict=True):
-        if level["sensitivity"] != expected:
-            check.fail(f"level {level['name']}: sensitivity {level['sensitivity']}, derived {expected}")
-    half = 2 if stated["noise"] == "gaussian" else 1
-    loss = sum(
-        (Fraction(n) / (half * Fraction(lv["parameter"])) for n, lv in zip(derived, levels, strict=True)),
-        Fraction(0),
-    )
-    if loss != Fraction(stated["loss"]):
-        check.fail(f"the noise costs {loss}, the certificate states {stated['loss']}")
-    honest = Fraction(stated["loss"]) <= Fraction(stated["claimed"])
-    if honest != stated["private_as_claimed"]:
-        check.fail("the certificate misstates whether the claim holds")
-    if files.certificate["release"] and not honest:
-        check.fail("a release must be private as claimed")
-    check.summary = f"{stated['loss_name']} {loss} from the noise of {len(levels)} levels"
-    return check
-
-
 def _ledger(files: Files) -> Check:
-    from pgsr import _engine
+    """Compare what the ledger was charged with what the certificate states: laws, steps, unit and files."""
+    from pgsr.ledger import find_charge
 
     check = Check("ledger", n_checked=1)
-    path = files.folder / LEDGER
-    if not files.certificate["release"]:
-        check.summary = f"none: {files.certificate['stamp']}"
-        if path.exists() or not files.certificate["stamp"] or not files.manifest.get("stamp"):
+    document = files.certificate
+    path, stated, levels = files.folder / LEDGER, document["privacy"], document["levels"]
+    if not document["release"]:
+        check.summary = f"none: {document['stamp']}"
+        if path.exists() or not document["stamp"] or not files.manifest.get("stamp"):
             check.fail("a simulation must be stamped and charge nothing")
         return check
     if not path.is_file():
         check.fail("there is no ledger")
         return check
-    ok, summary, loss, digest = _engine.check_ledger(
-        path, files.certificate["plan_hash"], files.certificate["journal"]
-    )
-    check.summary = summary
-    if not ok:
-        check.fail(summary)
-    elif loss != Fraction(files.certificate["privacy"]["loss"]):
-        check.fail(
-            f"the ledger charges {loss}, the certificate states {files.certificate['privacy']['loss']}"
-        )
-    elif digest != sha256(files.folder / MEASUREMENTS):
+    found = find_charge(path, document["plan_hash"], document["journal"])
+    check.summary = found.problem or found.summary
+    if found.problem:
+        check.fail(found.problem)
+        return check
+    law = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}[stated["noise"]]
+    new = "new of size 0 or 1" if document["sizes"]["smallest"] == 0 else "new"
+    expected = {
+        "loss": (found.loss, Fraction(stated["loss"])),
+        "kind of loss": (found.loss_name, stated["loss_name"]),
+        "unit of privacy": (found.unit, stated["unit"]),
+        "neighbour steps": (
+            found.neighbours,
+            "+".join(new if s == "new" else s for s in stated["relations"]),
+        ),
+        "exact statistics": (list(found.exact), stated["conditional_on"]),
+        "noise": (
+            found.laws,
+            tuple((lv["name"], law, Fraction(lv["parameter"]), 1, lv["sensitivity"]) for lv in levels),
+        ),
+    }
+    for what, (charged, certified) in expected.items():
+        if charged != certified:
+            check.fail(f"the ledger was charged for another {what} than the certificate states")
+    if found.files != sha256(files.folder / MEASUREMENTS):
         check.fail("the committed measurements are not these")
     return check
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from topdown.screen.console import Screen
 
 COMMANDS = {
+    "ledger": "Make the ledger of a data set, once.",
     "release": "Release group sizes once, with exact noise and a ledger.",
     "compare": "Compare mechanisms on made-up or own data, with their true epsilon.",
     "audit": "Print derived sensitivities and the real loss of the published chain.",

@@ -15,19 +15,23 @@ LARGEST_ENUMERATION = 200_000
 
 @dataclass(frozen=True)
 class Enumerated:
-    """Largest change found over all pairs of neighbours.
+    """Changes found over all pairs of neighbours.
 
     Args:
         l1: largest L1 change.
         l2_squared: largest squared L2 change.
         l1_by_level: largest L1 change of each level.
+        largest_entry: largest change of any one entry.
         n_pairs: pairs of neighbours compared.
+        patterns: L1 change of every level, for each pattern that some pair has.
     """
 
     l1: int
     l2_squared: int
     l1_by_level: tuple[int, ...]
+    largest_entry: int
     n_pairs: int
+    patterns: frozenset[tuple[int, ...]]
 
 
 def naive_vector(kind: Kind, tree: Tree, leaves: Ints) -> list[list[int]]:
@@ -56,8 +60,10 @@ def naive_vector(kind: Kind, tree: Tree, leaves: Ints) -> list[list[int]]:
     return levels
 
 
-def enumerate_sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int, total: int) -> Enumerated:
-    """Return the largest change over all data sets of `total` groups and all their neighbours.
+def enumerate_sensitivity(
+    kind: Kind, relation: Relation, tree: Tree, n_sizes: int, total: int, smallest: int = 1
+) -> Enumerated:
+    """Return the changes over all data sets of `total` groups and all their neighbours.
 
     Args:
         kind: measured vector.
@@ -65,33 +71,43 @@ def enumerate_sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: i
         tree: the regions; small.
         n_sizes: number of sizes N.
         total: number of groups of the first data set.
+        smallest: first size, 0 or 1.
     """
-    worst, worst_squared, by_level, n_pairs = 0, 0, [0] * tree.n_levels, 0
+    l1 = squared = entry = n_pairs = 0
+    patterns = set()
     for cells in compositions(total, n_sizes * tree.n_leaves):
         here = np.array(cells, dtype=np.int64).reshape(n_sizes, tree.n_leaves)
         base = naive_vector(kind, tree, here)
-        for other in _neighbours(here, relation):
+        for other in _neighbours(here, relation, smallest):
             n_pairs += 1
             changed = naive_vector(kind, tree, other)
             gaps = [
                 [abs(a - b) for a, b in zip(x, y, strict=True)] for x, y in zip(base, changed, strict=True)
             ]
-            worst = max(worst, sum(map(sum, gaps)))
-            worst_squared = max(worst_squared, sum(g * g for level in gaps for g in level))
-            by_level = [max(old, sum(level)) for old, level in zip(by_level, gaps, strict=True)]
-    return Enumerated(worst, worst_squared, tuple(by_level), n_pairs)
+            patterns.add(tuple(map(sum, gaps)))
+            l1 = max(l1, sum(map(sum, gaps)))
+            squared = max(squared, sum(g * g for level in gaps for g in level))
+            entry = max(entry, *(max(level) for level in gaps))
+    by_level = (
+        tuple(max(levels) for levels in zip(*patterns, strict=True)) if patterns else (0,) * tree.n_levels
+    )
+    return Enumerated(l1, squared, by_level, entry, n_pairs, frozenset(patterns))
 
 
-def _neighbours(leaves: Ints, relation: Relation) -> list[Ints]:
+def _neighbours(leaves: Ints, relation: Relation, smallest: int) -> list[Ints]:
+    """Return the neighbours of a table of leaves, as a person who joins or leaves makes them.
+
+    Sizes are counted from `smallest`; whoever founds a group makes it one of size 1, or of size 0 where such
+    groups are counted, which are the last size where there is only one.
+    """
+    last = len(leaves) - 1
+    steps: list[tuple[int | None, int | None]] = [(s, s + 1) for s in range(last)]
+    if relation == "new":
+        steps = [(None, min(size - smallest, last)) for size in range(smallest, 2)]
+    elif relation == "dropped":
+        steps = [(last, None)]
     found = []
-    steps: list[tuple[int | None, int | None]]
     for r in range(leaves.shape[1]):
-        if relation == "new":
-            steps = [(None, 0)]
-        elif relation == "dropped":
-            steps = [(len(leaves) - 1, None)]
-        else:
-            steps = [(s, s + 1) for s in range(len(leaves) - 1)]
         for start, stop in steps:
             if start is not None and leaves[start, r] == 0:
                 continue

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +12,18 @@ import numpy as np
 
 from pgsr import _engine
 from pgsr.budget import NOT_A_RELEASE, Calibration, Noise, calibrate
+from pgsr.charge import tells_what_was_spent
 from pgsr.groups import Sizes, check_totals, leaf_counts
 from pgsr.hierarchy import Hierarchy, Ints
+from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, spend
 from pgsr.mechanism import Estimate, Mechanism, estimate, mechanism_named, vector_kind
 from pgsr.numbers import fraction
 from pgsr.read import read_hierarchy, read_table
+from pgsr.statement import privacy, refuse_empty_promise
 from pgsr.vectors import Kind, Relation, measure_exactly
-from pgsr.write import write_release
+from pgsr.write import MEASUREMENTS, hash_of, plan_sections, write_release
 from topdown.errors import ConfigError, InternalError
 from topdown.progress import Event, Report, silent
-
-DELTA = Fraction(1, 10**10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +40,8 @@ class Release:
         calibration: noise and exact loss.
         estimate: counts with their certificate.
         seed: of a simulation; None for a release.
-        plan_hash: of everything above that is public.
+        plan: sections of the certificate that were decided before noise was drawn.
+        plan_hash: SHA-256 of them.
         journal: id under which the ledger holds the charge; empty in a simulation.
         folder: where it was written, if it was.
     """
@@ -57,6 +56,7 @@ class Release:
     calibration: Calibration
     estimate: Estimate
     seed: int | None
+    plan: dict[str, Any]
     plan_hash: str
     journal: str
     folder: Path | None = None
@@ -72,6 +72,7 @@ class Release:
         return "" if self.is_release else NOT_A_RELEASE
 
 
+@tells_what_was_spent
 def release(
     groups: Path | str | Mapping[str, Sequence[Any]],
     hierarchy: Hierarchy | Path | str,
@@ -86,12 +87,15 @@ def release(
     shares: Sequence[object] | None = None,
     noise: Noise = "geometric",
     rho: object = None,
-    relations: tuple[Relation, ...] = ("move", "new"),
+    relations: tuple[Relation, ...] | None = None,
+    unit: str = UNIT,
     direction: str = "tail",
     calibration: str = "correct",
     out: Path | str | None = None,
     ledger: Path | str | None = None,
-    data_set: str = "groups",
+    ledger_id: str = "",
+    witness: Path | str | None = None,
+    data_set: str = DATA_SET,
     limit: object = None,
     limit_reason: str = "",
     simulate: int | None = None,
@@ -111,14 +115,17 @@ def release(
         total, public: number of groups G and of some regions, public; checked against the data.
         shares: share of the budget of each level, root first; default equal.
         noise, rho: "gaussian" measures with discrete Gaussian noise under a zCDP budget.
-        relations: neighbour steps protected: "move" (a group's size changes by one), "new" (a group of the
-            smallest size appears: protects the measured answers; G itself is public by policy).
+        relations: neighbour steps that the noise covers: "move" (a group's size changes by one), "new" (one person
+            founds a group), "dropped" (a group of the last size disappears). G is published exactly, so only
+            "move" is protected; it must be among them. Default: move, and new where groups of size 0 are not listed.
+        unit: who adds one to the size of a group, in one word.
         direction: sums over sizes from the largest ("tail", default) or the smallest ("cumulative").
         calibration: "published" reproduces the paper's noise for M_c^ch, which is NOT private as claimed; only
             with `simulate`, and stamped NOT-A-RELEASE.
         out: folder to write; None keeps the release in memory.
-        ledger, data_set, limit, limit_reason: ledger of the data set (default: beside `out`, or none when
-            nothing is written and `simulate` is given); the limit defaults to this release's loss.
+        ledger, ledger_id, witness, data_set: ledger of the data set, which must exist (see `new_ledger`), by default
+            beside the file of groups.
+        limit, limit_reason: the most that may ever be charged to it (default: this release's loss), and why.
         simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged.
         report: called with progress.
 
@@ -137,20 +144,22 @@ def release(
         budget,
         noise=noise,
         shares=shares,
-        relations=relations,
+        relations=default_steps(smallest) if relations is None else relations,
+        smallest=smallest,
         calibration=calibration,
     )
-    _refuse_unsafe(noise_plan, simulate, out, ledger)
+    refuse_empty_promise(kind, noise_plan.relations, regions.tree, n_sizes)
+    source = None if isinstance(groups, Mapping) else Path(groups)
+    _refuse_unsafe(noise_plan, simulate)
     most = noise_plan.loss if limit is None else fraction("limit", limit)
     folder = _empty_folder(out)
     report(Event("check", 0, 1))
-    source, table = (
-        (None, groups) if isinstance(groups, Mapping) else (Path(groups), read_table(Path(groups)))
-    )
+    table = groups if isinstance(groups, Mapping) else read_table(Path(groups))
     leaves = leaf_counts(table, regions, sizes, source)
     exact_total = check_totals(leaves, regions, total, public)
     report(Event("check", 1, 1))
-    plan = _plan_hash(regions, sizes, exact_total, chosen, kind, noise_plan)
+    stated = privacy(kind, regions.tree, sizes, noise_plan, public or {}, unit)
+    plan = plan_sections(regions, sizes, exact_total, public or {}, chosen, kind, noise_plan, stated)
 
     def run(seed: int | None, journal: str) -> Release:
         truth = measure_exactly(kind, regions.tree, regions.tree.sums(leaves))
@@ -170,7 +179,8 @@ def release(
             calibration=noise_plan,
             estimate=found,
             seed=seed,
-            plan_hash=plan,
+            plan=plan,
+            plan_hash=hash_of(plan),
             journal=journal,
             folder=folder,
         )
@@ -183,18 +193,28 @@ def release(
             write_release(made, folder, None)
         return made
     _rehearse(chosen, regions, sizes, kind, noise_plan, exact_total)
-    book = Path(ledger) if ledger is not None else _beside(folder, data_set)
     journal = secrets.token_hex(16)
-    with _engine.spend(
-        book,
-        data_set,
-        release=f"{data_set}-{plan[:8]}",
-        plan_hash=plan,
+    place = ledger_place(
+        source,
+        data_set=data_set,
+        relations=noise_plan.relations,
+        smallest=smallest,
+        unit=unit,
+        noise=noise,
+        ledger=ledger,
+        ledger_id=ledger_id,
+        witness=witness,
+    )
+    with spend(
+        place,
+        plan_hash=hash_of(plan),
         calibration=noise_plan,
         levels=regions.level_names,
+        exact=tuple(stated["conditional_on"]),
         journal=journal,
         limit=most,
         limit_reason=limit_reason,
+        file=MEASUREMENTS,
     ) as charge:
         made = run(None, journal)
         write_release(made, folder, charge)
@@ -222,18 +242,12 @@ def _budget(noise: str, epsilon: object, rho: object) -> object:
     return wanted
 
 
-def _refuse_unsafe(plan: Calibration, simulate: int | None, out: object, ledger: object) -> None:
+def _refuse_unsafe(plan: Calibration, simulate: int | None) -> None:
     if plan.name == "published" and simulate is None:
         raise ConfigError(
             f"the published calibration claims {plan.claimed} but costs {plan.loss}: it is not private",
             code="C162",
             fix="use the correct calibration; to reproduce the paper add a simulation seed (--simulate 1)",
-        )
-    if simulate is None and out is None and ledger is None:
-        raise ConfigError(
-            "a release needs a place for its ledger",
-            code="C163",
-            fix="give out=, or ledger=, or simulate=SEED",
         )
 
 
@@ -244,33 +258,6 @@ def _empty_folder(out: Path | str | None) -> Path | None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists and is not an empty folder", code="C164", fix="give a new folder")
     return folder
-
-
-def _beside(folder: Path | None, data_set: str) -> Path:
-    if folder is None:
-        raise InternalError("no place for the ledger", code="X144")
-    return folder.absolute().parent / f"{data_set}.ledger.jsonl"
-
-
-def _plan_hash(
-    regions: Hierarchy, sizes: Sizes, total: int, mechanism: Mechanism, kind: Kind, plan: Calibration
-) -> str:
-    parents = [level.tolist() for level in regions.tree.parents]
-    document = {
-        "regions": [regions.regions, parents, regions.level_names],
-        "sizes": [sizes.n_sizes, sizes.smallest, sizes.too_large],
-        "total": total,
-        "mechanism": mechanism.name,
-        "measures": kind,
-        "noise": [
-            plan.noise,
-            plan.name,
-            str(plan.claimed),
-            [str(p) for p in plan.parameters],
-            plan.relations,
-        ],
-    }
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _check_promises(made: Release) -> None:

@@ -22,10 +22,13 @@ KEYS: dict[str, type] = {
     "public": Path,
     "shares": list,
     "relations": list,
+    "unit": str,
     "direction": str,
     "calibration": str,
     "data_set": str,
     "ledger": Path,
+    "ledger_id": str,
+    "witness": Path,
     "limit": str,
     "limit_reason": str,
     "simulate": int,
@@ -62,6 +65,13 @@ def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     for key, value in plain.items():
         settings[key] = _value(run, text, key, value)
     return settings | given
+
+
+def write_ledger_id(run: Path, ledger_id: str) -> None:
+    """Name the ledger in a run file, which names none yet, by a line at its end."""
+    text = run.read_text(encoding="utf-8")
+    between = "" if text.endswith("\n") or not text else "\n"
+    run.write_text(f'{text}{between}ledger_id = "{ledger_id}"\n', encoding="utf-8")
 
 
 def _value(run: Path, text: str, key: str, value: object) -> object:

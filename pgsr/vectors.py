@@ -15,16 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.hierarchy import Ints, Tree
+from topdown.errors import InternalError
 
 Kind = Literal["histogram", "cumulative", "tail", "chain", "tail_chain", "region_major"]
 Relation = Literal["move", "new", "dropped"]
 KINDS: tuple[Kind, ...] = ("histogram", "cumulative", "tail", "chain", "tail_chain", "region_major")
 RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped")
-RELATION_TEXT = {
-    "move": "one group of one leaf region changes its size by one",
-    "new": "one group of the smallest size appears",
-    "dropped": "one group of the largest size disappears",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +66,17 @@ class Sensitivity:
     l2_squared: int
 
 
+def rows_entered(relation: Relation, n_sizes: int, smallest: int) -> tuple[int, ...]:
+    """Return the rows of sizes that a group may enter or leave in one step.
+
+    One person who founds a group makes one of size 1. Where groups of size 0 are counted, that is row 1, and
+    somebody who adds nothing to a group's size may found one in row 0.
+    """
+    if relation == "dropped":
+        return (n_sizes - 1,)
+    return (0,) if smallest == 1 or n_sizes == 1 else (0, 1)
+
+
 def level_orders(kind: Kind, tree: Tree, n_sizes: int) -> Iterator[LevelOrder]:
     """Yield the accumulation order of every level, root first."""
     sizes = np.arange(n_sizes, dtype=np.int64)[:, None]
@@ -89,7 +96,7 @@ def level_orders(kind: Kind, tree: Tree, n_sizes: int) -> Iterator[LevelOrder]:
             yield LevelOrder(region * n_sizes + sizes, flat, n_sizes * n_regions, True)
 
 
-def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int) -> Sensitivity:
+def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int, smallest: int = 1) -> Sensitivity:
     """Return the sensitivity of a vector over every leaf and size, by following each step through all levels.
 
     Args:
@@ -97,14 +104,13 @@ def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int) -> Sen
         relation: neighbour step.
         tree: the regions.
         n_sizes: number of sizes N.
+        smallest: first size, 0 or 1.
 
     Cost: O(L N leaves).
     """
     leaves = np.arange(tree.n_leaves, dtype=np.int64)
-    if relation == "move":
-        size = np.repeat(np.arange(n_sizes - 1, dtype=np.int64), tree.n_leaves)
-    else:
-        size = np.full(tree.n_leaves, 0 if relation == "new" else n_sizes - 1, dtype=np.int64)
+    rows = range(n_sizes - 1) if relation == "move" else rows_entered(relation, n_sizes, smallest)
+    size = np.repeat(np.array(rows, dtype=np.int64), tree.n_leaves)
     if len(size) == 0:
         return Sensitivity((0,) * tree.n_levels, 0, 0)
     leaf = np.tile(leaves, len(size) // tree.n_leaves)
@@ -122,11 +128,21 @@ def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int) -> Sen
     return Sensitivity(tuple(by_level), int(total.max()), int(total.max()))
 
 
-def joint_sensitivity(kind: Kind, relations: tuple[Relation, ...], tree: Tree, n_sizes: int) -> Sensitivity:
-    """Return the sensitivity when any of several neighbour steps may happen."""
-    found = [sensitivity(kind, relation, tree, n_sizes) for relation in relations]
+def joint_sensitivity(
+    kind: Kind, relations: tuple[Relation, ...], tree: Tree, n_sizes: int, smallest: int = 1
+) -> Sensitivity:
+    """Return the sensitivity when any of several neighbour steps may happen.
+
+    Raises:
+        InternalError: no single step attains the largest change of every level: the loss of the levels would
+            not add up to that of any neighbour.
+    """
+    found = [sensitivity(kind, relation, tree, n_sizes, smallest) for relation in relations]
     by_level = tuple(max(levels) for levels in zip(*(s.l1_by_level for s in found), strict=True))
-    return Sensitivity(by_level, max(s.l1 for s in found), max(s.l2_squared for s in found))
+    l1 = max(s.l1 for s in found)
+    if l1 != sum(by_level):
+        raise InternalError(f"no step of {', '.join(relations)} is the worst at every level", code="X146")
+    return Sensitivity(by_level, l1, max(s.l2_squared for s in found))
 
 
 def ancestors(tree: Tree) -> list[NDArray[np.int64]]:

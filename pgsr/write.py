@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,11 @@ from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
 
 if TYPE_CHECKING:
-    from pgsr._engine import Spend
+    from pgsr.budget import Calibration
+    from pgsr.ledger import Spend
     from pgsr.make import Release
+    from pgsr.mechanism import Mechanism
+    from pgsr.vectors import Kind
 
 COUNTS, MEASUREMENTS = "counts.parquet", "measurements.parquet"
 CERTIFICATE, LEDGER, MANIFEST = "certificate.json", "ledger.jsonl", "manifest.json"
@@ -52,40 +56,69 @@ def write_release(made: Release, folder: Path | None, charge: Spend | None) -> N
     )
 
 
-def certificate(made: Release) -> dict[str, Any]:
-    """Return the certificate document: everything public that a checker needs."""
-    plan, proof = made.calibration, made.estimate.certificate
-    levels = made.hierarchy.geography.levels
+def plan_sections(
+    hierarchy: Hierarchy,
+    sizes: Sizes,
+    total: int,
+    public: Mapping[str, int],
+    mechanism: Mechanism,
+    kind: Kind,
+    calibration: Calibration,
+    privacy: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the sections of the certificate that are decided before noise is drawn, public all of them.
+
+    Args:
+        hierarchy, sizes, total, public: the regions, the range of sizes, G, and public numbers of groups.
+        mechanism, kind, calibration: what is measured, with which noise, and how it is estimated.
+        privacy: what is promised (see `statement`).
+    """
+    from pgsr.intervals import half_width
+
+    levels, plan = hierarchy.geography.levels, calibration
     return {
-        **head("certificate"),
-        "release": made.is_release,
-        "stamp": made.stamp,
-        "plan_hash": made.plan_hash,
-        "journal": made.journal,
         "mechanism": {
-            "name": made.mechanism.name,
-            "measures": made.kind,
-            "claim": made.mechanism.claim,
-            "consistent": made.mechanism.keeps,
+            "name": mechanism.name,
+            "measures": kind,
+            "claim": mechanism.claim,
+            "consistent": mechanism.keeps,
         },
-        "privacy": privacy(made),
-        "total": made.total,
-        "sizes": {
-            "smallest": made.sizes.smallest,
-            "n_sizes": made.sizes.n_sizes,
-            "too_large": made.sizes.too_large,
-        },
+        "privacy": privacy,
+        "total": total,
+        "public_totals": dict(public),
+        "sizes": {"smallest": sizes.smallest, "n_sizes": sizes.n_sizes, "too_large": sizes.too_large},
         "levels": [
-            {"name": level.name, "parameter": str(p), "sensitivity": s, "half_width_95": h}
-            for level, p, s, h in zip(
-                levels, plan.parameters, plan.sensitivities, half_widths(made), strict=True
-            )
+            {
+                "name": level.name,
+                "parameter": str(p),
+                "sensitivity": s,
+                "half_width_95": half_width(plan.noise, p, accumulates=kind != "histogram"),
+            }
+            for level, p, s in zip(levels, plan.parameters, plan.sensitivities, strict=True)
         ],
         "regions": [
             [code, level.name, "" if i == 0 else levels[i - 1].codes[up]]
             for i, level in enumerate(levels)
             for code, up in zip(level.codes, level.parent.tolist(), strict=True)
         ],
+    }
+
+
+def hash_of(plan: dict[str, Any]) -> str:
+    """Return the SHA-256 of the sections that `plan_sections` returns, as JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def certificate(made: Release) -> dict[str, Any]:
+    """Return the certificate document: everything public that a checker needs."""
+    proof = made.estimate.certificate
+    return {
+        **head("certificate"),
+        "release": made.is_release,
+        "stamp": made.stamp,
+        "plan_hash": made.plan_hash,
+        "journal": made.journal,
+        **made.plan,
         "optimality": None
         if proof is None
         else {
@@ -96,39 +129,6 @@ def certificate(made: Release) -> dict[str, Any]:
             "of_measurements": made.mechanism.name == "M_H^dp",
         },
     }
-
-
-def half_widths(made: Release) -> list[int]:
-    """Return the half width of each level's 95 % noise interval of a count (see `intervals`)."""
-    from pgsr.intervals import half_width
-
-    plan = made.calibration
-    return [half_width(plan.noise, p, accumulates=made.kind != "histogram") for p in plan.parameters]
-
-
-def privacy(made: Release) -> dict[str, Any]:
-    """Return what is protected and what it costs, exact numbers as text."""
-    from pgsr import _engine
-    from pgsr.make import DELTA
-    from pgsr.vectors import RELATION_TEXT
-
-    plan = made.calibration
-    found: dict[str, Any] = {
-        "unit": "one user (at most one unit of quantity)",
-        "relations": list(plan.relations),
-        "neighbours": [RELATION_TEXT[relation] for relation in plan.relations],
-        "noise": plan.noise,
-        "calibration": plan.name,
-        "claimed": str(plan.claimed),
-        "loss_name": "epsilon" if plan.noise == "geometric" else "rho",
-        "loss": str(plan.loss),
-        "private_as_claimed": plan.private,
-        "public_by_policy": "the number of groups G",
-    }
-    if plan.noise == "gaussian":
-        low, high = _engine.gaussian_epsilon(plan, DELTA)
-        found["epsilon"] = {"1e-10": [f"{float(low):.9f}", f"{float(high):.9f}"]}
-    return found
 
 
 def write_cells(path: Path, hierarchy: Hierarchy, sizes: Sizes, values: Ints, name: str, stamp: str) -> None:

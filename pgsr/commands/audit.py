@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -28,6 +29,7 @@ from topdown.screen.console import Screen
 def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
     """Print what one person can change in every measured vector, and prove the published chain's flaw."""
     from pgsr.audit import chain_leaks, confirm_by_enumeration, sensitivity_table
+    from topdown.screen import figures
     from topdown.screen.layout import Column
     from topdown.screen.look import FAIL, OK
 
@@ -69,7 +71,7 @@ def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | No
             "published_chain_output": [
                 {
                     "claimed": str(leak.claimed),
-                    "epsilon": round(leak.epsilon, 6),
+                    "epsilon": float(figures.decimal(Fraction(leak.epsilon), 6, down=True)),
                     "bound": str(leak.bound),
                     "output": list(leak.output),
                     "data": [list(leak.first), list(leak.second)],
@@ -95,7 +97,7 @@ def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | No
                 f"{r.moves.l1:,}",
                 f"{r.new.l1:,}",
                 f"{r.dropped.l1:,}",
-                f"{float(r.published_epsilon):,.1f}",
+                figures.decimal(r.published_epsilon, 1, up=True),
             ]
             for r in rows
         ],
@@ -114,7 +116,17 @@ def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | No
         Column("real ε, at least", right=True),
         Column("bound", right=True),
     ]
-    screen.table(leak_columns, [[str(k.claimed), f"{k.epsilon:.3f}", f"{float(k.bound):.2f}"] for k in leaks])
+    screen.table(
+        leak_columns,
+        [
+            [
+                str(k.claimed),
+                figures.decimal(Fraction(k.epsilon), 3, down=True),
+                figures.decimal(k.bound, 2, up=True),
+            ]
+            for k in leaks
+        ],
+    )
     screen.blank()
     if not ok:
         screen.last("A derived sensitivity is wrong", symbol=FAIL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from pgsr.documents import head
 from topdown.commands.base import command
+from topdown.decimals import fixed, significant
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
@@ -108,7 +110,7 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     for budget in budgets:
         _table(screen, [row for row in rows if row.claimed == budget], names)
     if skipped:
-        tops = "; ".join(f"{_short(_true(tree, len(truth), b))} at claim {b}" for b in budgets)
+        tops = "; ".join(f"{_loss(_true(tree, len(truth), b))} at claim {b}" for b in budgets)
         screen.warn(
             f"M_c^ch as published is not private (true epsilon {tops}): not run on own data; --anyway to see (A103)"
         )
@@ -148,9 +150,13 @@ def _true(tree: Any, n_sizes: int, budget: Any) -> Any:
     return calibrate("chain", tree, n_sizes, budget, calibration="published").loss
 
 
-def _short(value: Any) -> str:
-    number = float(value)
+def _short(number: float) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
+def _loss(value: Fraction) -> str:
+    """Write a loss with three digits or as a whole number, rounded up: it is a claim, unlike an error measured."""
+    return fixed(value, 0, up=True) if value >= 1000 else significant(value, 3, up=True)
 
 
 def _table(screen: Screen, rows: list[Row], names: tuple[str, ...]) -> None:
@@ -172,7 +178,7 @@ def _table(screen: Screen, rows: list[Row], names: tuple[str, ...]) -> None:
         [
             [
                 *label(row),
-                _short(row.true_epsilon),
+                _loss(row.true_epsilon),
                 *(_short(value / 1000) for value in row.l1),
                 f"{row.violations:.0f}",
                 f"{row.seconds:.2f} s",

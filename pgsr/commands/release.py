@@ -51,16 +51,23 @@ from topdown.screen.console import Screen
     "--relations",
     multiple=True,
     type=click.Choice(["move", "new", "dropped"]),
-    help="Neighbour steps protected; default move and new.",
+    help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
 )
 @click.option(
     "--calibration",
     type=click.Choice(["correct", "published"]),
     help="published: not private; only with --simulate.",
 )
+@click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
 @click.option("--data-set", help="Name of the confidential data set.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --out)."
+    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
+)
+@click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it.")
+@click.option(
+    "--witness",
+    type=click.Path(path_type=Path),
+    help="Folder of the ledger's witness (default: that of --groups).",
 )
 @click.option("--limit", help="Most that may ever be charged to the data set (default: this release).")
 @click.option("--limit-reason", help="Why the limit is what it is.")
@@ -106,7 +113,6 @@ def release(screen: Screen, run: Path | None, **options: Any) -> int:
 
 
 def _show(screen: Screen, made: Any) -> None:
-    from pgsr.write import privacy
     from topdown.screen import figures
     from topdown.screen.look import FAIL, OK
 
@@ -123,7 +129,7 @@ def _show(screen: Screen, made: Any) -> None:
             "n_regions": made.hierarchy.tree.n_nodes,
             "n_sizes": made.sizes.n_sizes,
             "total": made.total,
-            "privacy": privacy(made),
+            "privacy": made.plan["privacy"],
         }
     )
     private = f"{figures.loss(name, plan.loss)}, exact {plan.loss}"
@@ -133,6 +139,8 @@ def _show(screen: Screen, made: Any) -> None:
         [
             ("mechanism", f"{made.mechanism.name}; optimality: {made.mechanism.claim}"),
             ("privacy", private),
+            *(_promise(secret) for secret in made.plan["privacy"]["secrets"]),
+            ("exact", ", ".join(made.plan["privacy"]["conditional_on"])),
             (
                 "counts",
                 f"{made.hierarchy.tree.n_nodes:,} regions × {made.sizes.n_sizes:,} sizes, {made.total:,} groups",
@@ -146,3 +154,13 @@ def _show(screen: Screen, made: Any) -> None:
     else:
         screen.last(f"Release written to {made.folder}", symbol=OK)
     screen.next((f"pgsr verify {made.folder}", "check it from its files alone"))
+
+
+def _promise(secret: dict[str, Any]) -> tuple[str, str]:
+    """Return the line of one neighbour step: what it costs and how well it can be guessed, or what discloses it."""
+    if secret["status"] == "disclosed":
+        return "disclosed", f"{secret['name']}; {secret['sentence']}"
+    ((delta, (_, high)),) = secret["epsilon"].items()
+    at = "" if delta == "0" else f" at δ {delta}"
+    guess = f"ε at most {high}{at}; guessed rightly at most {secret['right_in_100']} times in 100"
+    return secret["status"], f"{secret['name']}: {guess}"

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 VERSION = 1
+VERSIONS = {"certificate": 2, "release": 2}
+"""Documents that were changed since the first version."""
 _HERE = Path(__file__).parent
 
 
@@ -17,7 +19,7 @@ def head(kind: str) -> dict[str, object]:
     """
     from topdown import __version__
 
-    return {"type": f"pgsr.{kind}", "version": VERSION, "engine": __version__}
+    return {"type": f"pgsr.{kind}", "version": VERSIONS.get(kind, VERSION), "engine": __version__}
 
 
 def schemas() -> dict[str, dict[str, Any]]:

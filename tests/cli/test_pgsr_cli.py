@@ -21,13 +21,15 @@ def run(capsys, *arguments):
 
 @pytest.fixture
 def practice(tmp_path, capsys):
-    code, _, _ = run(capsys, "synth", "--shape", "tiny", "--out", tmp_path / "practice")
-    assert code == 0
-    return tmp_path / "practice"
+    folder = tmp_path / "practice"
+    for arguments in (["synth", "--shape", "tiny", "--out", folder], ["ledger", folder / "run.toml"]):
+        code, _, _ = run(capsys, *arguments)
+        assert code == 0
+    return folder
 
 
-def test_synth_release_verify(practice, capsys):
-    """The three commands a newcomer types first."""
+def test_synth_ledger_release_verify(practice, capsys):
+    """The four commands a newcomer types first."""
     code, out, _ = run(capsys, "release", practice / "run.toml")
     assert code == 0
     assert "Release written" in out
@@ -72,6 +74,7 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
         (practice / "run.toml").write_text(text)
     for arguments in (
         ["synth", "--out", tmp_path / "more"],
+        ["ledger", practice / "run.toml"],
         ["audit", "--shape", "tiny"],
         ["compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1"],
         ["release", practice / "run.toml", "--epsilon", "0"],
@@ -156,16 +159,41 @@ def test_published_chain_says_what_it_costs(practice, capsys):
     assert "NOT-A-RELEASE" in out
 
 
+def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
+    """Another output folder must not find an empty ledger: the second release of the same data is refused."""
+    assert run(capsys, "release", practice / "run.toml", "--out", tmp_path / "here")[0] == 0
+    assert (practice / "made-up-tiny.ledger.jsonl").is_file()
+    assert not list(tmp_path.glob("*.jsonl"))
+    code, _, err = run(capsys, "release", practice / "run.toml", "--out", tmp_path / "elsewhere" / "there")
+    assert code == 2
+    assert "error[B004]" in err
+    assert "this run spent  nothing" in err
+
+
+def test_the_ledger_is_made_once_and_named(practice, capsys):
+    """A lost or exchanged ledger must not be replaced by a new one without a word."""
+    text = (practice / "run.toml").read_text()
+    assert run(capsys, "ledger", practice / "run.toml")[0] == 0
+    assert text == (practice / "run.toml").read_text()
+    code, _, err = run(capsys, "release", practice / "run.toml", "--unit", "household")
+    assert (code, "error[B007]" in err, "unit of privacy" in err) == (2, True, True)
+    (practice / "made-up-tiny.ledger.jsonl").unlink()
+    for command in ("ledger", "release"):
+        code, _, err = run(capsys, command, practice / "run.toml")
+        assert (code, "error[B011]" in err) == (2, True)
+    assert not (practice / "release").exists()
+
+
 def test_audit_prints_the_proof(capsys):
-    """The three numbers of the specification, on screen and in JSON."""
+    """The three real losses, each rounded down: the screen says that the loss is at least this."""
     code, out, _ = run(capsys, "audit", "--shape", "tiny")
     assert code == 0
-    assert all(number in out for number in ("0.644", "1.364", "2.844"))
+    assert all(number in out for number in ("0.643", "1.363", "2.843"))
     code, out, _ = run(capsys, "audit", "--shape", "tiny", "--json")
     assert [row["epsilon"] for row in json.loads(out)["published_chain_output"]] == [
-        0.643767,
+        0.643766,
         1.363715,
-        2.843794,
+        2.843785,
     ]
 
 

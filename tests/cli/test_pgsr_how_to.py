@@ -19,8 +19,8 @@ def test_the_how_to_page_runs(pgsr_cli, tmp_path, capsys):
     commands = []
     for block in BLOCK.finditer(text):
         language, body = block.groups()
-        if language == "csv":
-            name = re.findall(r"`(\w+\.csv)`", text[: block.start()])[-1]
+        if language in ("csv", "toml"):
+            name = re.findall(rf"`(\w+\.{language})`", text[: block.start()])[-1]
             (tmp_path / name).write_text(body)
         elif language == "python":
             exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
@@ -33,9 +33,9 @@ def test_the_how_to_page_runs(pgsr_cli, tmp_path, capsys):
                 said = pgsr_cli(*arguments)
                 assert said.code == 0, said.err
                 commands.append(arguments[0])
-    assert commands == ["release", "verify", "compare", "explain", "schema"]
+    assert commands == ["ledger", "release", "verify", "compare", "explain", "schema"]
     assert len((tmp_path / "groups.csv").read_text().splitlines()) == 11
-    named = set(re.findall(r"`(\w+\.(?:parquet|json|jsonl|csv))`", text))
+    named = set(re.findall(r"`(\w+\.(?:parquet|json|jsonl|csv|toml))`", text))
     written = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "release").iterdir())}
     assert named <= written | {"groups.ledger.jsonl"}
 

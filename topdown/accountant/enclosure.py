@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from topdown.accountant.exact import decimal_text
+from topdown.decimals import significant
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Enclosure:
 
     def texts(self, digits: int = 18) -> tuple[str, str]:
         """Return (low, high) as decimal strings rounded outward."""
-        return decimal_text(self.lower, digits, up=False), decimal_text(self.upper, digits, up=True)
+        return significant(self.lower, digits, up=False), significant(self.upper, digits, up=True)
 
 
 def from_floats(lower: float, upper: float, method: str) -> Enclosure:

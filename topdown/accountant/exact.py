@@ -1,4 +1,4 @@
-"""Exact numbers in, outward-rounded decimals out."""
+"""Exact numbers in: what is no exact number is refused."""
 
 from __future__ import annotations
 
@@ -74,38 +74,3 @@ def alpha_of(value: object) -> Fraction:
     if not 0 <= number <= 1:
         raise ConfigError(f"alpha is {number}, outside [0, 1]", code="A006", fix="give a probability")
     return number
-
-
-def decimal_text(value: Fraction, digits: int, *, up: bool) -> str:
-    """Return `value` to `digits` significant digits, rounded towards +infinity if `up`, else -infinity.
-
-    Exact integer arithmetic: the printed decimal is a bound, at any magnitude.
-    """
-    if value == 0:
-        return "0"
-    numerator, denominator = abs(value.numerator), value.denominator
-    exponent = _log10_floor(numerator, denominator)
-    shift = digits - 1 - exponent
-    scaled, rest = divmod(numerator * 10 ** max(shift, 0), denominator * 10 ** max(-shift, 0))
-    if rest and up == (value > 0):
-        scaled += 1
-    if scaled == 10**digits:
-        scaled, exponent = scaled // 10, exponent + 1
-    text = str(scaled)
-    sign = "-" if value < 0 else ""
-    if -5 <= exponent < digits:
-        whole, part = (
-            (text[: exponent + 1], text[exponent + 1 :])
-            if exponent >= 0
-            else ("0", "0" * (-exponent - 1) + text)
-        )
-        return sign + (f"{whole}.{part.rstrip('0')}".rstrip("."))
-    part = text[1:].rstrip("0")
-    return f"{sign}{text[0]}{'.' + part if part else ''}e{exponent}"
-
-
-def _log10_floor(numerator: int, denominator: int) -> int:
-    guess = math.floor((numerator.bit_length() - denominator.bit_length()) * math.log10(2)) - 1
-    while numerator * 10 ** max(-guess - 1, 0) >= denominator * 10 ** max(guess + 1, 0):
-        guess += 1
-    return guess

@@ -48,7 +48,7 @@ def _levels(screen: Screen, s: dict[str, Any]) -> None:
             f"{level['n_measured']:,}",
             f"{level['n_empty']:,}" if level["n_empty"] else "-",
             f"{level['n_numbers']:,}",
-            figures.decimal(Fraction(level["loss"])),
+            figures.decimal(Fraction(level["loss"]), up=True),
             figures.percent(Fraction(level["share"])),
         )
         for level in s["levels"]

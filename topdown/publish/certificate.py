@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from topdown import __version__
+from topdown.decimals import fixed
 from topdown.errors import InternalError
 from topdown.ledger.book import Book, read_book
 from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoMoreThan, NoneWhereZero
@@ -42,7 +43,7 @@ def usual_epsilon(plan: Plan) -> str:
         log = _UP.multiply(DELTA_DIGITS, _UP.ln(Decimal(10)).next_plus(_UP))
         root = _UP.sqrt(_UP.multiply(loss, log)).next_plus(_UP)
         loss = _UP.add(loss, _UP.multiply(Decimal(2), root))
-    return str(loss.quantize(Decimal("1e-9"), context=_UP))
+    return fixed(Fraction(loss), 9, up=True)
 
 
 def open_answers(plan: Plan) -> list[str]:

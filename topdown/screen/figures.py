@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor, log10, sinh, sqrt
+from math import floor, log10, sinh, sqrt
+
+from topdown.decimals import fixed
 
 DELTA = Fraction(1, 10**10)  # the delta every screen quotes
 SYMBOL = {"rho": "ρ", "epsilon": "ε"}
@@ -16,10 +18,7 @@ def exact(value: Fraction) -> str:
 
 def decimal(value: Fraction, digits: int = 4, *, up: bool = False, down: bool = False) -> str:
     """Write an exact number rounded to some digits, up or down where it is a claim; no float in between."""
-    many = value * 10**digits
-    scaled = ceil(many) if up else floor(many) if down else round(many)
-    whole, part = divmod(abs(scaled), 10**digits)
-    return f"{'-' if scaled < 0 else ''}{whole}.{part:0{digits}d}"
+    return fixed(value, digits, up=True if up else False if down else None)
 
 
 def loss(name: str, value: Fraction) -> str:

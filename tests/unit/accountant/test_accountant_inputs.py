@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 
 from topdown.accountant import Composition, Enclosure
-from topdown.accountant.exact import decimal_text, rational, threshold
+from topdown.accountant.exact import rational, threshold
+from topdown.decimals import significant
 from topdown.errors import ConfigError
 
 
@@ -76,7 +77,7 @@ def test_a_float_threshold_is_the_decimal_it_prints():
 )
 def test_decimal_text_is_outward(value, low, high):
     """A bound printed to nearest would no longer be a bound."""
-    assert (low, high) == (decimal_text(value, 3, up=False), decimal_text(value, 3, up=True))
+    assert (low, high) == (significant(value, 3, up=False), significant(value, 3, up=True))
 
 
 def test_enclosure_refuses_crossed_bounds():

@@ -8,7 +8,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from pgsr import hierarchy_of, release, tree_of
+from pgsr import hierarchy_of, ledger_place, new_ledger, release, tree_of
 from pgsr._engine import NoiseSource
 from pgsr.budget import Calibration, calibrate
 from pgsr.vectors import measure_exactly
@@ -63,10 +63,9 @@ def test_wide_noise_of_simulations_has_the_stated_scale():
 def test_a_release_draws_fresh_noise_on_its_answers(tmp_path):
     """Equal noise in two releases, or none, would hand out the truth."""
     groups = {"region": ["GA", "NY"], "size": [1, 2], "count": [1000, 2000]}
-    made = [
-        release(groups, REGIONS, "tracking", "1/2", n_sizes=200, out=tmp_path / str(i), limit=1)
-        for i in range(2)
-    ]
+    place = ledger_place(None, ledger=tmp_path / "book.jsonl")
+    book = {"ledger": place.path, "ledger_id": new_ledger(place)}
+    made = [release(groups, REGIONS, "tracking", "1/2", n_sizes=200, limit=1, **book) for _ in range(2)]
     leaves = np.zeros((200, 2), dtype=np.int64)
     leaves[0, 0], leaves[1, 1] = 1000, 2000
     tree = REGIONS.tree

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgsr import hierarchy_of, release, verify
+from pgsr import hierarchy_of, ledger_place, new_ledger, release, verify
 from pgsr.budget import NOT_A_RELEASE
 from pgsr.checks import exchange_gain_plain
 from pgsr.mechanism import MECHANISMS
@@ -23,6 +23,12 @@ PEOPLE = {
     "region": ["GA", "GA", "GA", "NY"],
     "quantity": [1, 1, 1, 0],
 }
+
+
+def book(folder, **bound):
+    """Make the ledger of groups in memory; return the options of a release that name it."""
+    place = ledger_place(None, ledger=folder / "groups.ledger.jsonl", **bound)
+    return {"ledger": place.path, "ledger_id": new_ledger(place)}
 
 
 def changed(**columns):
@@ -62,6 +68,17 @@ def codes(checks):
         (GROUPS, {"calibration": "published", "mechanism": "M_c^ch"}, "C162"),
         (GROUPS, {"shares": ["1/2", "1/4"]}, "B111"),
         (GROUPS, {"limit": "1/4"}, "B004"),
+        (GROUPS, {"relations": ("new",)}, "C169"),
+        (GROUPS, {"relations": ("new", "dropped")}, "C169"),
+        (GROUPS, {"n_sizes": 1, "too_large": "top-code"}, "C169"),
+        (GROUPS, {"relations": ("move",)}, "B007"),
+        (GROUPS, {"unit": "household"}, "B007"),
+        (GROUPS, {"epsilon": None, "rho": "1/2", "noise": "gaussian"}, "B007"),
+        (GROUPS, {"ledger_id": ""}, "C170"),
+        (GROUPS, {"ledger_id": "0" * 16}, "B007"),
+        (GROUPS, {"data_set": "others"}, "B007"),
+        (GROUPS, {"ledger": None}, "C163"),
+        (GROUPS, {"ledger": "nowhere.jsonl"}, "B011"),
         ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_H"}, "C151"),
         ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_c"}, "C151"),
         ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_dp^OP"}, "C151"),
@@ -71,15 +88,15 @@ def codes(checks):
 )
 def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
     """A refused release must leave neither files nor a spent budget."""
-    settings = {"mechanism": "tracking", "epsilon": "1/2", "n_sizes": 5} | options
+    settings = {"mechanism": "tracking", "epsilon": "1/2", "n_sizes": 5} | book(tmp_path) | options
     with pytest.raises(TopdownError) as caught:
         release(groups, REGIONS, out=tmp_path / "out", **settings)
     assert code == caught.value.code
     assert caught.value.exit_code == 2
     assert caught.value.fix
+    assert dict(caught.value.details)["this run spent"] == "nothing"
     assert not (tmp_path / "out").exists()
-    ledger = tmp_path / "groups.ledger.jsonl"
-    assert not ledger.exists() or "intent" not in ledger.read_text()
+    assert "intent" not in (tmp_path / "groups.ledger.jsonl").read_text()
 
 
 def test_error_messages_carry_no_confidential_value(tmp_path):
@@ -140,26 +157,17 @@ def test_top_coding_keeps_the_number_of_groups():
 
 def test_a_release_is_charged_once_and_checks_out(tmp_path):
     """Ledger, manifest and certificate must agree on the loss; a second release needs a higher limit."""
-    made = release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "out", total=6)
+    named = {"n_sizes": 5} | book(tmp_path)
+    made = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "out", total=6, **named)
     assert made.is_release
     assert set() == codes(verify(tmp_path / "out"))
     files = {"counts.parquet", "measurements.parquet", "certificate.json", "ledger.jsonl", "manifest.json"}
     assert files == {path.name for path in (tmp_path / "out").iterdir()}
     with pytest.raises(BudgetError):
-        release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "again")
-    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=tmp_path / "again", limit=1)
+        release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", **named)
+    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, **named)
     assert Fraction(1, 2) == again.calibration.loss
     assert set() == codes(verify(tmp_path / "again"))
-
-
-def test_gaussian_release_states_epsilon(tmp_path):
-    """A zCDP budget alone tells most readers nothing."""
-    release(GROUPS, REGIONS, "tracking", rho="1/2", noise="gaussian", n_sizes=5, out=tmp_path / "out")
-    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())["privacy"]
-    assert (stated["loss_name"], stated["loss"]) == ("rho", "1/2")
-    low, high = map(float, stated["epsilon"]["1e-10"])
-    assert 6.4 < low <= high < 6.6
-    assert set() == codes(verify(tmp_path / "out"))
 
 
 def test_published_calibration_is_stamped(tmp_path):
@@ -188,7 +196,7 @@ def _rewrite(folder, name, edit):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release") / "out"
-    release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=folder)
+    release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=folder, **book(folder.parent))
     return folder
 
 

@@ -1,0 +1,182 @@
+"""What a release says about privacy: true for every step, size and public fact, or not said."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pgsr import tree_of
+from pgsr._account import account
+from pgsr.budget import calibrate
+from pgsr.charge import charged, laws_drawn, relation_name, tells_what_was_spent
+from pgsr.enumerate import naive_vector
+from pgsr.groups import Sizes
+from pgsr.ledger import ledger_laws
+from pgsr.statement import NUMBER, PUBLIC, privacy
+from pgsr.twins import compositions
+from topdown.errors import ConfigError
+
+TREE = tree_of([[-1], [0, 0]])
+STEPS = ("move", "new", "dropped")
+
+
+def rows(sizes, plan, public=None, kind="tail"):
+    """Return the rows of a release by step."""
+    found = privacy(kind, TREE, sizes, plan, public or {}, "person")
+    return {row["relation"]: row for row in found["secrets"]}
+
+
+def exact_answers(leaves, true_largest, sizes, public):
+    """Return what a release publishes exactly about leaf counts that have sizes up to `true_largest`."""
+    regions = {"A": leaves[:, 0].sum(), "B": leaves[:, 1].sum()}
+    last = sizes.largest - sizes.smallest + 1
+    known = {NUMBER: leaves.sum(), PUBLIC: tuple(regions[name] for name in public)}
+    if sizes.too_large == "refuse":
+        known[f"no group larger than {sizes.largest}"] = not leaves[last:].any()
+    return {name: value for name, value in known.items() if name != PUBLIC or public}
+
+
+def changes(relation, sizes, public):
+    """Return, over all pairs one step apart with one size more than is counted, which exact answers differ."""
+    n_rows, found = sizes.n_sizes + 1, []
+    entered = range(2 - sizes.smallest) if relation == "new" else [sizes.n_sizes - 1]
+    for total in (0, 1, 2):
+        for cells in compositions(total, n_rows * 2):
+            here = np.array(cells).reshape(n_rows, 2)
+            before = exact_answers(here, n_rows, sizes, public)
+            if before.get(f"no group larger than {sizes.largest}") is False:
+                continue  # refused: it is no data set of this release
+            for row, leaf in product(range(n_rows - 1) if relation == "move" else entered, (0, 1)):
+                other = here.copy()
+                if relation == "move":
+                    if here[row, leaf] == 0:
+                        continue
+                    other[row, leaf] -= 1
+                    other[row + 1, leaf] += 1
+                else:
+                    other[row, leaf] += 1
+                after = exact_answers(other, n_rows, sizes, public)
+                found.append({name for name in before if before[name] != after[name]})
+    return found
+
+
+@pytest.mark.parametrize("public", [{}, {"A": 1}])
+@pytest.mark.parametrize("too_large", ["refuse", "top-code"])
+@pytest.mark.parametrize("smallest", [0, 1])
+def test_status_is_what_all_pairs_say(smallest, too_large, public):
+    """A step that every pair shows in an exact number must carry no loss; one that some show is conditional."""
+    sizes = Sizes(3, smallest, too_large)
+    plan = calibrate("tail", TREE, 3, 1, relations=STEPS, smallest=smallest)
+    for relation, row in rows(sizes, plan, public).items():
+        pairs = changes(relation, sizes, public)
+        status = "disclosed" if all(pairs) else "conditional" if any(pairs) else "protected"
+        assert status == row["status"], relation
+        assert set().union(*pairs) == set(row["exact"]), relation
+        shown = {"loss", "epsilon", "best_guess", "right_in_100", "n_counts_moved"}
+        assert (shown & set(row) == set()) == (status == "disclosed")
+        if status == "disclosed":
+            assert row["sentence"] == f"disclosed by: {NUMBER}"
+
+
+def test_every_statement_names_what_is_exact():
+    """A sentence without its conditions would promise to hide what is printed."""
+    stated = privacy("tail", TREE, Sizes(3), calibrate("tail", TREE, 3, 1), {"A": 2}, "person")
+    assert stated["conditional_on"] == ["number of groups", "no group larger than 3", PUBLIC]
+    assert all(name in stated["secrets"][0]["sentence"] for name in stated["conditional_on"])
+
+
+def best_guess_by_hand(scales, pattern):
+    """Total up max(P, Q) / 2 over a wide box of outputs, in floats, for entries that move by one."""
+    total = np.ones(1)
+    other = np.ones(1)
+    for scale, n in zip(scales, pattern, strict=True):
+        x = np.arange(-60, 62)
+        a = np.exp(-1 / float(scale))
+        here, there = a ** np.abs(x), a ** np.abs(x - 1)
+        for _ in range(n):
+            total = np.outer(total, here / here.sum()).ravel()
+            other = np.outer(other, there / there.sum()).ravel()
+    return float(np.maximum(total, other).sum() / 2)
+
+
+@pytest.mark.parametrize(
+    ("scales", "pattern"), [((3,), (1,)), ((3,), (2,)), ((2, 5), (1, 1)), ((4, 3), (2, 1))]
+)
+def test_best_guess_of_geometric_noise(scales, pattern):
+    """The printed chance is that of the best test between the two output laws, not a bound far above it."""
+    found = account("geometric", [(Fraction(s), n) for s, n in zip(scales, pattern, strict=True)])
+    assert pytest.approx(best_guess_by_hand(scales, pattern), abs=1e-6) == float(found.best_guess.upper)
+    assert found.best_guess.width < Fraction(1, 10**40)
+    assert found.best_guess.upper <= 1 / (1 + Fraction(np.exp(-float(found.loss)))) + Fraction(1, 10**12)
+
+
+def test_best_guess_of_long_chains_is_a_bound():
+    """Where the law has too many values, the bound of pure privacy is printed, and one size more must not jump."""
+    chain = account("geometric", [(Fraction(3144 * 3), 3144), (Fraction(3), 1)])
+    assert chain.best_guess.lower == Fraction(1, 2)
+    assert (
+        chain.best_guess.upper
+        >= account("geometric", [(Fraction(900), 200), (Fraction(900), 200)]).best_guess.upper
+    )
+
+
+def test_what_the_ledger_is_told():
+    """The laws recorded must be those drawn, level by level, and cost what was charged."""
+    for noise, name in (("geometric", "two_sided_geometric"), ("gaussian", "discrete_gaussian")):
+        plan = calibrate(
+            "tail", TREE, 4, "1/2", noise=noise, shares=("1/4", "3/4"), relations=STEPS[:2], smallest=0
+        )
+        laws = laws_drawn(plan, ("nation", "state"))
+        assert {level: (name, p, 1, 2) for level, p in zip(laws, plan.parameters, strict=True)} == laws
+        assert plan.loss == sum(law.loss for law in ledger_laws(plan, ("nation", "state")))
+    assert relation_name(("move", "new"), 1) == "move+new"
+    assert relation_name(("move", "new"), 0) == "move+new of size 0 or 1"
+
+
+def test_the_worst_pair_that_agrees_is_the_stated_one():
+    """The loss of a protected row is reached by a pair that agrees on what is exact, and never exceeded."""
+    for kind, noise, too_large in product(
+        ("histogram", "cumulative", "tail", "chain", "tail_chain"),
+        ("geometric", "gaussian"),
+        ("refuse", "top-code"),
+    ):
+        plan = calibrate(kind, TREE, 3, 1, noise=noise, relations=("move", "new"), shares=("1/3", "2/3"))
+        half = 2 if noise == "gaussian" else 1
+        worst = Fraction(0)
+        for cells in compositions(2, 6):
+            here = np.array(cells).reshape(3, 2)
+            for row, leaf in product((0, 1), (0, 1)):
+                if here[row, leaf]:
+                    other = here.copy()
+                    other[row, leaf] -= 1
+                    other[row + 1, leaf] += 1
+                    a, b = naive_vector(kind, TREE, here), naive_vector(kind, TREE, other)
+                    moved = [
+                        sum(abs(x - y) for x, y in zip(*pair, strict=True)) for pair in zip(a, b, strict=True)
+                    ]
+                    cost = sum(Fraction(n) / (half * p) for n, p in zip(moved, plan.parameters, strict=True))
+                    worst = max(worst, cost)
+        assert str(worst) == rows(Sizes(3, 1, too_large), plan, kind=kind)["move"]["loss"], (kind, noise)
+
+
+def test_an_error_says_what_this_run_spent():
+    """Nothing before the charge, the loss after it, and no word where only the ledger's last line can tell."""
+
+    @tells_what_was_spent
+    def run(before, after, code="C000"):
+        if before:
+            raise ConfigError("refused", code=code)
+        with charged("rho", Fraction(1, 3), code=after):
+            raise ConfigError("failed", code=code)
+
+    def told(*arguments):
+        with pytest.raises(ConfigError) as caught:
+            run(*arguments)
+        return dict(caught.value.details).get("this run spent")
+
+    assert told(True, "") == "nothing"
+    assert told(False, "") == "rho 1/3"
+    assert [told(False, "B014", code) for code in ("B014", "B004", "B006")] == ["rho 1/3", "nothing", None]

@@ -1,0 +1,158 @@
+"""The checker computes what a certificate claims again, and refuses every claim that differs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+
+import pytest
+
+from pgsr import hierarchy_of, ledger_place, new_ledger, release, verify
+from pgsr._account import account
+from pgsr.check_privacy import _guess, _moved
+from pgsr.hierarchy import tree_of
+from pgsr.vectors import RELATIONS, sensitivity
+from pgsr.write import hash_of, sha256
+from topdown.errors import DataError
+
+REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
+GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
+HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
+NOISES = {"geometric": {"epsilon": "1/2"}, "gaussian": {"rho": "1/3", "noise": "gaussian"}}
+
+
+@pytest.fixture(scope="module", params=NOISES)
+def made(request, tmp_path_factory):
+    """Make one release of each noise."""
+    folder = tmp_path_factory.mktemp(request.param)
+    place = ledger_place(None, ledger=folder / "book.jsonl", noise=request.param)
+    options = {"ledger": place.path, "ledger_id": new_ledger(place), **NOISES[request.param]}
+    release(GROUPS, REGIONS, n_sizes=5, out=folder / "out", public={"GA": 3}, **options)
+    return folder / "out"
+
+
+def tampered(made, tmp_path, edit, *, rehash=True):
+    """Change a certificate, and seal it again: manifest and plan hash are renewed as an attacker would."""
+    folder = shutil.copytree(made, tmp_path / "copy")
+    document = json.loads((folder / "certificate.json").read_text())
+    edit(document)
+    if rehash:
+        document["plan_hash"] = hash_of({key: document[key] for key in HASHED})
+    (folder / "certificate.json").write_text(json.dumps(document))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["certificate.json"]["sha256"] = sha256(folder / "certificate.json")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def findings(folder):
+    return {check.name: check.findings for check in verify(folder) if not check.ok}
+
+
+def secret(n):
+    """Return a function that updates the n-th row."""
+    return lambda **new: lambda d: d["privacy"]["secrets"][n].update(new)
+
+
+def lower_ends(key):
+    """Return an edit that makes an enclosure more favourable, yet still above its lower end."""
+
+    def edit(document):
+        row = document["privacy"]["secrets"][0]
+        pair = row[key] if key == "best_guess" else next(iter(row[key].values()))
+        pair[:] = [str(float(pair[0]) - 0.01), str(float(pair[0]) - 0.001)]
+
+    return edit
+
+
+EDITS = {
+    "loss": lambda d: d["privacy"].update(loss="1/4"),
+    "claimed and loss": lambda d: d["privacy"].update(loss="1/4", claimed="1/4"),
+    "kind of loss": lambda d: d["privacy"].update(
+        loss_name={"rho": "epsilon", "epsilon": "rho"}[d["privacy"]["loss_name"]]
+    ),
+    "private": lambda d: d["privacy"].update(private_as_claimed=False),
+    "parameter": lambda d: d["levels"][0].update(parameter="1000"),
+    "sensitivity": lambda d: d["levels"][1].update(sensitivity=3),
+    "row loss": secret(0)(loss="1/9"),
+    "counts moved": secret(0)(n_counts_moved=1),
+    "epsilon": lower_ends("epsilon"),
+    "best guess": lower_ends("best_guess"),
+    "right in 100": secret(0)(right_in_100=51),
+    "sentence": secret(0)(sentence="Nobody can be found."),
+    "status": secret(0)(status="protected"),
+    "exact": secret(0)(exact=[]),
+    "disclosed row protected": secret(1)(status="protected"),
+    "disclosed row with a loss": secret(1)(loss="1/2"),
+    "disclosed row, other words": secret(1)(sentence="protected by noise"),
+    "row left out": lambda d: d["privacy"]["secrets"].pop(),
+    "conditions left out": lambda d: d["privacy"].update(conditional_on=[]),
+    "public totals left out": lambda d: d.update(public_totals={}),
+    "top-coding invented": lambda d: d["sizes"].update(too_large="top-code"),
+    "steps without move": lambda d: d["privacy"].update(relations=["new"]),
+    "vector": lambda d: d["mechanism"].update(measures="histogram"),
+    "row not there": lambda d: d["privacy"].pop("secrets"),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_false_claim_is_found(made, tmp_path, what):
+    """Each claim is changed alone, manifest and plan hash are renewed, and the check of privacy itself must see it."""
+    assert "privacy" in findings(tampered(made, tmp_path, EDITS[what]))
+    assert "privacy" in findings(tampered(made, tmp_path / "again", EDITS[what], rehash=False))
+
+
+@pytest.mark.parametrize(
+    ("edit", "what"),
+    [
+        (lambda d: d["privacy"].update(unit="household"), "unit"),
+        (lambda d: d["privacy"].update(relations=["move"], secrets=d["privacy"]["secrets"][:1]), "steps"),
+        (lambda d: d["levels"][0].update(parameter="1000"), "noise"),
+    ],
+)
+def test_the_ledger_knows_better(made, tmp_path, edit, what):
+    """A lie about unit, steps or noise is not what was charged, even if all hashes are renewed."""
+    assert "ledger" in findings(tampered(made, tmp_path, edit, rehash=False)), what
+
+
+def test_a_release_of_another_version_is_refused(made, tmp_path):
+    """Its certificate lacks statements; checks that skip them would pass it."""
+    with pytest.raises(DataError) as caught:
+        verify(tampered(made, tmp_path, lambda d: d.update(version=1)))
+    assert caught.value.code == "D138"
+
+
+def test_an_untouched_release_passes(made, tmp_path):
+    """A checker that fails everything would pass all tests above."""
+    assert findings(tampered(made, tmp_path, lambda d: None)) == {}
+
+
+@pytest.mark.parametrize("kind", ["histogram", "cumulative", "tail", "chain", "tail_chain"])
+def test_closed_forms_are_the_derived_sensitivities(kind):
+    """Checker and calibration share no line; they must agree for every step and size."""
+    tree = tree_of([[-1], [0, 0], [0, 0, 1]])
+    for step in RELATIONS:
+        for smallest in (0, 1):
+            for n in (1, 2, 5):
+                sizes = {"n_sizes": n, "smallest": smallest}
+                derived = sensitivity(kind, step, tree, n, smallest).l1_by_level
+                assert derived == tuple(_moved(kind, step, regions, sizes) for regions in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(Fraction(3), 3)],
+        [(Fraction(1, 7), 2), (Fraction(5), 1)],
+        [(Fraction(1, 4000), 1)],
+        [(Fraction(10**9), 6), (Fraction(12345, 678), 2)],
+        [(Fraction(9432), 3144), (Fraction(3), 1)],
+    ],
+)
+def test_two_ways_to_the_best_guess(parts):
+    """Balls of binomials and whole-number steps enclose the same number, or one of them is wrong."""
+    found = account("geometric", parts)
+    low, high = _guess(parts, found.loss)
+    assert max(low, found.best_guess.lower) <= min(high, found.best_guess.upper)
+    assert (high - low < Fraction(1, 10**40)) == (found.best_guess.lower != Fraction(1, 2))
