@@ -33,7 +33,7 @@ from topdown.ledger.records import (
     Vouched,
     to_fields,
 )
-from topdown.ledger.refusals import missing, not_in_use, over_budget, wrong_ledger
+from topdown.ledger.refusals import missing, not_in_use, over_budget, released_before, wrong_ledger
 from topdown.ledger.witness import check_witness, witness_path, write_witness
 
 
@@ -92,6 +92,13 @@ class Ledger:
         left = limit - self.book.charged
         if intent.loss > left:
             raise over_budget(self.path, self.book, intent, limit, left)
+
+    def check_first(self, intent: Intent, *, again: bool) -> None:
+        """Refuse a release or plan that the ledger holds already, unless two noisy versions are meant (B013)."""
+        for seq, other in self.book.live.items():
+            same = intent.release == other.release or intent.plan_hash == other.plan_hash
+            if same and not again:
+                raise released_before(self.path, seq, other)
 
     def begin(self, seq: int, part: str) -> Entry:
         """Record that the noise of a part is about to be drawn under intent `seq`, for the only time (B009)."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from topdown.errors import BudgetError, DataError, InternalError
+from topdown.errors import DataError, InternalError
 from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, check_not_rolled_back, digest
@@ -52,22 +52,9 @@ class Spend:
                 given (B013).
 
         """
-        ledger.check_affordable(self.intent(tuple(self.laws), 1, "new"), self.limit)
-        same = [
-            (seq, i)
-            for seq, i in ledger.book.live.items()
-            if i.release == self.release or i.plan_hash == self.plan_hash
-        ]
-        if same and not again:
-            seq, first = same[0]
-            raise BudgetError(
-                f"the ledger holds a measurement of release {first.release!r} already (record {seq}, plan "
-                f"{first.plan_hash[:8]}); measuring again draws new noise of the same answers and is charged in full",
-                code="B013",
-                file=str(ledger.path),
-                fix="to go on with it, give its folder and --resume; for a new release give it an id of its own; "
-                "if two noisy versions are really meant, add --again. Nothing was spent",
-            )
+        intent = self.intent(tuple(self.laws), 1, "new")
+        ledger.check_affordable(intent, self.limit)
+        ledger.check_first(intent, again=again)
 
 
 @dataclass(frozen=True, eq=False)

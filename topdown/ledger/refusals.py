@@ -56,6 +56,18 @@ def wrong_ledger(path: Path, opened: Opened, wanted: str, binding: Binding) -> B
     return BudgetError(text, code="B007", file=str(path), fix=fix + "; nothing was spent")
 
 
+def released_before(path: Path, seq: int, first: Intent) -> BudgetError:
+    """Return the error for a release that was measured before (B013)."""
+    return BudgetError(
+        f"the ledger holds a measurement of release {first.release!r} already (record {seq}, plan "
+        f"{first.plan_hash[:8]}); measuring again draws new noise of the same answers and is charged in full",
+        code="B013",
+        file=str(path),
+        fix="to go on with it, give its folder and --resume; for a new release give it an id of its own; if two noisy "
+        "versions are really meant, add --again. Nothing was spent",
+    )
+
+
 def over_budget(path: Path, book: Book, intent: Intent, limit: Fraction, left: Fraction) -> BudgetError:
     """Return the error for a loss over the limit (B004)."""
     sign = _SIGN[intent.loss_name]

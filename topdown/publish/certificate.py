@@ -6,6 +6,7 @@ import json
 import platform
 from decimal import ROUND_CEILING, Decimal
 from decimal import Context as Rounding
+from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 from typing import Any
