@@ -12,7 +12,7 @@ CORPUS = {
     "misspelt key": ('agency = "?"', 'agancy = "?"', "C012", "agancy", "rename"),
     "foreign key": ('agency = "?"', 'colour = "red"', "C012", "colour", "remove"),
     "misspelt inner key": ("weight = 100 }", "wait = 100 }", "C012", "wait = 100", "rename"),
-    "simulation": ('schema = "toy"', 'simulate = true\nschema = "toy"', "C012", "simulate", "topdown simulate RUN.toml"),
+    "simulation": ('schema = "toy"', 'simulate = true\nschema = "toy"', "C012", "simulate", "topdown simulate"),
     "missing key": ('id = "persons-r1"\n', "", "C013", "[release]", "add id"),
     "missing table": ("[ledger]\npath", "[ledgers]\npath", "C012", "[ledgers]", "rename"),
     "float budget": ('rho = "2"', "rho = 2.0", "C014", "rho = 2.0", "fractions in quotes"),

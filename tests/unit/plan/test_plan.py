@@ -119,11 +119,11 @@ def test_plan_survives_its_document(tmp_path: Path) -> None:
 def test_a_plan_of_another_version_is_refused(tmp_path: Path) -> None:
     """A plan of version 1 could be a simulation's; read as one of today, its release would pass for charged."""
     document = prepare(write(tmp_path)).context.plan.to_document()
-    assert 2 == document["version"]
+    assert document["version"] == 2
     old = document | {"version": 1, "simulate": True}
     with pytest.raises(ConfigError, match="an older version") as caught:
         plan_from_document(old)
-    assert ("C016", "the version that made it") == (caught.value.code, caught.value.fix[-24:])
+    assert (caught.value.code, caught.value.fix[-24:]) == ("C016", "the version that made it")
 
 
 @pytest.mark.parametrize(
