@@ -23,6 +23,7 @@ from pgsr.read import read_hierarchy, read_table
 from pgsr.vectors import Kind, Relation, measure_exactly
 from pgsr.write import write_release
 from topdown.errors import ConfigError, InternalError
+from topdown.made_up import Origin, check_reason, origin_of
 from topdown.progress import Event, Report, silent
 
 DELTA = Fraction(1, 10**10)
@@ -45,6 +46,7 @@ class Release:
         plan_hash: of everything above that is public.
         journal: id under which the ledger holds the charge; empty in a simulation.
         folder: where it was written, if it was.
+        origin: of a simulation: why its groups may be simulated on; None for a release.
     """
 
     counts: Ints
@@ -60,6 +62,7 @@ class Release:
     plan_hash: str
     journal: str
     folder: Path | None = None
+    origin: Origin | None = None
 
     @property
     def is_release(self) -> bool:
@@ -95,6 +98,7 @@ def release(
     limit: object = None,
     limit_reason: str = "",
     simulate: int | None = None,
+    truth_is_public: str = "",
     report: Report = silent,
 ) -> Release:
     """Release the number of groups of every size in every region of a hierarchy.
@@ -119,11 +123,14 @@ def release(
         out: folder to write; None keeps the release in memory.
         ledger, data_set, limit, limit_reason: ledger of the data set (default: beside `out`, or none when
             nothing is written and `simulate` is given); the limit defaults to this release's loss.
-        simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged.
+        simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged: of made-up groups (a file marked
+            by `pgsr synth`) or public ones only.
+        truth_is_public: of a simulation: why groups without a mark are public; stamped on the result.
         report: called with progress.
 
     Raises:
-        ConfigError, DataError, BudgetError: nothing was drawn or charged.
+        ConfigError, DataError, BudgetError: nothing was drawn or charged; C121 if a simulation's groups are not
+            known to be made up or public.
     """
     chosen = mechanism_named(mechanism)
     budget = _budget(noise, epsilon, rho)
@@ -143,6 +150,7 @@ def release(
     _refuse_unsafe(noise_plan, simulate, out, ledger)
     most = noise_plan.loss if limit is None else fraction("limit", limit)
     folder = _empty_folder(out)
+    origin = None if simulate is None else _origin(groups, truth_is_public)
     report(Event("check", 0, 1))
     source, table = (
         (None, groups) if isinstance(groups, Mapping) else (Path(groups), read_table(Path(groups)))
@@ -173,6 +181,7 @@ def release(
             plan_hash=plan,
             journal=journal,
             folder=folder,
+            origin=origin,
         )
         _check_promises(made)
         return made
@@ -199,6 +208,22 @@ def release(
         made = run(None, journal)
         write_release(made, folder, charge)
     return made
+
+
+def _origin(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:
+    """Say why groups may be simulated on; columns in memory carry no mark, so they need a reason."""
+    if not isinstance(groups, Mapping):
+        return origin_of(Path(groups), reason)
+    reason = check_reason(reason)
+    if not reason:
+        raise ConfigError(
+            "groups in memory carry no mark of made-up data; noise that is not charged is drawn on made-up or "
+            "public groups only",
+            code="C121",
+            fix="say why they are public or made up (truth_is_public), or give a file written by pgsr synth",
+        )
+    text = json.dumps([[name, list(map(str, values))] for name, values in groups.items()])
+    return Origin("public", "columns in memory", hashlib.sha256(text.encode()).hexdigest(), reason)
 
 
 def _rehearse(

@@ -71,12 +71,12 @@ class Simulation:
         """Yield replicates 0 to `replicates` - 1 in order; the same ones with any number of workers.
 
         Raises:
-            ConfigError: C121 fewer than one replicate or worker.
+            ConfigError: C005 fewer than one replicate or worker.
         """
         if replicates < 1 or workers < 1:
             raise ConfigError(
                 f"cannot make {replicates} replicates with {workers} workers",
-                code="C121",
+                code="C005",
                 fix="give 1 or more",
             )
         self.descent.prepare()

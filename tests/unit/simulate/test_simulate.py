@@ -238,5 +238,6 @@ def test_no_replicates_is_a_user_error(
     prepared: Prepared, census: Path, replicates: int, workers: int
 ) -> None:
     """An empty result would be averaged into nonsense."""
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as caught:
         simulate(prepared, census / "persons.csv.gz", replicates=replicates, workers=workers)
+    assert caught.value.code == "C005"
