@@ -12,9 +12,9 @@ from topdown.synth import synth
 
 @pytest.fixture(scope="session")
 def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with persons.csv.gz, its mark, blocks.csv.gz and run.toml."""
+    """Return a folder with persons.csv.gz, its mark, blocks.csv.gz and run.toml; several counties."""
     folder = tmp_path_factory.mktemp("census")
-    synth(folder, people=1_000, schema="toy", seed=7)
+    synth(folder, people=3_000, schema="toy", seed=7)
     return folder
 
 
