@@ -19,11 +19,11 @@ from pgsr.groups import Sizes, check_totals, leaf_counts
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.mechanism import Estimate, Mechanism, estimate, mechanism_named, vector_kind
 from pgsr.numbers import fraction
-from pgsr.read import read_hierarchy, read_table
+from pgsr.read import origin_of_groups, read_hierarchy, read_table
 from pgsr.vectors import Kind, Relation, measure_exactly
 from pgsr.write import write_release
 from topdown.errors import ConfigError, InternalError
-from topdown.made_up import Origin, check_reason, origin_of
+from topdown.made_up import Origin
 from topdown.progress import Event, Report, silent
 
 DELTA = Fraction(1, 10**10)
@@ -150,7 +150,7 @@ def release(
     _refuse_unsafe(noise_plan, simulate, out, ledger)
     most = noise_plan.loss if limit is None else fraction("limit", limit)
     folder = _empty_folder(out)
-    origin = None if simulate is None else _origin(groups, truth_is_public)
+    origin = None if simulate is None else origin_of_groups(groups, truth_is_public)
     report(Event("check", 0, 1))
     source, table = (
         (None, groups) if isinstance(groups, Mapping) else (Path(groups), read_table(Path(groups)))
@@ -208,22 +208,6 @@ def release(
         made = run(None, journal)
         write_release(made, folder, charge)
     return made
-
-
-def _origin(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:
-    """Say why groups may be simulated on; columns in memory carry no mark, so they need a reason."""
-    if not isinstance(groups, Mapping):
-        return origin_of(Path(groups), reason)
-    reason = check_reason(reason)
-    if not reason:
-        raise ConfigError(
-            "groups in memory carry no mark of made-up data; noise that is not charged is drawn on made-up or "
-            "public groups only",
-            code="C121",
-            fix="say why they are public or made up (truth_is_public), or give a file written by pgsr synth",
-        )
-    text = json.dumps([[name, list(map(str, values))] for name, values in groups.items()])
-    return Origin("public", "columns in memory", hashlib.sha256(text.encode()).hexdigest(), reason)
 
 
 def _rehearse(

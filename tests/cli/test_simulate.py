@@ -21,15 +21,24 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> Path:
-    """Return a folder with a made-up town, a simulation of it and a small release."""
+    """Return a folder with a made-up town and a simulation of it."""
     from topdown.cli import main
 
     top = tmp_path_factory.mktemp("simulate")
     assert main(["synth", "--out", f"{top}/town", "--schema", "toy", "--people", "500", "--quiet"]) == 0
     asked = [f"{top}/town/run.toml", "--truth", f"{top}/town/persons.csv.gz", "--out", f"{top}/try", "--keep"]
     assert main(["simulate", *asked, "--replicates", "2", "--workers", "1", "--quiet"]) == 0
+    return top
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory) -> Path:
+    """Return a folder with a small release and a simulation of its plan that takes it for true."""
+    from topdown.cli import main
+
+    top = tmp_path_factory.mktemp("released")
     build(top)
-    asked = [f"{top}/in/run.toml", "--truth", f"{top}/release", "--out", f"{top}/of-release", "--keep"]
+    asked = [f"{top}/in/run.toml", "--truth", f"{top}/release", "--out", f"{top}/try", "--keep"]
     assert main(["simulate", *asked, "--workers", "1", "--quiet"]) == 0
     return top
 
@@ -154,12 +163,12 @@ def test_every_command_that_takes_a_release_refuses_a_simulation(topdown, folder
         ("simulation.json", "plan.json", "V010"),
     ],
 )
-def test_no_file_of_a_simulation_gets_into_a_release(topdown, folders, tmp_path, source, target, code):
+def test_no_file_of_a_simulation_gets_into_a_release(topdown, released, tmp_path, source, target, code):
     """A publisher could mix them up, or somebody could on purpose, and renew the manifest."""
-    shutil.copytree(folders / "release", tmp_path / "release")
+    shutil.copytree(released / "release", tmp_path / "release")
     assert verify(tmp_path / "release").ok
     (tmp_path / "release" / target).parent.mkdir(exist_ok=True)
-    shutil.copyfile(folders / "of-release" / source, tmp_path / "release" / target)
+    shutil.copyfile(released / "try" / source, tmp_path / "release" / target)
     reseal(tmp_path / "release")
     found = verify(tmp_path / "release")
     assert not found.ok
