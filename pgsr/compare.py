@@ -71,7 +71,7 @@ def compare(
     seed: int = 0,
     report: Report = silent,
 ) -> list[Row]:
-    """Return one row per epsilon and run, by simulation: reads the truth, so its result is not a release.
+    """Return one row per epsilon and run, by simulation: reads the truth, which must be made up or public.
 
     Every mechanism of one family sees the same noisy answers in one repetition. The paper's setting: moves,
     equal budget a level.

@@ -18,11 +18,12 @@ from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, spend
 from pgsr.mechanism import Estimate, Mechanism, estimate, mechanism_named, vector_kind
 from pgsr.numbers import fraction
-from pgsr.read import read_hierarchy, read_table
+from pgsr.read import origin_of_groups, read_hierarchy, read_table
 from pgsr.statement import privacy, refuse_empty_promise
 from pgsr.vectors import Kind, Relation, measure_exactly
 from pgsr.write import MEASUREMENTS, hash_of, plan_sections, write_release
 from topdown.errors import ConfigError, InternalError
+from topdown.made_up import Origin
 from topdown.progress import Event, Report, silent
 
 
@@ -44,6 +45,7 @@ class Release:
         plan_hash: SHA-256 of them.
         journal: id under which the ledger holds the charge; empty in a simulation.
         folder: where it was written, if it was.
+        origin: of a simulation: why its groups may be simulated on; None for a release.
     """
 
     counts: Ints
@@ -60,6 +62,7 @@ class Release:
     plan_hash: str
     journal: str
     folder: Path | None = None
+    origin: Origin | None = None
 
     @property
     def is_release(self) -> bool:
@@ -99,6 +102,7 @@ def release(
     limit: object = None,
     limit_reason: str = "",
     simulate: int | None = None,
+    truth_is_public: str = "",
     report: Report = silent,
 ) -> Release:
     """Release the number of groups of every size in every region of a hierarchy.
@@ -126,11 +130,14 @@ def release(
         ledger, ledger_id, witness, data_set: ledger of the data set, which must exist (see `new_ledger`), by default
             beside the file of groups.
         limit, limit_reason: the most that may ever be charged to it (default: this release's loss), and why.
-        simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged.
+        simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged: of made-up groups (a file marked
+            by `pgsr synth`) or public ones only.
+        truth_is_public: of a simulation: why groups without a mark are public; stamped on the result.
         report: called with progress.
 
     Raises:
-        ConfigError, DataError, BudgetError: nothing was drawn or charged.
+        ConfigError, DataError, BudgetError: nothing was drawn or charged; C121 if a simulation's groups are not
+            known to be made up or public.
     """
     chosen = mechanism_named(mechanism)
     budget = _budget(noise, epsilon, rho)
@@ -153,6 +160,7 @@ def release(
     _refuse_unsafe(noise_plan, simulate)
     most = noise_plan.loss if limit is None else fraction("limit", limit)
     folder = _empty_folder(out)
+    origin = None if simulate is None else origin_of_groups(groups, truth_is_public)
     report(Event("check", 0, 1))
     table = groups if isinstance(groups, Mapping) else read_table(Path(groups))
     leaves = leaf_counts(table, regions, sizes, source)
@@ -183,6 +191,7 @@ def release(
             plan_hash=hash_of(plan),
             journal=journal,
             folder=folder,
+            origin=origin,
         )
         _check_promises(made)
         return made

@@ -1,12 +1,16 @@
-"""Tables from files: CSV or Parquet, names kept as text."""
+"""Tables from files: CSV or Parquet, names kept as text; which of them may be simulated on."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pgsr.hierarchy import Hierarchy, hierarchy_of
-from topdown.errors import DataError
+from topdown.errors import ConfigError, DataError
+from topdown.made_up import Origin, check_reason, origin_of
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:
@@ -50,3 +54,23 @@ def read_hierarchy(path: Path) -> Hierarchy:
         )
     rows = zip(table["region"], table["parent"], table["level"], strict=True)
     return hierarchy_of([(str(r), "" if p is None else str(p), str(level)) for r, p, level in rows])
+
+
+def origin_of_groups(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:
+    """Say why groups may be simulated on; columns in memory carry no mark, so they need a reason.
+
+    Raises:
+        ConfigError: C121 the groups are not known to be made up or public.
+    """
+    if not isinstance(groups, Mapping):
+        return origin_of(Path(groups), reason)
+    reason = check_reason(reason)
+    if not reason:
+        raise ConfigError(
+            "groups in memory carry no mark of made-up data; noise that is not charged is drawn on made-up or "
+            "public groups only",
+            code="C121",
+            fix="say why they are public or made up (truth_is_public), or give a file written by pgsr synth",
+        )
+    text = json.dumps([[name, list(map(str, values))] for name, values in groups.items()])
+    return Origin("public", "columns in memory", hashlib.sha256(text.encode()).hexdigest(), reason)

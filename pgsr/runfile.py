@@ -32,6 +32,7 @@ KEYS: dict[str, type] = {
     "limit": str,
     "limit_reason": str,
     "simulate": int,
+    "truth_is_public": str,
     "out": Path,
 }
 

@@ -116,6 +116,7 @@ def certificate(made: Release) -> dict[str, Any]:
         **head("certificate"),
         "release": made.is_release,
         "stamp": made.stamp,
+        "truth": None if made.origin is None else made.origin.to_document(),
         "plan_hash": made.plan_hash,
         "journal": made.journal,
         **made.plan,

@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "generate": "Spend the budget once and write the release.",
         "extend": "Extend a release by new attributes and keep its table.",
         "synth": "Write made-up records and areas to practise with.",
+        "simulate": "Show the error that releases of a plan would have.",
     },
     "Check a release": {
         "verify": "Check a release from its files alone.",

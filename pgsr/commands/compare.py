@@ -16,6 +16,7 @@ from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from pgsr.compare import Row
+    from topdown.made_up import Origin
 
 
 _CHAIN = {"published": "paper", "correct": "fixed"}
@@ -25,7 +26,10 @@ _CHAIN = {"published": "paper", "correct": "fixed"}
     "compare",
     examples=(
         ("pgsr compare --shape census --epsilon 1/10 1/2 1", "The paper's table, corrected."),
-        ("pgsr compare --shape groups.csv --hierarchy h.csv --sizes 20 --epsilon 1", "The same on own data."),
+        (
+            "pgsr compare --shape groups.csv --hierarchy h.csv --sizes 20 --epsilon 1",
+            "On a file of pgsr synth.",
+        ),
     ),
     exits=(0, 2, 130),
 )
@@ -63,11 +67,17 @@ _CHAIN = {"published": "paper", "correct": "fixed"}
 @click.option(
     "--anyway", is_flag=True, help="Run the published chain on own data too, though it is not private."
 )
+@click.option(
+    "--truth-is-public",
+    metavar="REASON",
+    default="",
+    help="Why an unmarked file of groups is public; stamped.",
+)
 @click.option("--svg", type=click.Path(path_type=Path), help="Write a plot of the L1 errors.")
 def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path | None, **options: Any) -> int:
     """Compare mechanisms by simulation: L1 and EMD per level, violated sums, time, and the true epsilon.
 
-    The table is computed from true counts: of made-up data, or of your file. It is not a release.
+    The table is computed from true counts, of made-up or public data only. It is not a release.
     """
     from pgsr.budget import NOT_A_RELEASE
     from pgsr.compare import DEFAULT_RUNS, warm_up
@@ -81,7 +91,8 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     chosen = options["mechanisms"]
     for name in chosen:
         mechanism_named(name)
-    tree, truth, names, own = _load(shape, options)
+    tree, truth, names, origin = _load(shape, options)
+    own = origin is not None
     runs = [run for run in DEFAULT_RUNS if not chosen or run[0] in chosen]
     runs += [(name, "correct") for name in chosen if name not in {run[0] for run in runs}]
     skipped = own and not options["anyway"] and ("M_c^ch", "published") in runs
@@ -102,7 +113,7 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     progress.close()
     if svg is not None:
         plot_svg(rows, names, svg)
-    screen.document(_document(shape, names, rows, NOT_A_RELEASE))
+    screen.document(_document(shape, names, rows, NOT_A_RELEASE, origin))
     screen.say(
         f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "
         f"{len(truth):,} sizes, {int(truth[:, 0].sum()):,} groups; mean of {options['repeats']}"
@@ -122,14 +133,15 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     return EXIT_OK
 
 
-def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], bool]:
+def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], Origin | None]:
     from pgsr.groups import Sizes, leaf_counts
     from pgsr.read import read_hierarchy, read_table
     from pgsr.synth import SHAPES, synthesize
+    from topdown.made_up import origin_of
 
     if shape in SHAPES:
         made = synthesize(shape, options["seed"], options["sizes"])
-        return made.hierarchy.tree, made.counts, made.hierarchy.level_names, False
+        return made.hierarchy.tree, made.counts, made.hierarchy.level_names, None
     path = Path(shape)
     if not path.exists():
         raise ConfigError(
@@ -139,9 +151,10 @@ def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...
         raise ConfigError(
             "a file of groups needs its regions and sizes", code="C165", fix="add --hierarchy and --sizes"
         )
+    origin = origin_of(path, options["truth_is_public"])
     hierarchy = read_hierarchy(options["hierarchy"])
     leaves = leaf_counts(read_table(path), hierarchy, Sizes(options["sizes"], 1, "top-code"), path)
-    return hierarchy.tree, hierarchy.tree.sums(leaves), hierarchy.level_names, True
+    return hierarchy.tree, hierarchy.tree.sums(leaves), hierarchy.level_names, origin
 
 
 def _true(tree: Any, n_sizes: int, budget: Any) -> Any:
@@ -193,10 +206,13 @@ def _table(screen: Screen, rows: list[Row], names: tuple[str, ...]) -> None:
     )
 
 
-def _document(shape: str, names: tuple[str, ...], rows: list[Row], stamp: str) -> dict[str, Any]:
+def _document(
+    shape: str, names: tuple[str, ...], rows: list[Row], stamp: str, origin: Origin | None
+) -> dict[str, Any]:
     return {
         **head("compare"),
         "stamp": stamp,
+        "truth": None if origin is None else origin.to_document(),
         "shape": shape,
         "levels": list(names),
         "rows": [

@@ -72,7 +72,10 @@ from topdown.screen.console import Screen
 @click.option("--limit", help="Most that may ever be charged to the data set (default: this release).")
 @click.option("--limit-reason", help="Why the limit is what it is.")
 @click.option(
-    "--simulate", type=int, metavar="SEED", help="Reproducible noise; stamped NOT-A-RELEASE, not charged."
+    "--simulate", type=int, metavar="SEED", help="On made-up or public groups; NOT-A-RELEASE, not charged."
+)
+@click.option(
+    "--truth-is-public", metavar="REASON", help="With --simulate: why unmarked groups are public; stamped."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
 def release(screen: Screen, run: Path | None, **options: Any) -> int:

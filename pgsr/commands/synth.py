@@ -25,12 +25,13 @@ from topdown.screen.console import Screen
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the made-up data.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New folder.")
 def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
-    """Write made-up groups.csv, hierarchy.csv and run.toml. No real household is in them."""
+    """Write made-up groups.csv with its mark, hierarchy.csv and run.toml. No real household is in them."""
     import csv
 
     import numpy as np
 
     from pgsr.synth import synthesize
+    from topdown.made_up import write_mark
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} exists and is not an empty folder", code="C164", fix="give a new folder")
@@ -49,6 +50,7 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
         writer.writerow(["region", "size", "count"])
         for size, leaf in np.argwhere(leaves > 0).tolist():
             writer.writerow([levels[-1].codes[leaf], size + 1, int(leaves[size, leaf])])
+    write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
     (out / "run.toml").write_text(
         f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking"\n'
         f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',

@@ -24,14 +24,27 @@ ALLOWED = {
     "measure": {"measure", "noise", "ledger", "plan", "model", "errors", "progress"},
     "solve": {"solve", "plan", "model", "errors", "progress"},
     "publish": {"publish", "accountant", "decimals", "ledger", "plan", "model", "errors", "progress"},
-    "synth": {"synth", "plan", "model", "errors", "resources"},
     "screen": {"screen", "decimals", "errors", "progress"},
+    "synth": {"synth", "plan", "model", "made_up", "errors", "resources"},
+    "simulate": {
+        "simulate",
+        "measure",
+        "solve",
+        "publish",
+        "noise",
+        "plan",
+        "model",
+        "made_up",
+        "errors",
+        "progress",
+    },
 }
 PGSR_MAY_USE = {
     "noise",
     "accountant",
     "decimals",
     "ledger",
+    "made_up",
     "errors",
     "progress",
     "screen",
@@ -74,6 +87,18 @@ def test_noise_and_solver_never_meet() -> None:
     for path in (PACKAGE / "solve").rglob("*.py"):
         for name in imports_of(path):
             assert not name.startswith(("topdown.measure", "topdown.noise"))
+
+
+def test_seeded_noise_has_two_users() -> None:
+    """A seed within reach of the measure stage could decide the noise of a release."""
+    users = {
+        str(path.relative_to(ROOT))
+        for folder in (PACKAGE, ROOT / "pgsr")
+        for path in folder.rglob("*.py")
+        if "SimulationBits" in path.read_text(encoding="utf-8")
+    }
+    noise = {"topdown/noise/__init__.py", "topdown/noise/bits.py"}
+    assert noise | {"topdown/simulate/simulate.py", "pgsr/_engine.py"} == users
 
 
 def test_safety_does_not_rest_on_assert() -> None:

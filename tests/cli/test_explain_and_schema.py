@@ -128,6 +128,7 @@ def test_the_validator_can_fail(check):
         "open_answers": [],
         "missing_files": [],
         "check_prefix_lengths": False,
+        "ledger": None,
     }
     check(good)
     for bad in (

@@ -223,6 +223,37 @@ def test_compare_shows_both_calibrations(capsys, tmp_path):
     assert "<svg" in (tmp_path / "x.svg").read_text()
 
 
+def test_simulations_need_made_up_or_public_groups(practice, capsys, check):
+    """The mark of `pgsr synth` fits its own file; a changed one is anybody's, and needs a reason that is shown."""
+    own = (
+        "compare",
+        "--shape",
+        practice / "groups.csv",
+        "--hierarchy",
+        practice / "hierarchy.csv",
+        "--sizes",
+        "8",
+    )
+    own = (*own, "--epsilon", "1", "--repeats", "1", "--mechanism", "tracking", "--json")
+    simulated = ("release", practice / "run.toml", "--simulate", "1", "--json")
+    _, out, _ = run(capsys, *own)
+    assert json.loads(out)["truth"]["generator"] == "pgsr synth --shape tiny"
+    lines = (practice / "groups.csv").read_text().splitlines(keepends=True)
+    (practice / "groups.csv").write_text("".join([lines[0], *lines[:0:-1]]))
+    for arguments in (own, simulated):
+        code, out, _ = run(capsys, *arguments)
+        assert (code, json.loads(out)["code"]) == (2, "C121")
+    assert not (practice / "release").exists()
+    reason = ("--truth-is-public", "still made up here")
+    code, out, _ = run(capsys, *own, *reason)
+    check(json.loads(out))
+    assert json.loads(out)["truth"]["reason"] == reason[1]
+    assert run(capsys, *simulated, *reason)[0] == 0
+    stated = json.loads((practice / "release" / "certificate.json").read_text())
+    check(stated)
+    assert (stated["stamp"], stated["truth"]["reason"]) == ("NOT-A-RELEASE", reason[1])
+
+
 def test_compare_does_not_run_the_published_chain_on_own_data(practice, capsys):
     """Own data must not be put through a mechanism that is known to leak, unless asked."""
     own = (

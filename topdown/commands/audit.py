@@ -55,10 +55,12 @@ def audit(screen: Screen, *, source: Path, deltas: tuple[str, ...], plot: Path |
 
 def _plan(source: Path) -> Plan:
     from topdown.commands.plan_file import open_plan
+    from topdown.made_up import refuse_simulation
     from topdown.plan.plan import plan_from_document
     from topdown.plan.prepare import read_plan_document
 
     if source.is_dir():
+        refuse_simulation(source)
         return plan_from_document(read_plan_document(source / "plan.json"))
     if source.suffix == ".json":
         return plan_from_document(read_plan_document(source))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARK = "Made by topdown demo: made-up people. This folder is replaced when the demo runs again.\n"
 EXTENSION, PEOPLE = "dhc_persons", 50_000
-FILES = ("persons.csv.gz", "blocks.csv.gz", "run.toml")
+FILES = ("persons.csv.gz", "persons.csv.gz.made-up.json", "blocks.csv.gz", "run.toml")
 
 
 @command(

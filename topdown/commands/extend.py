@@ -63,11 +63,13 @@ def extend(
     from topdown.commands.generate import cores, note_spent, run, show_result, spent_so_far, stopped
     from topdown.commands.out_folder import check_out
     from topdown.commands.plan import require_answers
+    from topdown.made_up import refuse_simulation
     from topdown.plan.prepare import prepare
     from topdown.publish.certificate import open_answers
     from topdown.screen.bars import follow
 
     command_line = f"topdown extend {source} --base {base} --out {out} --resume"
+    refuse_simulation(base)
     prepared = prepare(source, base)
     require_answers(open_answers(prepared.context.plan), final=final)
     check_out(prepared, out, resume=resume, command=command_line)

@@ -58,8 +58,11 @@ def plan(
     from topdown.commands.plan_file import changes, save_plan, show_changes
     from topdown.commands.plan_screen import plan_line, show_plan
     from topdown.commands.plan_summary import plan_summary
+    from topdown.made_up import refuse_simulation
     from topdown.plan.prepare import prepare, read_plan_document
 
+    if base is not None:
+        refuse_simulation(base)
     prepared = prepare(run_file, base)
     document = prepared.context.plan.to_document()
     compared = read_plan_document(old) if old else None

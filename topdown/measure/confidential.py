@@ -49,7 +49,7 @@ class Confidential:
     __array__ = __len__ = __iter__ = __bool__ = __eq__ = __hash__ = _refuse
 
 
-def load_records(path: Path, context: Context) -> Confidential:
+def load_records(path: Path, context: Context, *, list_errors: bool = True) -> Confidential:
     """Read and check the confidential records of one data set.
 
     Guarantees that the histogram satisfies every structural zero, lower bound and range, so that nothing can
@@ -59,10 +59,10 @@ def load_records(path: Path, context: Context) -> Confidential:
         path: CSV(.gz) or Parquet; columns `geocode`, one per attribute with the schema's labels, and
             optionally `count`; other columns are not read.
         context: plan and public facts.
+        list_errors: whether rows that break a rule are listed in a private file beside the records.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D036). The rows are
-            listed in a private file beside the records.
+        DataError: with file, column and rule, never a value, a count or a row (D020-D036).
 
     Cost: about 0.1 s for 100,000 rows.
 
@@ -71,7 +71,7 @@ def load_records(path: Path, context: Context) -> Confidential:
     try:
         histogram = _load(path, context)
     except Refused as refused:
-        error = _public_error(path, refused)
+        error = _public_error(path, refused, list_errors)
     except Exception as unforeseen:
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"the records could not be checked ({type(unforeseen).__name__})",
@@ -132,9 +132,9 @@ def _unknown_label(schema: Schema, attribute: Attribute) -> Refused:
     )
 
 
-def _public_error(path: Path, refused: Refused) -> DataError:
+def _public_error(path: Path, refused: Refused, list_errors: bool) -> DataError:
     details = [("file", str(path)), ("column", refused.column), *refused.details]
-    if refused.rows is not None:
+    if refused.rows is not None and list_errors:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
         details.append(("rows", write_private_errors(path, rows)))
     details.append(("spent", "nothing: records are checked before the ledger is charged"))

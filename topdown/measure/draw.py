@@ -73,10 +73,18 @@ def layout_hash(parts: tuple[PartPlan, ...]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Noisy answers of whole nodes: int32, side by side, and how many each node and query has, int64."""
+    """Noisy answers of whole nodes.
+
+    Args:
+        answers: int32, side by side.
+        sizes: how many each node and query has, int64.
+        is_release: False if a seed decided the noise.
+
+    """
 
     answers: NDArray[np.int32]
     sizes: NDArray[np.int64]
+    is_release: bool
 
 
 class LevelDrawer:
@@ -96,6 +104,7 @@ class LevelDrawer:
         self._queries = context.queries(self._level.name)
         self._histogram = histogram
         self._support, self._depth = context.support, depth
+        self._is_release = bits.is_release
 
     def draw(self, nodes: NDArray[np.int64]) -> Drawn:
         """Return fresh noisy answers, node by node, queries side by side.
@@ -120,7 +129,7 @@ class LevelDrawer:
             out[:, first : first + measurement.n_answers] = block
             first += measurement.n_answers
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
-        return Drawn(out.reshape(-1), np.tile(sizes, len(nodes)))
+        return Drawn(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
 
     def _draw_listed(self, support: Support, nodes: NDArray[np.int64]) -> Drawn:
         """Draw the answers that the base release leaves open; an answer counts all records that have it."""
@@ -147,7 +156,7 @@ class LevelDrawer:
                 count = self._histogram.count[p[i] : last[i]][known]
                 _add(here, np.zeros(len(count), dtype=np.intp), place[known].astype(np.int32), count)
                 out[ends[i, q] - len(row[q]) : ends[i, q]] = here[0]
-        return Drawn(out, sizes.reshape(-1))
+        return Drawn(out, sizes.reshape(-1), self._is_release)
 
 
 def _add(

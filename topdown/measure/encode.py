@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, InternalError
 from topdown.measure.draw import Drawn, PartPlan
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
@@ -52,7 +52,16 @@ def encode(context: Context, part: PartPlan, drawn: Drawn) -> bytes:
         part: the part.
         drawn: noisy answers of the part's nodes.
 
+    Raises:
+        InternalError: X045 a seed decided the noise; no measurement file holds such numbers.
+
     """
+    if not drawn.is_release:
+        raise InternalError(
+            "noise of a simulation cannot become a measurement",
+            code="X045",
+            fix="nothing was written; to simulate, use topdown simulate",
+        )
     level = context.plan.levels[part.depth]
     codes = context.geography.levels[part.depth].codes
     n_nodes, n_queries = len(part.nodes), len(level.measurements)

@@ -7,6 +7,7 @@ its own key. The only seeded source, `SimulationBits`, says `is_release = False`
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -183,10 +184,12 @@ class XorBits(BitSource):
 class SimulationBits(BitSource):
     """Give reproducible bits for simulations and tests; never for a release.
 
-    Equal seeds give equal bytes on every machine and in every process, forked ones included.
+    Equal seeds and streams give equal bytes on every machine and in every process, forked ones included; other
+    ones have another AES key.
 
     Args:
         seed: any integer.
+        stream: numbers and names that tell the streams of one seed apart; () is the seed's own.
 
     Raises:
         TypeError: the seed is not an integer.
@@ -195,10 +198,11 @@ class SimulationBits(BitSource):
 
     is_release = False
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, stream: tuple[int | str, ...] = ()) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"A simulation seed is an integer, not {type(seed).__name__}.")
-        key = hashlib.sha256(b"topdown simulation, not a release: " + str(seed).encode()).digest()
+        name = f"{seed}" + (f" {json.dumps(stream)}" if stream else "")  # one text a (seed, stream)
+        key = hashlib.sha256(b"topdown simulation, not a release: " + name.encode()).digest()
         self._cipher = _counter_mode(key, bytes(_COUNTER_BYTES))
 
     def read(self, n_bytes: int) -> bytes:

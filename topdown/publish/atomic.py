@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ def json_bytes(document: Any) -> bytes:
     return (text + "\n").encode("utf-8")
 
 
-def write_parquet(path: Path, table: pa.Table, document_type: str, plan: Plan) -> None:
-    """Write a table stamped with its type and plan; equal tables and pyarrow versions give equal bytes."""
-    stamps = {"type": document_type, "version": "1", "plan_hash": plan.plan_hash}
+def write_parquet(
+    path: Path, table: pa.Table, document_type: str, plan: Plan, more: Mapping[str, str] | None = None
+) -> None:
+    """Write a table stamped with its type, its plan and `more`; equal tables and pyarrow versions give equal bytes."""
+    stamps = {"type": document_type, "version": "1", "plan_hash": plan.plan_hash} | dict(more or {})
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + TEMPORARY)
     with pq.ParquetWriter(

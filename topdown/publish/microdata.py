@@ -47,13 +47,18 @@ def write_microdata(release: Path, context: Context, leaves: Histogram) -> None:
         context: plan and public facts.
         leaves: records of every leaf and cell.
     """
+    write_parquet(release / PERSONS, microdata_table(context, leaves), "topdown.microdata", context.plan)
+
+
+def microdata_table(context: Context, leaves: Histogram) -> pa.Table:
+    """Return the leaf histogram as a table: geocode, one column an attribute, count; raises as `check_leaves`."""
     check_leaves(context, leaves)
     schema = context.plan.schema
     columns = {"geocode": labelled(leaves.node, context.geography.leaves.codes)}
     for attribute, index in zip(schema.attributes, schema.coordinates(leaves.cell), strict=True):
         columns[attribute.name] = labelled(index.astype(np.int64), attribute.labels)
     columns["count"] = pa.array(leaves.count)
-    write_parquet(release / PERSONS, pa.table(columns), "topdown.microdata", context.plan)
+    return pa.table(columns)
 
 
 def write_csv(release: Path, context: Context, leaves: Histogram) -> None:

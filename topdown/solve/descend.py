@@ -50,6 +50,12 @@ class Descent:
         """The public side of the release."""
         return Known(self.context, self.exact, self.tables)
 
+    def again(self, targets: Targets) -> Descent:
+        """Return the solver of the same release for other answers; what is known before a solve is shared."""
+        other = replace(self, targets=targets)
+        vars(other).update(known=self.known, repairer=self.repairer)  # the cached properties, made once
+        return other
+
     def prepare(self) -> None:
         """Make everything that forked workers should inherit."""
         _ = self.known.levels, self.known.places, self.known.verdicts, self.repairer.rows

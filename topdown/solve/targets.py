@@ -6,7 +6,8 @@ targets (and, in the plan's terms, other weights) through the same two methods.
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,3 +21,22 @@ class Targets(Protocol):
     def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, NDArray[np.generic]]:
         """Return the inhabited nodes among first..last-1 and their answers, (n_nodes, answers_per_node)."""
         ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HeldAnswers:
+    """Targets that lie in memory.
+
+    Args:
+        nodes: per level, the inhabited nodes, int64, increasing.
+        values: per level, int32 (inhabited nodes, answers_per_node), queries of the plan side by side.
+    """
+
+    nodes: tuple[Ints, ...]
+    values: tuple[NDArray[np.int32], ...]
+
+    def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the inhabited nodes among first..last-1 and their answers."""
+        low, high = np.searchsorted(self.nodes[level_index], (first_node, last_node))
+        return self.nodes[level_index][low:high], self.values[level_index][low:high]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from topdown.errors import ConfigError
+from topdown.made_up import write_mark
 from topdown.model.constraint import Invariants
 from topdown.model.histogram import Histogram
 from topdown.model.schema import Schema
@@ -64,7 +65,7 @@ def synth(
     levels: tuple[str, ...] = (),
     release_id: str = "made-up",
 ) -> SynthResult:
-    """Make up a census and write persons.csv.gz, blocks.csv.gz and run.toml into a folder.
+    """Make up a census and write persons.csv.gz with its mark, blocks.csv.gz and run.toml into a folder.
 
     Where the schema extends another one, base.toml is written too; both run files read the same tables.
 
@@ -124,6 +125,7 @@ def synth(
     out.mkdir(parents=True, exist_ok=True)
     records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"
     _write_records(records, noun, base, tree, histogram)
+    write_mark(records, "topdown synth", seed)
     _write(leaves, ["geocode", *facts], [tree.codes, *(map(str, f.tolist()) for f in facts.values())])
     if chosen is not None:
         text = synth_run_text(

@@ -17,6 +17,7 @@ from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
 GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
+WHY = "made up for these tests"
 PEOPLE = {
     "user": ["01", "02", "03", "04"],
     "unit": ["A", "B", "A", "C"],
@@ -114,7 +115,9 @@ def test_error_messages_carry_no_confidential_value(tmp_path):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_keeps_its_promises(tmp_path, name):
     """Consistency, validity and faithfulness of the written files, for each mechanism by its published name."""
-    made = release(GROUPS, REGIONS, name, "1/2", n_sizes=4, simulate=5, out=tmp_path / "out")
+    made = release(
+        GROUPS, REGIONS, name, "1/2", n_sizes=4, simulate=5, truth_is_public=WHY, out=tmp_path / "out"
+    )
     assert set() == codes(verify(tmp_path / "out"))
     assert made.stamp == NOT_A_RELEASE
     if MECHANISMS[name].keeps:
@@ -127,7 +130,9 @@ def test_every_mechanism_keeps_its_promises(tmp_path, name):
 def test_tiny_noise_returns_the_truth(name):
     """Any slip in sizes, regions or directions shows when the noise is gone."""
     for direction in ("tail", "cumulative"):
-        made = release(GROUPS, REGIONS, name, 4000, n_sizes=4, simulate=1, direction=direction)
+        made = release(
+            GROUPS, REGIONS, name, 4000, n_sizes=4, simulate=1, truth_is_public=WHY, direction=direction
+        )
         assert made.counts.tolist() == [[2, 1, 1], [3, 1, 2], [1, 1, 0], [0, 0, 0]]
 
 
@@ -135,7 +140,9 @@ def test_microdata_and_counts_say_the_same_as_groups():
     """Three input forms, one histogram."""
     counts = {"region": ["GA", "NY", "GA"], "size": [1, 0, 2], "count": [1, 1, 1]}
     found = [
-        release(data, REGIONS, "tracking", 4000, n_sizes=3, smallest=0, simulate=1).counts.tolist()
+        release(
+            data, REGIONS, "tracking", 4000, n_sizes=3, smallest=0, simulate=1, truth_is_public=WHY
+        ).counts.tolist()
         for data in (PEOPLE, counts)
     ]
     assert found == [[[1, 0, 1], [1, 1, 0], [1, 1, 0]]] * 2
@@ -151,6 +158,7 @@ def test_top_coding_keeps_the_number_of_groups():
         n_sizes=3,
         too_large="top-code",
         simulate=1,
+        truth_is_public=WHY,
     )
     assert made.counts[:, 0].tolist() == [2, 3, 1]
 
@@ -173,7 +181,15 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
 def test_published_calibration_is_stamped(tmp_path):
     """Numbers made to reproduce the paper must never pass for a release."""
     made = release(
-        GROUPS, REGIONS, "M_c^ch", 1, n_sizes=5, simulate=1, calibration="published", out=tmp_path / "out"
+        GROUPS,
+        REGIONS,
+        "M_c^ch",
+        1,
+        n_sizes=5,
+        simulate=1,
+        truth_is_public=WHY,
+        calibration="published",
+        out=tmp_path / "out",
     )
     assert Fraction(3, 2) == made.calibration.loss
     assert not made.is_release
@@ -282,7 +298,16 @@ def test_output_is_never_overwritten(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old").touch()
     with pytest.raises(ConfigError):
-        release(GROUPS, REGIONS, "tracking", "1/2", n_sizes=5, simulate=1, out=tmp_path / "out")
+        release(
+            GROUPS,
+            REGIONS,
+            "tracking",
+            "1/2",
+            n_sizes=5,
+            simulate=1,
+            truth_is_public=WHY,
+            out=tmp_path / "out",
+        )
 
 
 def test_tracking_ends_at_the_public_total():
@@ -291,3 +316,29 @@ def test_tracking_ends_at_the_public_total():
 
     counts = track(REGIONS.tree, np.array([[1.0, 1.0, 0.0], [4.2, 3.0, 1.0]]), 6)
     assert counts[:, 0].sum() == 6
+
+
+def test_a_simulation_on_unmarked_groups_is_refused(tmp_path):
+    """The mean of many uncharged runs on real groups is the groups; nothing may be drawn or written."""
+    table = tmp_path / "groups.csv"
+    table.write_text("region,size,count\nGA,1,3\nNY,2,2\n")
+    options = {"n_sizes": 4, "simulate": 1}
+    for groups, reason in ((GROUPS, ""), (table, ""), (GROUPS, "public"), (table, "public")):
+        with pytest.raises(ConfigError) as caught:
+            release(groups, REGIONS, "tracking", 1, truth_is_public=reason, out=tmp_path / "out", **options)
+        assert caught.value.code == "C121"
+        assert not (tmp_path / "out").exists()
+    made = release(table, REGIONS, "tracking", 1, truth_is_public=WHY, **options)
+    assert (made.origin.kind, made.origin.name, made.origin.reason) == ("public", "groups.csv", WHY)
+
+
+def test_a_release_has_no_origin_and_a_simulation_states_its_own(tmp_path):
+    """Who reads a simulated certificate must see on what, and on whose word, it was made."""
+    for name, options in (("real", {}), ("made-up", {"simulate": 1, "truth_is_public": WHY})):
+        release(GROUPS, REGIONS, "tracking", 1, n_sizes=4, out=tmp_path / name, **options)
+    real, simulated = (
+        json.loads((tmp_path / name / "certificate.json").read_text())["truth"]
+        for name in ("real", "made-up")
+    )
+    assert real is None
+    assert (simulated["kind"], simulated["name"], simulated["reason"]) == ("public", "columns in memory", WHY)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from topdown.made_up import Origin, origin_of
 from topdown.measure.confidential import load_records
 from topdown.plan.prepare import prepare
 from topdown.resources import bundled_root
@@ -43,7 +44,14 @@ def test_checksums() -> None:
     stated = {name: digest for digest, name in (line.split("  ") for line in lines)}
     found = {name: hashlib.sha256((SAMPLE / name).read_bytes()).hexdigest() for name in stated}
     assert stated == found
-    assert {"persons.csv.gz", "blocks.csv.gz", "run.toml"} == set(stated)
+    assert {"persons.csv.gz", "persons.csv.gz.made-up.json", "blocks.csv.gz", "run.toml"} == set(stated)
+
+
+def test_the_sample_is_marked_as_made_up() -> None:
+    """A sample that no simulation takes leaves newcomers without anything to simulate on."""
+    digest = hashlib.sha256((SAMPLE / "persons.csv.gz").read_bytes()).hexdigest()
+    expected = Origin("made_up", "persons.csv.gz", digest, generator="topdown synth", seed=2)
+    assert expected == origin_of(SAMPLE / "persons.csv.gz")
 
 
 def test_sample_is_valid_small_and_as_described() -> None:

@@ -1,0 +1,58 @@
+"""The truth of a simulation: made-up or public records, shown to be so before a row is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from topdown.errors import ConfigError
+from topdown.made_up import Origin, check_reason, origin_of, refuse_simulation
+from topdown.measure.confidential import load_records
+from topdown.measure.truth import Truth
+from topdown.plan.prepare import Context, read_plan_document
+from topdown.publish.microdata import PERSONS
+
+
+def open_truth(path: Path, context: Context, reason: str = "") -> tuple[Origin, Truth]:
+    """Read the records a simulation takes for true.
+
+    Args:
+        path: a table, or the folder of a release, whose microdata are read.
+        context: plan and public facts; the records must meet its rules.
+        reason: why the table is public; needed where it is neither marked nor a release.
+
+    Raises:
+        ConfigError: C121 the records are not known to be made up or public, C122 they are a simulation's.
+        DataError: they are not of this schema and geography, or break a rule.
+        InfeasibleError: exact statistics exclude each other.
+    """
+    if path.is_dir():
+        origin, table = _release(path, reason), path / PERSONS
+    else:
+        origin, table = origin_of(path, reason), path
+    truth = Truth(context, load_records(table, context, list_errors=False))
+    found = truth.contradiction()
+    if found is not None:
+        raise found.error()
+    return origin, truth
+
+
+def _release(folder: Path, reason: str) -> Origin:
+    from topdown.publish.verify import verify
+
+    reason = check_reason(reason)
+    refuse_simulation(folder)
+    checks = verify(folder)
+    if not checks.ok:
+        failed = ", ".join(check.name for check in checks.checks if not check.ok)
+        raise ConfigError(
+            f"{folder} is no release that passes its verification ({failed})",
+            code="C121",
+            file=str(folder),
+            fix=f"see: topdown verify {folder}; simulate on a published release or on made-up records; "
+            "nothing was drawn",
+        )
+    release = read_plan_document(folder / "plan.json")["release"]
+    name = str(release["id"]) if isinstance(release, dict) else folder.name
+    from topdown.plan.base import sha256_of
+
+    return Origin("release", name, sha256_of(folder / "manifest.json"), reason)
