@@ -122,6 +122,7 @@ def spend(
     limit: Fraction,
     limit_reason: str,
     file: str,
+    again: bool = False,
 ) -> Iterator[Spend]:
     """Lock the ledger, write a durable intent, and begin every level; raises before anything is drawn.
 
@@ -132,6 +133,7 @@ def spend(
         journal: random id of this run.
         limit, limit_reason: the most that may ever be charged to the data set, and why.
         file: name of the file that the noise will become.
+        again: although the ledger holds this very plan already.
 
     Raises:
         ConfigError: no ledger is named (C170).
@@ -149,6 +151,8 @@ def spend(
     release = f"{place.binding.data_set}-{plan_hash[:8]}"
     intent = Intent(release, plan_hash, ledger_laws(calibration, levels), exact, 1, levels, journal)
     with open_ledger(place) as ledger:
+        ledger.check_affordable(intent, limit)
+        ledger.check_first(intent, again=again)
         with charged(intent.loss_name, intent.loss, code=WITNESS_FAILED):
             seq = ledger.intent(intent, limit, limit_reason).seq
         with charged(intent.loss_name, intent.loss):

@@ -103,6 +103,7 @@ def release(
     limit_reason: str = "",
     simulate: int | None = None,
     truth_is_public: str = "",
+    again: bool = False,
     report: Report = silent,
 ) -> Release:
     """Release the number of groups of every size in every region of a hierarchy.
@@ -133,6 +134,7 @@ def release(
         simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged: of made-up groups (a file marked
             by `pgsr synth`) or public ones only.
         truth_is_public: of a simulation: why groups without a mark are public; stamped on the result.
+        again: release although the ledger holds this very plan already.
         report: called with progress.
 
     Raises:
@@ -224,6 +226,7 @@ def release(
         limit=most,
         limit_reason=limit_reason,
         file=MEASUREMENTS,
+        again=again,
     ) as charge:
         made = run(None, journal)
         write_release(made, folder, charge)

@@ -77,8 +77,9 @@ from topdown.screen.console import Screen
 @click.option(
     "--truth-is-public", metavar="REASON", help="With --simulate: why unmarked groups are public; stamped."
 )
+@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
-def release(screen: Screen, run: Path | None, **options: Any) -> int:
+def release(screen: Screen, run: Path | None, *, again: bool, **options: Any) -> int:
     """Release the number of groups of every size in every region.
 
     The data are checked before the ledger is opened; a durable intent precedes the first draw.
@@ -107,6 +108,7 @@ def release(screen: Screen, run: Path | None, **options: Any) -> int:
         n_sizes=settings.pop("sizes"),
         public=public_totals(public) if public is not None else None,
         noise=noise,  # type: ignore[arg-type]
+        again=again,
         report=progress,
         **settings,
     )

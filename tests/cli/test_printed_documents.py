@@ -16,6 +16,9 @@ from topdown.screen import figures
 EXACT = {"engine": "ball", "digits": 40}
 
 
+WHY = "made up for these tests"
+
+
 def test_the_screen_of_a_gaussian_release_says_no_less(tmp_path, pgsr_cli):
     """The screen shows the upper end of the certificate, as it stands there."""
     (tmp_path / "h.csv").write_text("region,parent,level\n0,,nation\n1,0,state\n2,0,state\n")
@@ -30,7 +33,17 @@ def test_the_screen_of_a_gaussian_release_says_no_less(tmp_path, pgsr_cli):
     ]
     said = []
     for i, extra in enumerate(([], ["--json"])):
-        arguments = ["release", *given_files, "--rho", "2/7", "--simulate", "1", *extra]
+        arguments = [
+            "release",
+            *given_files,
+            "--rho",
+            "2/7",
+            "--simulate",
+            "1",
+            "--truth-is-public",
+            WHY,
+            *extra,
+        ]
         done = pgsr_cli(*arguments, "--out", tmp_path / str(i))
         assert done.code == 0, done.err
         said.append(done.out)

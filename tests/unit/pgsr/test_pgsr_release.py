@@ -173,7 +173,7 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
     assert files == {path.name for path in (tmp_path / "out").iterdir()}
     with pytest.raises(BudgetError):
         release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", **named)
-    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, **named)
+    again = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, again=True, **named)
     assert Fraction(1, 2) == again.calibration.loss
     assert set() == codes(verify(tmp_path / "again"))
 
@@ -335,10 +335,23 @@ def test_a_simulation_on_unmarked_groups_is_refused(tmp_path):
 def test_a_release_has_no_origin_and_a_simulation_states_its_own(tmp_path):
     """Who reads a simulated certificate must see on what, and on whose word, it was made."""
     for name, options in (("real", {}), ("made-up", {"simulate": 1, "truth_is_public": WHY})):
-        release(GROUPS, REGIONS, "tracking", 1, n_sizes=4, out=tmp_path / name, **options)
+        settings = book(tmp_path) | options
+        release(GROUPS, REGIONS, "tracking", 1, n_sizes=4, out=tmp_path / name, **settings)
     real, simulated = (
         json.loads((tmp_path / name / "certificate.json").read_text())["truth"]
         for name in ("real", "made-up")
     )
     assert real is None
     assert (simulated["kind"], simulated["name"], simulated["reason"]) == ("public", "columns in memory", WHY)
+
+
+def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):
+    """Two noisy versions of one release must be somebody's wish, and both be in the ledger."""
+    settings = {"n_sizes": 4} | book(tmp_path) | {"limit": 10}
+    release(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "a", **settings)
+    with pytest.raises(TopdownError) as caught:
+        release(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", **settings)
+    assert caught.value.code == "B013"
+    assert dict(caught.value.details)["this run spent"] == "nothing"
+    release(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", again=True, **settings)
+    assert (tmp_path / "groups.ledger.jsonl").read_text().count('"kind":"intent"') == 2
