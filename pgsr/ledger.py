@@ -151,8 +151,8 @@ def spend(
     release = f"{place.binding.data_set}-{plan_hash[:8]}"
     intent = Intent(release, plan_hash, ledger_laws(calibration, levels), exact, 1, levels, journal)
     with open_ledger(place) as ledger:
-        ledger.check_affordable(intent, limit)
         ledger.check_first(intent, again=again)
+        ledger.check_affordable(intent, limit)
         with charged(intent.loss_name, intent.loss, code=WITNESS_FAILED):
             seq = ledger.intent(intent, limit, limit_reason).seq
         with charged(intent.loss_name, intent.loss):

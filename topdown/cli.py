@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from topdown.screen.console import Screen
 
-SPENT = "spent: "  # how a command notes on an error what its plan has spent
+SPENT = "this run spent: "  # how a command notes on an error what its plan has spent
 COMMANDS: dict[str, dict[str, str]] = {
     "Make a release": {
         "demo": "Make and check a release of a made-up county.",
@@ -136,7 +136,8 @@ def _fail(arguments: list[str], error: Exception) -> int:
 
     shown = as_topdown(error, "topdown")
     notes = [note for note in getattr(error, "__notes__", []) if note.startswith(SPENT)]
-    shown.details += tuple(("spent", note.removeprefix(SPENT)) for note in notes)
+    if "this run spent" not in dict(shown.details):
+        shown.details += tuple(("this run spent", note.removeprefix(SPENT)) for note in notes)
     screen = _screen(arguments)
     if screen.json:
         screen.document(shown.to_json())

@@ -207,9 +207,8 @@ def note_spent(prepared: Prepared, error: Exception, before: Fraction) -> None:
     from topdown.screen import figures
 
     spent = spent_so_far(prepared) - before
-    if spent:
-        loss = figures.loss(prepared.context.plan.loss_name, spent)
-        error.add_note(f"{SPENT}{loss} is spent; finished noise is kept: --resume")
+    loss = figures.loss(prepared.context.plan.loss_name, spent)
+    error.add_note(f"{SPENT}{loss}; finished noise is kept: --resume" if spent else f"{SPENT}nothing")
 
 
 def spent_text(prepared: Prepared, where: str, before: Fraction) -> tuple[str, str]:

@@ -53,8 +53,8 @@ class Spend:
 
         """
         intent = self.intent(tuple(self.laws), 1, "new")
-        ledger.check_affordable(intent, self.limit)
         ledger.check_first(intent, again=again)
+        ledger.check_affordable(intent, self.limit)
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,7 @@ def over_budget(path: Path, book: Book, intent: Intent, limit: Fraction, left: F
         f'only {decimal_text(left, up=False)} of {exact_text(limit)} is left for "{book.binding.data_set}"',
         code="B004",
         file=str(path),
-        details=(("spent", f"{sign} {decimal_text(book.charged, up=True)}"), *details),
+        details=(("charged so far", f"{sign} {decimal_text(book.charged, up=True)}"), *details),
         fix=fix,
     )
 

@@ -137,7 +137,7 @@ def _public_error(path: Path, refused: Refused, list_errors: bool) -> DataError:
     if refused.rows is not None and list_errors:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
         details.append(("rows", write_private_errors(path, rows)))
-    details.append(("spent", "nothing: records are checked before the ledger is charged"))
+    details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
     return DataError(
         f"{path.name}: {refused.text}" + (f" (column {refused.column})" if refused.column else ""),
         code=refused.code,
