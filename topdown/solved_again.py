@@ -17,7 +17,7 @@ from topdown.measure.released import read_microdata
 from topdown.pipeline import warm_up
 from topdown.plan.prepare import load_context
 from topdown.progress import Report, silent
-from topdown.publish.verify import CheckResult, Finding, VerifyResult, verify
+from topdown.publish.verify import Finding, VerifyResult, verify
 from topdown.publish.verify.result import Findings
 from topdown.solve.again import Again, Judged, solve_again
 

@@ -1,19 +1,46 @@
-"""Publish other records under the measurements of a release, with everything else made anew to match."""
+"""Releases solved from chosen measurements, and other records published under the measurements of a release."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from tests.helpers.small_release import Small, build, edit_table, write_journal, write_ledger
+from topdown.measure.released import read_microdata
 from topdown.model.histogram import Histogram
+from topdown.pipeline import solve_release
 from topdown.plan.prepare import load_context
 from topdown.publish.certified import certified_privacy
 from topdown.publish.publish import publish
 from topdown.solve.digest import records_sha256
 from topdown.solve.solve import write_document
+
+
+def solved_release(folder: Path, answers: Callable[[dict[str, Any]], list[int]] | None = None) -> Small:
+    """Build the small release of `small_release` with the records that follow from its measurements.
+
+    Args:
+        answers: noisy answers of a row of the measurement files, instead of those drawn at random.
+    """
+    small = build(folder)
+    if answers is not None:
+        for path in (small.folder / "measurements").glob("*/*.parquet"):
+            edit_table(path, lambda rows: [row.update(answers=answers(row)) for row in rows] and None)
+        write_journal(small.folder, small.context)
+        write_ledger(small.ledger, small.context, small.folder)
+    leaves, _ = solve_release(small.folder)
+    publish(small.folder, small.context, leaves, small.ledger)
+    return Small(small.folder, small.context, leaves, small.ledger)
+
+
+def microdata(release: Path) -> Histogram:
+    """Read the published records of a release."""
+    return read_microdata(release / "microdata" / "persons.parquet", load_context(release))
 
 
 def forge(release: Path, out: Path, leaves: Histogram) -> Path:

@@ -102,6 +102,26 @@ def solve_again(
     """
     descent = open_release(release, context)
     own = solve_folder(release, context, descent=descent, workers=workers, report=report)
+    return compare(context, descent, own, published, stated, workers=workers, report=report)
+
+
+def compare(
+    context: Context,
+    descent: AnyDescent,
+    own: Solved,
+    published: Histogram,
+    stated: dict[str, Any],
+    *,
+    workers: int = 1,
+    report: Report = silent,
+) -> Again:
+    """Compare a published table with one solved here, and judge every split in which they differ.
+
+    Args:
+        context: plan and public facts. descent: the solver. own: what it found.
+        published: the leaf table to compare. stated: the document published with it.
+        workers, report: see `solve`.
+    """
     change, n_areas = _difference(own.leaves, published), len(context.geography.leaves)
     if not len(change.count):
         return Again(own, n_areas, n_areas, 0, 0)

@@ -4,8 +4,9 @@ Two machines find two estimates. Each is within TARGET_PERSONS of the optimum (`
 apart; a whole table that is the best rounding of one can then cost a little more than the best rounding of the other.
 Only answers in which the two tables differ count: each adds |b - v| - |a - v| times its weight, which changes by at
 most 2 |v - v'| with the estimate v, and over k entries |v - v'| adds up to at most sqrt(k) times the distance. To that
-comes the grid of the flow's whole costs: UNIT a person, values within SNAP of a whole number taken for whole. Costs
-are those the flow minimises, in whole millionths of a person; the difference of two is exact.
+comes the grid of the flow's whole costs: UNIT a person, values within SNAP of a whole number taken for whole. Where an
+integer program rounded, each answer may also be off by the millionth to which it keeps its rows and its gap. Costs are
+those the flow minimises, in whole millionths of a person; the difference of two is exact.
 """
 
 from __future__ import annotations
@@ -24,18 +25,11 @@ from topdown.solve.problem import Floats, Ints
 from topdown.solve.rounding import Rounded
 
 APART_PERSONS = 2 * TARGET_PERSONS  # between two certified estimates of one problem
-GRID = (
-    6  # millionths a person of weight: two tables, each rounded (1/2) and snapped (2 SNAP) on both machines
-)
+GRID = 6  # millionths an answer and weight: on both machines one slope rounded (1/2), one value snapped (2)
 NOWHERE = "records where none may be"
 SEVERAL = "the least-squares problem has more than one optimum"
 FAR = "a count more than one away from its estimate"
 SOFT = "rules of the kind no_more_than by another number of records than the fewest"
-PROGRAM_GAP = (
-    1e-6  # relative gap at which an integer program counts as solved, see `backends.integer_program`
-)
-
-
 Verdict = Literal["equal", "optimal", "unjudged", "worse"]
 _SEVERITY: tuple[Verdict, ...] = ("equal", "optimal", "unjudged", "worse")
 
@@ -116,20 +110,20 @@ def weigh(
     """
     over, allowance = 0, 0
     for t, (table, weight) in enumerate(zip(tables, weights, strict=True)):
-        n = int(table.max(initial=-1)) + 1
-        a, b, size = (_sums(table, n, values) for values in (own, published, allowed.astype(np.int64)))
+        answers, answer = np.unique(table, return_inverse=True)
+        answer = answer.reshape(-1)
+        a, b, size = (_sums(answer, len(answers), values) for values in (own, published, allowed))
         differs = a != b
+        allowance += weight * a.size if by_program else 0
         if not weight or not differs.any():
             continue
         value = np.zeros(a.shape)
-        np.add.at(value, table, estimate)
+        np.add.at(value, answer, estimate)
         at = value[differs]
         last = t == len(tables) - 1
         over += int((_cost(at, b[differs], weight, last) - _cost(at, a[differs], weight, last)).sum())
         apart = 2 * APART_PERSONS * np.sqrt(float(size[differs].sum()))
         allowance += int(np.ceil(UNIT * weight * apart)) + GRID * weight * int(differs.sum())
-        if by_program:
-            allowance += int(np.ceil(UNIT * PROGRAM_GAP * weight * estimate.size))
     return over, allowance
 
 
@@ -149,7 +143,7 @@ def _cost(value: Floats, count: Ints, weight: int, cell: bool) -> Ints:
     return np.where(above <= 0, -UNIT * weight * above, step + UNIT * weight * (above - 1))
 
 
-def _sums(table: Ints, n: int, values: Ints) -> Ints:
+def _sums(table: Ints, n: int, values: Ints | NDArray[np.bool_]) -> Ints:
     out = np.zeros((n, values.shape[1]), dtype=np.int64)
     np.add.at(out, table, values)
     return out
