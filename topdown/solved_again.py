@@ -19,7 +19,8 @@ from topdown.plan.prepare import load_context
 from topdown.progress import Report, silent
 from topdown.publish.verify import Finding, VerifyResult, verify
 from topdown.publish.verify.result import Findings
-from topdown.solve.again import Again, Judged, solve_again
+from topdown.solve.again import Again, Judged, compare
+from topdown.solve.release import open_release, solve_folder
 
 NAME = "solved again"
 NEEDED = ("manifest", "plan", "base", "measurements", "whole numbers")
@@ -64,9 +65,11 @@ def _solve(release: Path, workers: int, report: Report, out: Findings) -> str:
     warm_up(report)
     try:
         context = load_context(release)
-        published = read_microdata(release / MICRODATA, context)
+        descent = open_release(release, context)
+        own = solve_folder(release, context, descent=descent, workers=workers, report=report)
         stated = json.loads((release / SOLVED).read_text(encoding="utf-8"))
-        again = solve_again(release, context, published, stated, workers=workers, report=report)
+        published = read_microdata(release / MICRODATA, context)
+        again = compare(context, descent, own, published, stated, workers=workers, report=report)
     except TopdownError as error:
         text = f"could not be solved again ({error.code})"
         out.add(

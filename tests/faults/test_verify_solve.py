@@ -22,8 +22,9 @@ from topdown.model.histogram import Histogram
 from topdown.pipeline import extend, generate
 from topdown.plan.prepare import load_context, prepare
 from topdown.publish.verify import VerifyResult, verify
-from topdown.solve.again import solve_again
+from topdown.solve.again import compare
 from topdown.solve.digest import records_sha256
+from topdown.solve.release import open_release, solve_folder
 from topdown.solved_again import NAME, verify_and_solve
 
 PERSONS = "microdata/persons.parquet"
@@ -162,7 +163,9 @@ def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     assert (result.ok, result.check(NAME).text) == (True, "90 of 90 block areas equal")
     moved = move_one(microdata(release), np.random.default_rng(1), between_leaves=True)
     context = load_context(release)
-    again = solve_again(release, context, moved, json.loads((release / "solve.json").read_text()))
+    descent = open_release(release, context)
+    own = solve_folder(release, context, descent=descent)
+    again = compare(context, descent, own, moved, json.loads((release / "solve.json").read_text()))
     assert again.verdicts["worse"] + again.verdicts["unjudged"] > 0
 
 

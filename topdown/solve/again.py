@@ -1,4 +1,4 @@
-"""Solve a release again and compare its published table with the result, down to every split if they differ.
+"""Compare the published table of a release with a second solve of it, down to every split if they differ.
 
 If both tables are equal nothing more is to be said. If not, every split whose children differ is solved once more
 from the *published* table of its parent, so that one difference is not counted again below it, and its published
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.node import Node
 from topdown.solve.pool import Pool
-from topdown.solve.release import open_release, solve_folder
 from topdown.solve.solve import AnyDescent, Solved
 from topdown.solve.weigh import Weighed
 
@@ -78,33 +76,6 @@ class Again:
         return Counter(judged.weighed.verdict for judged in self.judged)
 
 
-def solve_again(
-    release: Path,
-    context: Context,
-    published: Histogram,
-    stated: dict[str, Any],
-    *,
-    workers: int = 1,
-    report: Report = silent,
-) -> Again:
-    """Solve a release from its files and compare; writes nothing.
-
-    The result does not depend on the number of workers. Time and memory are those of the solve stage where tables
-    are equal; where they differ, at most about twice the time.
-
-    Args:
-        release: its folder. context: of its plan.
-        published: its microdata. stated: its solve.json.
-        workers, report: see `solve`.
-
-    Raises:
-        TopdownError: as the solve stage does.
-    """
-    descent = open_release(release, context)
-    own = solve_folder(release, context, descent=descent, workers=workers, report=report)
-    return compare(context, descent, own, published, stated, workers=workers, report=report)
-
-
 def compare(
     context: Context,
     descent: AnyDescent,
@@ -116,6 +87,9 @@ def compare(
     report: Report = silent,
 ) -> Again:
     """Compare a published table with one solved here, and judge every split in which they differ.
+
+    The result does not depend on the number of workers. Takes no time to speak of where tables are equal, and at most
+    about that of the solve where they differ.
 
     Args:
         context: plan and public facts. descent: the solver. own: what it found.
@@ -181,9 +155,10 @@ def _judge(
     levels = splits.geography.levels
     _descent = descent
     try:
-        with threadpool_limits(limits=1), _prepared(descent, workers) as pool:
+        with threadpool_limits(limits=1):
+            descent.prepare()
             for depth in range(-1, len(levels) - 1):
-                here = _judge_level(pool, splits, depth, report)
+                here = _judge_level(splits, depth, workers, report)
                 judged += here
                 if any(j.weighed.verdict == "worse" for j in here) and depth < len(levels) - 2:
                     return tuple(judged), levels[depth + 1].name
@@ -192,18 +167,15 @@ def _judge(
     return tuple(judged), ""
 
 
-def _prepared(descent: AnyDescent, workers: int) -> Pool:
-    descent.prepare()
-    return Pool(workers)
-
-
-def _judge_level(pool: Pool, splits: _Splits, depth: int, report: Report) -> list[Judged]:
+def _judge_level(splits: _Splits, depth: int, workers: int, report: Report) -> list[Judged]:
     tasks, name = splits.tasks(depth), splits.geography.levels[depth + 1].name
     known = [(task, splits.settled(task)) for task in tasks]
     found = [(task[1], weighed) for task, weighed in known if weighed is not None]
-    for pair in pool.run(_judged, [task for task, weighed in known if weighed is None]):
-        found.append(pair)
-        report(Event("judge", len(found), len(tasks), name))
+    unsettled = [task for task, weighed in known if weighed is None]
+    with Pool(max(1, min(workers, len(unsettled)))) as pool:
+        for pair in pool.run(_judged, unsettled):
+            found.append(pair)
+            report(Event("judge", len(found), len(tasks), name))
     found.sort(key=lambda pair: -1 if pair[0] is None else pair[0].index)
     return [_named(splits.geography, depth, parent, w) for parent, w in found if w.n_cells]
 
