@@ -186,21 +186,10 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     Returns:
         (leaf table, `topdown.solve` document).
     """
-    from topdown.solve.exact import exact_tables, exact_totals
-    from topdown.solve.measurements import MeasurementReader
-    from topdown.solve.solve import solve, write_document
+    from topdown.solve.release import solve_folder
+    from topdown.solve.solve import write_document
 
-    context = load_context(release)
-    if context.plan.base is not None:
-        from topdown.solve.extend.solve import solve_extension
-
-        solved = solve_extension(release, context, workers=workers, report=report)
-        write_document(release / "solve.json", solved.document)
-        return solved.leaves, solved.document
-    reader = MeasurementReader(release, context)
-    values = reader.exact()
-    totals, tables = exact_totals(context, values), exact_tables(context, values)
-    solved = solve(context, reader, totals, tables=tables, workers=workers, report=report)
+    solved = solve_folder(release, load_context(release), workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved.leaves, solved.document
 

@@ -74,6 +74,17 @@ def test_rooms_import_only_their_neighbours(room: str) -> None:
         assert ours <= ALLOWED[room], f"{path.relative_to(ROOT)} imports {ours - ALLOWED[room]}"
 
 
+def test_solver_and_verifier_meet_in_two_places() -> None:
+    """Anywhere else, the checks of `verify` could come to rest on the solver that they are to check."""
+    both = set()
+    for path in PACKAGE.rglob("*.py"):
+        names = imports_of(path)
+        solves = any(name.startswith("topdown.solve.") for name in names)
+        if solves and any(name.startswith("topdown.publish.verify") for name in names):
+            both.add(str(path.relative_to(PACKAGE)))
+    assert both == {"pipeline.py", "solved_again.py"}
+
+
 def test_heavy_libraries_stay_in_their_adapters() -> None:
     """A solver or pandas outside its adapter would be imported where nobody expects it."""
     for path in PACKAGE.rglob("*.py"):

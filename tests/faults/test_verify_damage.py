@@ -140,7 +140,7 @@ def test_a_folder_that_is_no_release(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         result = verify(folder)
         assert not result.ok
-        assert result.n_checks == 14
+        assert result.n_checks == 15
         assert "V199" not in {f.code for c in result.checks for f in c.findings}
 
 

@@ -132,7 +132,7 @@ def build(
     write_exact(release, context, leaves)
     write_journal(release, context)
     write_ledger(ledger, context, release)
-    write_solve(release, context)
+    write_solve(release, context, leaves)
     publish(release, context, leaves, ledger, csv=csv, privacy=privacy)
     return Small(release, context, leaves, ledger)
 
@@ -165,15 +165,16 @@ def write_measurements(release: Path, context: Context, nodes_a_part: int) -> No
                 }
             )
             path = release / "measurements" / level.name / f"part-{part:03d}.parquet"
-            write_stamped(path, table, "topdown.measurements", context.plan.plan_hash)
+            more = {"level": level.name, "queries": json.dumps([m.query for m in level.measurements])}
+            write_stamped(path, table, "topdown.measurements", context.plan.plan_hash, **more)
 
 
-def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str) -> None:
+def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, **more: str) -> None:
     """Write a Parquet file with its stamps."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash})
+        writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash} | more)
 
 
 def write_exact(release: Path, context: Context, leaves: Histogram) -> None:
@@ -251,8 +252,8 @@ def write_ledger(path: Path, context: Context, release: Path) -> None:
     path.write_bytes(seal(ledger_events(context, release)))
 
 
-def write_solve(release: Path, context: Context, **changes: object) -> None:
-    """Write solve.json: everything solved, residuals tiny."""
+def write_solve(release: Path, context: Context, leaves: Histogram | None = None, **changes: object) -> None:
+    """Write solve.json: everything solved, residuals tiny; without leaves the one before names the records."""
     numbers = {
         "n_problems": 1,
         "n_variables": 18,
@@ -263,9 +264,29 @@ def write_solve(release: Path, context: Context, **changes: object) -> None:
         "n_roundings_optimal": 1,
         "n_milp": 0,
     }
+    path = release / "solve.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if leaves is None else {}
     levels = [{"level": level.name} | numbers | changes for level in context.plan.levels]
     document = {"type": "topdown.solve", "version": 1, "plan_hash": context.plan.plan_hash, "failsafe": []}
-    (release / "solve.json").write_text(json.dumps(document | {"levels": levels}), encoding="utf-8")
+    document["inputs_sha256"] = inputs_digest(release)
+    document["records_sha256"] = before["records_sha256"] if leaves is None else records_digest(leaves)
+    path.write_text(json.dumps(document | {"levels": levels}), encoding="utf-8")
+
+
+def inputs_digest(release: Path) -> str:
+    """Return what solve.json says of the files it was made from: the SHA-256 of what sha256sum prints."""
+    names = ["plan.json", "public/*.parquet", "measurements/exact.json", "measurements/*/*.parquet", "base/*"]
+    paths = sorted(p.relative_to(release).as_posix() for name in names for p in release.glob(name))
+    lines = [f"{hashlib.sha256((release / path).read_bytes()).hexdigest()}  {path}\n" for path in paths]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def records_digest(leaves: Histogram) -> str:
+    """Return what solve.json says of the records: entries, then leaves, cells and counts, eight bytes each."""
+    text = f"records {len(leaves.count)}\n".encode()
+    for column in (leaves.node, leaves.cell, leaves.count):
+        text += b"".join(int(value).to_bytes(8, "little") for value in column)
+    return hashlib.sha256(text).hexdigest()
 
 
 def reseal(release: Path) -> None:

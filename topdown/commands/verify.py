@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,22 +11,28 @@ from topdown.commands.base import command
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
 from topdown.screen.console import Screen
 
+if TYPE_CHECKING:
+    from topdown.publish.verify import VerifyResult
+
 
 @command(
     "verify",
     examples=(
         ("topdown verify release/", "Check a release, as an auditor would."),
         ("topdown verify release/ --all --json", "All findings, for a program."),
+        ("topdown verify release/ --solve", "Also solve it again and compare the records."),
     ),
     exits=(0, 1, 2),
 )
 @click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
-def verify(screen: Screen, release: Path, *, everything: bool) -> int:
+@click.option("--solve", is_flag=True, help="Solve again from the measurements and compare the records.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for --solve; default: one a core.")
+def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, workers: int | None) -> int:
     """Check a release from its files alone.
 
     Needs no confidential data and no solver: sums, invariants, budget and ledger are
-    recomputed in whole numbers.
+    recomputed in whole numbers. With --solve the records are also solved again.
     """
     from topdown.commands.release_folder import require_release
     from topdown.commands.verify_screen import show_checks, show_findings
@@ -34,9 +41,10 @@ def verify(screen: Screen, release: Path, *, everything: bool) -> int:
     from topdown.screen.look import FAIL, OK
 
     require_release(release)
-    screen.say(f"Reads only the files of {release}. Needs no confidential data and no solver.")
+    how = "Solves again what was measured." if solve else "Needs no confidential data and no solver."
+    screen.say(f"Reads only the files of {release}. {how}")
     screen.blank()
-    result = check_release(release)
+    result = _solved(screen, release, workers) if solve else check_release(release)
     screen.document(result.to_json())
     show_checks(screen, result, everything=everything)
     screen.blank()
@@ -54,3 +62,15 @@ def verify(screen: Screen, release: Path, *, everything: bool) -> int:
     )
     screen.last(text, symbol=OK)
     return EXIT_OK
+
+
+def _solved(screen: Screen, release: Path, workers: int | None) -> VerifyResult:
+    from topdown.commands.generate import cores
+    from topdown.screen.bars import follow
+    from topdown.solved_again import verify_and_solve
+
+    progress = follow(screen)
+    try:
+        return verify_and_solve(release, workers=workers or cores(), report=progress)
+    finally:
+        progress.close()

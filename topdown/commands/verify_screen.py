@@ -46,6 +46,8 @@ def show_checks(screen: Screen, result: VerifyResult, *, everything: bool) -> No
             screen.item(WARN, warning, indent=4)
     if hidden:
         screen.say(dim(f"({hidden} more passed; --all shows them)"), indent=4)
+    for what in result.not_checked:
+        screen.say(dim(f"not checked: {what}"), indent=4, hang=6)
 
 
 def show_findings(screen: Screen, result: VerifyResult, release: Path) -> None:

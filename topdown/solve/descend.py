@@ -9,22 +9,25 @@ from typing import Any
 import numpy as np
 
 from topdown.errors import InfeasibleError, InternalError, TopdownError
+from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
+from topdown.solve.judge import judge_split
 from topdown.solve.kkt import TARGET_PERSONS
 from topdown.solve.known import Known
 from topdown.solve.node import Node
-from topdown.solve.passes import SLACK_PERSONS, estimate, worst_break
+from topdown.solve.passes import SLACK_PERSONS, Fit, estimate, worst_break
 from topdown.solve.problem import Ints
 from topdown.solve.region_network import Arcs
 from topdown.solve.repair import Repairer
-from topdown.solve.rounding import round_table
+from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.split import Split, check_exact_fits, no_table_fits
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
+from topdown.solve.weigh import Weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,27 +74,32 @@ class Descent:
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
-        level = self.known.levels[0]
+        try:
+            split, index = self.open_root()
+            counts = self.solve_split(0, split, index, tally)[1].counts[:, 0]
+        except TopdownError as error:
+            error.node = error.node or self.context.geography.root.codes[0]
+            raise
+        return Node(0, split.cells[counts > 0], counts[counts > 0])
+
+    def open_root(self) -> tuple[Split, Ints]:
+        """Return what is to be solved at the top, and the node's index."""
+        level, index = self.known.levels[0], np.zeros(1, dtype=np.int64)
         _, answers = self.targets.answers(0, 0, 1)
         is_open = level.open[0][level.class_of_cell]
         if level.exact_table is not None and level.exact_of_cell is not None:
             is_open = is_open & (level.exact_table[0][level.exact_of_cell] > 0)
         cells = np.flatnonzero(is_open)
-        try:
-            split = Split(
-                cells=cells,
-                counts=None,
-                allowed=np.ones((len(cells), 1), dtype=bool),
-                targets=np.ascontiguousarray(answers.T, dtype=np.float64),
-                **self._public(0, np.zeros(1, dtype=np.int64), cells),
-            )
-            if not level.exact_told:
-                check_exact_fits(split, level.bound_of_cell[cells])
-            counts = self._solve(0, split, np.zeros(1, dtype=np.int64), tally)[:, 0]
-        except TopdownError as error:
-            error.node = error.node or self.context.geography.root.codes[0]
-            raise
-        return Node(0, cells[counts > 0], counts[counts > 0])
+        split = Split(
+            cells=cells,
+            counts=None,
+            allowed=np.ones((len(cells), 1), dtype=bool),
+            targets=np.ascontiguousarray(answers.T, dtype=np.float64),
+            **self._public(0, index, cells),
+        )
+        if not level.exact_told:
+            check_exact_fits(split, level.bound_of_cell[cells])
+        return split, index
 
     def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth`; children without records are left out.
@@ -142,13 +150,30 @@ class Descent:
         return Node(parent.index, mended.cells, mended.counts)
 
     def _children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
-        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
-        level = self.known.levels[depth + 1]
-        index = first + np.flatnonzero(level.open[first:last].any(axis=1))
         if not len(parent.cells):
             return []
+        index = self.open_children(depth, parent)
         if len(index) == 1:
             return [replace(parent, index=int(index[0]))]
+        split, index = self.open_split(depth, parent)
+        counts = self.solve_split(depth + 1, split, index, tally)[1].counts
+        nodes = []
+        for j, child in enumerate(index):
+            inside = counts[:, j] > 0
+            if inside.any():
+                nodes.append(Node(int(child), parent.cells[inside], counts[inside, j]))
+        return nodes
+
+    def open_children(self, depth: int, parent: Node) -> Ints:
+        """Return the indices of a node's children where some cell may hold records."""
+        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
+        found: Ints = first + np.flatnonzero(self.known.levels[depth + 1].open[first:last].any(axis=1))
+        return found
+
+    def open_split(self, depth: int, parent: Node) -> tuple[Split, Ints]:
+        """Return what is to be solved below one node, and the indices of the children that may hold records."""
+        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
+        level, index = self.known.levels[depth + 1], self.open_children(depth, parent)
         measured, answers = self.targets.answers(depth + 1, int(first), int(last))
         if not np.array_equal(measured, index):
             raise InfeasibleError("measurements are missing for some areas", code="I011")
@@ -164,13 +189,7 @@ class Descent:
             targets=np.ascontiguousarray(answers.T, dtype=np.float64),
             **self._public(depth + 1, index, parent.cells),
         )
-        counts = self._solve(depth + 1, split, index, tally)
-        nodes = []
-        for j, child in enumerate(index):
-            inside = counts[:, j] > 0
-            if inside.any():
-                nodes.append(Node(int(child), parent.cells[inside], counts[inside, j]))
-        return nodes
+        return split, index
 
     def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
         """Solve everything below one node and return its leaves with records, in leaf order."""
@@ -178,6 +197,14 @@ class Descent:
         for below in range(depth, len(self.known.levels) - 1):
             nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
         return nodes
+
+    def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
+        """Return how published children compare with the split of their published parent, see `judge_split`."""
+        return judge_split(self, depth, parent, published)
+
+    def rows_of(self, leaves: Histogram) -> Histogram:
+        """Return a table of the leaves as splits keep it: by cells."""
+        return leaves
 
     def _public(self, depth: int, index: Ints, cells: Ints) -> dict[str, Any]:
         """Return what public knowledge asks of some nodes of a level: bounds or limits, exact totals and tables."""
@@ -203,7 +230,10 @@ class Descent:
             "exact_told": level.exact_told,
         }
 
-    def _solve(self, depth: int, split: Split, index: Ints, tally: Tally) -> Ints:
+    def solve_split(
+        self, depth: int, split: Split, index: Ints, tally: Tally
+    ) -> tuple[RoundingProblem, Rounded, Fit]:
+        """Solve and round one split of level `depth`; returns what was rounded, how, and how the estimate was found."""
         level = self.known.levels[depth]
         backend = partial(solve_with, self.backend)
         fractional, fit = estimate(level, split, backend)
@@ -218,25 +248,24 @@ class Descent:
         chain = self.known.chains[depth]
         flow = level.limited and self.known.places[depth] is not None
         arcs: tuple[Arcs, ...] = tuple(self.known.regions.arcs(depth, int(i)) for i in index) if flow else ()
-        rounded = round_table(
-            RoundingProblem(
-                estimate=fractional,
-                allowed=split.allowed,
-                sums=split.counts,
-                chain=np.stack([table[split.cells] for table in chain.tables]),
-                weights=chain.weights,
-                bound_of=level.bound_of_cell[split.cells],
-                lower=split.lower,
-                bound_places=self.known.places[depth],
-                totals=split.totals,
-                limits=split.limits,
-                arcs=arcs,
-                exact_of=split.exact_of,
-                exact=split.exact,
-                exact_place=chain.exact_place,
-                comparisons=soft if len(soft) else None,
-            )
+        problem = RoundingProblem(
+            estimate=fractional,
+            allowed=split.allowed,
+            sums=split.counts,
+            chain=np.stack([table[split.cells] for table in chain.tables]),
+            weights=chain.weights,
+            bound_of=level.bound_of_cell[split.cells],
+            lower=split.lower,
+            bound_places=self.known.places[depth],
+            totals=split.totals,
+            limits=split.limits,
+            arcs=arcs,
+            exact_of=split.exact_of,
+            exact=split.exact,
+            exact_place=chain.exact_place,
+            comparisons=soft if len(soft) else None,
         )
+        rounded = round_table(problem)
         if (
             rounded.route != "flow"
             and not len(soft)
@@ -251,4 +280,4 @@ class Descent:
         done.add(fit, rounded)
         if len(soft):
             done.compare(soft, rounded, enforced=enforced, dropped=dropped)
-        return rounded.counts
+        return problem, rounded, fit

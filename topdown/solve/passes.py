@@ -31,12 +31,13 @@ LeastSquares = Callable[[Problem], Solution]
 
 @dataclass(frozen=True)
 class Fit:
-    """How the passes of one split went."""
+    """How the passes of one split went; `unique`: whether every pass has one optimum only."""
 
     residual_persons: float
     iterations: int
     n_problems: int
     n_variables: int
+    unique: bool = True
 
 
 def estimate(
@@ -61,7 +62,7 @@ def estimate(
             np.zeros(len(split.cells), dtype=np.int64),
             split.totals[None, :].astype(np.float64),
         )
-    worst, iterations, n_problems, n_variables = 0.0, 0, 0, 0
+    worst, iterations, n_problems, n_variables, unique = 0.0, 0, 0, 0, True
     z = np.zeros(split.allowed.shape)
     for step in level.passes:
         last = step is level.passes[-1]
@@ -87,8 +88,15 @@ def estimate(
         iterations += solution.iterations
         n_problems += 1
         n_variables += problem.g.size
+        unique &= _tells_apart(level, split, step, table)
         fixed_rows, fixed = group.astype(np.int64), values
-    return z, Fit(worst, iterations, n_problems, n_variables)
+    return z, Fit(worst, iterations, n_problems, n_variables, unique)
+
+
+def _tells_apart(level: LevelModel, split: Split, step: Pass, table: Ints) -> bool:
+    """Tell whether some query of a pass tells all answers of its table apart: then its optimum is a single table."""
+    labels = level.labels[[level.query_names.index(name) for name in step.queries]][:, split.cells]
+    return any(refines(query, table) for query in labels)
 
 
 def _problem(

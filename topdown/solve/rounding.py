@@ -84,22 +84,31 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
 
 def check_rounding(problem: RoundingProblem, counts: Ints) -> None:
     """Re-check a rounding in integers; InternalError names the broken constraint."""
-    broken = ""
-    if (counts < 0).any():
-        broken = "a negative count"
-    elif counts[~problem.allowed].any():
-        broken = "records where none may be"
-    elif problem.sums is not None and (counts.sum(axis=1) != problem.sums).any():
-        broken = "children that do not add up to their parent"
-    elif problem.totals is not None and (counts.sum(axis=0) != problem.totals).any():
-        broken = "an exact total that is missed"
-    elif exact_left(problem, counts).any():
-        broken = "an exact table that is missed"
-    elif problem.limits is not None and excess(problem.limits, kind_counts(problem, counts)).max() > 0:
-        broken = "kinds of cells that do not split down to the leaves"
-    elif any((counts[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
-        broken = "a lower bound that is missed"
-    elif problem.bound_places is not None and (np.abs(counts - problem.estimate) > 1 + 1e-5).any():
+    broken = broken_constraint(problem, counts)
+    if (
+        not broken
+        and problem.bound_places is not None
+        and (np.abs(counts - problem.estimate) > 1 + 1e-5).any()
+    ):
         broken = "a count more than one away from its estimate"
     if broken:
         raise InternalError(f"rounding left {broken}", code="X003")
+
+
+def broken_constraint(problem: RoundingProblem, counts: Ints) -> str:
+    """Return in words a constraint that a whole table breaks; empty if it keeps all but soft rules."""
+    if (counts < 0).any():
+        return "a negative count"
+    if counts[~problem.allowed].any():
+        return "records where none may be"
+    if problem.sums is not None and (counts.sum(axis=1) != problem.sums).any():
+        return "children that do not add up to their parent"
+    if problem.totals is not None and (counts.sum(axis=0) != problem.totals).any():
+        return "an exact total that is missed"
+    if exact_left(problem, counts).any():
+        return "an exact table that is missed"
+    if problem.limits is not None and excess(problem.limits, kind_counts(problem, counts)).max() > 0:
+        return "kinds of cells that do not split down to the leaves"
+    if any((counts[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
+        return "a lower bound that is missed"
+    return ""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,9 +15,11 @@ from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.descend import Descent
 from topdown.solve.node import Node
+from topdown.solve.pool import Pool
 from topdown.solve.problem import Ints
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
+from topdown.solve.weigh import Weighed
 
 TASKS_PER_WORKER = 8
 
@@ -50,6 +49,12 @@ class AnyDescent(Protocol):
 
     def finish(self, leaf: Node, tally: Tally) -> Node:
         """Return a leaf as it is published."""
+
+    def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
+        """Compare published children with the split of their published parent."""
+
+    def rows_of(self, leaves: Histogram) -> Histogram:
+        """Return a table of the leaves as splits keep it."""
 
 
 _descent: AnyDescent | None = None  # inherited by forked workers, so that tasks stay small
@@ -102,9 +107,13 @@ def descend(descent: AnyDescent, context: Context, workers: int, report: Report)
         )
         total = sum(len(level) for level in geography.levels[1:])
         done = 0
-        with _Pool(workers) as pool:
+        with Pool(workers) as pool:
             for depth in range(cut):
-                nodes = sorted(pool.run(_split, [(depth, n) for n in nodes], tally), key=lambda n: n.index)
+                below: list[Node] = []
+                for part, counted in pool.run(_split, _large_first(depth, nodes)):
+                    below += part
+                    tally.merge(counted)
+                nodes = sorted(below, key=lambda n: n.index)
                 done += len(geography.levels[depth + 1])
                 report(Event("solve", done, total, geography.levels[depth + 1].name))
             leaves: list[Node] = []
@@ -112,8 +121,9 @@ def descend(descent: AnyDescent, context: Context, workers: int, report: Report)
                 leaves = [_descent.finish(node, tally) for node in nodes]
             else:
                 n_tasks = len(nodes)
-                for i, part in enumerate(pool.stream(_subtree, [(cut, n) for n in nodes], tally), start=1):
+                for i, (part, counted) in enumerate(pool.run(_subtree, _large_first(cut, nodes)), start=1):
                     leaves += part
+                    tally.merge(counted)
                     report(Event("solve", done + (total - done) * i // n_tasks, total, geography.leaves.name))
     _descent = None
     report(Event("solve", total, total, geography.leaves.name))
@@ -134,6 +144,11 @@ def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
 Task = tuple[int, Node]
 
 
+def _large_first(depth: int, nodes: list[Node]) -> list[Task]:
+    """Return the tasks of one level; large ones start first so that no worker ends late."""
+    return [(depth, n) for n in sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))]
+
+
 def _split(task: Task) -> tuple[list[Node], Tally]:
     tally = Tally()
     if _descent is None:
@@ -146,41 +161,6 @@ def _subtree(task: Task) -> tuple[list[Node], Tally]:
     if _descent is None:
         raise RuntimeError("no descent in this process")
     return [_descent.finish(leaf, tally) for leaf in _descent.subtree(*task, tally)], tally
-
-
-class _Pool:
-    """Run tasks here or in forked workers; results may come in any order, the caller sorts."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self.pool: Any = None
-
-    def __enter__(self) -> _Pool:
-        if self.workers > 1:
-            self.pool = multiprocessing.get_context("fork").Pool(self.workers, initializer=_start_worker)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.pool is not None:
-            self.pool.terminate()
-            self.pool.join()
-
-    def stream(self, work: Any, tasks: list[Task], tally: Tally) -> Iterator[list[Node]]:
-        """Yield each task's nodes; large tasks start first so that no worker ends late."""
-        tasks = sorted(tasks, key=lambda t: (-int(t[1].counts.sum()), t[1].index))
-        results = map(work, tasks) if self.pool is None else self.pool.imap_unordered(work, tasks)
-        for nodes, part in results:
-            tally.merge(part)
-            yield nodes
-
-    def run(self, work: Any, tasks: list[Task], tally: Tally) -> list[Node]:
-        """Run all tasks and return their nodes in any order."""
-        return [node for nodes in self.stream(work, tasks, tally) for node in nodes]
-
-
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threadpool_limits(limits=1)
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:

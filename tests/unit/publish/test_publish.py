@@ -38,11 +38,11 @@ def certificate(small: Small) -> dict[str, Any]:
     return dict(json.loads((small.folder / "certificate.json").read_text(encoding="utf-8")))
 
 
-def test_a_sound_release_passes_all_fourteen_checks(tmp_path: Path) -> None:
+def test_a_sound_release_passes_all_fifteen_checks(tmp_path: Path) -> None:
     """A check that rejects what publish writes would block every release."""
     result = verify(build(tmp_path).folder)
     assert [f.text for check in result.checks for f in check.findings] == []
-    assert (result.ok, result.n_checks, result.n_failed) == (True, 14, 0)
+    assert (result.ok, result.n_checks, result.n_failed) == (True, 15, 0)
 
 
 def test_json_of_a_verification(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_json_of_a_verification(tmp_path: Path) -> None:
     assert all(set(check) == keys for check in checks)
     assert [check["name"] for check in checks] == [
         "manifest", "plan", "ledger", "measurements", "whole numbers", "hierarchy", "exact statistics",
-        "zeros", "bounds", "tables", "solver", "privacy", "certificate", "stamps",
+        "zeros", "bounds", "tables", "digests", "solver", "privacy", "certificate", "stamps",
     ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ from topdown.publish.verify.session import Session
 FILE = "solve.json"
 MAX_RESIDUAL_PERSONS = 1e-5
 MAX_NAMED = 20
+SHA256 = "^[0-9a-f]{64}$"
 
 
 class SolvedLevel(msgspec.Struct, frozen=True):
@@ -41,6 +42,13 @@ class FailsafeUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     smallest: bool
 
 
+class Digests(msgspec.Struct, frozen=True):
+    """What the solve was made from and what came out, SHA-256 in hex."""
+
+    inputs_sha256: Annotated[str, msgspec.Meta(pattern=SHA256)]
+    records_sha256: Annotated[str, msgspec.Meta(pattern=SHA256)]
+
+
 def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ...]]:
     """Read solve.json; UnreadableError (V120) if it is damaged."""
     document = read_json(session.root, FILE, "V120", "topdown.solve")
@@ -48,6 +56,7 @@ def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ..
         raise unreadable("V120", FILE, "belongs to another plan")
     try:
         levels = msgspec.convert(document.get("levels"), tuple[SolvedLevel, ...], strict=True)
+        msgspec.convert(document, Digests, strict=True)
     except (ValueError, TypeError) as error:
         raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
     _load_failsafe(document)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from topdown import __version__
 
 MAX_FINDINGS = 100
+NOT_SOLVED = "that the microdata follow from the measurements (--solve)"
 ALTERED = "the file is not the one that was certified"
 GET_AGAIN = "get the release again from its publisher; do not use this copy"
 
@@ -84,10 +85,11 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """All checks of one release, in order."""
+    """All checks of one release, in order; `not_checked` says in words what none of them looks at."""
 
     checks: tuple[CheckResult, ...]
     seconds: float
+    not_checked: tuple[str, ...] = (NOT_SOLVED,)
 
     @property
     def ok(self) -> bool:
@@ -125,6 +127,7 @@ class VerifyResult:
             "n_warnings": self.n_warnings,
             "seconds": round(self.seconds, 2),
             "checks": [check.to_json() for check in self.checks],
+            "not_checked": list(self.not_checked),
         }
 
 

@@ -10,6 +10,7 @@ from topdown.publish.verify.check_base import check_base
 from topdown.publish.verify.check_certificate import check_certificate, check_stamps
 from topdown.publish.verify.check_comparisons import check_comparisons
 from topdown.publish.verify.check_constraints import check_bounds, check_exact, check_zeros
+from topdown.publish.verify.check_digests import check_digests
 from topdown.publish.verify.check_files import check_manifest
 from topdown.publish.verify.check_ledger import check_ledger
 from topdown.publish.verify.check_measurements import check_measurements
@@ -36,6 +37,7 @@ CONTENT_CHECKS: dict[str, Check] = {
     "bounds": check_bounds,
     "comparisons": check_comparisons,
     "tables": check_tables,
+    "digests": check_digests,
     "solver": check_solver,
 }
 CHECKS: dict[str, Check] = {

@@ -18,16 +18,19 @@ from topdown.model.support import Support
 from topdown.plan.prepare import Context
 from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.fit import StageProblem
+from topdown.solve.extend.judge import Beside, Decided, SolvedStage
+from topdown.solve.extend.labels import first_of, join, lookup
 from topdown.solve.extend.least_squares import solve, start
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.soft import rules_of_stage, solve_with_rules, with_rules
-from topdown.solve.extend.stages import Measured, Stage, join, rounding_chain, stages, targets
+from topdown.solve.extend.stages import Measured, Stage, rounding_chain, stages, targets
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
 from topdown.solve.problem import Ints
 from topdown.solve.repair import Repairer
 from topdown.solve.tally import LevelTally, Tally
+from topdown.solve.weigh import NOWHERE, Weighed, joined, table_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +89,7 @@ class Extension:
 
     def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth`; children without records are left out."""
-        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
-        index = first + np.flatnonzero(self.support.inhabited[depth + 1][first:last])
+        index = self._inhabited(depth, parent)
         if len(index) == 1:
             return [replace(parent, index=int(index[0]))]
         try:
@@ -128,7 +130,50 @@ class Extension:
             out.append(cells * p.n_patterns + key % p.n_patterns)
         return np.concatenate(out) if out else np.zeros(0, dtype=np.int64)
 
-    def _split(self, depth: int, rows: Ints, sums: Ints | None, nodes: Ints, tally: Tally) -> Ints:
+    def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
+        """Return how published children compare with the split of their published parent, stage by stage.
+
+        Args:
+            depth: level of the parent.
+            parent: its published table by rows; None to judge the top node itself, which `published` then holds.
+            published: the children's published tables by rows.
+        """
+        if parent is None:
+            rows, sums, index = self._rows(self.patterns.tables[0].cell), None, np.zeros(1, dtype=np.int64)
+        else:
+            rows, sums, index = parent.cells, parent.counts, self._inhabited(depth, parent)
+        level = 0 if parent is None else depth + 1
+        table = table_of(published, rows, index)
+        if table is None:
+            return Weighed(sum(len(node.cells) for node in published), NOWHERE)
+        beside = Beside(table)
+        if parent is None or len(index) > 1:
+            self._split(level, rows, sums, index, Tally(), beside)
+        return joined(beside.weighed)
+
+    def rows_of(self, leaves: Histogram) -> Histogram:
+        """Return a table of the leaves by rows: a leaf has one pattern for each base cell."""
+        p, base = self.patterns, self.patterns.tables[-1]
+        n_base = self.support.levels[0].n_cells
+        known = base.node * n_base + base.cell // p.n_patterns
+        at = np.searchsorted(known, leaves.node * n_base + self.support.of_cell[leaves.cell])
+        row = leaves.cell * p.n_patterns + base.cell[at] % p.n_patterns
+        return Histogram(leaves.n_nodes, leaves.n_cells * p.n_patterns, leaves.node, row, leaves.count)
+
+    def _inhabited(self, depth: int, parent: Node) -> Ints:
+        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
+        found: Ints = first + np.flatnonzero(self.support.inhabited[depth + 1][first:last])
+        return found
+
+    def _split(
+        self,
+        depth: int,
+        rows: Ints,
+        sums: Ints | None,
+        nodes: Ints,
+        tally: Tally,
+        beside: Beside | None = None,
+    ) -> Ints:
         p = self.patterns
         cells = rows // p.n_patterns
         key = self.support.of_cell[cells] * p.n_patterns + rows % p.n_patterns
@@ -158,7 +203,8 @@ class Extension:
                 floor[~np.isin(key[first], p.reserved)] = 0
             rules = rules_of_stage(soft, table, group) if stage.table is not None else soft[:0]
             work = _Work(stage, cells, sums, group, fixed, supergroup, table, n_table, public, floor, rules)
-            fixed = self._stage(work, measured, done)
+            solved = self._stage(work, measured, done)
+            fixed = solved.table if beside is None else beside.judge(solved, table, n_table)
             if stage.table is not None:
                 supergroup = public
             group = table
@@ -169,8 +215,8 @@ class Extension:
             done.n_broken += int((soft @ counts > 0).any(axis=0).sum())
         return counts
 
-    def _stage(self, work: _Work, measured: Measured, tally: LevelTally) -> Ints:
-        """Solve and round one stage; returns the table, int64 (n_table, m)."""
+    def _stage(self, work: _Work, measured: Measured, tally: LevelTally) -> SolvedStage:
+        """Solve and round one stage."""
         stage, sums, fixed, table, n_table = work.stage, work.sums, work.fixed, work.table, work.n_table
         m = fixed.shape[1]
         first = first_of(table, n_table)
@@ -192,7 +238,7 @@ class Extension:
         else:
             free = np.flatnonzero(~alone & (spread[of_group] > 0))
         if not len(free):
-            return out
+            return SolvedStage(out)
         least = np.zeros((len(free), m), dtype=np.int64) if work.floor is None else work.floor[free]
         used, sub = np.unique(of_group[free], return_inverse=True)
         sub = sub.reshape(-1).astype(np.int64)
@@ -225,30 +271,9 @@ class Extension:
             estimate, residual, steps = start(problem, root=left is None), 0.0, 0
             compared = None
         chain, weights = rounding_chain(stage, cells[first][free], sub)
-        rounded = round_stage(StageRounding(estimate, allowed, left, sub, goal, chain, weights, soft, most))
+        rounding = StageRounding(estimate, allowed, left, sub, goal, chain, weights, soft, most)
+        rounded = round_stage(rounding)
         tally.add(Fit(residual, steps, 1, estimate.size), rounded)
         tally.n_enforced += compared is not None or rounded.route == "milp"
         out[free] = rounded.counts + least
-        return out
-
-
-def first_of(label: Ints, n: int) -> Ints:
-    """Return the first position of every label."""
-    out = np.zeros(n, dtype=np.int64)
-    out[label[::-1]] = np.arange(len(label))[::-1]
-    return out
-
-
-def lookup(table: Histogram, keys: Ints, nodes: Ints) -> Ints:
-    """Return a sparse table at some nodes as an array (len(keys), len(nodes)); keys need not be sorted."""
-    out = np.zeros((len(keys), len(nodes)), dtype=np.int64)
-    order = np.argsort(keys, kind="stable")
-    known = keys[order]
-    for j, node in enumerate(nodes):
-        first, last = np.searchsorted(table.node, (node, node + 1))
-        here, count = table.cell[first:last], table.count[first:last]
-        place = np.searchsorted(known, here)
-        inside = place < len(known)
-        inside[inside] = known[place[inside]] == here[inside]
-        out[order[place[inside]], j] = count[inside]
-    return out
+        return SolvedStage(out, Decided(free, least, problem, residual, rounding, rounded))

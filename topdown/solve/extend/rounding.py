@@ -203,16 +203,21 @@ def _network(problem: StageRounding, *, every_cell: bool) -> tuple[Network, Ints
 
 
 def _check(problem: StageRounding, counts: Ints) -> None:
-    sums = np.zeros_like(problem.fixed)
-    np.add.at(sums, problem.group, counts)
-    broken = ""
-    if (counts < 0).any() or counts[~problem.allowed].any():
-        broken = "a negative count, or records where none may be"
-    elif not np.array_equal(sums, problem.fixed):
-        broken = "a table that is not the one fixed before"
-    elif problem.row_sums is not None and not np.array_equal(counts.sum(axis=1), problem.row_sums):
-        broken = "children that do not add up to their parent"
-    elif (np.abs(counts - problem.estimate) > 1 + 1e-4).any():
+    broken = broken_constraint(problem, counts)
+    if not broken and (np.abs(counts - problem.estimate) > 1 + 1e-4).any():
         broken = "a count more than one away from its estimate"
     if broken:
         raise InternalError(f"rounding left {broken}", code="X003")
+
+
+def broken_constraint(problem: StageRounding, counts: Ints) -> str:
+    """Return in words a constraint that a whole table breaks; empty if it keeps all but soft rules."""
+    sums = np.zeros_like(problem.fixed)
+    np.add.at(sums, problem.group, counts)
+    if (counts < 0).any() or counts[~problem.allowed].any():
+        return "a negative count, or records where none may be"
+    if not np.array_equal(sums, problem.fixed):
+        return "a table that is not the one fixed before"
+    if problem.row_sums is not None and not np.array_equal(counts.sum(axis=1), problem.row_sums):
+        return "children that do not add up to their parent"
+    return ""

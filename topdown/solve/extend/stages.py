@@ -12,6 +12,7 @@ from topdown.model.query import Query
 from topdown.model.support import Support
 from topdown.plan.plan import LevelPlan
 from topdown.solve.extend.fit import Partition
+from topdown.solve.extend.labels import join
 from topdown.solve.problem import Floats, Ints
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
@@ -50,13 +51,6 @@ def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
     out = [Stage(None, chosen(tuple(place)), ())]
     out += [Stage(support.query(p.table), chosen(p.queries), rounding) for p in level.passes]
     return tuple(out)
-
-
-def join(coarse: Ints, fine: Ints) -> tuple[Ints, int]:
-    """Return the common refinement of two labels, numbered so that groups of `coarse` stay together; its size."""
-    span = int(fine.max(initial=0)) + 1
-    found, label = np.unique(coarse * span + fine, return_inverse=True)
-    return label.reshape(-1).astype(np.int64), len(found)
 
 
 def targets(

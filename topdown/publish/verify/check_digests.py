@@ -1,0 +1,51 @@
+"""Check `digests`: solve.json names the files it was made from and the records that came out."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from topdown.publish.verify.base_file import BASE_FILES
+from topdown.publish.verify.check_solver import FILE, Digests, load_solved
+from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.population import PERSONS, Population
+from topdown.publish.verify.result import Finding, Findings
+from topdown.publish.verify.session import Session
+
+INPUTS = ("plan.json", "public/geography.parquet", "public/leaves.parquet", "measurements/exact.json")
+
+
+def check_digests(session: Session, out: Findings) -> str:
+    """Recompute both digests from the files; whether the records follow from the inputs is not looked at here."""
+    document, _ = session.once("solved", "solver", lambda: load_solved(session))
+    stated = msgspec.convert(document, Digests)
+    inputs, records = inputs_sha256(session), records_sha256(session.population)
+    out.n_checked = 2
+    if inputs != stated.inputs_sha256:
+        text = "the release was not solved from these measurements, public files and plan"
+        why = "what the solver reported is about another release"
+        out.add(Finding("V170", text, FILE, None, None, inputs[:16], stated.inputs_sha256[:16], why))
+    if records != stated.records_sha256:
+        text = "the microdata are not the records that the solver reported on"
+        why = "somebody changed records after the solve, or solve.json is that of another release"
+        out.add(Finding("V171", text, PERSONS, None, None, records[:16], stated.records_sha256[:16], why))
+    if out.ok:
+        return f"inputs {inputs[:8]} and records {records[:8]} are those of solve.json"
+    return f"{out.n_failed} of 2 digests are not those of solve.json"
+
+
+def inputs_sha256(session: Session) -> str:
+    """Return the digest of the files a solve reads, as sha256sum would print them, sorted by path."""
+    base = BASE_FILES if session.plan.doc.base is not None else ()
+    paths = sorted([*INPUTS, *base, *part_paths(session)])
+    lines = [f"{session.sha256(path)}  {path}\n" for path in paths]
+    return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
+
+
+def records_sha256(population: Population) -> str:
+    """Return the digest of the microdata's rows: how many, then leaf, cell and count of each, little-endian."""
+    digest = hashlib.sha256(f"records {len(population.count)}\n".encode())
+    for column in (population.leaf, population.cell, population.count):
+        digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()

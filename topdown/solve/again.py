@@ -1,0 +1,227 @@
+"""Compare the published table of a release with a second solve of it, down to every split if they differ.
+
+If both tables are equal nothing more is to be said. If not, every split whose children differ is solved once more
+from the *published* table of its parent, so that one difference is not counted again below it, and its published
+children are weighed against the optimum (`weigh`). This goes from the root down until a level holds a table that is
+not optimal. The table that was split is the published one only where nothing below was changed afterwards: where the
+failsafe or a repair did so, at a node or below it, the split above it is not judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from topdown.model.geography import Geography
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+from topdown.progress import Event, Report, silent
+from topdown.solve.node import Node
+from topdown.solve.pool import Pool
+from topdown.solve.solve import AnyDescent, Solved
+from topdown.solve.weigh import Weighed
+
+CHANGED = "records of an area below were moved after the split, by the failsafe or to keep a rule"
+Flags = tuple[NDArray[np.bool_], ...]  # per level, one a node
+_Task = tuple[int, Node | None, list[Node]]
+_descent: AnyDescent | None = None  # inherited by forked workers
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One split of the published table: the parent's level and code, and how its children compare.
+
+    Where the top node itself is judged it is its own parent and `is_top` holds.
+    """
+
+    level: str
+    node: str
+    weighed: Weighed
+    is_top: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """A release solved again.
+
+    Args:
+        solved: table and document found here.
+        n_areas: leaves. n_areas_equal: of them with the same published table.
+        n_cells: published counts that differ. n_records: records by which they differ (L1).
+        judged: splits whose published children differ, root first.
+        stopped: level at which judging ended because it has a table that is not optimal; empty if all were judged.
+    """
+
+    solved: Solved
+    n_areas: int
+    n_areas_equal: int
+    n_cells: int
+    n_records: int
+    judged: tuple[Judged, ...] = ()
+    stopped: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether the published table is the one found here."""
+        return not self.n_cells
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """Number of judged splits by verdict."""
+        return Counter(judged.weighed.verdict for judged in self.judged)
+
+
+def compare(
+    context: Context,
+    descent: AnyDescent,
+    own: Solved,
+    published: Histogram,
+    stated: dict[str, Any],
+    *,
+    workers: int = 1,
+    report: Report = silent,
+) -> Again:
+    """Compare a published table with one solved here, and judge every split in which they differ.
+
+    The result does not depend on the number of workers. Takes no time to speak of where tables are equal, and at most
+    about that of the solve where they differ.
+
+    Args:
+        context: plan and public facts. descent: the solver. own: what it found.
+        published: the leaf table to compare. stated: the document published with it.
+        workers, report: see `solve`.
+    """
+    change, n_areas = _difference(own.leaves, published), len(context.geography.leaves)
+    if not len(change.count):
+        return Again(own, n_areas, n_areas, 0, 0)
+    n_equal, moved = n_areas - len(np.unique(change.node)), int(np.abs(change.count).sum())
+    rows = descent.rows_of(published)
+    splits = _Splits(
+        context.geography,
+        _upward(context.geography, rows),
+        _upward(context.geography, _difference(descent.rows_of(own.leaves), rows)),
+        _changed_afterwards(context.geography, own.document, stated),
+    )
+    judged, stopped = _judge(descent, splits, workers, report)
+    return Again(own, n_areas, n_equal, len(change.count), moved, judged, stopped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Splits:
+    """The published tables and their signed difference from those found here, by level, root first.
+
+    `changed` marks the nodes whose published table is not the one that their parent's split gave.
+    """
+
+    geography: Geography
+    published: tuple[Histogram, ...]
+    difference: tuple[Histogram, ...]
+    changed: Flags
+
+    def tasks(self, depth: int) -> list[_Task]:
+        """Return the splits of level `depth` (-1: the top node itself) whose children differ."""
+        differs = np.unique(self.difference[depth + 1].node)
+        if depth < 0:
+            return [(-1, None, [_node(self.published[0], 0)])] if len(differs) else []
+        pointers = self.geography.child_pointers[depth]
+        out: list[_Task] = []
+        for parent in np.unique(self.geography.levels[depth + 1].parent[differs]).tolist():
+            children = range(int(pointers[parent]), int(pointers[parent + 1]))
+            nodes = [_node(self.published[depth + 1], child) for child in children]
+            out.append((depth, _node(self.published[depth], parent), [n for n in nodes if len(n.cells)]))
+        return out
+
+    def settled(self, task: _Task) -> Weighed | None:
+        """Return what can be said of a split without solving it; None if it has to be solved."""
+        depth, parent, _ = task
+        first, last = (0, 1) if parent is None else self.geography.child_pointers[depth][parent.index :][:2]
+        if self.changed[depth + 1][first:last].any():
+            places = np.searchsorted(self.difference[depth + 1].node, (first, last))
+            return Weighed(int(places[1] - places[0]), unproved=CHANGED)
+        return Weighed() if parent is not None and not len(parent.cells) else None
+
+
+def _judge(
+    descent: AnyDescent, splits: _Splits, workers: int, report: Report
+) -> tuple[tuple[Judged, ...], str]:
+    """Judge level by level; returns the splits that are not equal, and the level at which that ended early."""
+    global _descent
+    judged: list[Judged] = []
+    levels = splits.geography.levels
+    _descent = descent
+    try:
+        with threadpool_limits(limits=1):
+            descent.prepare()
+            for depth in range(-1, len(levels) - 1):
+                here = _judge_level(splits, depth, workers, report)
+                judged += here
+                if any(j.weighed.verdict == "worse" for j in here) and depth < len(levels) - 2:
+                    return tuple(judged), levels[depth + 1].name
+    finally:
+        _descent = None
+    return tuple(judged), ""
+
+
+def _judge_level(splits: _Splits, depth: int, workers: int, report: Report) -> list[Judged]:
+    tasks, name = splits.tasks(depth), splits.geography.levels[depth + 1].name
+    known = [(task, splits.settled(task)) for task in tasks]
+    found = [(task[1], weighed) for task, weighed in known if weighed is not None]
+    unsettled = [task for task, weighed in known if weighed is None]
+    with Pool(max(1, min(workers, len(unsettled)))) as pool:
+        for pair in pool.run(_judged, unsettled):
+            found.append(pair)
+            report(Event("judge", len(found), len(tasks), name))
+    found.sort(key=lambda pair: -1 if pair[0] is None else pair[0].index)
+    return [_named(splits.geography, depth, parent, w) for parent, w in found if w.n_cells]
+
+
+def _judged(task: _Task) -> tuple[Node | None, Weighed]:
+    if _descent is None:
+        raise RuntimeError("no descent in this process")
+    return task[1], _descent.judge(*task)
+
+
+def _named(geography: Geography, depth: int, parent: Node | None, weighed: Weighed) -> Judged:
+    level = geography.levels[max(depth, 0)]
+    return Judged(level.name, level.codes[0 if parent is None else parent.index], weighed, parent is None)
+
+
+def _node(table: Histogram, index: int) -> Node:
+    first, last = np.searchsorted(table.node, (index, index + 1))
+    return Node(index, table.cell[first:last], table.count[first:last])
+
+
+def _difference(own: Histogram, published: Histogram) -> Histogram:
+    """Return where two tables differ, published minus own."""
+    node, cell = (np.concatenate([getattr(t, name) for t in (own, published)]) for name in ("node", "cell"))
+    return Histogram.build(
+        own.n_nodes, own.n_cells, node, cell, np.concatenate([-own.count, published.count])
+    )
+
+
+def _upward(geography: Geography, leaves: Histogram) -> tuple[Histogram, ...]:
+    """Add a table of the leaves up to every level, root first."""
+    out = [leaves]
+    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
+        out.append(out[-1].aggregate(below.parent, len(above)))
+    return tuple(reversed(out))
+
+
+def _changed_afterwards(geography: Geography, *documents: dict[str, Any]) -> Flags:
+    """Mark the nodes below or at which a document says that records were moved after a split."""
+    flags = tuple(np.zeros(len(level), dtype=bool) for level in geography.levels)
+    for document in documents:
+        uses = [(use["level"], use["node"]) for use in document.get("failsafe", [])]
+        repairs = document.get("comparisons", {}).get("repairs", [])
+        uses += [(geography.leaves.name, repair["node"]) for repair in repairs]
+        for flag, level in zip(flags, geography.levels, strict=True):
+            named = {node for name, node in uses if name == level.name}
+            flag |= np.array([code in named for code in level.codes], dtype=bool)
+    for depth in range(len(flags) - 1, 0, -1):
+        np.logical_or.at(flags[depth - 1], geography.levels[depth].parent, flags[depth])
+    return flags

@@ -1,0 +1,43 @@
+"""What a solve was made from and what came out, as two SHA-256 (docs/format.md, solve.json)."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from topdown.model.histogram import Histogram
+from topdown.plan.base import COPIES, FOLDER, sha256_of
+from topdown.plan.plan import Plan
+
+OF_EVERY_RELEASE = (
+    "plan.json",
+    "public/geography.parquet",
+    "public/leaves.parquet",
+    "measurements/exact.json",
+)
+
+
+def inputs_sha256(release: Path, plan: Plan) -> str:
+    """Return the digest of all files that a solve reads: the SHA-256 of what sha256sum prints for them, by path.
+
+    Args:
+        release: folder with plan, public facts, measurements, and the copies of a base release if there is one.
+    """
+    paths = [release / path for path in OF_EVERY_RELEASE]
+    paths += [release / FOLDER / name for name in COPIES] if plan.base is not None else []
+    for level in plan.levels:
+        paths += (release / "measurements" / level.name).glob("part-*.parquet")
+    lines = sorted((path.relative_to(release).as_posix(), sha256_of(path)) for path in paths)
+    return hashlib.sha256("".join(f"{digest}  {path}\n" for path, digest in lines).encode()).hexdigest()
+
+
+def records_sha256(leaves: Histogram) -> str:
+    """Return the digest of the records of every leaf and cell, whatever file holds them.
+
+    That is the SHA-256 of the line `records N`, where N counts entries, and of the numbers of their leaves, of their
+    cells and their counts, each as little-endian int64, in order of leaf and cell.
+    """
+    digest = hashlib.sha256(f"records {len(leaves.count)}\n".encode())
+    for column in (leaves.node, leaves.cell, leaves.count):
+        digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()

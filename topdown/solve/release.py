@@ -1,0 +1,54 @@
+"""Solve a measured release from its folder; what the folder holds decides the result to the last byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from topdown.plan.prepare import Context
+from topdown.progress import Report, silent
+from topdown.solve.descend import Descent
+from topdown.solve.digest import inputs_sha256, records_sha256
+from topdown.solve.exact import exact_tables, exact_totals
+from topdown.solve.extend.answers import ListedAnswers
+from topdown.solve.extend.descend import Extension
+from topdown.solve.extend.patterns import find_patterns
+from topdown.solve.measurements import MeasurementReader
+from topdown.solve.solve import AnyDescent, Solved, descend, solved
+
+
+def open_release(release: Path, context: Context) -> AnyDescent:
+    """Return the solver of a release, plain or extension, that reads its measurements.
+
+    Raises:
+        CertificateError: V020 measurements or exact statistics are missing, altered or of another plan.
+        InfeasibleError: I020 the base table has no extension at some leaf.
+    """
+    if context.plan.base is not None:
+        return Extension(context, ListedAnswers(release, context), find_patterns(context))
+    reader = MeasurementReader(release, context)
+    values = reader.exact()
+    return Descent(context, reader, exact_totals(context, values), tables=exact_tables(context, values))
+
+
+def solve_folder(
+    release: Path,
+    context: Context,
+    *,
+    descent: AnyDescent | None = None,
+    workers: int = 1,
+    report: Report = silent,
+) -> Solved:
+    """Solve a measured release; its document names what it was made from and what came out. Writes nothing.
+
+    Args:
+        release: folder with plan, public facts and measurements. context: of that plan.
+        descent: from `open_release`, if it is there already.
+        workers, report: see `solve`.
+    """
+    leaves, tally = descend(descent or open_release(release, context), context, workers, report)
+    out = solved(context, leaves, tally)
+    out.document["inputs_sha256"] = inputs_sha256(release, context.plan)
+    out.document["records_sha256"] = records_sha256(out.leaves)
+    if context.plan.base is not None:
+        out.document["staged"] = True
+    return out

@@ -1,0 +1,135 @@
+"""`topdown verify --solve`: the independent checks, then the solve stage once more, as one check of its own.
+
+The checks of `publish.verify` share nothing with the solver. This one is the opposite: it runs the solver that made the
+release and asks whether the published records are what comes out. It runs only on files that those checks accepted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from topdown.errors import TopdownError
+from topdown.measure.released import read_microdata
+from topdown.pipeline import warm_up
+from topdown.plan.prepare import load_context
+from topdown.progress import Report, silent
+from topdown.publish.verify import Finding, VerifyResult, verify
+from topdown.publish.verify.result import Findings
+from topdown.solve.again import Again, Judged, compare
+from topdown.solve.release import open_release, solve_folder
+
+NAME = "solved again"
+NEEDED = ("manifest", "plan", "base", "measurements", "whole numbers")
+MICRODATA, SOLVED = "microdata/persons.parquet", "solve.json"
+WHY = "the microdata do not follow from the published measurements"
+FIX = "do not use this release; ask its publisher for one that passes this check"
+UNJUDGED = (
+    "they may follow from the measurements on other libraries or another processor, but that is not shown"
+)
+SAME_SOFTWARE = "verify it with the versions that certificate.json lists under software"
+
+
+def verify_and_solve(release: Path, *, workers: int = 1, report: Report = silent) -> VerifyResult:
+    """Check a release from its files alone, and solve it again from its measurements.
+
+    Guarantees: writes nothing; the result does not depend on the number of workers. Cost: the solve stage, in time
+    and memory; up to twice its time where tables differ.
+
+    Args:
+        release: the folder that holds manifest.json.
+        workers: processes for solving.
+        report: told about progress.
+    """
+    result = verify(release)
+    start, out = perf_counter(), Findings()
+    failed = [check.name for check in result.checks if check.name in NEEDED and not check.ok]
+    if failed:
+        text = f"not checked because the check '{failed[0]}' failed"
+        out.add(
+            Finding("V150", text, why="only files that it accepts are solved", fix="look at that check first")
+        )
+    else:
+        text = _solve(release, workers, report, out)
+    out.n_checked = max(out.n_checked, out.n_failed, 1)
+    check = out.close(NAME, text, perf_counter() - start)
+    return replace(
+        result, checks=(*result.checks, check), seconds=result.seconds + check.seconds, not_checked=()
+    )
+
+
+def _solve(release: Path, workers: int, report: Report, out: Findings) -> str:
+    warm_up(report)
+    try:
+        context = load_context(release)
+        descent = open_release(release, context)
+        own = solve_folder(release, context, descent=descent, workers=workers, report=report)
+        stated = json.loads((release / SOLVED).read_text(encoding="utf-8"))
+        published = read_microdata(release / MICRODATA, context)
+        again = compare(context, descent, own, published, stated, workers=workers, report=report)
+    except TopdownError as error:
+        text = f"could not be solved again ({error.code})"
+        out.add(
+            Finding(
+                "V175", f"{text}: {error}", node=error.node, why="what cannot be solved cannot be compared"
+            )
+        )
+        return text
+    except Exception as error:  # as for every check: a finding, never a traceback
+        text = f"could not be solved again ({type(error).__name__})"
+        out.add(Finding("V199", text, why="the release is damaged, or this verifier has a fault"))
+        return text
+    out.n_checked = again.n_areas
+    areas = f"{again.n_areas_equal:,} of {again.n_areas:,} {context.geography.leaves.name} areas equal"
+    if again.equal:
+        _statements(again, stated, out)
+        return areas
+    differ = f"{again.n_cells:,} counts differ, by {again.n_records:,} records in all"
+    verdicts = again.verdicts
+    if verdicts["worse"] or verdicts["unjudged"] or not again.judged:
+        _refuse(again, out)
+        return f"{areas}; {differ}; not optimal"
+    out.warnings.append(f"{differ}, from the table solved here; both are optimal")
+    worst = max(again.judged, key=lambda judged: abs(judged.weighed.over))
+    out.warnings.append(
+        f"{len(again.judged):,} splits have another optimum; the largest difference is at "
+        f"{worst.level} {worst.node}: {worst.weighed.why}"
+    )
+    return f"{areas}, the others another optimum"
+
+
+def _refuse(again: Again, out: Findings) -> None:
+    wrong = [judged for judged in again.judged if judged.weighed.verdict == "worse"]
+    open_ = [judged for judged in again.judged if judged.weighed.verdict == "unjudged"]
+    findings = [_finding("V172", judged, "is not optimal", WHY, FIX) for judged in wrong]
+    if not wrong:
+        findings = [_finding("V173", judged, "cannot be judged", UNJUDGED, SAME_SOFTWARE) for judged in open_]
+    if not findings:
+        text = "the microdata differ from the table solved here, and no split shows why"
+        findings = [Finding("V173", text, MICRODATA, why=UNJUDGED, fix=SAME_SOFTWARE)]
+    if again.stopped:
+        out.warnings.append(f"levels below {again.stopped} were not judged")
+    out.add_many(again.n_areas - again.n_areas_equal, findings)
+
+
+def _finding(code: str, judged: Judged, what: str, why: str, fix: str) -> Finding:
+    of = "the table" if judged.is_top else "the split"
+    text = f"{of} of {judged.level} {judged.node} differs in {judged.weighed.n_cells:,} counts and {what}: "
+    return Finding(code, text + judged.weighed.why, MICRODATA, node=judged.node, why=why, fix=fix)
+
+
+def _statements(again: Again, stated: dict[str, Any], out: Findings) -> None:
+    """Compare what solve.json says was done to areas; residuals may differ in their last digits elsewhere."""
+    own, theirs = again.solved.document, stated
+    for key in ("repairs", "broken"):
+        own = own | {key: own.get("comparisons", {}).get(key, [])}
+        theirs = theirs | {key: theirs.get("comparisons", {}).get(key, [])}
+    for key in ("failsafe", "repairs", "broken"):
+        if own[key] != theirs.get(key):
+            text = f"solve.json lists other areas under {key!r} than the solve does"
+            why = "the records are right; what is said about them is not"
+            expected, found = (f"{len(d.get(key) or []):,} areas" for d in (own, theirs))
+            out.add(Finding("V174", text, SOLVED, None, None, expected, found, why, FIX))
