@@ -85,7 +85,7 @@ def generate(
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
     ledger = None if context.plan.simulate else prepared.ledger_path
-    privacy = clock.run("account", lambda: certified_privacy(context.plan))
+    privacy = clock.run("account", lambda: certified_privacy(context.policy))
     clock.run(
         "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
     )
