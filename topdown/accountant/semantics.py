@@ -54,13 +54,14 @@ class Claim:
     """What exact statistics say of one kind of change.
 
     kind; of: the attribute, or the name of the level; status; exact: names of the statistics that some change alters,
-    or of what excludes every change.
+    or of what excludes every change; level: index of the level that a move stays inside of.
     """
 
     kind: Kind
     of: str
     status: Status
     exact: tuple[str, ...] = ()
+    level: int = -1
 
     def name(self, unit: str) -> str:
         """Return the row's name, for a unit of privacy."""
@@ -83,7 +84,7 @@ class Secret:
 def secrets(measurements: Iterable[Measurement], claims: Sequence[Claim]) -> list[Secret]:
     """Return the loss of each claim that is not disclosed.
 
-    Raises: ConfigError if nothing is measured, if laws are mixed, or if a claim names an unknown level.
+    Raises: ConfigError if nothing is measured, or if laws are mixed.
     """
     rows = tuple(measurements)
     if not rows:
@@ -97,7 +98,7 @@ def secrets(measurements: Iterable[Measurement], claims: Sequence[Claim]) -> lis
 
 def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
-    touched = [m for m in rows if _touches(m, claim, rows)]
+    touched = [m for m in rows if _touches(claim, m)]
     counts = 1 if claim.kind == "presence" else 2
     if not touched or rows[0].law == "two_sided_geometric":
         epsilon = sum((counts / m.parameter for m in touched), Fraction(0))
@@ -105,14 +106,7 @@ def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
     return Composition.from_law(law_of((m.parameter, 1, counts) for m in touched))
 
 
-def _touches(m: Measurement, claim: Claim, rows: Sequence[Measurement]) -> bool:
+def _touches(claim: Claim, m: Measurement) -> bool:
     if claim.kind == "attribute":
         return claim.of in m.attributes
-    if claim.kind == "within_level":
-        level = next((r.level for r in rows if r.level_name == claim.of), None)
-        if level is None:
-            raise ConfigError(
-                f"no measurement is of level {claim.of!r}", code="A032", fix="name a level that is measured"
-            )
-        return m.level > level
-    return True
+    return claim.kind != "within_level" or m.level > claim.level

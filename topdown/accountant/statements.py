@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from topdown.accountant import zcdp
+from topdown.accountant import atoms, zcdp
 from topdown.accountant.bounded import BoundedLoss
 from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
@@ -24,6 +24,9 @@ Document = dict[str, Any]
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
 EVERY_DELTA = "0"  # where pure epsilon is stated
+NO_ENGINE = "A009"
+LARGEST_RHO = 300  # above it floats do not hold the range of atoms
+MOST_PRUNED = 8  # budget of one count from which on the quadrature cannot prune its nodes
 _COIN = "a coin gives 50"
 
 
@@ -184,15 +187,34 @@ def _numbers(loss: Loss, deltas: Sequence[Threshold], engine: str | None) -> Doc
         zero: Document = {} if loss.law == "two_sided_geometric" else _zcdp(Fraction(0), deltas)
         return zero | _guesses(boxes, loss.best_guess(), loss.coordinates)
     try:
-        name = engine or loss.certifying()
+        name = engine or _engine(loss)
         boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
         guess = loss.best_guess(engine=name)
     except ConfigError as error:
-        if error.code != "A009":  # only: no engine can enclose this composition
-            raise
-        bounded = BoundedLoss(loss.rho)
+        bounded = _bounded(loss, error)
         boxes, guess = {str(d): bounded.epsilon(d) for d in deltas}, bounded.best_guess()
     return _zcdp(loss.rho, deltas) | _guesses(boxes, guess, loss.law.coordinates)
+
+
+def _bounded(loss: Composition, error: ConfigError) -> BoundedLoss:
+    """Return what follows from rho where no engine can enclose a composition; any other error is raised again."""
+    if error.code != NO_ENGINE:
+        raise error
+    return BoundedLoss(loss.rho)
+
+
+def _engine(loss: Composition) -> str:
+    """Return the engine for a statement: atoms where noise is so small that the quadrature cannot prune, else balls.
+
+    Raises: ConfigError A009 where neither can enclose the composition in reasonable time.
+    """
+    if all(g.shift * g.weight <= MOST_PRUNED for g in loss.law.groups):
+        return loss.certifying()
+    if not atoms.fits(loss.law) or loss.rho > LARGEST_RHO:
+        raise ConfigError(
+            "too many atoms for noise this small", code=NO_ENGINE, fix="bound it by what follows from rho"
+        )
+    return "atoms"
 
 
 def _zcdp(rho: Fraction, deltas: Sequence[Threshold]) -> Document:
@@ -216,11 +238,10 @@ def _curve(loss: Loss, *, certify: bool) -> list[Document]:
         boxes = loss.trade_off_curve(CURVE)
     else:
         try:
-            boxes = loss.trade_off_curve(CURVE, engine=loss.certifying() if certify else "auto")
+            name = _engine(loss)
+            boxes = loss.trade_off_curve(CURVE, engine=name if certify or name == "atoms" else "auto")
         except ConfigError as error:
-            if error.code != "A009":
-                raise
-            boxes = BoundedLoss(loss.rho).trade_off_curve(CURVE)
+            boxes = _bounded(loss, error).trade_off_curve(CURVE)
     return [
         {"alpha": str(a), "power": list(Enclosure(1 - b.upper, 1 - b.lower).texts(12))}
         for a, b in zip(CURVE, boxes, strict=True)

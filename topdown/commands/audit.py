@@ -130,9 +130,9 @@ def _show(screen: Screen, policy: Policy, said: dict[str, Any], agrees: bool | N
     for delta in said["deltas"]:
         screen.blank()
         screen.table(*_table(said, delta))
-    if plan.loss_name == "rho":
+    if plan.loss_name == "rho" and not policy.bases:
         screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
-    fits = fitting(said["conditional_on"], public_facts=policy.has_public_facts)
+    fits = fitting(said["secrets"], public_facts=policy.has_public_facts)
     if fits:
         screen.say(fits, indent=2)
     for line in disclosed(said["secrets"]):
@@ -155,7 +155,7 @@ def _table(said: dict[str, Any], delta: str) -> tuple[list[Column], list[tuple[C
     from topdown.screen import figures
     from topdown.screen.layout import Column
 
-    usual = any("usual" in secret for secret in said["secrets"])
+    usual = "usual" in said["secrets"][0] and not said["steps"]
     alone = said["steps"][-1]["secrets"] if said["steps"] else [None] * len(said["secrets"])
     names = ["status", "ε at every δ" if delta == "0" else f"ε at δ {delta}"]
     names += ["usual"] if usual else []

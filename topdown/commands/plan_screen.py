@@ -135,7 +135,7 @@ def _privacy(screen: Screen, s: dict[str, Any]) -> None:
     screen.pairs(rows)
     for line in choices(certified):
         screen.say(line, indent=2, hang=4)
-    fits = fitting(p["conditional_on"], public_facts=p["public_facts"])
+    fits = fitting(p["changes"], public_facts=p["public_facts"])
     if fits:
         screen.say(fits, indent=2, hang=4)
     for line in disclosed(p["changes"]):

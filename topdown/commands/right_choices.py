@@ -23,9 +23,10 @@ def choices(certified: dict[str, Any]) -> list[str]:
     ]
 
 
-def fitting(conditional_on: list[str], *, public_facts: bool) -> str:
+def fitting(rows: list[dict[str, Any]], *, public_facts: bool) -> str:
     """Say which answers the numbers are about; empty if all of them."""
-    parts = [f"what is exact ({', '.join(conditional_on)})"] if conditional_on else []
+    exact = dict.fromkeys(name for row in rows if row["status"] == "conditional" for name in row["exact"])
+    parts = [f"what is exact ({', '.join(exact)})"] if exact else []
     parts += ["the public facts"] if public_facts else []
     return f"between answers that fit {' and '.join(parts)}" if parts else ""
 

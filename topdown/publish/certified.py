@@ -80,7 +80,11 @@ def claims_of(policy: Policy) -> tuple[Claim, ...]:
     """Return what exact statistics say of each change."""
     from topdown.accountant.semantics import Claim
 
-    return tuple(Claim(c.kind, c.of, c.status, c.exact) for c in policy.changes)
+    depth = {name: i for i, name in enumerate(policy.geography.level_names)}
+    return tuple(
+        Claim(c.kind, c.of, c.status, c.exact, depth[c.of] if c.kind == "within_level" else -1)
+        for c in policy.changes
+    )
 
 
 def words_of(policy: Policy) -> Words:

@@ -37,7 +37,7 @@ REQUIRED = (
 OPTIONAL = ("microdata/persons.csv.gz", "measurements/journal.jsonl", "measurements/NOT-A-RELEASE.jsonl")
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
-    + r"|base/(plan\.json|manifest\.json|persons\.parquet)"
+    + r"|(base/)+plan\.json|base/(manifest\.json|persons\.parquet)"
     + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
 )
 
@@ -124,7 +124,7 @@ def _may_lack_ledger(session: Session) -> bool:
 
 def _of_base(session: Session) -> tuple[str, ...]:
     try:
-        return BASE_FILES if session.plan.doc.base is not None else ()
+        return (*BASE_FILES, *session.older_plans) if session.plan.doc.base is not None else ()
     except NotAvailableError:
         return ()
 

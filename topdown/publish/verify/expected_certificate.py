@@ -216,5 +216,5 @@ def _files(session: Session) -> dict[str, str]:
     paths = ["plan.json", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", *part_paths(session), "microdata/persons.parquet"]
     paths += ["ledger.jsonl"] if session.has_ledger else []
-    paths += [] if session.plan.doc.base is None else BASE_FILES
+    paths += [] if session.plan.doc.base is None else [*BASE_FILES, *session.older_plans]
     return {path: session.sha256(path) for path in sorted(paths)}

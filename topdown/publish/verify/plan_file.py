@@ -99,6 +99,7 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     levels: tuple[LevelDoc, ...]
     unspent: tuple[tuple[str, str], ...]
     public_sha256: str
+    geography_sha256: str
     simulate: bool
     type: str
     version: int
