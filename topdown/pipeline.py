@@ -91,8 +91,8 @@ def generate(
     clock.run("compile", lambda: warm_up(report))
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
-    privacy = clock.run("account", lambda: certified_privacy(context.plan))
     ledger = prepared.ledger_path
+    privacy = clock.run("account", lambda: certified_privacy(context.policy))
     clock.run(
         "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
     )

@@ -1,8 +1,12 @@
-"""Whose secret: one person's everything, one attribute, a move inside one area of a level.
+"""Whose secret: presence, everything, one attribute, a move inside one area of a level.
 
 Under the bounded relation a replaced record changes two counts by one in every measurement it touches: the cell it
-leaves and the cell it enters. A change of some attributes leaves unchanged every query that does not resolve
-them; a move inside an area of a level leaves unchanged every query of that level and above.
+leaves and the cell it enters. A change of one attribute leaves unchanged every query that does not resolve it; a
+move inside an area of a level leaves unchanged every query of that level and above. One record more or less
+changes one count in every measurement.
+
+What exact statistics say of a change is decided before, from labels alone. A change that every one of them, or
+every public fact, gives away has no loss: noise elsewhere does not hide it.
 """
 
 from __future__ import annotations
@@ -15,9 +19,14 @@ from typing import Literal
 from topdown.accountant.composition import Composition
 from topdown.accountant.exact import positive
 from topdown.accountant.law import law_of
+from topdown.accountant.pure import PureLoss
 from topdown.errors import ConfigError
 
 Neighbours = Literal["bounded", "add_remove"]
+Kind = Literal["presence", "everything", "attribute", "within_level"]
+Status = Literal["protected", "conditional", "disclosed"]
+NoiseLaw = Literal["discrete_gaussian", "two_sided_geometric"]
+Loss = Composition | PureLoss
 
 
 @dataclass(frozen=True)
@@ -25,56 +34,79 @@ class Measurement:
     """One query measured at every area of one level.
 
     level: index from the root (0) down; level_name: its name; attributes: those whose change can change the
-    query's answers; variance: of the discrete Gaussian on each answer, exact; shift: by how much one record
-    changes a count.
+    query's answers; parameter: variance (discrete Gaussian) or scale (geometric) of the noise on each answer, exact.
     """
 
     level: int
     level_name: str
     query: str
     attributes: frozenset[str]
-    variance: Fraction
-    shift: int = 1
+    parameter: Fraction
+    law: NoiseLaw = "discrete_gaussian"
 
     def __post_init__(self) -> None:
-        positive(self.variance, f"variance of {self.query} at {self.level_name}")
+        what = "variance" if self.law == "discrete_gaussian" else "scale"
+        positive(self.parameter, f"{what} of {self.query} at {self.level_name}")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What exact statistics say of one kind of change.
+
+    kind; of: the attribute, or the name of the level; status; exact: names of the statistics that some change alters,
+    or of what excludes every change; level: index of the level that a move stays inside of.
+    """
+
+    kind: Kind
+    of: str
+    status: Status
+    exact: tuple[str, ...] = ()
+    level: int = -1
+
+    def name(self, unit: str) -> str:
+        """Return the row's name, for a unit of privacy."""
+        return {
+            "presence": f"one {unit}, presence",
+            "everything": f"one {unit}, everything",
+            "attribute": f"{self.of} only",
+            "within_level": f"place within one {self.of}",
+        }[self.kind]
 
 
 @dataclass(frozen=True)
 class Secret:
-    """One kind of secret and the composition that protects it."""
+    """One kind of secret and the loss that bounds it; None if it is disclosed."""
 
-    name: str
-    kind: Literal["everything", "attribute", "within_level"]
-    composition: Composition
+    claim: Claim
+    loss: Loss | None
 
 
-def secrets(measurements: Iterable[Measurement], neighbours: Neighbours = "bounded") -> list[Secret]:
-    """Return the compositions for one person's everything, each attribute alone, and moves within each level.
+def secrets(measurements: Iterable[Measurement], claims: Sequence[Claim]) -> list[Secret]:
+    """Return the loss of each claim that is not disclosed.
 
-    With "add_remove" the presence of a record is the secret (one count per measurement). An attribute or a
-    place is always changed by replacing, so those compositions have two counts per measurement for both relations.
-    An attribute that no measurement resolves is not listed: changing it costs nothing.
+    Raises: ConfigError if nothing is measured, or if laws are mixed.
     """
     rows = tuple(measurements)
-    if neighbours not in ("bounded", "add_remove"):
-        raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix='write "bounded" or "add_remove"')
     if not rows:
         raise ConfigError("nothing is measured", code="A007", fix="give at least one measurement")
-    out = [
-        Secret(
-            "one person, everything", "everything", _composition(rows, 2 if neighbours == "bounded" else 1)
+    if len({m.law for m in rows}) > 1:
+        raise ConfigError(
+            "two noise laws are measured together", code="A031", fix="state the loss of each mechanism apart"
         )
-    ]
-    for attribute in sorted(frozenset().union(*(m.attributes for m in rows))):
-        touched = [m for m in rows if attribute in m.attributes]
-        out.append(Secret(f"{attribute} only", "attribute", _composition(touched, 2)))
-    names = {m.level: m.level_name for m in rows}
-    for level in sorted(names)[:-1]:
-        below = [m for m in rows if m.level > level]
-        out.append(Secret(f"place within one {names[level]}", "within_level", _composition(below, 2)))
-    return out
+    return [Secret(c, None if c.status == "disclosed" else _loss(rows, c)) for c in claims]
 
 
-def _composition(rows: Sequence[Measurement], coordinates: int) -> Composition:
-    return Composition.from_law(law_of((m.variance, m.shift, coordinates) for m in rows))
+def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
+    """Return the composition of the measurements a change can touch: two counts each, one for presence."""
+    touched = [m for m in rows if _touches(claim, m)]
+    counts = 1 if claim.kind == "presence" else 2
+    if not touched or rows[0].law == "two_sided_geometric":
+        epsilon = sum((counts / m.parameter for m in touched), Fraction(0))
+        return PureLoss(epsilon, counts * len(touched), rows[0].law)
+    return Composition.from_law(law_of((m.parameter, 1, counts) for m in touched))
+
+
+def _touches(claim: Claim, m: Measurement) -> bool:
+    if claim.kind == "attribute":
+        return claim.of in m.attributes
+    return claim.kind != "within_level" or m.level > claim.level

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from fractions import Fraction
 
 import click
 
 from topdown.commands.ledger_view import view_ledger
+from topdown.commands.right_choices import choices, rounded
 from topdown.errors import ConfigError
 from topdown.plan.prepare import Prepared
 from topdown.publish.certified import certified_loss
@@ -40,12 +40,14 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
             fix=f"add --approve {full[:8]} (this plan), or --yes (any plan)",
         )
     loss = figures.loss(plan.loss_name, plan.loss)
-    certified = certified_loss(plan)
-    epsilon = Fraction(certified["epsilon"]["1e-10"][1]) if certified else None
-    shown = "" if epsilon is None else f" (ε\u00a0{figures.decimal(epsilon, 2, up=True)} at δ\u00a01e-10)"
+    certified = certified_loss(prepared.context.policy)
+    based = "" if plan.base is None else " with its base"
+    shown = f" (ε\u00a0{rounded(certified, 2)}{based})"
     already = ledger.spent_on(full)
     out = screen.err
     out.line("Plan ", bold(full[:8]), f' spends {loss}{shown} of data set "{plan.release.data_set}".')
+    for line in choices(certified):
+        out.line(line[0].upper() + line[1:] + ".")
     if resume and already:
         name = figures.loss(plan.loss_name, already)
         out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")

@@ -14,7 +14,9 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from topdown.plan.plan import Plan
+    from topdown.plan.secrets import Policy
+    from topdown.screen.layout import Column
+    from topdown.screen.look import Chunk
 
 
 @command(
@@ -22,97 +24,156 @@ if TYPE_CHECKING:
     examples=(
         ("topdown audit release/", "The exact loss of a release, and what its certificate states."),
         ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The exact loss of a plan, at two deltas."),
+        ("topdown audit more.toml --base release/", "An extension, alone and together with its base."),
     ),
     exits=(0, 1, 2),
 )
 @click.argument("source", metavar="RUN.toml|plan.json|DIR", type=click.Path(path_type=Path))
 @click.option(
+    "--base",
+    metavar="RELEASE",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The published release that RUN.toml extends.",
+)
+@click.option(
     "--delta", "deltas", multiple=True, default=("1e-10",), show_default=True, help="Repeat for more."
 )
 @click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="Draw the trade-off curve.")
 @click.option("--force", is_flag=True, help="Replace an existing plot.")
-def audit(screen: Screen, *, source: Path, deltas: tuple[str, ...], plot: Path | None, force: bool) -> int:
+def audit(
+    screen: Screen,
+    *,
+    source: Path,
+    base: Path | None,
+    deltas: tuple[str, ...],
+    plot: Path | None,
+    force: bool,
+) -> int:
     """Compute the exact privacy loss of a plan or release.
 
-    Every number is certified: it lies between two bounds that are printed or in the JSON document.
+    Together with the releases it extends. Every number is certified: it lies between two bounds that are
+    printed or in the JSON document. What exact statistics give away is named and has no number.
     """
-    from topdown.accountant.commands import audit_static, secrets_first
-    from topdown.publish.certified import plan_measurements
+    from topdown.publish.certified import first_loss, statement_of
 
-    plan = _plan(source)
-    rows = plan_measurements(plan)
-    document = audit_static(rows, deltas, neighbours=plan.neighbours)
-    agrees = _certificate(source, document)
+    policy = _policy(source, base)
+    said = statement_of(policy, deltas)
+    agrees = _certificate(source, said)
     if plot is not None:
         from topdown.accountant.svg import trade_off_svg
         from topdown.commands.files import write_new
 
-        write_new(plot, trade_off_svg(secrets_first(rows, plan.neighbours), plan.release.title), force=force)
-    screen.document(document | {"plan_hash": plan.plan_hash, "certificate_agrees": agrees})
-    _show(screen, plan, document, deltas, agrees)
+        write_new(plot, trade_off_svg(first_loss(policy), policy.plan.release.title), force=force)
+    screen.document(
+        {
+            "type": "topdown.audit.static",
+            "version": 1,
+            "engine": said["secrets"][0]["method"],
+            "neighbours": policy.plan.neighbours,
+            "plan_hash": policy.plan.plan_hash,
+            "certificate_agrees": agrees,
+        }
+        | said
+    )
+    _show(screen, policy, said, agrees)
     return EXIT_CHECK_FAILED if agrees is False else EXIT_OK
 
 
-def _plan(source: Path) -> Plan:
+def _policy(source: Path, base: Path | None) -> Policy:
+    """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
     from topdown.commands.plan_file import open_plan
     from topdown.made_up import refuse_simulation
-    from topdown.plan.plan import plan_from_document
-    from topdown.plan.prepare import read_plan_document
+    from topdown.plan.prepare import load_policy, prepare
 
     if source.is_dir():
         refuse_simulation(source)
-        return plan_from_document(read_plan_document(source / "plan.json"))
-    if source.suffix == ".json":
-        return plan_from_document(read_plan_document(source))
-    return open_plan(source).context.plan
+    if base is not None:
+        return prepare(source, base).context.policy
+    folder = source if source.is_dir() else source.parent
+    if source.is_dir() or (source.name == "plan.json" and (folder / "public").is_dir()):
+        return load_policy(folder)
+    return open_plan(source).context.policy
 
 
-def _certificate(source: Path, document: dict[str, Any]) -> bool | None:
-    """Tell whether the certified epsilons of a release can be true; None if it states none."""
+def _certificate(source: Path, said: dict[str, Any]) -> bool | None:
+    """Tell whether what the certificate of a release states of each secret can be true; None if it states nothing."""
     try:
-        stated = json.loads((source / "certificate.json").read_text(encoding="utf-8"))["privacy"]["epsilon"]
-    except (OSError, ValueError, KeyError, TypeError):
+        stated = json.loads((source / "certificate.json").read_text(encoding="utf-8"))["privacy"]
+        epsilon, rows = stated["epsilon"], stated.get("secrets", [])
+        if epsilon is None:
+            return None
+        first = {"epsilon": epsilon, "status": said["secrets"][0]["status"]}
+        named = {row["name"]: row for row in rows}
+        return (
+            _can_be(first, said["secrets"][0])
+            and list(named) == [row["name"] for row in said["secrets"]]
+            and all(_can_be(named[row["name"]], row) for row in said["secrets"])
+        )
+    except OSError:
         return None
-    if not isinstance(stated, dict):
-        return None
-    exact = document["secrets"][0]["epsilon"]
-    both = [(stated[d], exact[d]) for d in exact if d in stated]
-    if not both:
-        return None
-    return all(Fraction(a[0]) <= Fraction(b[1]) and Fraction(b[0]) <= Fraction(a[1]) for a, b in both)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
-def _show(
-    screen: Screen, plan: Plan, document: dict[str, Any], deltas: tuple[str, ...], agrees: bool | None
-) -> None:
-    from topdown.screen import figures
-    from topdown.screen.layout import Column
-    from topdown.screen.look import FAIL, OK, bold, dim
+def _can_be(stated: dict[str, Any], exact: dict[str, Any]) -> bool:
+    """Tell whether a stated row has the status found, and its epsilons overlap those found."""
+    both = [(stated["epsilon"][d], e) for d, e in exact.get("epsilon", {}).items() if d in stated["epsilon"]]
+    overlap = all(Fraction(a[0]) <= Fraction(b[1]) and Fraction(b[0]) <= Fraction(a[1]) for a, b in both)
+    return bool(stated["status"] == exact["status"]) and overlap
 
+
+def _show(screen: Screen, policy: Policy, said: dict[str, Any], agrees: bool | None) -> None:
+    from topdown.commands.right_choices import disclosed, fitting
+    from topdown.screen.look import FAIL, OK, WARN, bold, dim
+
+    plan = policy.plan
     change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[plan.neighbours]
-    screen.say(bold("What the plan costs"), f", exact, by plan {plan.plan_hash[:8]} ({change})")
-    for delta in deltas:
+    based = ", with what it extends" if policy.bases else ""
+    screen.say(bold("What the plan costs"), f"{based}, exact, by plan {plan.plan_hash[:8]} ({change})")
+    for delta in said["deltas"]:
         screen.blank()
-        columns = [Column("secret", wraps=True), Column(f"ε at δ {delta}", right=True)]
-        columns += [Column("usual", right=True), Column("right in 100", right=True)]
-        rows = []
-        for secret in document["secrets"]:
-            exact = figures.decimal(Fraction(secret["epsilon"][delta][1]), 3, up=True)
-            usual = figures.decimal(Fraction(secret["usual"]["bun_steinke"][delta]), 3, up=True)
-            rows.append((secret["name"], exact, usual, str(secret["right_in_100"])))
-        screen.table(columns, rows)
-    screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
+        screen.table(*_table(said, delta))
+    if plan.loss_name == "rho" and not policy.bases:
+        screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
+    fits = fitting(said["secrets"], public_facts=policy.has_public_facts)
+    if fits:
+        screen.say(fits, indent=2)
+    for line in disclosed(said["secrets"]):
+        screen.item(WARN, line)
     if agrees is not None:
         symbol, word = (OK, "agrees with") if agrees else (FAIL, "contradicts")
         screen.item(symbol, f"the certificate {word} the exact value")
     if screen.verbose:
-        for secret in document["secrets"]:
-            for delta in deltas:
-                low, high = secret["epsilon"][delta]
+        for secret in said["secrets"]:
+            for delta, (low, high) in secret.get("epsilon", {}).items():
                 screen.say(
-                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}",
-                    indent=2,
-                    hang=4,
+                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}", indent=2, hang=4
                 )
     screen.blank()
-    screen.last(document["sentence"], symbol="")
+    screen.last(said["sentence"], symbol="")
+
+
+def _table(said: dict[str, Any], delta: str) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
+    """Return columns and rows of one table: every secret, its status, and its numbers if it has any."""
+    from topdown.screen import figures
+    from topdown.screen.layout import Column
+
+    usual = "usual" in said["secrets"][0] and not said["steps"]
+    alone = said["steps"][-1]["secrets"] if said["steps"] else [None] * len(said["secrets"])
+    names = ["status", "ε at every δ" if delta == "0" else f"ε at δ {delta}"]
+    names += ["usual"] if usual else []
+    names += ["right in 100"] + (["this step"] if said["steps"] else [])
+    columns = [Column("secret", wraps=True), *(Column(name, right=i > 0) for i, name in enumerate(names))]
+    rows: list[tuple[Chunk, ...]] = []
+    for secret, step in zip(said["secrets"], alone, strict=True):
+        row: list[Chunk] = [secret["name"], secret["status"]]
+        if secret["status"] == "disclosed":
+            row += ["-"] * (len(columns) - 2)
+        else:
+            row.append(figures.decimal(Fraction(secret["epsilon"][delta][1]), 3, up=True))
+            if usual:
+                row.append(figures.decimal(Fraction(secret["usual"]["bun_steinke"][delta]), 3, up=True))
+            row.append(str(secret["right_in_100"]))
+            row += [] if step is None else [str(step["right_in_100"])]
+        rows.append(tuple(row))
+    return columns, rows

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from fractions import Fraction
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +54,7 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     """
     from topdown.commands.generate import cores, result_document, run
     from topdown.commands.plan_file import save_plan
+    from topdown.commands.right_choices import choices
     from topdown.plan.prepare import prepare
     from topdown.progress import Event
     from topdown.publish.certified import certified_loss
@@ -80,8 +79,7 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
         errors = average_errors(out, source / "persons.csv.gz")
     finally:
         progress.close()
-    certified = certified_loss(plan)
-    right = ceil(100 * Fraction(certified["best_guess"][1])) if certified else 0
+    right = choices(certified_loss(prepared.context.policy))[0]
     screen.document(result_document(prepared, out, result))
     screen.blank()
     total = figures.seconds(time.monotonic() - started)
@@ -90,7 +88,7 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     screen.pairs(
         [
             ("average error, persons", "  ".join(f"{level}\u00a0{error}" for level, error in errors)),
-            ("protection", f"at most {right} right choices in 100 (a coin: 50)" if right else loss),
+            ("protection", right),
         ]
     )
     screen.next(

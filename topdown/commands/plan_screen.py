@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
 from typing import Any
 
+from topdown.commands.right_choices import choices, disclosed, fitting, rounded
 from topdown.screen import figures
 from topdown.screen.console import Screen
 from topdown.screen.layout import Column
@@ -125,18 +125,21 @@ def _privacy(screen: Screen, s: dict[str, Any]) -> None:
     p, ledger = s["privacy"], s["ledger"]
     change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[p["neighbours"]]
     screen.heading("Privacy", f" of {p['unit']} ({change})")
-    symbol, loss = figures.SYMBOL[p["loss_name"]], Fraction(p["loss"])
-    rows: list[tuple[Chunk, Chunk]] = [(symbol, figures.both(loss))]
+    symbol, loss, both = figures.SYMBOL[p["loss_name"]], Fraction(p["loss"]), Fraction(p["loss_with_base"])
+    based = "" if loss == both else f" this step, {figures.both(both)} with its base"
     certified = p["certified"]
-    if certified:
-        high = Fraction(certified["epsilon"]["1e-10"][1])
-        rows.append(("ε", f"{figures.decimal(high, 9, up=True)} at δ 1e-10, certified"))
+    rows: list[tuple[Chunk, Chunk]] = [(symbol, figures.both(loss) + based)]
     if p["usual"]:
-        rows.append(("" if certified else "ε", f"{p['usual']['1e-10']} at δ 1e-10, usual formula"))
+        rows.append(("ε", f"{rounded(certified, 9)}, certified"))
+        rows.append(("", f"{p['usual']['1e-10']} at δ\u00a01e-10, usual formula"))
     screen.pairs(rows)
-    if certified:
-        right = ceil(100 * Fraction(certified["best_guess"][1]))
-        screen.say(f"at most {right} right choices in 100 (a coin: 50)", indent=2)
+    for line in choices(certified):
+        screen.say(line, indent=2, hang=4)
+    fits = fitting(p["changes"], public_facts=p["public_facts"])
+    if fits:
+        screen.say(fits, indent=2, hang=4)
+    for line in disclosed(p["changes"]):
+        screen.item(WARN, line)
     spent = Fraction(ledger["spent"])
     screen.say(f"ledger limit {ledger['limit']}, spent so far {figures.both(spent)}", indent=2)
 

@@ -14,8 +14,9 @@ from topdown.model.constraint import Basis
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
+from topdown.plan.secrets import Policy
 from topdown.publish.certificate import open_answers, usual_epsilon
-from topdown.publish.certified import certified_loss
+from topdown.publish.certified import certified_loss, claims_of
 from topdown.screen import figures
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
         ],
         "invariants": _invariants(context),
         "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
-        "privacy": _privacy(plan),
+        "privacy": _privacy(context.policy),
         "ledger": {
             "id": run.ledger.id or None,
             "path": str(prepared.ledger_path),
@@ -152,16 +153,23 @@ def _row(kind: str, name: str, level: str, n: int, basis: Basis) -> dict[str, An
     }
 
 
-def _privacy(plan: Plan) -> dict[str, Any]:
-    gaussian = plan.loss_name == "rho"
+def _privacy(policy: Policy) -> dict[str, Any]:
+    plan = policy.plan
     return {
         "unit": f"one {plan.schema.unit}",
         "neighbours": plan.neighbours,
         "loss_name": plan.loss_name,
         "budget": exact_text(plan.budget),
         "loss": exact_text(plan.loss),
-        "certified": certified_loss(plan),
-        "usual": {"1e-10": usual_epsilon(plan)} if gaussian else {},
+        "loss_with_base": exact_text(policy.loss),
+        "certified": certified_loss(policy),
+        "usual": {"1e-10": usual_epsilon(policy.loss, "rho")} if plan.loss_name == "rho" else {},
+        "public_facts": policy.has_public_facts,
+        "conditional_on": list(policy.conditional_on),
+        "changes": [
+            {"name": c.name(plan.schema.unit), "kind": c.kind, "status": c.status, "exact": list(c.exact)}
+            for c in claims_of(policy)
+        ],
     }
 
 

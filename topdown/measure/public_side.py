@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from topdown.ledger.durable import Disk
-from topdown.plan.base import FOLDER, BaseFiles, check_same_base
+from topdown.plan.base import BaseFiles, check_same_base
 from topdown.plan.prepare import Prepared
 from topdown.plan.public_tables import write_public
 
@@ -32,9 +32,9 @@ def write_public_side(out: Path, prepared: Prepared, disk: Disk) -> None:
 
 def _copy_base(out: Path, prepared: Prepared, base: BaseFiles, disk: Disk) -> None:
     check_same_base(prepared.context.plan, base)
-    disk.make_folder(out / FOLDER)
     for path, data in base.bytes_of().items():
+        disk.make_folder((out / path).parent)
         part = out / f"{path}.tmp"
         disk.write_new(part, data)
         disk.rename(part, out / path)
-    disk.sync_folder(out / FOLDER)
+        disk.sync_folder((out / path).parent)

@@ -8,59 +8,25 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import ConfigError
 from topdown.model.histogram import Histogram
 from topdown.model.public import Rules
 from topdown.model.query import Query, parse_query
+from topdown.model.reading import read_in
 from topdown.model.schema import Schema
 
 Ints = NDArray[np.int64]
 
 
 def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
-    """Return, for every cell of `schema`, the cell of `base` it belongs to.
-
-    Args:
-        schema: of the extension.
-        base: of the release that is extended.
-        names: base attribute to the attribute or recode of `schema` with the same values; the same name if
-            left out.
-
-    Raises:
-        ConfigError: C093 an unknown name, other values, or one attribute used twice.
-    """
+    """Return, for every cell of `schema`, the cell of `base` it belongs to; arguments and errors as for `read_in`."""
     grid = np.zeros(schema.shape, dtype=np.int64)
     axes = [a.name for a in schema.attributes]
-    unknown = sorted(set(names) - {a.name for a in base.attributes})
-    if unknown:
-        raise ConfigError(
-            f"base.map names {unknown[0]!r}, which is no attribute of the base schema {base.name!r}",
-            code="C093",
-            fix="use its attributes: " + ", ".join(a.name for a in base.attributes),
-        )
-    used: set[str] = set()
+    reading = read_in(schema, base, names)
     for attribute in base.attributes:
-        name = names.get(attribute.name, attribute.name)
-        try:
-            (factor,) = parse_query(schema, name).factors
-        except (ConfigError, ValueError):
-            raise ConfigError(
-                f"base attribute {attribute.name!r} is no attribute or recode of schema {schema.name!r}",
-                code="C093",
-                fix=f'add a recode with its values, or name one: [base.map] {attribute.name} = "..."',
-            ) from None
-        if set(factor.group_labels) != set(attribute.labels) or factor.attribute in used:
-            problem = "is used twice" if factor.attribute in used else "has other values"
-            raise ConfigError(
-                f"{name!r} of schema {schema.name!r} cannot stand for base attribute {attribute.name!r}: it {problem}",
-                code="C093",
-                fix="give each base attribute its own attribute or recode with exactly the same labels",
-            )
-        used.add(factor.attribute)
-        order = np.array([attribute.labels.index(label) for label in factor.group_labels], dtype=np.int64)
+        here, value = reading[attribute.name]
         axis = [1] * len(axes)
-        axis[axes.index(factor.attribute)] = len(factor.group_of)
-        grid = grid * len(attribute.labels) + order[np.asarray(factor.group_of)].reshape(axis)
+        axis[axes.index(here)] = len(value)
+        grid = grid * len(attribute.labels) + np.asarray(value).reshape(axis)
     return np.ascontiguousarray(grid.reshape(-1))
 
 

@@ -18,11 +18,11 @@ from topdown.model.histogram import Histogram
 from topdown.model.public import Rules
 from topdown.model.schema import Schema
 from topdown.model.support import Support, base_labels
-from topdown.plan.plan import Plan
+from topdown.plan.plan import Base, Plan
 
-FOLDER = "base"
+FOLDER, PLAN = "base", "plan.json"
 COPIES = {  # inside an extension: inside the base release
-    "plan.json": "plan.json",
+    PLAN: PLAN,
     "manifest.json": "manifest.json",
     "persons.parquet": "microdata/persons.parquet",
 }
@@ -49,7 +49,17 @@ class BaseFiles:
     def bytes_of(self) -> dict[str, bytes]:
         """Return what an extension carries of its base, by path inside it."""
         paths = (self.plan, self.manifest, self.table)
-        return {f"{FOLDER}/{name}": path.read_bytes() for name, path in zip(COPIES, paths, strict=True)}
+        out = {f"{FOLDER}/{name}": path.read_bytes() for name, path in zip(COPIES, paths, strict=True)}
+        older, depth = self.plan.parent / FOLDER / PLAN, 2
+        while older.is_file():  # what the base itself extends
+            out[plan_name(depth)] = older.read_bytes()
+            older, depth = older.parent / FOLDER / PLAN, depth + 1
+        return out
+
+
+def plan_name(depth: int) -> str:
+    """Return where an extension carries the plan of its base (1), of the base of that (2), and so on."""
+    return f"{FOLDER}/" * depth + PLAN
 
 
 def sha256_of(path: Path) -> str:
@@ -72,6 +82,17 @@ def check_same_base(plan: Plan, files: BaseFiles) -> None:
                 file=str(path),
                 fix="give the base release the plan was made from",
             )
+
+
+def check_same_plan(base: Base, plan_hash: str, path: Path) -> None:
+    """Refuse a plan that is not the one an extension names (CertificateError V160)."""
+    if plan_hash != base.plan_hash:
+        raise CertificateError(
+            f"{path} is not the plan of {base.release}, the release that is extended",
+            code="V160",
+            file=str(path),
+            fix="give the base release the plan was made from",
+        )
 
 
 def read_support(

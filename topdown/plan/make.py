@@ -22,8 +22,9 @@ from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
 from topdown.plan.document import at
 from topdown.plan.files import LevelTable, PassTable
 from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
-from topdown.plan.public_tables import public_sha256
+from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.runfile import RunFile
+from topdown.plan.secrets import Policy, check_guarantee
 
 
 def make_plan(
@@ -73,6 +74,7 @@ def make_plan(
         check_shares({table.name: table.share for table in run.level}, "levels")
     with at("invariants"):
         _check_exact(invariants, geography)
+    rules = None
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = derive_rules(schema, geography, invariants, facts)
         with at("invariants"):
@@ -88,7 +90,7 @@ def make_plan(
             levels.append(
                 _level(run, tables[level.name], schema, budget, i, len(level), n_measured, number[level.name])
             )
-    return Plan(
+    plan = Plan(
         release=ReleaseInfo(
             run.release.id, run.release.title, run.release.data_set, run.release.agency, run.release.contact
         ),
@@ -101,7 +103,11 @@ def make_plan(
         levels=tuple(levels),
         unspent=tuple((t.name, t.share) for t in run.level if t.name not in geography.level_names),
         public_sha256=public_sha256(geography, facts),
+        geography_sha256=geography_sha256(geography),
     )
+    if rules is not None:
+        check_guarantee(Policy(plan, (), geography, rules))
+    return plan
 
 
 def _level(

@@ -140,6 +140,7 @@ class Plan:
     levels: tuple[LevelPlan, ...]
     unspent: tuple[tuple[str, Fraction], ...]
     public_sha256: str
+    geography_sha256: str
     base: Base | None = None
     type: str = field(default="topdown.plan")
     version: int = VERSION

@@ -16,13 +16,14 @@ from topdown.model.public import PublicFacts, Rules, derive_rules
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.model.support import Support
-from topdown.plan.base import BaseFiles, check_same_base, read_support, sha256_of
+from topdown.plan.base import FOLDER, BaseFiles, check_same_base, check_same_plan, read_support, sha256_of
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import make_plan
 from topdown.plan.plan import Base, Plan, plan_from_document
-from topdown.plan.public_tables import public_sha256, read_public, read_release_public
+from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
 from topdown.plan.runfile import RunFile, load_runfile
+from topdown.plan.secrets import Policy, check_guarantee
 from topdown.resources import find
 
 
@@ -34,6 +35,7 @@ class Context:
     geography: Geography
     facts: PublicFacts
     support: Support | None = None  # what the base release leaves open, if this one extends it
+    bases: tuple[Plan, ...] = ()  # plans of the releases it extends, oldest first
 
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
@@ -46,6 +48,11 @@ class Context:
         if self.support is not None:
             return self.support.rules
         return derive_rules(self.plan.schema, self.geography, self.plan.invariants, self.facts)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What statements about privacy are made from."""
+        return Policy(self.plan, self.bases, self.geography, self.rules)
 
     def queries(self, level: str) -> tuple[Query, ...]:
         """Return the queries measured at a level, in the order of their answers in the measurement files."""
@@ -136,18 +143,8 @@ def _extend(
     run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts, base: Path
 ) -> Context:
     files = BaseFiles.of_release(base)
-    there = plan_from_document(read_plan_document(files.plan))
-    for what, ours, theirs in (
-        ("data set", run.release.data_set, there.release.data_set),
-        ("neighbours", run.neighbours, there.neighbours),
-        ("mechanism", run.mechanism, there.mechanism),
-    ):
-        if ours != theirs:
-            raise ConfigError(
-                f"the base release has another {what} ({theirs}) than the run file ({ours})",
-                code="C092",
-                fix="use the same; only then do the losses of both add up in one ledger",
-            )
+    bases = read_bases(files)
+    there = bases[-1]
     unknown = [f.name for f in fields(invariants) if f.name not in _KNOWN and getattr(invariants, f.name)]
     if unknown:
         raise ConfigError(
@@ -161,6 +158,7 @@ def _extend(
             code="C095",
             fix="remove it from the invariants of the extension",
         )
+    _check_lineage(run, geography, bases)
     names = dict(run.base.map) if run.base is not None else {}
     rules = derive_rules(schema, geography, invariants, facts)
     with at("base", "map"):
@@ -175,7 +173,54 @@ def _extend(
         map=tuple((a.name, names.get(a.name, a.name)) for a in there.schema.attributes),
         n_numbers=tuple(int(support.lengths(i, q).sum()) for i, q in enumerate(queries)),
     )
-    return Context(replace(plan, base=stated), geography, facts, support)
+    context = Context(replace(plan, base=stated), geography, facts, support, bases)
+    check_guarantee(context.policy)
+    return context
+
+
+def _check_lineage(run: RunFile, geography: Geography, bases: tuple[Plan, ...]) -> None:
+    """Refuse releases whose losses do not add up (C092): other records, other neighbours, another tree."""
+    for base in bases:
+        for what, ours, theirs in (
+            ("data set", run.release.data_set, base.release.data_set),
+            ("neighbours", run.neighbours, base.neighbours),
+            ("mechanism", run.mechanism, base.mechanism),
+            ("geography", geography_sha256(geography)[:8], base.geography_sha256[:8]),
+        ):
+            if ours != theirs:
+                raise ConfigError(
+                    f"the base release has another {what} ({theirs}) than the run file ({ours})",
+                    code="C092",
+                    fix="use the same; only then do the losses of both add up in one ledger",
+                )
+
+
+def read_bases(files: BaseFiles, named: Base | None = None) -> tuple[Plan, ...]:
+    """Return the plans of a base release and of all that it extends, oldest first.
+
+    Args:
+        files: of the base release.
+        named: as the extension names it, if it is there already.
+
+    Raises:
+        ConfigError: C016, C018 one is no plan.
+        CertificateError: V160 one is not the plan that the next one names.
+    """
+    found: list[Plan] = []
+    path = files.plan
+    while not found or found[-1].base is not None:
+        found.append(plan_from_document(read_plan_document(path)))
+        if named is not None:
+            check_same_plan(named, found[-1].plan_hash, path)
+        path, named = path.parent / FOLDER / path.name, found[-1].base
+    return tuple(reversed(found))
+
+
+def load_policy(release: Path) -> Policy:
+    """Read from a release folder what statements about its privacy are made from; errors as for `load_context`."""
+    plan, geography, facts = _load_public(release)
+    bases = () if plan.base is None else read_bases(BaseFiles.of_extension(release), plan.base)
+    return Policy(plan, bases, geography, derive_rules(plan.schema, geography, plan.invariants, facts))
 
 
 def load_context(release: Path) -> Context:
@@ -184,6 +229,18 @@ def load_context(release: Path) -> Context:
     Raises:
         ConfigError: plan.json is missing, damaged, or was made for other public facts.
     """
+    plan, geography, facts = _load_public(release)
+    if plan.base is None:
+        return Context(plan, geography, facts)
+    files = BaseFiles.of_extension(release)
+    check_same_base(plan, files)
+    rules = derive_rules(plan.schema, geography, plan.invariants, facts)
+    bases = read_bases(files, plan.base)
+    support = read_support(plan.schema, rules, geography, bases[-1].schema, dict(plan.base.map), files.table)
+    return Context(plan, geography, facts, support, bases)
+
+
+def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:
     document = read_plan_document(release / "plan.json")
     plan = plan_from_document(document)
     geography, facts = read_release_public(release / "public")
@@ -193,14 +250,7 @@ def load_context(release: Path) -> Context:
             code="C017",
             fix="get the release again; do not mix files of two runs",
         )
-    if plan.base is None:
-        return Context(plan, geography, facts)
-    files = BaseFiles.of_extension(release)
-    check_same_base(plan, files)
-    rules = derive_rules(plan.schema, geography, plan.invariants, facts)
-    base = plan_from_document(read_plan_document(files.plan)).schema
-    support = read_support(plan.schema, rules, geography, base, dict(plan.base.map), files.table)
-    return Context(plan, geography, facts, support)
+    return plan, geography, facts
 
 
 def read_plan_document(path: Path) -> dict[str, object]:

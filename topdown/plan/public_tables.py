@@ -172,13 +172,23 @@ def _tree(geography: GeographyTable, codes: tuple[str, ...], beside: Path) -> Ge
     return tree
 
 
-def public_sha256(geography: Geography, facts: PublicFacts) -> str:
-    """Hash the tree and the facts (not the files' bytes): SHA-256 in hex."""
+def geography_sha256(geography: Geography) -> str:
+    """Hash the tree alone, names of levels with it: SHA-256 in hex."""
+    return _hash_of_tree(geography).hexdigest()
+
+
+def _hash_of_tree(geography: Geography) -> hashlib._Hash:
     digest = hashlib.sha256()
     for level in geography.levels:
         digest.update(f"level {level.name} {len(level)}\n".encode())
         digest.update("\n".join(level.codes).encode())
         digest.update(level.parent.astype("<i8").tobytes())
+    return digest
+
+
+def public_sha256(geography: Geography, facts: PublicFacts) -> str:
+    """Hash the tree and the facts (not the files' bytes): SHA-256 in hex."""
+    digest = _hash_of_tree(geography)
     for name in sorted(facts.columns):
         digest.update(f"\ncolumn {name}\n".encode())
         digest.update(facts.columns[name].astype("<i8").tobytes())

@@ -19,11 +19,12 @@ from topdown.errors import InternalError
 from topdown.ledger.book import Book, read_book
 from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.model.histogram import Histogram
-from topdown.plan.base import COPIES, FOLDER
+from topdown.plan.base import COPIES, FOLDER, plan_name
 from topdown.plan.document import exact_text
 from topdown.plan.plan import LevelPlan, Plan
 from topdown.plan.prepare import Context
 from topdown.plan.runfile import OPEN
+from topdown.plan.secrets import Policy
 from topdown.publish.manifest import sha256
 from topdown.publish.verify import VerifyResult
 
@@ -33,13 +34,13 @@ DELTA_DIGITS = 10
 _UP = Rounding(prec=60, rounding=ROUND_CEILING)
 
 
-def usual_epsilon(plan: Plan) -> str:
-    """Return the usual epsilon at delta 1e-10, rounded up to nine decimals.
+def usual_epsilon(total: Fraction, loss_name: str) -> str:
+    """Return the usual epsilon at delta 1e-10 of a total loss, rounded up to nine decimals.
 
     zCDP: rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016, Proposition 1.3). Pure DP: the loss itself.
     """
-    loss = _UP.divide(Decimal(plan.loss.numerator), Decimal(plan.loss.denominator))
-    if plan.loss_name == "rho":
+    loss = _UP.divide(Decimal(total.numerator), Decimal(total.denominator))
+    if loss_name == "rho":
         # ln and sqrt round to nearest; one step up makes them upper bounds.
         log = _UP.multiply(DELTA_DIGITS, _UP.ln(Decimal(10)).next_plus(_UP))
         root = _UP.sqrt(_UP.multiply(loss, log)).next_plus(_UP)
@@ -97,7 +98,7 @@ def make_certificate(
         context: plan and public facts.
         leaves: records of every leaf and cell.
         checked: result of `verify_content`.
-        privacy: certified statements to add to the section `privacy` (`epsilon` by delta as [low, high]).
+        privacy: certified statements to add to the section `privacy` (see `certified_privacy`).
 
     Raises:
         InternalError: `privacy` would replace a statement that follows from the plan.
@@ -126,7 +127,7 @@ def make_certificate(
             "root": context.geography.root.codes[0],
             "levels": [{"level": x.name, "nodes": len(x)} for x in context.geography.levels],
         },
-        "privacy": _privacy(plan, privacy or {}),
+        "privacy": _privacy(context.policy, privacy or {}),
         "invariants": _invariants(context),
         "structural_zeros": [
             {"name": z.name, "n_cells": int(plan.schema.select(dict(z.cells)).sum())} | _basis(z.basis)
@@ -142,15 +143,17 @@ def make_certificate(
             for c in checked.checks
         ],
         "software": software(),
-        "files": {path: sha256(release / path) for path in sorted(certified_files(release, plan))},
+        "files": {path: sha256(release / path) for path in sorted(certified_files(release, context))},
     }
 
 
-def certified_files(release: Path, plan: Plan) -> list[str]:
+def certified_files(release: Path, context: Context) -> list[str]:
     """Return the files that decide the release: plan, public facts, ledger, measurements, microdata."""
+    plan = context.plan
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", "microdata/persons.parquet"]
     paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
+    paths += [plan_name(depth) for depth in range(2, len(context.bases) + 1)]
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")
         paths += [path.relative_to(release).as_posix() for path in parts]
@@ -168,17 +171,19 @@ def software() -> dict[str, str]:
     return versions
 
 
-def _privacy(plan: Plan, certified: dict[str, Any]) -> dict[str, Any]:
+def _privacy(policy: Policy, certified: dict[str, Any]) -> dict[str, Any]:
+    plan = policy.plan
     stated = {
         "unit": plan.schema.unit,
         "neighbours": plan.neighbours,
         "loss_name": plan.loss_name,
         "loss": exact_text(plan.loss),
+        "loss_with_base": exact_text(policy.loss),
         "unspent": [{"level": name, "loss": exact_text(plan.budget * share)} for name, share in plan.unspent],
         "usual": {
             "label": "usual formula",
             "formula": "rho + 2 sqrt(rho ln(1/delta))" if plan.loss_name == "rho" else "epsilon",
-            "epsilon": {f"1e-{DELTA_DIGITS}": usual_epsilon(plan)},
+            "epsilon": {f"1e-{DELTA_DIGITS}": usual_epsilon(policy.loss, plan.loss_name)},
         },
     }
     twice = sorted(set(stated) & set(certified))

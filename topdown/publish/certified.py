@@ -1,67 +1,94 @@
-"""The certified privacy loss of a plan: enclosures, never a bare number."""
+"""The certified privacy loss of a plan together with the releases it extends: enclosures, never a bare number."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topdown.errors import ConfigError
-from topdown.plan.plan import Plan
+from topdown.plan.secrets import Policy
 
 if TYPE_CHECKING:
-    from topdown.accountant.semantics import Measurement
+    from topdown.accountant.semantics import Claim, Loss
+    from topdown.accountant.statements import Step, Words
 
 DELTA = "1e-10"
 
 
-def plan_measurements(plan: Plan) -> list[Measurement]:
-    """Return every (level, query) of a plan as the accountant wants it; ConfigError A030 for pure DP."""
-    from topdown.accountant.semantics import Measurement
+def statement_of(
+    policy: Policy, deltas: Sequence[str] = (DELTA,), *, certify_curve: bool = False
+) -> dict[str, Any]:
+    """Return every row that can be said of a release (see `statement`), and `conditional_on`."""
+    from topdown.accountant.statements import statement
 
-    if plan.mechanism != "discrete_gaussian":
-        raise ConfigError(
-            f"the exact accountant covers discrete Gaussian noise; this plan uses {plan.mechanism} noise, whose "
-            f"loss is exact as it stands: epsilon {plan.loss}",
-            code="A030",
-            fix="quote epsilon itself; it holds for every delta",
-        )
-    return [
-        Measurement(depth, level.name, m.query, plan.query(m.query).attributes, m.parameter)
-        for depth, level in enumerate(plan.levels)
-        for m in level.measurements
-    ]
+    said = statement(
+        steps_of(policy), claims_of(policy), deltas, words=words_of(policy), certify_curve=certify_curve
+    )
+    return said | {"conditional_on": list(policy.conditional_on)}
 
 
-def certified_loss(plan: Plan) -> dict[str, Any]:
-    """Return epsilon at delta 1e-10 and the chance of a right guess as [low, high]; {} without a bound."""
+def certified_privacy(policy: Policy) -> dict[str, Any]:
+    """Return what the certificate adds to the plan's exact loss.
+
+    `epsilon` (of the first secret) by delta, `curve` (power of the best attack on it by false-alarm rate), `secrets`,
+    `steps`, `conditional_on` and `sentence`, every number an enclosure [low, high] of decimal strings.
+    """
+    said = statement_of(policy, certify_curve=True)
+    kept = ("curve", "secrets", "steps", "conditional_on", "sentence")
+    return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept}
+
+
+def certified_loss(policy: Policy) -> dict[str, Any]:
+    """Return the row of the neighbours' own secret with the releases that are extended.
+
+    Two more keys: `alone`, the same without those releases (None if there are none), and `replaced`, the row of a
+    replaced record (None where that is the first row).
+    """
+    from topdown.accountant.statements import secret_rows
+
+    steps, claims, words = steps_of(policy), claims_of(policy), words_of(policy)
+    n = 2 if claims[0].kind == "presence" else 1
+    rows = secret_rows([m for s in steps for m in s.measurements], claims[:n], (DELTA,), words=words)
+    alone = secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words) if len(steps) > 1 else [None]
+    return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
+
+
+def first_loss(policy: Policy) -> Loss | None:
+    """Return the loss that the trade-off curve is drawn of."""
     from topdown.accountant.semantics import secrets
 
-    try:
-        everything = secrets(plan_measurements(plan), plan.neighbours)[0].composition
-        engine = everything.certifying()
-        epsilon, guess = everything.epsilon(DELTA, engine=engine), everything.best_guess(engine=engine)
-    except ConfigError:
-        return {}
-    return {
-        "epsilon": {DELTA: list(epsilon.texts())},
-        "best_guess": list(guess.texts()),
-        "method": epsilon.method,
-    }
+    steps = steps_of(policy)
+    return secrets([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
 
 
-def certified_privacy(plan: Plan) -> dict[str, Any]:
-    """Return what the certificate adds to the plan's exact loss: {} where the accountant has no bound.
+def steps_of(policy: Policy) -> tuple[Step, ...]:
+    """Return what each release measures, in attributes of the newest; oldest first."""
+    from topdown.accountant.semantics import Measurement
+    from topdown.accountant.statements import Step
 
-    `epsilon` by delta, `curve` (power of the best attack by false-alarm rate) and `attributes` (what each
-    single fact about a person costs), every number an enclosure [low, high] of decimal strings.
-    """
-    from topdown.accountant.commands import audit_static
+    out = []
+    for plan, reading in policy.steps:
+        rows = []
+        for depth, level in enumerate(plan.levels):
+            for m in level.measurements:
+                touched = frozenset(reading[name][0] for name in plan.query(m.query).attributes)
+                rows.append(Measurement(depth, level.name, m.query, touched, m.parameter, m.law))
+        out.append(Step(plan.release.id, plan.plan_hash, tuple(rows)))
+    return tuple(out)
 
-    try:
-        audited: dict[str, Any] = audit_static(
-            plan_measurements(plan), (DELTA,), neighbours=plan.neighbours, certify_curve=True
-        )
-    except ConfigError:
-        return {}
-    kept = ("name", "kind", "rho", "epsilon", "best_guess", "method")
-    secrets = [{key: secret[key] for key in kept} for secret in audited["secrets"]]
-    return {"epsilon": secrets[0]["epsilon"], "curve": audited["curve"], "attributes": secrets}
+
+def claims_of(policy: Policy) -> tuple[Claim, ...]:
+    """Return what exact statistics say of each change."""
+    from topdown.accountant.semantics import Claim
+
+    depth = {name: i for i, name in enumerate(policy.geography.level_names)}
+    return tuple(
+        Claim(c.kind, c.of, c.status, c.exact, depth[c.of] if c.kind == "within_level" else -1)
+        for c in policy.changes
+    )
+
+
+def words_of(policy: Policy) -> Words:
+    """Return what sentences about a release speak of."""
+    from topdown.accountant.statements import Words
+
+    return Words(policy.plan.schema.unit, policy.has_public_facts)

@@ -23,8 +23,8 @@ ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, a
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
-    r"plan\.json|solve\.json|base/(plan\.json|manifest\.json|persons\.parquet)|public/(geography|leaves)\.parquet|measurements/(exact\.json|journal\.json)|"
-    r"measurements/[^/]+/part-[0-9]{3,}\.parquet"
+    r"plan\.json|solve\.json|(base/)+plan\.json|base/(manifest\.json|persons\.parquet)|public/(geography|leaves)\.parquet|measurements/(exact\.json|"
+    r"journal\.json)|measurements/[^/]+/part-[0-9]{3,}\.parquet"
 )
 
 
@@ -50,7 +50,7 @@ def publish(
         leaves: records of every leaf and cell.
         ledger_path: ledger of the data set, to be copied.
         csv: also write one line a record.
-        privacy: certified statements for the certificate (`epsilon` by delta as [low, high]).
+        privacy: certified statements for the certificate (see `certified_privacy`).
         report: told about each step.
 
     Returns:

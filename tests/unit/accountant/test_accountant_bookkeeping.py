@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from topdown.accountant import Composition, zcdp
-from topdown.accountant.semantics import Measurement, secrets
+from topdown.accountant.semantics import Claim, Measurement, secrets
 from topdown.errors import ConfigError
 
 SETTINGS = Path(__file__).parents[3] / "settings" / "pl94_2020.toml"
@@ -31,11 +31,19 @@ def measurements() -> list[Measurement]:
     return out
 
 
+def claims(rows: list[Measurement]) -> list[Claim]:
+    """Return every secret of a release without exact statistics."""
+    names = {m.level: m.level_name for m in rows}
+    out = [Claim("everything", "", "protected")]
+    out += [Claim("attribute", a, "protected") for a in sorted({a for m in rows for a in m.attributes})]
+    return out + [Claim("within_level", names[i], "protected", (), i) for i in sorted(names)[:-1]]
+
+
 def test_secrets_reproduce_the_2020_certificate():
     """A coordinate too many or too few in any secret would miss the signed zCDP epsilons (delta 1e-10)."""
     found = {
-        s.name: float(zcdp.canonne_kamath_steinke(s.composition.rho, "1e-10"))
-        for s in secrets(measurements())
+        s.claim.name("person"): float(zcdp.canonne_kamath_steinke(s.loss.rho, "1e-10"))
+        for s in secrets(measurements(), claims(measurements()))
     }
     assert CERTIFIED.keys() == found.keys()
     assert all(abs(CERTIFIED[name] - epsilon) < 0.0075 for name, epsilon in found.items())
@@ -43,28 +51,43 @@ def test_secrets_reproduce_the_2020_certificate():
 
 def test_exact_epsilons_stay_below_the_certificate():
     """The exact loss cannot exceed a valid bound of it."""
-    for secret in secrets(measurements()):
-        exact = secret.composition.epsilon("1e-10")
-        assert exact.upper < zcdp.canonne_kamath_steinke(secret.composition.rho, "1e-10").lower
+    for secret in secrets(measurements(), claims(measurements())):
+        exact = secret.loss.epsilon("1e-10")
+        assert exact.upper < zcdp.canonne_kamath_steinke(secret.loss.rho, "1e-10").lower
         assert exact.relative_width < 1e-10
 
 
-def test_add_remove_moves_one_count_per_measurement():
-    """Adding a record changes one count where replacing changes two; an attribute is replaced in both relations."""
-    rows = measurements()
-    bounded, other = secrets(rows), secrets(rows, "add_remove")
-    assert bounded[0].composition.rho == 2 * other[0].composition.rho
-    assert bounded[1:] == other[1:]
+def test_presence_moves_one_count_per_measurement():
+    """Adding a record changes one count where replacing changes two: half the loss, not the same."""
+    presence, replaced = secrets(
+        measurements(), [Claim("presence", "", "protected"), Claim("everything", "", "protected")]
+    )
+    assert replaced.loss.rho == 2 * presence.loss.rho
+    assert replaced.loss.law.coordinates == 2 * presence.loss.law.coordinates == 2 * len(measurements())
+
+
+def test_what_nothing_measures_costs_nothing():
+    """An attribute that no query resolves has loss zero; one that is disclosed has none at all."""
+    rows = [m for m in measurements() if "hispanic" not in m.attributes]
+    free, lost = secrets(
+        rows, [Claim("attribute", "hispanic", "protected"), Claim("attribute", "cenrace", "disclosed", ("x",))]
+    )
+    assert (free.loss.epsilon, free.loss.best_guess().upper, lost.loss) == (0, Fraction(1, 2), None)
 
 
 def test_secrets_refuse_nonsense():
-    """An unknown relation, nothing measured, a float variance must not give a number."""
-    with pytest.raises(ConfigError, match="neighbours"):
-        secrets(measurements(), "unbounded")  # type: ignore[arg-type]
+    """Nothing measured, two laws at once, a float variance must not give a number."""
+    everything = [Claim("everything", "", "protected")]
     with pytest.raises(ConfigError, match="nothing is measured"):
-        secrets([])
+        secrets([], everything)
     with pytest.raises(TypeError, match="variance of total"):
         Measurement(0, "us", "total", frozenset(), 0.5)  # type: ignore[arg-type]
+    rows = [
+        Measurement(0, "us", "total", frozenset(), Fraction(1), law)
+        for law in ("discrete_gaussian", "two_sided_geometric")
+    ]
+    with pytest.raises(ConfigError, match="two noise laws"):
+        secrets(rows, everything)
 
 
 def test_bun_steinke_matches_the_published_number():

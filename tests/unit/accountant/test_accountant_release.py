@@ -9,7 +9,7 @@ import pytest
 
 from topdown.accountant import Composition
 from topdown.accountant.calibrate import budget_scale, variance_reductions
-from topdown.accountant.commands import account, audit_static, dhc2020, parse_rhos, right_in_100
+from topdown.accountant.commands import account, dhc2020, parse_rhos
 from topdown.accountant.dhc2020 import dhc_paths
 from topdown.accountant.paths import (
     all_pairs,
@@ -21,7 +21,7 @@ from topdown.accountant.paths import (
     path,
     worst_epsilon,
 )
-from topdown.accountant.semantics import Measurement
+from topdown.accountant.statements import right_in_100
 from topdown.accountant.svg import trade_off_svg
 from topdown.errors import ConfigError
 
@@ -162,24 +162,6 @@ def test_rho_text():
         parse_rhos("1/2*x")
     with pytest.raises(ConfigError, match="not a number"):
         parse_rhos("1/2,,1/3")
-
-
-def test_audit_document():
-    """Every secret with enclosure, method, comparisons; the whole document is JSON."""
-    rows = [
-        Measurement(0, "state", "total", frozenset(), Fraction(4)),
-        Measurement(1, "county", "sex * age", frozenset({"sex", "age"}), Fraction(20)),
-        Measurement(1, "county", "sex", frozenset({"sex"}), Fraction(50)),
-    ]
-    found = json.loads(json.dumps(audit_static(rows, ["1e-10", "1e-5"])))
-    names = [s["name"] for s in found["secrets"]]
-    assert names == ["one person, everything", "age only", "sex only", "place within one state"]
-    for secret in found["secrets"]:
-        low, high = map(Fraction, secret["epsilon"]["1e-10"])
-        assert 0 < low <= high < Fraction(secret["usual"]["canonne_kamath_steinke"]["1e-10"])
-        assert secret["method"].startswith("ball/")
-    powers = [Fraction(p["power"][0]) for p in found["curve"]]
-    assert powers == sorted(powers)
 
 
 def test_plot_is_svg_with_a_falling_curve():

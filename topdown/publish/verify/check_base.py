@@ -63,6 +63,7 @@ def _files(session: Session, out: Findings, stated: BaseDoc, base: BaseTable) ->
         ("plan hash of the base release", PLAN, stated.plan_hash, base.plan.computed_hash),
         ("plan hash stated in the base's plan", PLAN, stated.plan_hash, base.plan.doc.plan_hash),
         ("id of the base release", PLAN, stated.release, base.plan.doc.release.id),
+        *_older(session, base),
     ):
         out.n_checked += 1
         if expected != found:
@@ -70,12 +71,31 @@ def _files(session: Session, out: Findings, stated: BaseDoc, base: BaseTable) ->
             out.add(Finding("V161", text, file, None, None, str(expected)[:16], str(found)[:16]))
 
 
+def _older(session: Session, base: BaseTable) -> list[tuple[str, str, str, str]]:
+    """Return what each plan says of the one below it, and what that one is."""
+    out = []
+    above = base.plan
+    for path, plan in session.older_plans.items():
+        named = above.doc.base
+        if named is not None:
+            out.append(("plan that the base extends", path, named.plan_hash, plan.computed_hash))
+        out.append(("plan hash stated in it", path, plan.computed_hash, plan.doc.plan_hash))
+        above = plan
+    return out
+
+
 def _same_data_set(session: Session, out: Findings, base: BaseTable) -> None:
-    ours, theirs = session.plan.doc, base.plan.doc
+    ours = session.plan.doc
+    every = [base.plan.doc, *(plan.doc for plan in session.older_plans.values())]
     for what, mine, other in (
-        ("data set", ours.release.data_set, theirs.release.data_set),
-        ("neighbour relation", ours.neighbours, theirs.neighbours),
-        ("mechanism", ours.mechanism, theirs.mechanism),
+        row
+        for theirs in every
+        for row in (
+            ("data set", ours.release.data_set, theirs.release.data_set),
+            ("neighbour relation", ours.neighbours, theirs.neighbours),
+            ("mechanism", ours.mechanism, theirs.mechanism),
+            ("geography", ours.geography_sha256, theirs.geography_sha256),
+        )
     ):
         out.n_checked += 1
         if mine != other:

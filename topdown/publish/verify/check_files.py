@@ -38,7 +38,7 @@ REQUIRED = (
 OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
-    + r"|base/(plan\.json|manifest\.json|persons\.parquet)"
+    + r"|(base/)+plan\.json|base/(manifest\.json|persons\.parquet)"
     + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
 )
 
@@ -117,7 +117,7 @@ def _plan_hash(session: Session, otherwise: str) -> str:
 
 def _of_base(session: Session) -> tuple[str, ...]:
     try:
-        return BASE_FILES if session.plan.doc.base is not None else ()
+        return (*BASE_FILES, *session.older_plans) if session.plan.doc.base is not None else ()
     except NotAvailableError:
         return ()
 

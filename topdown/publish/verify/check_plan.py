@@ -29,6 +29,7 @@ def check_plan(session: Session, out: Findings) -> str:
         _level(out, plan, level, budget)
     tree = session.tree
     _expect(out, "V015", "the hash of the public facts", tree.sha256, plan.doc.public_sha256)
+    _expect(out, "V015", "the hash of the geography", tree.geography_sha256, plan.doc.geography_sha256)
     for level, mark in zip(plan.doc.levels, session.marks, strict=True):
         _expect(out, "V016", f"measured nodes of {level.name}", str(int(mark.sum())), str(level.n_measured))
     if out.ok:

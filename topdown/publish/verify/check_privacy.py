@@ -14,14 +14,15 @@ from topdown.publish.verify.session import Session
 
 FILE = "certificate.json"
 SLACK = Fraction(1, 10**6)  # a usual epsilon may be rounded up by this much, not more
-_CERTIFIED = {"attributes", "curve", "enclosure_bits", "epsilon", "mu"}
-_KNOWN = _CERTIFIED | {"loss", "loss_name", "neighbours", "unit", "unspent", "usual"}
+_CERTIFIED = {"conditional_on", "curve", "epsilon", "secrets", "sentence", "steps"}
+_KNOWN = _CERTIFIED | {"loss", "loss_name", "loss_with_base", "neighbours", "unit", "unspent", "usual"}
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
     "epsilon": {"label": "usual formula", "formula": "epsilon"},
 }
 _DECIMAL = re.compile(r"[0-9]{1,40}(\.[0-9]{1,400})?")
 _DELTA = re.compile(r"1e-([1-9][0-9]{0,2})")
+_EVERY_DELTA = "0"
 
 
 def check_privacy(session: Session, out: Findings) -> str:
@@ -30,7 +31,11 @@ def check_privacy(session: Session, out: Findings) -> str:
     if not isinstance(stated, dict):
         out.add(Finding("V130", "the certificate states no privacy loss", file=FILE))
         return "the certificate states no privacy loss"
+    total = plan.loss
+    if session.base is not None:
+        total += session.base.plan.loss + sum(older.loss for older in session.older_plans.values())
     _equal(out, "loss", exact_text(plan.loss), stated.get("loss"))
+    _equal(out, "loss with its base", exact_text(total), stated.get("loss_with_base"))
     _equal(out, "unit of the loss", plan.loss_name, stated.get("loss_name"))
     _equal(out, "neighbour relation", plan.doc.neighbours, stated.get("neighbours"))
     _equal(out, "unit of privacy", plan.schema.unit, stated.get("unit"))
@@ -48,10 +53,10 @@ def check_privacy(session: Session, out: Findings) -> str:
         return "the certificate states no usual epsilon"
     for delta, text in epsilons.items():
         out.n_checked += 1
-        _usual(out, plan, delta, text)
+        _usual(out, plan, total, delta, text)
     certified = stated.get("epsilon")
     if certified is not None:
-        _certified(out, plan, certified)
+        _certified(out, plan, total, certified)
     if out.ok:
         loss = exact_text(plan.loss)
         shown = f"{plan.loss_name} {loss}" if len(loss) < 40 else plan.loss_name
@@ -67,13 +72,12 @@ def _equal(out: Findings, what: str, expected: str, found: object) -> None:
         out.add(Finding("V130", text, FILE, None, None, expected[:80], str(found)[:80], why))
 
 
-def _usual(out: Findings, plan: PlanFile, delta: str, text: Any) -> None:
+def _usual(out: Findings, plan: PlanFile, loss: Fraction, delta: str, text: Any) -> None:
     try:
         stated, log = _decimal(text), _log_of_inverse(delta)
     except ValueError as error:
         out.add(Finding("V131", f"a usual epsilon is not readable: {error}", file=FILE))
         return
-    loss = plan.loss
     if plan.loss_name == "epsilon":
         enough, tight = stated >= loss, stated - SLACK <= loss
     else:
@@ -88,7 +92,7 @@ def _usual(out: Findings, plan: PlanFile, delta: str, text: Any) -> None:
         out.add(Finding("V131", text, FILE, None, None, "", str(stated)[:40], "the privacy claim is wrong"))
 
 
-def _certified(out: Findings, plan: PlanFile, certified: object) -> None:
+def _certified(out: Findings, plan: PlanFile, loss: Fraction, certified: object) -> None:
     if not isinstance(certified, dict):
         out.add(Finding("V132", "the certified epsilons are not a list by delta", file=FILE))
         return
@@ -96,13 +100,12 @@ def _certified(out: Findings, plan: PlanFile, certified: object) -> None:
         out.n_checked += 1
         try:
             low, high = (_decimal(text) for text in pair)
-            _, log = _log_of_inverse(delta)
             sound = low <= high
             if plan.loss_name == "rho":
                 # The true epsilon is at most the usual one, so no enclosure may lie above it.
-                sound &= low <= plan.loss or (low - plan.loss) ** 2 <= 4 * plan.loss * log
+                sound &= low <= loss or (low - loss) ** 2 <= 4 * loss * _log_of_inverse(delta)[1]
             else:
-                sound &= low <= plan.loss
+                sound &= low <= loss <= high and delta == _EVERY_DELTA
         except (ValueError, TypeError):
             sound = False
         if not sound:

@@ -215,5 +215,5 @@ def unspent(plan: PlanFile) -> list[dict[str, str]]:
 def _files(session: Session) -> dict[str, str]:
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", *part_paths(session), "microdata/persons.parquet"]
-    paths += [] if session.plan.doc.base is None else BASE_FILES
+    paths += [] if session.plan.doc.base is None else [*BASE_FILES, *session.older_plans]
     return {path: session.sha256(path) for path in sorted(paths)}

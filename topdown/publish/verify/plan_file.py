@@ -100,6 +100,7 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     levels: tuple[LevelDoc, ...]
     unspent: tuple[tuple[str, str], ...]
     public_sha256: str
+    geography_sha256: str
     type: str
     version: int
     plan_hash: str

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from topdown.model.query import Query
 from topdown.publish.verify.arithmetic import fits
-from topdown.publish.verify.base_file import BaseTable, load_base
+from topdown.publish.verify.base_file import PLAN, BaseTable, load_base
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
 from topdown.publish.verify.plan_file import PlanFile, load_plan
 from topdown.publish.verify.population import PERSONS, Population, Table, load_population, load_table
@@ -77,6 +77,21 @@ class Session:
         if plan.doc.base is None:
             return None
         return self.once("base", "base", lambda: load_base(self.root, plan, tree))
+
+    @property
+    def older_plans(self) -> dict[str, PlanFile]:
+        """The plans that an extension carries beside its base's, newest first, by path: what the base extends."""
+
+        def load() -> dict[str, PlanFile]:
+            found: dict[str, PlanFile] = {}
+            path = PLAN
+            plan = load_plan(self.root, path, "V160")
+            while plan.doc.base is not None:
+                path = f"base/{path}"
+                plan = found[path] = load_plan(self.root, path, "V160")
+            return found
+
+        return self.once("older plans", "base", load)
 
     @property
     def marks(self) -> tuple[NDArray[np.bool_], ...]:

@@ -54,14 +54,23 @@ class Tree:
         """Return the geocode of a node."""
         return str(self.geocodes[level][node].as_py())
 
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of the tree and the facts, as the plan states it."""
+    def _hash_of_tree(self) -> hashlib._Hash:
         digest = hashlib.sha256()
         for name, geocodes, parent in zip(self.names, self.geocodes, self.parent, strict=True):
             digest.update(f"level {name} {len(geocodes)}\n".encode())
             digest.update("\n".join(geocodes.to_pylist()).encode())
             digest.update(parent.astype("<i8").tobytes())
+        return digest
+
+    @cached_property
+    def geography_sha256(self) -> str:
+        """Hash of the tree alone, as the plan states it."""
+        return self._hash_of_tree().hexdigest()
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the tree and the facts, as the plan states it."""
+        digest = self._hash_of_tree()
         for name in sorted(self.facts):
             digest.update(f"\ncolumn {name}\n".encode())
             digest.update(self.facts[name].astype("<i8").tobytes())

@@ -1,0 +1,212 @@
+"""What is said about privacy knows the exact statistics, the releases that are extended, and the relation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.extension import Land, make_land
+from tests.helpers.policies import inexact_toy
+from topdown.pipeline import extend
+from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.init import run_file_text
+from topdown.plan.prepare import prepare
+from topdown.publish.verify import verify
+from topdown.resources import find
+
+CODES = [f"44001{tract}{group}{block}" for tract in ("000100", "000200") for group in "12" for block in ("001", "002")]
+LEVELS = ("state", "county", "tract", "block_group", "block")
+
+
+def redistricting(folder: Path, invariants: str) -> Path:
+    """Write the public side of eight blocks under a bundled policy; return the run file."""
+    schema = load_schema(find("schemas", "pl94", folder))
+    columns = load_invariants(find("invariants", invariants, folder), schema).columns
+    rows = [",".join([code, *("1" for _ in columns)]) for code in CODES]
+    (folder / "leaves.csv").write_text("\n".join([",".join(["geocode", *columns]), *rows]) + "\n")
+    run = folder / "run.toml"
+    text = run_file_text("pl94", "pl94_2020", folder / "none.csv", folder / "leaves.csv", run, LEVELS)
+    text = text.replace('invariants = "pl94_2020"', f'invariants = "{invariants}"')
+    run.write_text(text)
+    return run
+
+
+def test_places_that_exact_counts_give_away_are_not_protected(topdown, check, tmp_path):
+    """With exact block counts the block of a person who is known otherwise can be read off: no number may be shown."""
+    said = topdown("audit", redistricting(tmp_path, "pl94_block_population"), "--json").document
+    check(said)
+    rows = {row["name"]: row for row in said["secrets"]}
+    for level in LEVELS[:-1]:
+        row = rows[f"place within one {level}"]
+        assert (row["status"], row["exact"]) == ("disclosed", ["block population"])
+        assert row["sentence"] == "disclosed by: block population"
+        assert not {"epsilon", "right_in_100", "best_guess"} & set(row)
+    assert rows["one person, everything"]["status"] == "conditional"
+    assert {rows[f"{a} only"]["status"] for a in ("hhgq", "votingage", "hispanic", "cenrace")} == {"protected"}
+    assert said["conditional_on"] == ["block population"]
+    assert "both of which fit the exact statistic (block population) and the public facts," in said["sentence"]
+    screen = topdown("audit", tmp_path / "run.toml").out
+    assert "place within one block_group: disclosed by: block population" in screen
+    plan = topdown("plan", tmp_path / "run.toml").out
+    assert "place within one block_group: disclosed by: block population" in plan
+
+
+def test_state_totals_leave_places_inside_a_state(topdown, tmp_path):
+    """The 2020 policy keeps only the state exact: moving inside it shows in no exact number."""
+    said = topdown("audit", redistricting(tmp_path, "pl94_2020"), "--json").document
+    assert {row["status"] for row in said["secrets"]} == {"protected"}
+    assert said["conditional_on"] == ["state population"]
+
+
+def test_an_empty_guarantee_is_refused(topdown, toy, tmp_path):
+    """With add_remove every neighbour differs in an exact total: planned or run, it must be refused by name."""
+    run = toy(tmp_path / "toy", lambda text: text.replace('neighbours = "bounded"', 'neighbours = "add_remove"'))
+    for line in (("plan", run), ("audit", run), ("generate", run, "--out", "release", "--yes")):
+        said = topdown(*line)
+        assert (said.code, "error[C120]" in said.err, "population of the land" in said.err) == (2, True, True)
+    assert not list(tmp_path.glob("toy/*.json*"))
+    said = topdown("plan", run, "--json").document
+    assert (said["code"], said["key"]) == ("C120", "neighbours")
+
+
+def test_every_pair_apart_is_refused(topdown, toy, tmp_path):
+    """If the whole table of the land and the total of every block are exact no two neighbours agree."""
+    text = inexact_toy() + '\n[[exact]]\nname = "all"\nlevel = "land"\nquery = "detailed"\nlegal_basis = "x"\n'
+    text += '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "x"\n'
+    run = toy(tmp_path / "toy", lambda t: t.replace('invariants = "toy"', 'invariants = "own.toml"'))
+    (run.parent / "own.toml").write_text(text)
+    said = topdown("plan", run)
+    assert (said.code, "error[C120]" in said.err, '"all"' in said.err) == (2, True, True)
+
+
+def test_presence_is_what_add_remove_speaks_of(topdown, check, toy, tmp_path):
+    """One record more or less is not a replaced one: both rows, the sentence about the first, the larger beside it."""
+
+    def edit(text: str) -> str:
+        text = text.replace('neighbours = "bounded"', 'neighbours = "add_remove"')
+        return text.replace('invariants = "toy"', 'invariants = "own.toml"')
+
+    run = toy(tmp_path / "toy", edit)
+    (run.parent / "own.toml").write_text(inexact_toy())
+    said = topdown("audit", run, "--json").document
+    check(said)
+    presence, replaced = said["secrets"][:2]
+    assert (presence["kind"], replaced["kind"]) == ("presence", "everything")
+    assert Fraction(replaced["rho"]) == 2 * Fraction(presence["rho"]) == 4
+    assert replaced["n_counts_moved"] == 2 * presence["n_counts_moved"]
+    assert (presence["right_in_100"], replaced["right_in_100"]) == (85, 93)
+    assert "whether one person's answers were there at all" in said["sentence"]
+    assert "at most 85 times in 100" in said["sentence"]
+    screen = topdown("plan", run).out
+    assert "at most 85 right choices in 100 whether one record was there at all" in screen
+    assert "at most 93 between two answers" in screen
+    check(topdown("plan", run, "--json").document)
+
+
+def test_geometric_plans_have_rows_too(topdown, check, toy, tmp_path):
+    """Every policy has rows: epsilon at delta 0 is the exact sum, and disclosed stays disclosed."""
+
+    def edit(text: str) -> str:
+        return text.replace('"discrete_gaussian"', '"geometric"').replace("rho =", "epsilon =")
+
+    run = toy(tmp_path / "toy", edit)
+    said = topdown("audit", run, "--json").document
+    check(said)
+    rows = {row["name"]: row for row in said["secrets"]}
+    assert rows["one person, everything"]["epsilon"] == {"0": ["2", "2"]}
+    assert rows["one person, everything"]["right_in_100"] == 89  # e^2 / (1 + e^2) = 0.8808
+    assert {row["status"] for row in said["secrets"]} == {"protected"}
+    assert topdown("audit", run).code == 0
+    assert "at most 89 right choices" in topdown("plan", run).out
+    assert topdown("generate", run, "--out", tmp_path / "out", "--yes", "--workers", "1").code == 0
+    assert topdown("audit", tmp_path / "out", "--json").document["secrets"] == said["secrets"]
+    assert topdown("verify", tmp_path / "out").code == 0
+
+
+@pytest.fixture(scope="module")
+def land(tmp_path_factory) -> tuple[Land, Path]:
+    """A base almost without noise, extended at next to no cost, and that extended once more."""
+    land = make_land(tmp_path_factory.mktemp("land"), 3, n_blocks=5, rho="4000")
+    text = land.run.read_text().replace('rho = "1"', 'rho = "1/1000"')
+    land.run.write_text(text)
+    extend(prepare(land.run, land.base), land.base, land.folder / "more")
+    (land.folder / "third.toml").write_text(text.replace('id = "full"', 'id = "third"'))
+    more = land.folder / "more"
+    extend(prepare(land.folder / "third.toml", more), more, land.folder / "third")
+    return land, land.folder / "third"
+
+
+def test_an_extension_is_stated_together_with_its_base(topdown, check, land):
+    """A base of rho 4000 extended with rho 1/1000 was certified as 51 in 100 while its table equalled the truth."""
+    more = land[0].folder / "more"
+    certificate = json.loads((more / "certificate.json").read_text())
+    check(certificate)
+    privacy = certificate["privacy"]
+    assert (privacy["loss"], privacy["loss_with_base"]) == ("1/1000", "4000001/1000")
+    first = privacy["secrets"][0]
+    assert (first["rho"], first["right_in_100"]) == ("4000001/1000", 100)
+    assert "at most 100 times in 100" in privacy["sentence"]
+    assert privacy["epsilon"] == first["epsilon"]
+    rows = [{r["name"]: r["right_in_100"] for r in step["secrets"]} for step in privacy["steps"]]
+    assert [step["release"] for step in privacy["steps"]] == ["plain", "full"]
+    assert [r["one person, everything"] for r in rows] == [100, 51]
+    assert rows[0]["kind only"] == 100  # the base asks for the dwelling, which the kind decides
+    assert rows[0]["job only"] == 50
+    said = topdown("audit", more, "--json").document
+    check(said)
+    assert [r | {"sentence": ""} for r in said["secrets"]] == [r | {"sentence": ""} for r in privacy["secrets"]]
+    assert said["certificate_agrees"] is True
+    plan = topdown("plan", land[0].run, "--base", land[0].base, "--out", land[0].folder / "p.json")
+    assert "1/1000 this step, 4000001/1000" in plan.out
+    assert "at most 100 right choices in 100" in plan.out
+    same = topdown("audit", land[0].run, "--base", land[0].base, "--json").document
+    assert same["secrets"] == said["secrets"]
+    assert topdown("audit", land[0].run).code == 2  # an extension cannot be stated without its base
+    assert topdown("verify", more).code == 0
+
+
+def test_a_chain_is_stated_whole(topdown, land, tmp_path):
+    """The loss of the first of three releases must not be lost on the way, nor its plan be exchanged."""
+    third = land[1]
+    said = topdown("audit", third, "--json").document
+    assert [step["release"] for step in said["steps"]] == ["plain", "full", "third"]
+    assert said["secrets"][0]["rho"] == "2000001/500"
+    assert verify(third).ok
+    oldest = third / "base" / "base" / "plan.json"
+    assert oldest.read_bytes() == (land[0].base / "plan.json").read_bytes()
+    copy = Path(shutil.copytree(third, tmp_path / "copy"))
+    document = json.loads((copy / "base" / "base" / "plan.json").read_text())
+    document["release"]["title"] = "Another"
+    (copy / "base" / "base" / "plan.json").write_text(json.dumps(document))
+    assert not verify(copy).check("base").ok
+    assert topdown("audit", copy).code != 0
+
+
+def test_another_geography_is_refused(topdown, land):
+    """Levels are matched by name: areas of another tree would be composed as if they were the same."""
+    folder = land[0].folder
+    text = land[0].run.read_text().replace("prefix_lengths = [0, 1, 3]", "prefix_lengths = [0, 2, 3]")
+    (folder / "other.toml").write_text(text)
+    said = topdown("plan", folder / "other.toml", "--base", land[0].base)
+    assert (said.code, "error[C092]" in said.err, "geography" in said.err) == (2, True, True)
+
+
+def test_a_certificate_that_hides_a_disclosed_secret_contradicts(topdown, check, toy, tmp_path):
+    """Audit must notice a certificate that calls protected what exact statistics give away."""
+    text = inexact_toy() + '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "x"\n'
+    run = toy(tmp_path / "toy", lambda t: t.replace('invariants = "toy"', 'invariants = "own.toml"'))
+    (run.parent / "own.toml").write_text(text)
+    release = tmp_path / "release"
+    assert topdown("generate", run, "--out", release, "--yes", "--workers", "1").code == 0
+    assert topdown("audit", release).code == 0
+    certificate = json.loads((release / "certificate.json").read_text())
+    check(certificate)
+    row = next(r for r in certificate["privacy"]["secrets"] if r["name"] == "place within one county")
+    assert row["sentence"] == "disclosed by: blocks"
+    row["status"] = "protected"
+    (release / "certificate.json").write_text(json.dumps(certificate))
+    assert topdown("audit", release).code == 1

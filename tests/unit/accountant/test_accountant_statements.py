@@ -1,0 +1,152 @@
+"""Rows and sentences: every policy has them, disclosed rows have no number, bounds hold for every law."""
+
+import json
+import math
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from topdown.accountant.bounded import BoundedLoss
+from topdown.accountant.composition import Composition
+from topdown.accountant.pure import PureLoss
+from topdown.accountant.semantics import Claim, Measurement
+from topdown.accountant.statements import Step, Words, secret_rows, sentence, statement
+
+ROWS = (
+    Measurement(0, "state", "total", frozenset(), Fraction(4)),
+    Measurement(1, "county", "sex * age", frozenset({"sex", "age"}), Fraction(20)),
+    Measurement(1, "county", "sex", frozenset({"sex"}), Fraction(50)),
+)
+CLAIMS = [
+    Claim("everything", "", "conditional", ("state population",)),
+    Claim("attribute", "age", "protected"),
+    Claim("attribute", "sex", "disclosed", ("sexes", "pairs")),
+    Claim("within_level", "state", "protected", (), 0),
+]
+NUMBERS = {"rho", "mu", "usual", "n_counts_moved", "epsilon", "best_guess", "right_in_100", "method"}
+
+
+def one(rows=ROWS, release="r") -> Step:
+    return Step(release, "0" * 64, tuple(rows))
+
+
+def test_every_secret_has_its_row():
+    """Each protected secret shows an enclosure below the usual bound; the disclosed one names what discloses it."""
+    said = json.loads(json.dumps(statement([one()], CLAIMS, ["1e-10", "1e-5"])))
+    assert [r["name"] for r in said["secrets"]] == [
+        "one person, everything", "age only", "sex only", "place within one state",
+    ]  # fmt: skip
+    for row in said["secrets"]:
+        if row["status"] == "disclosed":
+            assert (NUMBERS & set(row), row["sentence"]) == (set(), "disclosed by: sexes, pairs")
+            continue
+        low, high = map(Fraction, row["epsilon"]["1e-10"])
+        assert 0 < low <= high < Fraction(row["usual"]["canonne_kamath_steinke"]["1e-10"])
+        assert row["method"].startswith("ball/")
+    powers = [Fraction(p["power"][0]) for p in said["curve"]]
+    assert powers == sorted(powers)
+    assert said["steps"] == []
+
+
+def test_steps_add_up_to_the_release():
+    """A base must not vanish from the total, nor the total appear as a step."""
+    base = [Measurement(1, "county", "sex", frozenset({"sex"}), Fraction(1, 100))]
+    said = statement([one(base, "old"), one(ROWS, "new")], CLAIMS)
+    rho = {s["release"]: [Fraction(r.get("rho", "0")) for r in s["secrets"]] for s in said["steps"]}
+    assert list(rho) == ["old", "new"]
+    assert [Fraction(r.get("rho", "0")) for r in said["secrets"]] == [
+        a + b for a, b in zip(rho["old"], rho["new"], strict=True)
+    ]
+    assert [r["right_in_100"] for r in said["secrets"] if r["kind"] == "everything"] == [100]
+    assert said["steps"][0]["secrets"][1]["right_in_100"] == 50  # the base does not measure age
+
+
+@pytest.mark.parametrize(
+    ("claim", "words", "expected"),
+    [
+        (Claim("everything", "", "protected"), Words(), "which of two answers one person gave, chooses"),
+        (
+            Claim("everything", "", "protected"),
+            Words("household", public_facts=True),
+            "every other household's answers, and must tell which of two answers one household gave, both of "
+            "which fit the public facts, chooses",
+        ),
+        (
+            Claim("everything", "", "conditional", ("a", "b")),
+            Words(),
+            "both of which fit the exact statistics (a, b), chooses",
+        ),
+        (
+            Claim("presence", "", "protected"),
+            Words(public_facts=True),
+            "whether one person's answers were there at all, where both fit the public facts, chooses",
+        ),
+        (Claim("attribute", "age", "protected"), Words(), "all of one person's but age, and must tell which"),
+        (Claim("within_level", "county", "protected"), Words(), "but the place within one county, and must"),
+    ],
+)
+def test_sentences_fit_the_secret(claim, words, expected):
+    """A sentence of another secret, unit or condition would promise what the number does not bound."""
+    said = sentence(PureLoss(Fraction(1), 1).best_guess(), claim, words)
+    assert expected in said
+    assert said.endswith("rightly at most 74 times in 100; a coin gives 50.")
+
+
+def geometric(scales: list[Fraction]) -> list[Measurement]:
+    law = "two_sided_geometric"
+    return [Measurement(0, "us", f"q{i}", frozenset(), s, law) for i, s in enumerate(scales)]
+
+
+def test_pure_epsilon_is_the_exact_sum():
+    """Geometric plans must have the same rows: epsilon exact at delta 0, two counts for a replacement."""
+    rows = geometric([Fraction(3), Fraction(5, 2)])
+    (found,) = secret_rows(rows, [Claim("everything", "", "protected")])
+    low, high = map(Fraction, found["epsilon"]["0"])
+    assert low <= Fraction(2, 3) + Fraction(4, 5) <= high
+    assert {"n_counts_moved", "best_guess", "right_in_100", "sentence"} <= set(found)
+    assert not {"rho", "usual"} & set(found)
+    assert found["n_counts_moved"] == 4
+
+
+def test_pure_bounds_hold_for_composed_noise():
+    """No test of two composed geometric answers may beat the printed guess or curve: exhaustive over a window."""
+    scales, reach = [Fraction(2), Fraction(3)], 60
+    loss = PureLoss(sum(1 / s for s in scales), 2)
+
+    def mass(x: int, scale: Fraction) -> float:
+        a = math.exp(-float(1 / scale))
+        return (1 - a) / (1 + a) * a ** abs(x)
+
+    here, there = [], []
+    for outcome in product(range(-reach, reach), repeat=2):
+        here.append(math.prod(mass(x, s) for x, s in zip(outcome, scales, strict=True)))
+        there.append(math.prod(mass(x - 1, s) for x, s in zip(outcome, scales, strict=True)))
+    variation = sum(max(p - q, 0) for p, q in zip(here, there, strict=True))
+    assert 0.5 < (1 + variation) / 2 <= float(loss.best_guess().upper)
+    order = sorted(range(len(here)), key=lambda i: here[i] / there[i])
+    alpha = missed = 0.0
+    for i in order[: len(order) // 2]:
+        alpha, missed = alpha + here[i], missed + there[i]
+    (box,) = loss.trade_off_curve([Fraction(alpha)])
+    assert box.lower <= 1 - missed
+    assert math.isclose(1 / (1 + math.exp(-5 / 6)), float(loss.best_guess()), rel_tol=1e-12)
+
+
+def test_a_loss_that_no_engine_encloses_is_bounded():
+    """Where exact sums are impossible the row keeps valid upper ends instead of vanishing."""
+    exact = Composition({"1/3": 2, "1/5": 1})
+    bound = BoundedLoss(exact.rho)
+    assert exact.epsilon("1e-6").upper <= bound.epsilon("1e-6").upper
+    assert exact.best_guess().upper <= bound.best_guess().upper
+    for a, b in zip(
+        exact.trade_off_curve(["1/10", "1/2"]), bound.trade_off_curve(["1/10", "1/2"]), strict=True
+    ):
+        assert b.lower <= a.lower <= a.upper <= b.upper
+    primes = [10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079, 10091, 10093]
+    rows = [
+        Measurement(0, "us", f"q{i}", frozenset(), Fraction(p, p + 101 * i + 7)) for i, p in enumerate(primes)
+    ]
+    (found,) = secret_rows(rows, [Claim("everything", "", "protected")])
+    assert found["method"] == "zCDP bound"
+    assert found["right_in_100"] <= 100

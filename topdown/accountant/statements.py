@@ -1,0 +1,248 @@
+"""What is said of a release: rows for each secret, the sentence an official can quote, JSON-ready.
+
+Exact numbers are strings "a/b", enclosures are [low, high] decimal strings rounded outward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from topdown.accountant import atoms, zcdp
+from topdown.accountant.bounded import BoundedLoss
+from topdown.accountant.composition import Composition
+from topdown.accountant.enclosure import Enclosure
+from topdown.accountant.exact import Threshold, delta_of
+from topdown.accountant.pure import PureLoss
+from topdown.accountant.semantics import Claim, Loss, Measurement, Secret, secrets
+from topdown.errors import ConfigError
+
+Document = dict[str, Any]
+CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
+COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
+EVERY_DELTA = "0"  # where pure epsilon is stated
+NO_ENGINE = "A009"
+LARGEST_RHO = 300  # above it floats do not hold the range of atoms
+MOST_PRUNED = 8  # budget of one count from which on the quadrature cannot prune its nodes
+_COIN = "a coin gives 50"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a sentence speaks of: the unit of privacy, and whether public facts narrow what an answer can be."""
+
+    unit: str = "person"
+    public_facts: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One release of a chain: its id, its plan, and what it measures."""
+
+    release: str
+    plan_hash: str
+    measurements: tuple[Measurement, ...]
+
+
+EVERYTHING = Claim("everything", "", "protected")
+PLAIN = Words()
+
+
+def statement(
+    steps: Sequence[Step],
+    claims: Sequence[Claim],
+    deltas: Sequence[Threshold] = ("1e-10",),
+    *,
+    words: Words = PLAIN,
+    engine: str | None = None,
+    certify_curve: bool = False,
+) -> Document:
+    """Return what a release, together with those it extends, says of every secret.
+
+    Args:
+        steps: the releases, oldest first, the one that is stated last.
+        claims: what exact statistics say of each secret; the first one is the neighbours' own and not disclosed.
+        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all.
+        words: of the sentences.
+        engine: by default balls, or float64 where balls would need more than 1500 nodes (`method` says which).
+        certify_curve: also put the attack curve in balls, which takes most of a second for a census release.
+
+    Returns:
+        secrets, deltas, steps (rows of each release alone; empty if nothing is extended), curve, sentence.
+    """
+    everything = [m for step in steps for m in step.measurements]
+    first = secrets(everything, claims[:1])[0].loss
+    if first is None:
+        raise ConfigError(
+            "no two neighbours agree on what is exact", code="C120", fix="keep fewer statistics exact"
+        )
+    known: dict[Loss, Document] = {}
+    options = {"words": words, "engine": engine, "known": known}
+    mine = secret_rows(everything, claims, deltas, **options)  # type: ignore[arg-type]
+    return {
+        "deltas": list(mine[0]["epsilon"]),
+        "secrets": mine,
+        "steps": [
+            {
+                "release": s.release,
+                "plan_hash": s.plan_hash,
+                "secrets": secret_rows(s.measurements, claims, deltas, **options),  # type: ignore[arg-type]
+            }
+            for s in (steps if len(steps) > 1 else ())
+        ],
+        "curve": _curve(first, certify=certify_curve),
+        "sentence": mine[0]["sentence"],
+    }
+
+
+def secret_rows(
+    measurements: Iterable[Measurement],
+    claims: Sequence[Claim],
+    deltas: Sequence[Threshold] = ("1e-10",),
+    *,
+    words: Words = PLAIN,
+    engine: str | None = None,
+    known: dict[Loss, Document] | None = None,
+) -> list[Document]:
+    """Return one row a claim; arguments as for `statement`, `known` keeps the numbers of losses for other calls."""
+    memory: dict[Loss, Document] = {} if known is None else known
+    return [_row(secret, deltas, engine, words, memory) for secret in secrets(measurements, claims)]
+
+
+def sentence(best_guess: Enclosure, claim: Claim = EVERYTHING, words: Words = PLAIN) -> str:
+    """Return the sentence an official can quote, its number rounded up."""
+    unit, times = words.unit, right_in_100(best_guess)
+    exact = claim.exact if claim.status == "conditional" else ()
+    both = f", both of which fit {_fits(exact, words)}," if _fits(exact, words) else ","
+    knows = f"Someone who knows every other {unit}'s answers"
+    asked = {
+        "presence": f", and must tell whether one {unit}'s answers were there at all"
+        + both.replace("both of which fit", "where both fit"),
+        "everything": f", and must tell which of two answers one {unit} gave{both}",
+        "attribute": f" and all of one {unit}'s but {claim.of}, and must tell which of two values that is{both}",
+        "within_level": f" and all of one {unit}'s but the place within one {claim.of}, and must tell which of two "
+        f"places that is{both}",
+    }[claim.kind]
+    return f"{knows}{asked} chooses rightly at most {times} times in 100; {_COIN}."
+
+
+def right_in_100(best_guess: Enclosure) -> int:
+    """Return the certified success rate in percent, rounded up."""
+    return min(math.ceil(best_guess.upper * 100), 100)
+
+
+def usual(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
+    """Return the comparison columns at each delta: zCDP by both conversions (rounded up), and mu-GDP."""
+    columns: dict[str, dict[str, object]] = {
+        "bun_steinke": {},
+        "canonne_kamath_steinke": {},
+        "gaussian_comparison": {},
+    }
+    for delta in deltas:
+        key = str(delta)
+        if not rho:
+            columns["bun_steinke"][key] = columns["canonne_kamath_steinke"][key] = "0"
+            columns["gaussian_comparison"][key] = 0.0
+            continue
+        columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
+        columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
+        columns["gaussian_comparison"][key] = Composition({rho: 1}).gaussian(delta=float(delta_of(delta)))
+    return {**columns, "gaussian_note": COMPARISON_NOTE}
+
+
+def _fits(exact: Sequence[str], words: Words) -> str:
+    parts = []
+    if exact:
+        parts.append(f"the exact statistic{'s' if len(exact) > 1 else ''} ({', '.join(exact)})")
+    if words.public_facts:
+        parts.append("the public facts")
+    return " and ".join(parts)
+
+
+def _row(
+    secret: Secret,
+    deltas: Sequence[Threshold],
+    engine: str | None,
+    words: Words,
+    known: dict[Loss, Document],
+) -> Document:
+    claim = secret.claim
+    head = {"name": claim.name(words.unit), "kind": claim.kind, "status": claim.status, "exact": list(claim.exact)}
+    if secret.loss is None:
+        return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
+    if secret.loss not in known:
+        known[secret.loss] = _numbers(secret.loss, deltas, engine)
+    numbers = dict(known[secret.loss])
+    guess = numbers.pop("guess")
+    return head | numbers | {"sentence": sentence(guess, claim, words)}
+
+
+def _numbers(loss: Loss, deltas: Sequence[Threshold], engine: str | None) -> Document:
+    if isinstance(loss, PureLoss):
+        at = [EVERY_DELTA] if loss.law == "two_sided_geometric" else [str(d) for d in deltas]
+        boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
+        zero: Document = {} if loss.law == "two_sided_geometric" else _zcdp(Fraction(0), deltas)
+        return zero | _guesses(boxes, loss.best_guess(), loss.coordinates)
+    try:
+        name = engine or _engine(loss)
+        boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
+        guess = loss.best_guess(engine=name)
+    except ConfigError as error:
+        bounded = _bounded(loss, error)
+        boxes, guess = {str(d): bounded.epsilon(d) for d in deltas}, bounded.best_guess()
+    return _zcdp(loss.rho, deltas) | _guesses(boxes, guess, loss.law.coordinates)
+
+
+def _bounded(loss: Composition, error: ConfigError) -> BoundedLoss:
+    """Return what follows from rho where no engine can enclose a composition; any other error is raised again."""
+    if error.code != NO_ENGINE:
+        raise error
+    return BoundedLoss(loss.rho)
+
+
+def _engine(loss: Composition) -> str:
+    """Return the engine for a statement: atoms where noise is so small that the quadrature cannot prune, else balls.
+
+    Raises: ConfigError A009 where neither can enclose the composition in reasonable time.
+    """
+    if all(g.shift * g.weight <= MOST_PRUNED for g in loss.law.groups):
+        return loss.certifying()
+    if not atoms.fits(loss.law) or loss.rho > LARGEST_RHO:
+        raise ConfigError(
+            "too many atoms for noise this small", code=NO_ENGINE, fix="bound it by what follows from rho"
+        )
+    return "atoms"
+
+
+def _zcdp(rho: Fraction, deltas: Sequence[Threshold]) -> Document:
+    return {"rho": str(rho), "mu": math.sqrt(float(2 * rho)), "usual": usual(rho, deltas)}
+
+
+def _guesses(boxes: dict[str, Enclosure], guess: Enclosure, coordinates: int) -> Document:
+    return {
+        "n_counts_moved": coordinates,
+        "epsilon": {d: list(box.texts()) for d, box in boxes.items()},
+        "best_guess": list(guess.texts()),
+        "right_in_100": right_in_100(guess),
+        "method": next((b.method for b in boxes.values() if b.method), guess.method),
+        "guess": guess,
+    }
+
+
+def _curve(loss: Loss, *, certify: bool) -> list[Document]:
+    """Return the attack power 1 - f(alpha) at a few false-alarm rates, enclosed."""
+    if isinstance(loss, PureLoss):
+        boxes = loss.trade_off_curve(CURVE)
+    else:
+        try:
+            name = _engine(loss)
+            boxes = loss.trade_off_curve(CURVE, engine=name if certify or name == "atoms" else "auto")
+        except ConfigError as error:
+            boxes = _bounded(loss, error).trade_off_curve(CURVE)
+    return [
+        {"alpha": str(a), "power": list(Enclosure(1 - b.upper, 1 - b.lower).texts(12))}
+        for a, b in zip(CURVE, boxes, strict=True)
+    ]

@@ -1,0 +1,115 @@
+"""What a plan, its public facts and the releases it extends say of each change of one record, before any noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from topdown.errors import ConfigError
+from topdown.model.changes import Change, Known, Zero, find_changes
+from topdown.model.constraint import Selection
+from topdown.model.geography import Geography
+from topdown.model.public import Rules
+from topdown.model.reading import Reading, groups_of, read_in, same, then
+from topdown.model.schema import Schema
+from topdown.plan.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A plan, the plans of the releases it extends, and the public facts: all that statements are made from.
+
+    Args:
+        plan: of the release.
+        bases: of the releases it extends, oldest first.
+        geography, rules: of the release; rules from its own public facts.
+    """
+
+    plan: Plan
+    bases: tuple[Plan, ...]
+    geography: Geography
+    rules: Rules
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Plan, Reading], ...]:
+        """Every plan, oldest first, and how its attributes read in the schema of the newest."""
+        out = [(self.plan, same(self.plan.schema))]
+        for base in reversed(self.bases):
+            above, reading = out[-1]
+            names = dict(above.base.map) if above.base is not None else {}
+            out.append((base, then(read_in(above.schema, base.schema, names), reading)))
+        return tuple(reversed(out))
+
+    @cached_property
+    def known(self) -> tuple[Known, ...]:
+        """The exact statistics of every step, each name once."""
+        found: dict[str, Known] = {}
+        for plan, reading in self.steps:
+            for exact in plan.invariants.exact:
+                name = exact.name if exact.name not in found else f"{exact.name} ({plan.release.id})"
+                depth = self.geography.index(exact.level)
+                found[name] = Known(name, depth, groups_of(plan.query(exact.query), reading))
+        return tuple(found.values())
+
+    @property
+    def loss(self) -> Fraction:
+        """Total rho or epsilon of the plan and of those it extends."""
+        return sum((plan.loss for plan in (*self.bases, self.plan)), Fraction(0))
+
+    @property
+    def conditional_on(self) -> tuple[str, ...]:
+        """Names of all statistics that are exact."""
+        return tuple(k.name for k in self.known)
+
+    @property
+    def has_public_facts(self) -> bool:
+        """Whether rules that hold for every true population narrow what an answer can be."""
+        kinds = ("never", "none_where_zero", "at_least", "at_most")
+        return any(getattr(plan.invariants, kind) for plan, _ in self.steps for kind in kinds)
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """What exact statistics say of each kind of change; the neighbours' own comes first."""
+        zeros = []
+        for plan, reading in self.steps:
+            mine = plan is self.plan
+            rules = (
+                *plan.invariants.never,
+                *(plan.invariants.none_where_zero if mine else ()),
+            )  # the facts of an extended release are not here: more changes count as possible
+            zeros += [Zero(r.name, _values(plan.schema, reading, r.cells), everywhere=not mine) for r in rules]
+        return find_changes(
+            self.plan.schema, self.geography, self.rules, self.known, zeros, self.plan.neighbours
+        )
+
+
+def _values(schema: Schema, reading: Reading, cells: Selection) -> dict[str, tuple[bool, ...]]:
+    out = {}
+    for name, labels in cells:
+        here, value = reading[name]
+        inside = [label in labels for label in schema.attribute(name).labels]
+        out[here] = tuple(inside[v] for v in value)
+    return out
+
+
+def check_guarantee(policy: Policy) -> None:
+    """Refuse a plan whose neighbours all differ in what is exact: its guarantee would speak of nothing (C120)."""
+    first = policy.changes[0]
+    if first.status != "disclosed":
+        return
+    names = ", ".join(f'"{name}"' for name in first.exact)
+    if first.kind == "presence" and policy.known:
+        raise ConfigError(
+            f"with neighbours = add_remove every record more or less changes {names}, which "
+            f"{'is' if len(first.exact) == 1 else 'are'} published exactly: the guarantee would be empty",
+            code="C120",
+            fix='use neighbours = "bounded", or leave the exact statistics out of the invariants',
+            key=("neighbours",),
+        )
+    raise ConfigError(
+        f"no two data sets that differ in one record agree on {names}: the guarantee would be empty",
+        code="C120",
+        fix="keep fewer statistics exact, or close fewer cells",
+        key=("invariants",),
+    )
