@@ -170,7 +170,12 @@ def _row(
     known: dict[Loss, Document],
 ) -> Document:
     claim = secret.claim
-    head = {"name": claim.name(words.unit), "kind": claim.kind, "status": claim.status, "exact": list(claim.exact)}
+    head = {
+        "name": claim.name(words.unit),
+        "kind": claim.kind,
+        "status": claim.status,
+        "exact": list(claim.exact),
+    }
     if secret.loss is None:
         return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
     if secret.loss not in known:
@@ -178,6 +183,13 @@ def _row(
     numbers = dict(known[secret.loss])
     guess = numbers.pop("guess")
     return head | numbers | {"sentence": sentence(guess, claim, words)}
+
+
+def loss_numbers(loss: Loss, deltas: Sequence[Threshold], engine: str | None = None) -> Document:
+    """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found."""
+    found = _numbers(loss, deltas, engine)
+    del found["guess"]
+    return found
 
 
 def _numbers(loss: Loss, deltas: Sequence[Threshold], engine: str | None) -> Document:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown.commands.base import command
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
@@ -24,11 +24,18 @@ if TYPE_CHECKING:
     examples=(
         ("topdown audit release/", "The exact loss of a release, and what its certificate states."),
         ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The exact loss of a plan, at two deltas."),
+        ("topdown audit --ledger ledger/people.jsonl", "Everything ever released from a data set, together."),
         ("topdown audit more.toml --base release/", "An extension, alone and together with its base."),
     ),
     exits=(0, 1, 2),
 )
-@click.argument("source", metavar="RUN.toml|plan.json|DIR", type=click.Path(path_type=Path))
+@click.argument("source", metavar="RUN.toml|plan.json|DIR", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Everything ever released from a data set, by its ledger, together.",
+)
 @click.option(
     "--base",
     metavar="RELEASE",
@@ -43,7 +50,8 @@ if TYPE_CHECKING:
 def audit(
     screen: Screen,
     *,
-    source: Path,
+    source: Path | None,
+    ledger: Path | None,
     base: Path | None,
     deltas: tuple[str, ...],
     plot: Path | None,
@@ -56,6 +64,18 @@ def audit(
     """
     from topdown.publish.certified import first_loss, statement_of
 
+    if (source is None) == (ledger is None) or (ledger is not None and (base or plot)):
+        raise ConfigError(
+            "give a run file, plan or release, or --ledger FILE alone",
+            code="C005",
+            fix="see: topdown audit --help",
+        )
+    if ledger is not None:
+        from topdown.commands.audit_ledger import audit_ledger
+
+        return audit_ledger(screen, ledger, deltas)
+    if source is None:
+        raise InternalError("no source", code="X001", fix="report it")
     policy = _policy(source, base)
     said = statement_of(policy, deltas)
     agrees = _certificate(source, said)
@@ -147,7 +167,9 @@ def _show(screen: Screen, policy: Policy, said: dict[str, Any], agrees: bool | N
         for secret in said["secrets"]:
             for delta, (low, high) in secret.get("epsilon", {}).items():
                 screen.say(
-                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}", indent=2, hang=4
+                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}",
+                    indent=2,
+                    hang=4,
                 )
     screen.blank()
     screen.last(said["sentence"], symbol="")

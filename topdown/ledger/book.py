@@ -18,6 +18,7 @@ from topdown.ledger.records import (
     Intent,
     Opened,
     Void,
+    Vouched,
     from_fields,
     level_of,
 )
@@ -73,6 +74,16 @@ class Book:
         if self.opened is None:
             raise ValueError("an empty ledger is bound to nothing")
         return self.opened.binding
+
+    @property
+    def voids(self) -> list[Void]:
+        """Every charge taken back, with its reason."""
+        return [entry.event for entry in self.entries if isinstance(entry.event, Void)]
+
+    @property
+    def vouched(self) -> list[Vouched]:
+        """Every time somebody vouched for the ledger."""
+        return [entry.event for entry in self.entries if isinstance(entry.event, Vouched)]
 
     @property
     def live(self) -> dict[int, Intent]:

@@ -146,11 +146,9 @@ class _Finder:
         possible = self._two_leaves(depth)
         altered = [k.name for k in self.known if k.depth > depth and self._two_nodes(depth, k.depth)]
         name = self.geography.level_names[depth]
-        return self._change(
-            "within_level", name, possible, agrees=self._two_leaves(deepest), altered=altered
-        )
+        return self._change("within_level", name, possible, agrees=self._two_leaves(deepest), altered=altered)
 
-    def _change(self, kind: Kind, of: str, possible: bool, *, agrees: bool, altered: list[str]) -> Change:  # noqa: FBT001
+    def _change(self, kind: Kind, of: str, possible: bool, *, agrees: bool, altered: list[str]) -> Change:
         if not possible:
             return Change(kind, of, "disclosed", self._excluding(kind, of))
         status: Status = "disclosed" if not agrees else "conditional" if altered else "protected"
@@ -232,7 +230,9 @@ class _Finder:
             told_by += [k.groups[attribute.name] for k in self.known if attribute.name in k.groups]
         seen: dict[tuple[int, ...], int] = {}
         out = []
-        for value, alike in enumerate(zip(*told_by, strict=True) if told_by else [()] * len(attribute.labels)):
+        for value, alike in enumerate(
+            zip(*told_by, strict=True) if told_by else [()] * len(attribute.labels)
+        ):
             seen[alike] = seen.get(alike, 0) + 1
             if seen[alike] <= keep:
                 out.append(value)

@@ -78,7 +78,9 @@ class Policy:
                 *plan.invariants.never,
                 *(plan.invariants.none_where_zero if mine else ()),
             )  # the facts of an extended release are not here: more changes count as possible
-            zeros += [Zero(r.name, _values(plan.schema, reading, r.cells), everywhere=not mine) for r in rules]
+            zeros += [
+                Zero(r.name, _values(plan.schema, reading, r.cells), everywhere=not mine) for r in rules
+            ]
         return find_changes(
             self.plan.schema, self.geography, self.rules, self.known, zeros, self.plan.neighbours
         )

@@ -26,6 +26,7 @@ from topdown.plan.prepare import Context
 from topdown.plan.runfile import OPEN
 from topdown.plan.secrets import Policy
 from topdown.publish.manifest import sha256
+from topdown.publish.spent import spent_statement
 from topdown.publish.verify import VerifyResult
 
 CERTIFICATE = "certificate.json"
@@ -127,7 +128,7 @@ def make_certificate(
             "root": context.geography.root.codes[0],
             "levels": [{"level": x.name, "nodes": len(x)} for x in context.geography.levels],
         },
-        "privacy": _privacy(context.policy, privacy or {}),
+        "privacy": _privacy(context.policy, privacy or {}) | {"everything_released": spent_statement(book)},
         "invariants": _invariants(context),
         "structural_zeros": [
             {"name": z.name, "n_cells": int(plan.schema.select(dict(z.cells)).sum())} | _basis(z.basis)

@@ -48,7 +48,9 @@ def certified_loss(policy: Policy) -> dict[str, Any]:
     steps, claims, words = steps_of(policy), claims_of(policy), words_of(policy)
     n = 2 if claims[0].kind == "presence" else 1
     rows = secret_rows([m for s in steps for m in s.measurements], claims[:n], (DELTA,), words=words)
-    alone = secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words) if len(steps) > 1 else [None]
+    alone = (
+        secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words) if len(steps) > 1 else [None]
+    )
     return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
 
 

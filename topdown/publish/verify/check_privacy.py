@@ -15,7 +15,16 @@ from topdown.publish.verify.session import Session
 FILE = "certificate.json"
 SLACK = Fraction(1, 10**6)  # a usual epsilon may be rounded up by this much, not more
 _CERTIFIED = {"conditional_on", "curve", "epsilon", "secrets", "sentence", "steps"}
-_KNOWN = _CERTIFIED | {"loss", "loss_name", "loss_with_base", "neighbours", "unit", "unspent", "usual"}
+_KNOWN = _CERTIFIED | {
+    "everything_released",
+    "loss",
+    "loss_name",
+    "loss_with_base",
+    "neighbours",
+    "unit",
+    "unspent",
+    "usual",
+}
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
     "epsilon": {"label": "usual formula", "formula": "epsilon"},

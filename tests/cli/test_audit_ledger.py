@@ -1,0 +1,118 @@
+"""`topdown audit --ledger`: everything ever released from a data set, as one composition."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from topdown.accountant import Composition
+from topdown.ledger.ledger import Place, create_ledger, open_ledger
+from topdown.ledger.records import Binding, DrawnLaw, Intent
+
+LEDGER = Path("toy") / "ledger" / "persons.jsonl"
+
+
+@pytest.fixture
+def twice(topdown, toy) -> Path:
+    """Release the toy land twice, the second time under another id and budget; return its ledger."""
+    for number, edit in enumerate(
+        (str, lambda text: text.replace('rho = "2"', 'rho = "1"').replace("-r1", "-r2"))
+    ):
+        run = toy(Path("toy"), edit)
+        said = topdown("generate", run, "--out", f"release{number}", "--yes", "--workers", 1)
+        assert said.code == 0, said.err
+    return LEDGER
+
+
+def test_two_releases_are_one_composition(topdown, twice, check):
+    """Losses stated apart do not add up to what both together tell about a person."""
+    said = topdown("audit", "--ledger", twice, "--json")
+    assert said.code == 0
+    check(said.document)
+    (row,) = said.document["secrets"]
+    assert [r["loss"] for r in said.document["releases"]] == ["2", "1"]
+    assert (said.document["charged"], row["rho"]) == ("3", "3")
+    apart = [topdown("audit", f"release{n}", "--json").document["secrets"][0] for n in (0, 1)]
+    low, high = map(Fraction, row["epsilon"]["1e-10"])
+    assert max(Fraction(a["epsilon"]["1e-10"][1]) for a in apart) < low
+    assert high < sum(Fraction(a["epsilon"]["1e-10"][1]) for a in apart)
+    assert said.document["conditional_on"] == ["population of the land"]
+    assert "everything ever released" in row["sentence"]
+    assert "population of the land" in row["sentence"]
+    assert f"{row['right_in_100']} times in 100" in row["sentence"]
+    text = topdown("audit", "--ledger", twice).out
+    assert str(row["right_in_100"]) in text
+
+
+def test_a_certificate_quotes_what_its_ledger_holds(topdown, twice):
+    """A reader of the second release must see what it costs together with the first."""
+    import json
+
+    whole = topdown("audit", "--ledger", twice, "--json").document
+    quoted = json.loads(Path("release1/certificate.json").read_text())["privacy"]["everything_released"]
+    assert quoted["secrets"] == whole["secrets"]
+    first = json.loads(Path("release0/certificate.json").read_text())["privacy"]
+    assert first["everything_released"]["secrets"][0]["best_guess"] == first["secrets"][0]["best_guess"]
+
+
+def ledger_of(
+    folder: Path, neighbours: str, laws: list[tuple[DrawnLaw, ...]], exact: tuple[str, ...] = ()
+) -> Path:
+    """Write a ledger with one charge for each tuple of laws; the last one is not finished."""
+    folder.mkdir()
+    binding = Binding("people", neighbours, "household", laws[0][0].loss_name)
+    path = folder / "ledger.jsonl"
+    place = Place(path, folder, create_ledger(path, folder, binding), binding)
+    with open_ledger(place) as ledger:
+        for number, drawn in enumerate(laws):
+            intent = Intent(f"r{number}", "ab" * 32, drawn, exact, 1, ("block",), f"j{number}")
+            ledger.intent(intent, Fraction(1000))
+    return path
+
+
+def test_presence_has_a_row_for_replacement_beside_it(topdown, tmp_path):
+    """Whoever changes an answer moves two counts where one more person moves one."""
+    law = DrawnLaw("discrete_gaussian", Fraction(5, 2), 1, 1, "block", "total")
+    said = topdown("audit", "--ledger", ledger_of(tmp_path / "l", "add_remove", [(law,), (law,)]), "--json")
+    presence, replaced = said.document["secrets"]
+    assert (presence["kind"], replaced["kind"]) == ("presence", "everything")
+    for row, count in ((presence, 2), (replaced, 4)):
+        exact = Composition.of([(Fraction(5, 2), 1, count)]).best_guess()
+        low, high = map(Fraction, row["best_guess"])
+        assert low <= exact.upper
+        assert exact.lower <= high
+    assert "household" in presence["sentence"]
+    assert said.document["releases"][0]["n_unfinished"] == 2
+
+
+def test_shifts_other_than_one_are_composed_as_they_are(topdown, tmp_path):
+    """A count that one change moves by two loses four times the rho of one moved by one."""
+    law = DrawnLaw("discrete_gaussian", Fraction(8), 2, 3, "block", "sizes")
+    said = topdown("audit", "--ledger", ledger_of(tmp_path / "l", "move", [(law,)]), "--json")
+    (row,) = said.document["secrets"]
+    assert (row["kind"], row["rho"], said.document["charged"]) == ("step", "3/4", "3/4")
+
+
+def test_pure_losses_add_up(topdown, tmp_path, check):
+    """Epsilons of pure releases are added, and hold for every delta."""
+    law = DrawnLaw("two_sided_geometric", Fraction(4), 1, 2, "block", "total")
+    path = ledger_of(tmp_path / "l", "bounded", [(law,), (law,)], ("total",))
+    said = topdown("audit", "--ledger", path, "--json")
+    check(said.document)
+    (row,) = said.document["secrets"]
+    assert row["epsilon"] == {"0": ["1", "1"]}
+    assert row["right_in_100"] == 74  # e / (1 + e) = 0.731...
+
+
+def test_an_empty_ledger_and_no_ledger(topdown, tmp_path):
+    """A book without a charge has no number; a file that is no ledger is refused."""
+    binding = Binding("people", "bounded", "person", "rho")
+    create_ledger(tmp_path / "new.jsonl", tmp_path, binding)
+    assert "Nothing was ever charged" in topdown("audit", "--ledger", tmp_path / "new.jsonl").out
+    (tmp_path / "x").write_text("")
+    refused = topdown("audit", "--ledger", tmp_path / "x")
+    assert (refused.code, "error[B006]" in refused.err) == (2, True)
+    assert topdown("audit").code == 2
+    assert topdown("audit", "toy.toml", "--ledger", tmp_path / "x").code == 2

@@ -1,0 +1,74 @@
+"""`topdown audit --ledger`: everything ever released from a data set, as one exact composition."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from topdown.errors import EXIT_OK, BudgetError
+from topdown.screen.console import Screen
+
+
+def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...]) -> int:
+    """Show what all charges of a ledger cost together; writes nothing, needs no witness."""
+    from topdown.ledger.ledger import read_ledger
+    from topdown.publish.spent import ledger_document
+
+    book = read_ledger(path)
+    if book.opened is None:
+        raise BudgetError(
+            f"{path} is no ledger: it has no whole first record",
+            code="B006",
+            file=str(path),
+            fix="give the ledger that the run file names",
+        )
+    said = ledger_document(book, deltas)
+    screen.document(said)
+    _show(screen, said)
+    return EXIT_OK
+
+
+def _show(screen: Screen, said: dict[str, Any]) -> None:
+    from topdown.screen import figures
+    from topdown.screen.layout import Column
+    from topdown.screen.look import WARN, bold
+
+    screen.say(
+        bold(f'Everything released from "{said["data_set"]}"'),
+        f", exact, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
+    )
+    screen.blank()
+    loss = said["loss_name"]
+    columns = [Column("release", wraps=True), Column("plan"), Column(figures.SYMBOL[loss], right=True)]
+    columns += [Column("charges", right=True), Column("unfinished", right=True)]
+    rows = [
+        (
+            r["release"],
+            r["plan_hash"][:8],
+            figures.decimal(Fraction(r["loss"]), 4, up=True),
+            str(r["n_charges"]),
+            str(r["n_unfinished"] or "-"),
+        )
+        for r in said["releases"]
+    ]
+    screen.table(columns, rows)
+    for secret in said["secrets"]:
+        screen.blank()
+        at = [
+            (f"ε at δ {delta}", figures.decimal(Fraction(box[1]), 3, up=True))
+            for delta, box in secret["epsilon"].items()
+        ]
+        screen.pairs(
+            [(secret["name"], f"at most {secret['right_in_100']} right choices in 100 (a coin: 50)"), *at]
+        )
+    if said["conditional_on"]:
+        screen.say(f"between data sets that agree on: {', '.join(said['conditional_on'])}", indent=2)
+    for void in said["voided"]:
+        screen.item(
+            WARN, f"record {void['record']} was taken back ({void['reason']}; seen by {void['witness']})"
+        )
+    for reason in said["vouched"]:
+        screen.item(WARN, f"the ledger's witness was lost once; somebody vouched for it: {reason}")
+    screen.blank()
+    screen.last(said["secrets"][0]["sentence"] if said["secrets"] else "Nothing was ever charged.", symbol="")

@@ -1,0 +1,121 @@
+"""What a whole ledger costs: one exact composition of everything ever released from a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from topdown.ledger.book import Book, losses_by_plan
+from topdown.ledger.records import DrawnLaw, exact_text
+
+if TYPE_CHECKING:
+    from topdown.accountant.semantics import Loss
+
+DELTA = "1e-10"
+
+
+def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+    """Return what all charges of a ledger cost together, whatever drew the noise; unfinished ones count in full.
+
+    Args:
+        book: a ledger that was opened.
+        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all.
+
+    Returns:
+        what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some release published
+        exactly), `releases`, `vouched`, and `secrets`: one row for the relation the ledger is bound to, under
+        add_remove a second one for a replaced record; none while nothing is charged.
+    """
+    from topdown.accountant.statements import loss_numbers
+
+    bound, live = book.binding, book.live
+    laws = [law for intent in live.values() for law in intent.laws]
+    exact = tuple(dict.fromkeys(name for intent in live.values() for name in intent.exact))
+    rows = []
+    for kind, times in _kinds(bound.neighbours) if laws else ():
+        numbers = loss_numbers(_loss(laws, times), deltas)
+        rows.append(
+            {"name": _name(kind, bound.unit, bound.neighbours), "kind": kind}
+            | numbers
+            | {"sentence": _sentence(book, kind, numbers["right_in_100"], exact)}
+        )
+    return {
+        "data_set": bound.data_set,
+        "neighbours": bound.neighbours,
+        "unit": bound.unit,
+        "loss_name": bound.loss_name,
+        "charged": exact_text(book.charged),
+        "conditional_on": list(exact),
+        "secrets": rows,
+    }
+
+
+def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+    """Return the `topdown.audit.ledger` document: `spent_statement` and the history behind it."""
+    opened = book.opened
+    if opened is None:
+        raise ValueError("an empty ledger says nothing")
+    live = book.live
+    names = {intent.plan_hash: intent.release for intent in book.intents.values()}
+    return {
+        "type": "topdown.audit.ledger",
+        "version": 1,
+        "ledger": opened.ledger,
+        "head": book.head,
+        **spent_statement(book, deltas),
+        "releases": [
+            {
+                "release": names[plan],
+                "plan_hash": plan,
+                "loss": exact_text(loss),
+                "n_charges": sum(i.plan_hash == plan for i in live.values()),
+                "n_unfinished": sum(
+                    i.plan_hash == plan and seq not in book.committed for seq, i in live.items()
+                ),
+            }
+            for plan, loss in losses_by_plan(live.values()).items()
+        ],
+        "voided": [{"record": v.intent, "reason": v.reason, "witness": v.witness} for v in book.voids],
+        "vouched": [v.reason for v in book.vouched],
+    }
+
+
+def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
+    """Return the rows of a relation, and how many times the counts of a charge each moves."""
+    if neighbours == "add_remove":
+        return ("presence", 1), ("everything", 2)
+    return (("everything", 1),) if neighbours == "bounded" else (("step", 1),)
+
+
+def _loss(laws: Iterable[DrawnLaw], times: int) -> Loss:
+    from topdown.accountant.composition import Composition
+    from topdown.accountant.pure import PureLoss
+
+    drawn = list(laws)
+    if drawn[0].loss_name == "epsilon":
+        epsilon = times * sum((law.loss for law in drawn), Fraction(0))
+        return PureLoss(epsilon, times * sum(law.coordinates for law in drawn))
+    return Composition.of((law.parameter, law.shift, times * law.coordinates) for law in drawn)
+
+
+def _name(kind: str, unit: str, neighbours: str) -> str:
+    return {"presence": f"one {unit}, presence", "everything": f"one {unit}, everything"}.get(
+        kind, f"one step of {neighbours}"
+    )
+
+
+def _sentence(book: Book, kind: str, times: int, exact: tuple[str, ...]) -> str:
+    bound = book.binding
+    asked = {
+        "presence": f"whether one {bound.unit}'s answers were there at all, where both fit",
+        "everything": f"which of two answers one {bound.unit} gave, both of which fit",
+    }.get(
+        kind, f"which of two data sets one step apart ({bound.neighbours}) is the true one, both of which fit"
+    )
+    published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
+    return (
+        f'Someone who reads everything ever released from "{bound.data_set}", knows every other {bound.unit}\'s '
+        f"answers, and must tell {asked} {published}the public facts, chooses rightly at most {times} times in 100; "
+        "a coin gives 50."
+    )
