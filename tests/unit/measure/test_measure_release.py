@@ -416,3 +416,39 @@ def test_the_reader_reads_any_run_of_nodes(toy):
             assert whole[inside].tolist() == answers.tolist()
     other = pickle.loads(pickle.dumps(reader))  # noqa: S301 - made two lines up
     assert whole.tolist() == other.answers(2, 0, 8)[1].tolist()
+
+
+def test_a_folder_put_back_is_charged_for_what_it_forgot(toy):
+    """Restoring only the folder gave several noisy versions of one level for one charge; the ledger remembers."""
+    prepared, out = toy.prepare(limit="100"), toy.folder / "out"
+
+    def stop_after(n: int):
+        seen = []
+
+        def report(event: Event) -> None:
+            seen.append(event)
+            if sum(e.stage == "measure" for e in seen) == n:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return report
+
+    versions: dict[str, set[bytes]] = {}
+    for n in (2, 4, 5):
+        with pytest.raises(KeyboardInterrupt):
+            measure(prepared, out, stop_after(n))
+        for path in out.rglob("*.drawn"):
+            part = f"{path.parent.name}/{path.name.split('.')[0]}"
+            versions.setdefault(part, set()).add(path.read_bytes())
+        if not (toy.folder / "old").exists():
+            shutil.copytree(out, toy.folder / "old")
+        else:
+            shutil.rmtree(out)
+            shutil.copytree(toy.folder / "old", out)
+    result = measure(prepared, out)
+    book = read_ledger(toy.ledger)
+    assert result.n_attempts == len(book.intents) >= 3
+    for part, drawn in versions.items():
+        level = part.split("/")[0]
+        assert len(drawn) <= sum(level in i.covers for i in book.intents.values())
+    assert max(map(len, versions.values())) > 1
+    assert result.loss == book.charged
