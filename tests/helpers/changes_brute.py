@@ -43,7 +43,9 @@ def decide(
         status = "disclosed" if known or not records else "protected"
         names = {k.name for k in known} if records else set()
         out.insert(0, ("presence", "", status, names))
-    values = {cell: tuple(int(v) for v in schema.coordinates(np.array([cell])) for v in v) for _, cell in records}
+    values = {
+        cell: tuple(int(v) for v in schema.coordinates(np.array([cell])) for v in v) for _, cell in records
+    }
     for i, attribute in enumerate(schema.attributes):
         changes = (
             (a, b)

@@ -108,7 +108,8 @@ def _cases(draw: st.DrawFn):
             allowed &= ~schema.select(chosen)[cells]
     never = [Never("never", _draw_cells(draw, newest))] if draw(st.booleans()) else []
     where = [
-        NoneWhereZero(f"zero {i}", _draw_cells(draw, newest), (f"c{i}",)) for i in range(draw(st.integers(0, 2)))
+        NoneWhereZero(f"zero {i}", _draw_cells(draw, newest), (f"c{i}",))
+        for i in range(draw(st.integers(0, 2)))
     ]
     facts = {z.columns[0]: np.array([draw(st.integers(0, 1)) for _ in range(n_leaves)]) for z in where}
     for rule in (*never, *where):

@@ -149,7 +149,7 @@ def usual(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
             continue
         columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
         columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
-        columns["gaussian_comparison"][key] = Composition({rho: 1}).gaussian(delta=float(delta_of(delta)))
+        columns["gaussian_comparison"][key] = Composition([(rho, 1)]).gaussian(delta=float(delta_of(delta)))
     return {**columns, "gaussian_note": COMPARISON_NOTE}
 
 
@@ -170,7 +170,12 @@ def _row(
     known: dict[Loss, Document],
 ) -> Document:
     claim = secret.claim
-    head = {"name": claim.name(words.unit), "kind": claim.kind, "status": claim.status, "exact": list(claim.exact)}
+    head = {
+        "name": claim.name(words.unit),
+        "kind": claim.kind,
+        "status": claim.status,
+        "exact": list(claim.exact),
+    }
     if secret.loss is None:
         return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
     if secret.loss not in known:

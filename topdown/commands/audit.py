@@ -144,7 +144,9 @@ def _show(screen: Screen, policy: Policy, said: dict[str, Any], agrees: bool | N
         for secret in said["secrets"]:
             for delta, (low, high) in secret.get("epsilon", {}).items():
                 screen.say(
-                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}", indent=2, hang=4
+                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}",
+                    indent=2,
+                    hang=4,
                 )
     screen.blank()
     screen.last(said["sentence"], symbol="")

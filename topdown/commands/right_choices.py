@@ -34,7 +34,9 @@ def fitting(rows: list[dict[str, Any]], *, public_facts: bool) -> str:
 def disclosed(rows: list[dict[str, Any]]) -> list[str]:
     """Say of each secret that is not protected by what it is disclosed."""
     return [
-        f"{row['name']}: disclosed by: {', '.join(row['exact'])}" for row in rows if row["status"] == "disclosed"
+        f"{row['name']}: disclosed by: {', '.join(row['exact'])}"
+        for row in rows
+        if row["status"] == "disclosed"
     ]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,11 +146,9 @@ class _Finder:
         possible = self._two_leaves(depth)
         altered = [k.name for k in self.known if k.depth > depth and self._two_nodes(depth, k.depth)]
         name = self.geography.level_names[depth]
-        return self._change(
-            "within_level", name, possible, agrees=self._two_leaves(deepest), altered=altered
-        )
+        return self._change("within_level", name, possible, agrees=self._two_leaves(deepest), altered=altered)
 
-    def _change(self, kind: Kind, of: str, possible: bool, *, agrees: bool, altered: list[str]) -> Change:  # noqa: FBT001
+    def _change(self, kind: Kind, of: str, possible: bool, *, agrees: bool, altered: list[str]) -> Change:
         if not possible:
             return Change(kind, of, "disclosed", self._excluding(kind, of))
         status: Status = "disclosed" if not agrees else "conditional" if altered else "protected"
@@ -232,7 +230,9 @@ class _Finder:
             told_by += [k.groups[attribute.name] for k in self.known if attribute.name in k.groups]
         seen: dict[tuple[int, ...], int] = {}
         out = []
-        for value, alike in enumerate(zip(*told_by, strict=True) if told_by else [()] * len(attribute.labels)):
+        for value, alike in enumerate(
+            zip(*told_by, strict=True) if told_by else [()] * len(attribute.labels)
+        ):
             seen[alike] = seen.get(alike, 0) + 1
             if seen[alike] <= keep:
                 out.append(value)
@@ -264,7 +264,7 @@ class _Finder:
         return any(together[a, b] for kinds_of_one in sharing for a, b in combinations(kinds_of_one, 2))
 
 
-def _along(values: NDArray[np.generic], axis: int, ndim: int) -> NDArray[np.generic]:
+def _along(values: NDArray[Any], axis: int, ndim: int) -> NDArray[Any]:
     shape = [1] * ndim
     shape[axis] = len(values)
     return values.reshape(shape)

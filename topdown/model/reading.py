@@ -10,7 +10,9 @@ from topdown.model.schema import Schema
 
 # attribute there -> the attribute here that decides it, and the value there of each value here
 Reading = Mapping[str, tuple[str, tuple[int, ...]]]
-Groups = dict[str, tuple[int, ...]]  # attribute -> group of each value; attributes left out make no difference
+Groups = dict[
+    str, tuple[int, ...]
+]  # attribute -> group of each value; attributes left out make no difference
 
 
 def same(schema: Schema) -> Reading:

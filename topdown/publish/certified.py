@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from topdown.errors import InternalError
 from topdown.plan.secrets import Policy
 
 if TYPE_CHECKING:
@@ -48,16 +49,21 @@ def certified_loss(policy: Policy) -> dict[str, Any]:
     steps, claims, words = steps_of(policy), claims_of(policy), words_of(policy)
     n = 2 if claims[0].kind == "presence" else 1
     rows = secret_rows([m for s in steps for m in s.measurements], claims[:n], (DELTA,), words=words)
-    alone = secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words) if len(steps) > 1 else [None]
+    alone = (
+        secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words) if len(steps) > 1 else [None]
+    )
     return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
 
 
-def first_loss(policy: Policy) -> Loss | None:
+def first_loss(policy: Policy) -> Loss:
     """Return the loss that the trade-off curve is drawn of."""
     from topdown.accountant.semantics import secrets
 
     steps = steps_of(policy)
-    return secrets([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
+    loss = secrets([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
+    if loss is None:
+        raise InternalError("a plan whose neighbours all differ in what is exact was not refused")
+    return loss
 
 
 def steps_of(policy: Policy) -> tuple[Step, ...]:

@@ -70,7 +70,8 @@ def test_what_nothing_measures_costs_nothing():
     """An attribute that no query resolves has loss zero; one that is disclosed has none at all."""
     rows = [m for m in measurements() if "hispanic" not in m.attributes]
     free, lost = secrets(
-        rows, [Claim("attribute", "hispanic", "protected"), Claim("attribute", "cenrace", "disclosed", ("x",))]
+        rows,
+        [Claim("attribute", "hispanic", "protected"), Claim("attribute", "cenrace", "disclosed", ("x",))],
     )
     assert (free.loss.epsilon, free.loss.best_guess().upper, lost.loss) == (0, Fraction(1, 2), None)
 
