@@ -223,6 +223,9 @@ def test_a_certificate_that_hides_a_disclosed_secret_contradicts(topdown, check,
     check(certificate)
     row = next(r for r in certificate["privacy"]["secrets"] if r["name"] == "place within one county")
     assert row["sentence"] == "disclosed by: blocks"
+    readme = " ".join((release / "README.txt").read_text().split())
+    assert certificate["privacy"]["sentence"] in readme
+    assert "Not protected: place within one county, disclosed by: blocks." in readme
     row["status"] = "protected"
     (release / "certificate.json").write_text(json.dumps(certificate))
     assert topdown("audit", release).code == 1
