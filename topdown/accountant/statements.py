@@ -149,7 +149,7 @@ def usual(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
             continue
         columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
         columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
-        columns["gaussian_comparison"][key] = Composition({rho: 1}).gaussian(delta=float(delta_of(delta)))
+        columns["gaussian_comparison"][key] = Composition([(rho, 1)]).gaussian(delta=float(delta_of(delta)))
     return {**columns, "gaussian_note": COMPARISON_NOTE}
 
 

@@ -8,14 +8,15 @@ from textwrap import wrap
 from xml.sax.saxutils import escape, quoteattr
 
 from topdown.accountant.composition import Composition
+from topdown.accountant.pure import PureLoss
 
 _SIZE, _MARGIN, _TITLE_WIDTH = 420, 58, 54
 ALPHAS = tuple(Fraction(n * n, 160**2) for n in range(161))  # dense near 0, where the curve bends most
 
 
-def trade_off_svg(composition: Composition, title: str, alphas: Sequence[Fraction] = ALPHAS) -> str:
+def trade_off_svg(loss: Composition | PureLoss, title: str, alphas: Sequence[Fraction] = ALPHAS) -> str:
     """Return an SVG of the certified lower bound of f(alpha): no attack gets below it; the diagonal is a coin."""
-    points = [(a, box.lower) for a, box in zip(alphas, composition.trade_off_curve(alphas), strict=True)]
+    points = [(a, box.lower) for a, box in zip(alphas, loss.trade_off_curve(alphas), strict=True)]
     curve = " ".join(f"{_x(a):.2f},{_y(f):.2f}" for a, f in points)
     ticks = "".join(
         f'<text x="{_x(t):.1f}" y="{_SIZE - _MARGIN + 18}" text-anchor="middle">{t * 100:g}%</text>'

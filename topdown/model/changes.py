@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,7 +264,7 @@ class _Finder:
         return any(together[a, b] for kinds_of_one in sharing for a, b in combinations(kinds_of_one, 2))
 
 
-def _along(values: NDArray[np.generic], axis: int, ndim: int) -> NDArray[np.generic]:
+def _along(values: NDArray[Any], axis: int, ndim: int) -> NDArray[Any]:
     shape = [1] * ndim
     shape[axis] = len(values)
     return values.reshape(shape)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from topdown.errors import ConfigError
 from topdown.model.changes import Change, Known, Zero, find_changes
-from topdown.model.constraint import Selection
+from topdown.model.constraint import Never, NoneWhereZero, Selection
 from topdown.model.geography import Geography
 from topdown.model.public import Rules
 from topdown.model.reading import Reading, groups_of, read_in, same, then
@@ -73,11 +73,9 @@ class Policy:
         """What exact statistics say of each kind of change; the neighbours' own comes first."""
         zeros = []
         for plan, reading in self.steps:
-            mine = plan is self.plan
-            rules = (
-                *plan.invariants.never,
-                *(plan.invariants.none_where_zero if mine else ()),
-            )  # the facts of an extended release are not here: more changes count as possible
+            # The facts of an extended release are not here: what they close counts as possible.
+            mine, never = plan is self.plan, plan.invariants.never
+            rules: list[Never | NoneWhereZero] = [*never, *(plan.invariants.none_where_zero if mine else ())]
             zeros += [
                 Zero(r.name, _values(plan.schema, reading, r.cells), everywhere=not mine) for r in rules
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from topdown.errors import InternalError
 from topdown.plan.secrets import Policy
 
 if TYPE_CHECKING:
@@ -54,12 +55,15 @@ def certified_loss(policy: Policy) -> dict[str, Any]:
     return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
 
 
-def first_loss(policy: Policy) -> Loss | None:
+def first_loss(policy: Policy) -> Loss:
     """Return the loss that the trade-off curve is drawn of."""
     from topdown.accountant.semantics import secrets
 
     steps = steps_of(policy)
-    return secrets([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
+    loss = secrets([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
+    if loss is None:
+        raise InternalError("a plan whose neighbours all differ in what is exact was not refused")
+    return loss
 
 
 def steps_of(policy: Policy) -> tuple[Step, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from topdown.errors import CertificateError
@@ -74,7 +75,7 @@ def publish(
     certificate = make_certificate(release, context, leaves, checked, privacy)
     write_bytes(release / CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
-    write_bytes(release / README, readme(context, leaves.n_records, csv).encode("utf-8"))
+    write_bytes(release / README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
     _refuse_strangers(release, tables)
     n = len(write_manifest(release, plan.plan_hash))
@@ -125,14 +126,18 @@ def _refuse_strangers(release: Path, tables: list[str]) -> None:
             )
 
 
-def readme(context: Context, n_records: int, csv: bool) -> str:
-    """Return README.txt: what the folder holds, in ten lines."""
+def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any]) -> str:
+    """Return README.txt: what the folder holds and what is said of privacy, in a few lines."""
     plan, geography = context.plan, context.geography
     words = ", ".join(stamps(plan))
     head = f"{words}: not for use as official statistics" if words else "Release"
     people = (
         f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
     )
+    disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
+    said = [privacy["sentence"]] if "sentence" in privacy else []
+    said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
+    promised = "".join(fill(line, 112) + "\n" for line in said)
     one_line = " persons.csv.gz: one line a record." if csv else ""
     return f"""{head}
 {plan.release.title} ({plan.release.id})
@@ -143,5 +148,5 @@ measurements/   the noisy numbers the release was made from, and the statistics 
 plan.json       what was measured with which noise; plan {plan.plan_hash[:8]}.
 certificate.json  what is exact, what was drawn, the privacy loss, every check; ledger.jsonl: what was spent.
 manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
-Check it with:  topdown verify FOLDER
+{promised}Check it with:  topdown verify FOLDER
 """

@@ -69,8 +69,7 @@ def test_steps_add_up_to_the_release():
         (
             Claim("everything", "", "protected"),
             Words("household", public_facts=True),
-            "every other household's answers, and must tell which of two answers one household gave, both of "
-            "which fit the public facts, chooses",
+            "which of two answers one household gave, both of which fit the public facts, chooses",
         ),
         (
             Claim("everything", "", "conditional", ("a", "b")),

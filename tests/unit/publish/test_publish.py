@@ -170,9 +170,8 @@ def test_one_line_a_record(tmp_path: Path) -> None:
     assert len(lines) - 1 == small.leaves.n_records
 
 
-def test_usual_epsilon_is_rounded_up(tmp_path: Path) -> None:
+def test_usual_epsilon_is_rounded_up() -> None:
     """A privacy claim rounded down promises more than was drawn."""
-    plan = make_context(tmp_path).plan
     mpmath.mp.dps = 60
     for budget in (Fraction(1, 10**6), Fraction(2), Fraction(293764, 114921), Fraction(10**6, 7)):
         rho = mpmath.mpf(budget.numerator) / budget.denominator
