@@ -14,7 +14,7 @@ CORPUS = {
     "misspelt inner key": ("weight = 100 }", "wait = 100 }", "C012", "wait = 100", "rename"),
     "simulation": ('schema = "toy"', 'simulate = true\nschema = "toy"', "C012", "simulate", "topdown simulate"),
     "missing key": ('id = "persons-r1"\n', "", "C013", "[release]", "add id"),
-    "missing table": ("[ledger]\npath", "[ledgers]\npath", "C012", "[ledgers]", "rename"),
+    "missing table": ("[ledger]\n", "[ledgers]\n", "C012", "[ledgers]", "rename"),
     "float budget": ('rho = "2"', "rho = 2.0", "C014", "rho = 2.0", "fractions in quotes"),
     "decimal text": ('rho = "2"', 'rho = "0.5"', "C014", 'rho = "0.5"', "fractions in quotes"),
     "negative budget": ('rho = "2"', "rho = -2", "C015", "rho = -2", "correct"),
