@@ -19,10 +19,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from topdown.accountant import Composition
-from topdown.accountant.commands import audit_static
 from topdown.accountant.dhc2020 import dhc_paths
 from topdown.accountant.paths import all_pairs, pair_composition, worst_epsilon
-from topdown.accountant.semantics import Measurement
+from topdown.accountant.semantics import Claim, Measurement
+from topdown.accountant.statements import secret_rows
 
 SETTINGS = Path(__file__).parents[1] / "settings" / "pl94_2020.toml"
 
@@ -164,8 +164,12 @@ def test_audit_of_a_redistricting_release() -> None:
         for i, level in enumerate(settings["level"][1:])
         for query, share in level["queries"].items()
     ]
-    seconds = cpu(lambda: audit_static(rows), 3)
-    widest = max(float(w) for s in audit_static(rows)["secrets"] for w in s["enclosure_width"].values())
+    claims = [Claim("everything", "", "protected")]
+    claims += [Claim("attribute", a, "protected") for a in sorted({a for m in rows for a in m.attributes})]
+    claims += [Claim("within_level", m.level_name, "protected", (), m.level) for m in rows[:-1:11]]
+    seconds = cpu(lambda: secret_rows(rows, claims), 3)
+    boxes = [pair for row in secret_rows(rows, claims) for pair in row["epsilon"].values()]
+    widest = max(float(Fraction(high) - Fraction(low)) for low, high in boxes)
     print(
         f"\naudit of {len(rows)} measurements, every secret: {seconds:.2f} s CPU, widest epsilon enclosure {widest:.0e}"
     )

@@ -57,7 +57,6 @@ def statement(
     deltas: Sequence[Threshold] = ("1e-10",),
     *,
     words: Words = PLAIN,
-    engine: str | None = None,
     certify_curve: bool = False,
 ) -> Document:
     """Return what a release, together with those it extends, says of every secret.
@@ -67,7 +66,6 @@ def statement(
         claims: what exact statistics say of each secret; the first one is the neighbours' own and not disclosed.
         deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all.
         words: of the sentences.
-        engine: by default balls, or float64 where balls would need more than 1500 nodes (`method` says which).
         certify_curve: also put the attack curve in balls, which takes most of a second for a census release.
 
     Returns:
@@ -80,8 +78,7 @@ def statement(
             "no two neighbours agree on what is exact", code="C120", fix="keep fewer statistics exact"
         )
     known: dict[Loss, Document] = {}
-    options = {"words": words, "engine": engine, "known": known}
-    mine = secret_rows(everything, claims, deltas, **options)  # type: ignore[arg-type]
+    mine = secret_rows(everything, claims, deltas, words=words, known=known)
     return {
         "deltas": list(mine[0]["epsilon"]),
         "secrets": mine,
@@ -89,7 +86,7 @@ def statement(
             {
                 "release": s.release,
                 "plan_hash": s.plan_hash,
-                "secrets": secret_rows(s.measurements, claims, deltas, **options),  # type: ignore[arg-type]
+                "secrets": secret_rows(s.measurements, claims, deltas, words=words, balls=False, known=known),
             }
             for s in (steps if len(steps) > 1 else ())
         ],
@@ -104,12 +101,19 @@ def secret_rows(
     deltas: Sequence[Threshold] = ("1e-10",),
     *,
     words: Words = PLAIN,
-    engine: str | None = None,
+    balls: bool = True,
     known: dict[Loss, Document] | None = None,
 ) -> list[Document]:
-    """Return one row a claim; arguments as for `statement`, `known` keeps the numbers of losses for other calls."""
+    """Return one row a claim.
+
+    Args:
+        measurements, claims, deltas, words: as for `statement`.
+        balls: compute in balls, or in float64 with bounds where they would need more than 1500 nodes; False: in
+            float64 with bounds. `method` says which.
+        known: keeps the numbers of losses for other calls.
+    """
     memory: dict[Loss, Document] = {} if known is None else known
-    return [_row(secret, deltas, engine, words, memory) for secret in secrets(measurements, claims)]
+    return [_row(secret, deltas, words, memory, balls=balls) for secret in secrets(measurements, claims)]
 
 
 def sentence(best_guess: Enclosure, claim: Claim = EVERYTHING, words: Words = PLAIN) -> str:
@@ -165,9 +169,10 @@ def _fits(exact: Sequence[str], words: Words) -> str:
 def _row(
     secret: Secret,
     deltas: Sequence[Threshold],
-    engine: str | None,
     words: Words,
     known: dict[Loss, Document],
+    *,
+    balls: bool,
 ) -> Document:
     claim = secret.claim
     head = {
@@ -179,27 +184,27 @@ def _row(
     if secret.loss is None:
         return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
     if secret.loss not in known:
-        known[secret.loss] = _numbers(secret.loss, deltas, engine)
+        known[secret.loss] = _numbers(secret.loss, deltas, balls=balls)
     numbers = dict(known[secret.loss])
     guess = numbers.pop("guess")
     return head | numbers | {"sentence": sentence(guess, claim, words)}
 
 
-def loss_numbers(loss: Loss, deltas: Sequence[Threshold], engine: str | None = None) -> Document:
+def loss_numbers(loss: Loss, deltas: Sequence[Threshold]) -> Document:
     """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found."""
-    found = _numbers(loss, deltas, engine)
+    found = _numbers(loss, deltas, balls=True)
     del found["guess"]
     return found
 
 
-def _numbers(loss: Loss, deltas: Sequence[Threshold], engine: str | None) -> Document:
+def _numbers(loss: Loss, deltas: Sequence[Threshold], *, balls: bool) -> Document:
     if isinstance(loss, PureLoss):
         at = [EVERY_DELTA] if loss.law == "two_sided_geometric" else [str(d) for d in deltas]
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
         zero: Document = {} if loss.law == "two_sided_geometric" else _zcdp(Fraction(0), deltas)
         return zero | _guesses(boxes, loss.best_guess(), loss.coordinates)
     try:
-        name = engine or _engine(loss)
+        name = _engine(loss, balls=balls)
         boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
         guess = loss.best_guess(engine=name)
     except ConfigError as error:
@@ -215,13 +220,13 @@ def _bounded(loss: Composition, error: ConfigError) -> BoundedLoss:
     return BoundedLoss(loss.rho)
 
 
-def _engine(loss: Composition) -> str:
-    """Return the engine for a statement: atoms where noise is so small that the quadrature cannot prune, else balls.
+def _engine(loss: Composition, *, balls: bool) -> str:
+    """Return the engine for a statement; atoms where noise is so small that the quadrature cannot prune.
 
     Raises: ConfigError A009 where neither can enclose the composition in reasonable time.
     """
     if all(g.shift * g.weight <= MOST_PRUNED for g in loss.law.groups):
-        return loss.certifying()
+        return loss.certifying() if balls else "auto"
     if not atoms.fits(loss.law) or loss.rho > LARGEST_RHO:
         raise ConfigError(
             "too many atoms for noise this small", code=NO_ENGINE, fix="bound it by what follows from rho"
@@ -250,8 +255,7 @@ def _curve(loss: Loss, *, certify: bool) -> list[Document]:
         boxes = loss.trade_off_curve(CURVE)
     else:
         try:
-            name = _engine(loss)
-            boxes = loss.trade_off_curve(CURVE, engine=name if certify or name == "atoms" else "auto")
+            boxes = loss.trade_off_curve(CURVE, engine=_engine(loss, balls=certify))
         except ConfigError as error:
             boxes = _bounded(loss, error).trade_off_curve(CURVE)
     return [
