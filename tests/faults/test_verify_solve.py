@@ -14,6 +14,7 @@ from tests.cli.conftest import write_toy
 from tests.helpers import small_release
 from tests.helpers.extension import make_land
 from tests.helpers.forged import forge, microdata, move_one, solved_release
+from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import write_crowded_land
 from tests.helpers.small_release import Small, edit_json, edit_table, reseal
 from topdown.errors import CertificateError
@@ -155,7 +156,7 @@ def test_a_moved_record_is_found_where_it_was_moved(sound: Small, tmp_path: Path
 
 def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     """A table changed before its split is published in no place: honest releases must pass, others never quietly."""
-    prepared = prepare(write_crowded_land(tmp_path / "land"))
+    prepared = prepare(with_ledger(write_crowded_land(tmp_path / "land")))
     release = tmp_path / "release"
     made = generate(prepared, release)
     assert made.n_failsafe > 0
