@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class World:
     def draw(self, disk: ModelDisk, part: Part) -> bytes:
         """Draw a part, and note whether the disk, at worst, knows about it and the ledger has paid."""
         self.n_made[part.key] += 1
-        book = read_book(disk.safe(LEDGER), LEDGER)[0]
+        book = book_in(disk.safe(LEDGER))
         seq = book.begun.get((journal_id(disk), part.key), [-1])[-1]
         paid = book.intents.get(seq)
         if paid is None or part.level not in paid.covers:
@@ -79,7 +80,7 @@ class World:
 
     def check(self, disk: ModelDisk, *, n_lost: int | None, ended: bool) -> None:
         """Hold the world against the ledger; `n_lost`: how often a part may have been lost, None for any number."""
-        book = read_book(disk.safe(LEDGER), LEDGER)[0]
+        book = book_in(disk.safe(LEDGER))
         for part in PARTS:
             charged = sum(part.level in i.covers for i in book.intents.values())
             if self.n_made[part.key] > charged:
@@ -94,6 +95,12 @@ class World:
         most = sum(LOSSES.values()) + (n_lost or 0) * max(LOSSES.values())
         if n_lost is not None and book.charged > most:
             self.violations.append("charged for more than what was torn")
+
+
+@cache
+def book_in(data: bytes) -> Book:
+    """Return what the bytes of a ledger say; to be read only, since it is kept."""
+    return read_book(data, LEDGER)[0]
 
 
 def journal_id(disk: ModelDisk) -> str:
@@ -202,4 +209,4 @@ def same_every_time(monkeypatch: Any) -> None:
 
 def book_of(disk: ModelDisk) -> Book:
     """Return what the ledger says."""
-    return read_book(disk.read(LEDGER) or b"", LEDGER)[0]
+    return book_in(disk.read(LEDGER) or b"")
