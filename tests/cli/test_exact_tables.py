@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.helpers.ledgers import with_ledger
 from topdown.plan.prepare import prepare
 
 TOP = Path(__file__).resolve().parents[2]
@@ -78,7 +79,7 @@ def test_sample_county_with_an_exact_table(topdown, tmp_path, level, query, rout
     folder = tmp_path / "sample"
     shutil.copytree(TOP / "sample_data", folder)
     add(folder, "pl94_2020", exact("the table", level, query))
-    run = folder / "run.toml"
+    run = with_ledger(folder / "run.toml")
     said = topdown("generate", run, "--out", "release", "--yes", "--workers", "1")
     assert said.code == 0, said.err
     assert topdown("verify", "release").code == 0

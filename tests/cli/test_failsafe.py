@@ -4,6 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 
+from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import COUNTIES, write_crowded_land
 from topdown.model.kinds import MAX_KINDS, find_kinds
 from topdown.plan.prepare import prepare
@@ -11,7 +12,7 @@ from topdown.plan.prepare import prepare
 
 def test_a_release_that_needs_the_failsafe_is_made_reported_and_verified(topdown, tmp_path):
     """What no theorem covers must end in a release all the same: exact, adding up, and honest about what was done."""
-    run = write_crowded_land(tmp_path / "land")
+    run = with_ledger(write_crowded_land(tmp_path / "land"))
     planned = topdown("plan", run, "--json").document
     assert {v["kind"] for v in planned["feasible"]["verdicts"] if v["level"] != "block"} == {"not_guaranteed"}
     release = tmp_path / "release"

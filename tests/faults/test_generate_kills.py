@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.ledgers import with_ledger
 from topdown.ledger.ledger import read_ledger
 from topdown.publish.verify import verify
 from topdown.synth import synth
@@ -53,7 +54,7 @@ def hashes(folder: Path, *parts: str) -> dict[str, str]:
 def copy_of(census: Path, folder: Path) -> Path:
     """Copy the inputs so that each test has a ledger of its own."""
     shutil.copytree(census, folder / "in")
-    return folder / "in" / "run.toml"
+    return with_ledger(folder / "in" / "run.toml")
 
 
 def reached(out: Path, stage: str) -> bool:
@@ -129,8 +130,9 @@ def test_a_second_release_costs_again_and_the_limit_holds(census: Path, tmp_path
     """Two releases of one data set add up on one ledger; the one over the limit is refused before any draw."""
     run = copy_of(census, tmp_path)
     finish(run, tmp_path / "one")
-    process = start(run, tmp_path / "two")
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert b"B004" in errors
+    for more, code in (([], b"B013"), (["--again"], b"B004")):
+        process = start(run, tmp_path / "two", *more)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert code in errors
     assert not any((tmp_path / "two").rglob("*.parquet")) or not (tmp_path / "two" / "measurements").exists()

@@ -67,9 +67,9 @@ def init(
     out: Path,
     force: bool,
 ) -> int:
-    """Write a complete, commented run file, and make the ledger of its data set.
+    """Write a complete, commented run file.
 
-    The tables are not opened. Answers only a person can give are marked "?" in it. A ledger that is there is joined.
+    Makes the ledger of its data set too. The tables are not opened. Answers only a person can give are marked "?" in it. A ledger that is there is joined.
     """
     from topdown.measure.run_ledger import create_for_run
     from topdown.plan.init import run_file_text

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     examples=(
         (
             "topdown ledger new run.toml",
-            "Make the ledger the run file describes, and write its id into the file.",
+            "Make the ledger; its id is written into the run file.",
         ),
         (
-            'topdown ledger vouch run.toml --reason "records moved to the new server"',
-            "Go on although the ledger's witness is lost; the reason stays in the ledger.",
+            'topdown ledger vouch run.toml --reason "records moved"',
+            "Go on although the ledger's witness is lost.",
         ),
         (
-            'topdown ledger void run.toml --record 3 --reason "disk destroyed" --witness "A. Person"',
+            'topdown ledger void run.toml --record 3 --reason burnt --witness "A. Person"',
             "Take back a charge whose noise nobody saw.",
         ),
     ),
