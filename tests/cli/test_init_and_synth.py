@@ -43,3 +43,16 @@ def test_synth_then_plan(topdown, check):
     forced = topdown("synth", "--out", "made-up", "--people", 400, "--force")
     assert (forced.code, data) == (0, Path("made-up/persons.csv.gz").read_bytes())
     assert "400 made-up people" in forced.out
+
+
+def test_a_witness_goes_where_it_is_asked_for(topdown, tmp_path):
+    """Records in a folder that must not be written to need their ledger's witness elsewhere."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "w").mkdir()
+    files = ("--records", tmp_path / "data/p.csv", "--leaves", tmp_path / "data/l.csv")
+    said = topdown("init", *files, "--out", tmp_path / "run.toml", "--witness", tmp_path / "w")
+    assert said.code == 0, said.err
+    assert not list((tmp_path / "data").iterdir())
+    (witness,) = (tmp_path / "w").iterdir()
+    assert witness.name.endswith(".witness.json")
+    assert topdown("ledger", "vouch", tmp_path / "run.toml", "--reason", "a test").code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -55,6 +56,12 @@ def _bundled(kind: str) -> list[CompletionItem]:
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
 )
+@click.option(
+    "--witness",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the ledger's witness; default: the records', or that of the run file if it is read-only.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def init(
     screen: Screen,
@@ -65,24 +72,28 @@ def init(
     settings: str,
     levels: str,
     out: Path,
+    witness: Path | None,
     force: bool,
 ) -> int:
     """Write a complete, commented run file.
 
-    Makes the ledger of its data set too. The tables are not opened. Answers only a person can give are marked "?" in it. A ledger that is there is joined.
+    Makes the ledger of its data set too, or joins the one that is there. The tables are not opened. Answers only a
+    person can give are marked "?" in it.
     """
     from topdown.measure.run_ledger import create_for_run
-    from topdown.plan.init import run_file_text
+    from topdown.plan.init import Answers, run_file_text
     from topdown.plan.runfile import load_runfile
     from topdown.screen.look import bold
 
     if out.exists() and not force:
         raise ConfigError(f"{out} exists", code="C080", fix="give another --out, or replace it with --force")
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
-    text = run_file_text(schema, settings, records, leaves, out, names)
+    if witness is None and records.parent.is_dir() and not os.access(records.parent, os.W_OK):
+        witness = out.parent
+    text = run_file_text(schema, settings, records, leaves, out, names, Answers(witness=witness))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
-    place = create_for_run(out) if records.parent.is_dir() else None
+    place = create_for_run(out) if witness is not None or records.parent.is_dir() else None
     run = load_runfile(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
     missing = [str(path) for path in (records, leaves) if not path.is_file()]

@@ -26,6 +26,7 @@ class Answers:
         prefix_lengths: characters of the geocode that name each level.
         schema, invariants: as they are to stand in the run file; the settings' own if empty.
         already: what other releases of the data set may have spent, for the ledger's limit.
+        witness: folder of the ledger's witness; the records' if None.
     """
 
     release_id: str = ""
@@ -37,6 +38,7 @@ class Answers:
     schema: str = ""
     invariants: str = ""
     already: Fraction = Fraction(0)  # what the ledger must have room for besides
+    witness: Path | None = None
 
 
 def default_levels(settings: SettingsFile) -> tuple[str, ...]:
@@ -107,6 +109,10 @@ def _head(
     limit = usual_limit(settings, levels) + answers.already
     unit = "rho" if settings.mechanism == "discrete_gaussian" else "epsilon"
     data_set = answers.data_set or records.name.split(".")[0]
+    witness = ""
+    if answers.witness is not None:
+        place = _quote(_relative(answers.witness, folder))
+        witness = f"witness = {place}  # folder of the small file that notices an older ledger\n"
     return f"""\
 # A release, from records to microdata. Check it with: topdown plan {out.name}
 # Paths are relative to this file. Exact numbers are whole, or fractions in quotes.
@@ -135,7 +141,7 @@ prefix_lengths = {lengths}  # {note}
 
 [ledger]
 path = {_quote(f"ledger/{data_set}.jsonl")}
-limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
+{witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
 """
 
 
