@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from topdown.accountant.enclosure import Enclosure
-from topdown.accountant.law import Group, Law
+from topdown.accountant.law import EngineLimitError, Group, Law
 from topdown.accountant.window import (
     Window,
     beyond_last,
@@ -24,6 +24,7 @@ from topdown.accountant.window import (
     window_error,
 )
 
+SMALLEST_EXPONENT = 65_536
 Ball = Any  # flint.arb and flint.acb carry no type information
 
 
@@ -51,15 +52,22 @@ def quotient(flint: Any, value: Fraction) -> Ball:
 
 
 def ends(ball: Ball) -> tuple[Fraction, Fraction]:
-    """Return the exact end points of a real ball."""
+    """Return the end points of a real ball: exact, or moved outward to 0 or 2**-65536 where they are nearer to 0."""
     if not ball.is_finite():
-        raise ArithmeticError("a ball lost all its digits")
-    return _dyadic(ball.lower()), _dyadic(ball.upper())
+        raise EngineLimitError("a ball lost all its digits", fix='give more digits, or use engine "auto"')
+    return -_up(-ball.lower()), _up(ball.upper())
 
 
-def _dyadic(exact: Ball) -> Fraction:
+def _up(exact: Ball) -> Fraction:
+    """Return a dyadic number, rounded up where its exponent is far below anything that is asked for."""
     mantissa, exponent = exact.man_exp()
+    if exponent < -SMALLEST_EXPONENT:
+        size = int(mantissa).bit_length() + exponent
+        if size < -SMALLEST_EXPONENT:
+            return Fraction(int(mantissa > 0), 1 << SMALLEST_EXPONENT)
     mantissa, exponent = int(mantissa), int(exponent)
+    if exponent > SMALLEST_EXPONENT:
+        raise EngineLimitError("a ball lost all its digits", fix='give more digits, or use engine "auto"')
     return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
 
 
@@ -83,6 +91,14 @@ class BallQuadrature:
     def window(self) -> Window:
         """Nodes of the rule."""
         return lattice_window(self.law, self.nats) if self.lattice else open_window(self.law, self.nats)
+
+    @property
+    def steps(self) -> int:
+        """Roughly how many ball operations set-up and a dozen thresholds take; EngineLimitError if nodes abound."""
+        level = (self.bits + 16) * math.log(2)
+        rates = [2 * math.pi**2 * float(g.variance) for g in self.law.groups]
+        orders = sum(2 * math.ceil(math.sqrt(level / rate)) for rate in rates if rate < level)
+        return len(self.window.index) * (24 + len(rates) + 13 * orders)
 
     @cached_property
     def _nodes(self) -> list[tuple[int, Ball, Ball, list[tuple[int, list[tuple[int, Ball]], Ball, int]]]]:

@@ -14,7 +14,6 @@ from typing import Literal
 
 from topdown.accountant.composition import Composition
 from topdown.accountant.exact import positive
-from topdown.accountant.law import law_of
 from topdown.errors import ConfigError
 
 Neighbours = Literal["bounded", "add_remove"]
@@ -77,4 +76,4 @@ def secrets(measurements: Iterable[Measurement], neighbours: Neighbours = "bound
 
 
 def _composition(rows: Sequence[Measurement], coordinates: int) -> Composition:
-    return Composition.from_law(law_of((m.variance, m.shift, coordinates) for m in rows))
+    return Composition.of((m.variance, m.shift, coordinates) for m in rows)
