@@ -272,11 +272,20 @@ def test_audit_of_run_plan_and_release(topdown, toy, tmp_path, release, check):
 
 
 def test_account(topdown, check):
-    """The account of a composition, its document, and what it refuses."""
-    said = topdown("account", "--rho", "11/10000*20,73/10000*18", "--alpha", "1/20", "--json")
-    assert said.code == 0
-    check(said.document)
-    assert said.document["rho"] == "767/10000"
+    """The account of a composition, its document, and what it refuses; every line says for which relation."""
+    asked = ("account", "--rho", "11/10000*20,73/10000*18", "--delta", "1e-10")
+    for relation, moved, words in (
+        ("bounded", 76, "a record replaced"),
+        ("add_remove", 38, "a record added or removed"),
+    ):
+        said = topdown(*asked, "--neighbours", relation, "--json")
+        assert said.code == 0
+        check(said.document)
+        assert said.document["rho"] == "767/5000"
+        assert (relation, moved) == (said.document["neighbours"], said.document["n_counts_moved"])
+        shown = topdown(*asked, "--neighbours", relation, width=200).out
+        assert all(words in line for line in shown.splitlines() if "ρ" in line or "formulas" in line)
+    assert topdown(*asked, "--json").document == topdown(*asked, "--neighbours", "bounded", "--json").document
     narrow = topdown("account", "--rho", "1/2", width=46)
     assert max(map(len, narrow.out.splitlines())) <= 46
     proxy = topdown("account", "--dhc2020", "--proxy", "--json").document
@@ -284,3 +293,7 @@ def test_account(topdown, check):
     assert proxy["worst"]["1e-10"]["epsilon"][0].startswith("24.45649395")
     for wrong in ((), ("--rho", "1", "--dhc2020"), ("--rho", "nine"), ("--rho", "1", "--delta", "2")):
         assert topdown("account", *wrong).code == 2
+    for wrong in ("1e400", "1e-999999999", "1*1" + "0" * 400, "1e-99999999999999999999"):
+        assert "A040" in topdown("account", "--rho", wrong, "--json").out
+    vast = topdown("account", "--rho", "1*1000000000000000000", "--json").document
+    assert vast["engine"].startswith("bounds")

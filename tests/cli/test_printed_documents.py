@@ -6,11 +6,10 @@ import json
 import re
 from fractions import Fraction
 
-from topdown.accountant.commands import audit_static
 from topdown.accountant.semantics import secrets
 from topdown.plan.prepare import prepare
 from topdown.publish.certificate import usual_epsilon
-from topdown.publish.certified import certified_privacy, plan_measurements
+from topdown.publish.certified import certified_privacy, claims_of, statement_of, steps_of
 from topdown.screen import figures
 
 EXACT = {"engine": "ball", "digits": 40}
@@ -59,17 +58,20 @@ def test_the_screen_of_a_gaussian_release_says_no_less(tmp_path, pgsr_cli):
 def test_audit_and_certificate_enclose_the_truth(toy, topdown, tmp_path):
     """Every secret's ends, and the shorter numbers of the screen above them."""
     run = toy(tmp_path)
-    plan = prepare(run).context.plan
-    rows = plan_measurements(plan)
-    found = audit_static(rows, ("1e-10",), neighbours=plan.neighbours)
-    for row, secret in zip(found["secrets"], secrets(rows, plan.neighbours), strict=True):
-        _between(row["epsilon"]["1e-10"], secret.composition.epsilon("1e-10", **EXACT))
-        guess = secret.composition.best_guess(**EXACT)
-        _between(row["best_guess"], guess)
-        assert row["right_in_100"] >= 100 * guess.upper
-    whole = secrets(rows, plan.neighbours)[0].composition.epsilon("1e-10", **EXACT)
-    _between(certified_privacy(plan)["epsilon"]["1e-10"], whole)
-    assert Fraction(usual_epsilon(plan)) >= whole.upper
+    policy = prepare(run).context.policy
+    found = statement_of(policy)
+    (step,) = steps_of(policy)
+    for row, secret in zip(found["secrets"], secrets(step.measurements, claims_of(policy)), strict=True):
+        if secret.loss is None:
+            assert "epsilon" not in row
+        elif secret.loss.rho:
+            _between(row["epsilon"]["1e-10"], secret.loss.epsilon("1e-10", **EXACT))
+            guess = secret.loss.best_guess(**EXACT)
+            _between(row["best_guess"], guess)
+            assert row["right_in_100"] >= 100 * guess.upper
+    whole = secrets(step.measurements, claims_of(policy))[0].loss.epsilon("1e-10", **EXACT)
+    _between(certified_privacy(policy)["epsilon"]["1e-10"], whole)
+    assert Fraction(usual_epsilon(policy.plan.loss, policy.plan.loss_name)) >= whole.upper
     assert figures.decimal(whole.upper, 3, up=True) in topdown("audit", run).out
 
 

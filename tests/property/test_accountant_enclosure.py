@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.compositions import weighted
 from topdown.accountant import Composition
 from topdown.accountant.engines import Float64
 from topdown.accountant.zcdp import canonne_kamath_steinke
@@ -19,7 +20,7 @@ def compositions(draw) -> Composition:
     """Draw a few groups on one lattice 1/q, from coarse single mechanisms to fine large ones."""
     q = draw(denominators)
     tops = draw(st.lists(st.integers(1, 3 * q), min_size=1, max_size=3, unique=True))
-    return Composition({Fraction(t, q): draw(st.integers(1, 6)) for t in tops})
+    return weighted({Fraction(t, q): draw(st.integers(1, 6)) for t in tops})
 
 
 @st.composite

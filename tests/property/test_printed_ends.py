@@ -12,7 +12,7 @@ from pgsr import tree_of
 from pgsr.budget import calibrate
 from pgsr.groups import Sizes
 from pgsr.statement import privacy
-from topdown.accountant.commands import account
+from topdown.accountant.account import account
 from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.exact import rational
@@ -73,7 +73,8 @@ def test_a_gaussian_release_encloses_its_epsilon(rho):
 def test_account_encloses_the_truth(rhos):
     """Document and usual formulas of `topdown account`, at small and large budgets."""
     document = account(rhos, epsilons=["1/2"], deltas=["1e-10", "1e-30"], alphas=["1/20"])
-    whole = Composition([(rational(rho, "rho"), count) for rho, count in document["budgets"]])
+    paid = {rational(m["rho"], "rho"): m["count"] for m in document["measurements"]}
+    whole = Composition.from_rho(paid, document["neighbours"])
     for delta, pair in document["epsilon"].items():
         truth = whole.epsilon(delta, **EXACT)
         _between(pair, truth)

@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.accountant.enclosure import Enclosure, from_floats
-from topdown.accountant.law import Group, Law
+from topdown.accountant.law import EngineLimitError, Group, Law
 from topdown.accountant.quadrature import Sums
-from topdown.errors import ConfigError
 
 _UNIT = 2.0**-53
 _NATS = 48.0
-DIRECT_ATOMS = 2_000_000
-HALF_ATOMS = 3_000_000
+DIRECT_ATOMS = 1_000_000
+MOST_WORK = 1_000_000
 _LARGEST_EXPONENT = 340.0
 _TRIMMED = 1e-40
 _KEPT = 6
@@ -38,14 +37,19 @@ def estimated_atoms(law: Law) -> float:
     return math.prod(_range(g) for g in law.groups)
 
 
-def fits(law: Law) -> bool:
-    """Tell whether the atoms (directly or in two halves) fit in memory and in 64-bit lattice indices."""
+def work(law: Law) -> float:
+    """Return about how many atoms one new tilt costs: those held at once, and the products of equal coordinates."""
     sizes = [_range(g) for g in law.groups]
-    largest = sum(w * s for w, s in zip(law.integers, sizes, strict=True))
-    direct = math.prod(sizes) <= DIRECT_ATOMS
-    left, right = _halves(sizes)
-    half = max(math.prod(sizes[i] for i in part) for part in (left, right))
-    return largest < 2**60 and (direct or half <= HALF_ATOMS)
+    held = max(math.prod(sizes[i] for i in part) for part in _halves(sizes))
+    if math.prod(sizes) <= DIRECT_ATOMS:
+        held = math.prod(sizes)
+    return held + sum(s * s for s, g in zip(sizes, law.groups, strict=True) if g.count > 1) / 20
+
+
+def fits(law: Law) -> bool:
+    """Tell whether the atoms (directly or in two halves) fit in memory, time and 64-bit lattice indices."""
+    largest = sum(w * _range(g) for w, g in zip(law.integers, law.groups, strict=True))
+    return max(largest, law.total / law.spacing) < 2**60 and work(law) <= MOST_WORK
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,8 @@ class Atoms:
 
     def __init__(self, law: Law, *, wide: bool = False) -> None:
         if not fits(law):
-            raise ConfigError(
-                f"about {estimated_atoms(law):.1e} atoms are too many to write out",
-                code="A009",
-                fix='use engine "auto"',
+            raise EngineLimitError(
+                f"about {estimated_atoms(law):.1e} atoms are too many to write out", fix='use engine "auto"'
             )
         self.law = law
         self.real: type[Real] = np.longdouble if wide else np.float64
@@ -109,7 +111,7 @@ class Atoms:
         theta = self._tilt(max(x0 / float(law.total), 0.0))
         atoms = self._prepared(theta)
         args = (index, _real(gap, self.real), _real(law.spacing, self.real), theta)
-        value, spread = (_direct(atoms.left, *args), 0.0) if atoms.right is None else _meet(atoms, *args)
+        value, spread = _direct(atoms.left, *args) if atoms.right is None else _meet(atoms, *args)
         # the kernel is at most exp(theta * 0) = 1 on what was cut off, and the cut mass is below `lost`
         error = value * atoms.relative + spread + atoms.lost
         half = float(law.half)
@@ -143,7 +145,7 @@ def _atoms_at(law: Law, theta: float, real: type[Real]) -> _Atoms:
     middle = int(np.average(index, weights=weight.astype(float)))
     offset = (index - middle).astype(real) * _real(law.spacing, real)
     if (theta + 1) * float(np.abs(offset).max()) > _LARGEST_EXPONENT:
-        raise ConfigError("the atoms span too many orders of magnitude", code="A009", fix='use engine "ball"')
+        raise EngineLimitError("the atoms span too many orders of magnitude", fix='use engine "ball"')
     plain = _suffix(weight * np.exp(-theta * offset))
     second = _suffix(weight * np.exp(-(theta + 1) * offset))
     half = _Half(index, middle, plain, second, float(np.abs(offset).max()))
@@ -226,11 +228,17 @@ def _combine(parts: Sequence[tuple[Ints, Floats, float, float]]) -> tuple[Ints, 
     return index, weight
 
 
-def _direct(atoms: tuple[Ints, Floats], first: int, gap: Real, spacing: Real, theta: float) -> float:
+def _direct(
+    atoms: tuple[Ints, Floats], first: int, gap: Real, spacing: Real, theta: float
+) -> tuple[float, float]:
+    """Return (sum, rounding bound of its exponents) over all atoms from the lattice index `first` on."""
     index, weight = atoms
     above = index >= first
+    if not above.any():
+        return 0.0, 0.0
     steps = (index[above] - first).astype(weight.dtype) * spacing
-    return float((weight[above] * np.exp(-theta * steps) * -np.expm1(-(steps + gap))).sum())
+    terms = weight[above] * np.exp(-theta * steps) * -np.expm1(-(steps + gap))
+    return float(terms.sum()), 4 * _unit(weight.dtype.type) * float((theta * steps * terms).sum())
 
 
 def _meet(atoms: _Atoms, first: int, gap: Real, spacing: Real, theta: float) -> tuple[float, float]:
@@ -242,7 +250,7 @@ def _meet(atoms: _Atoms, first: int, gap: Real, spacing: Real, theta: float) -> 
     level = (index - first + half.middle).astype(weight.dtype) * spacing
     exponents = (theta + 1) * (half.span + float(np.abs(level).max()))
     if exponents > 2 * _LARGEST_EXPONENT:
-        raise ConfigError("the atoms span too many orders of magnitude", code="A009", fix='use engine "ball"')
+        raise EngineLimitError("the atoms span too many orders of magnitude", fix='use engine "ball"')
     big = weight * np.exp(-theta * level) * half.plain[place]
     small = weight * np.exp(-(theta + 1) * level - gap) * half.second[place]
     bound = (

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from topdown.accountant.enclosure import Enclosure
-from topdown.accountant.law import Group, Law
+from topdown.accountant.law import EngineLimitError, Group, Law
 from topdown.accountant.window import (
     Window,
     beyond_last,
@@ -24,6 +24,7 @@ from topdown.accountant.window import (
     window_error,
 )
 
+SMALLEST_EXPONENT = 65_536
 Ball = Any  # flint.arb and flint.acb carry no type information
 
 
@@ -42,19 +43,31 @@ def precision(bits: int) -> Iterator[Any]:
 
 def ball_of(flint: Any, value: Fraction) -> Ball:
     """Return the ball of an exact rational."""
-    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+    return flint.arb(quotient(flint, value))
+
+
+def quotient(flint: Any, value: Fraction) -> Ball:
+    """Return an exact rational as python-flint's."""
+    return flint.fmpq(value.numerator, value.denominator)
 
 
 def ends(ball: Ball) -> tuple[Fraction, Fraction]:
-    """Return the exact end points of a real ball."""
+    """Return the end points of a real ball: exact, or moved outward to 0 or 2**-65536 where they are nearer to 0."""
     if not ball.is_finite():
-        raise ArithmeticError("a ball lost all its digits")
-    return _dyadic(ball.lower()), _dyadic(ball.upper())
+        raise EngineLimitError("a ball lost all its digits", fix='give more digits, or use engine "auto"')
+    return -_up(-ball.lower()), _up(ball.upper())
 
 
-def _dyadic(exact: Ball) -> Fraction:
+def _up(exact: Ball) -> Fraction:
+    """Return a dyadic number, rounded up where its exponent is far below anything that is asked for."""
     mantissa, exponent = exact.man_exp()
+    if exponent < -SMALLEST_EXPONENT:
+        size = int(mantissa).bit_length() + exponent
+        if size < -SMALLEST_EXPONENT:
+            return Fraction(int(mantissa > 0), 1 << SMALLEST_EXPONENT)
     mantissa, exponent = int(mantissa), int(exponent)
+    if exponent > SMALLEST_EXPONENT:
+        raise EngineLimitError("a ball lost all its digits", fix='give more digits, or use engine "auto"')
     return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
 
 
@@ -71,13 +84,21 @@ class BallQuadrature:
         self.law, self.digits, self.lattice = law, digits, lattice
         self.nats = digits * math.log(10) + 7
         slope = max(0.0, -math.log2(float(law.spacing))) if lattice else 0.0
-        branchy = sum(g.count for g in law.groups if g.variance < 2)
-        self.bits = math.ceil(digits * math.log2(10) + 30 + slope + 0.2 * branchy)
+        # a power of `count` factors loses as many digits as the count has
+        self.bits = math.ceil(digits * math.log2(10) + 30 + slope + math.log2(law.coordinates))
 
     @cached_property
     def window(self) -> Window:
         """Nodes of the rule."""
         return lattice_window(self.law, self.nats) if self.lattice else open_window(self.law, self.nats)
+
+    @property
+    def steps(self) -> int:
+        """Roughly how many ball operations set-up and a dozen thresholds take; EngineLimitError if nodes abound."""
+        level = (self.bits + 16) * math.log(2)
+        rates = [2 * math.pi**2 * float(g.variance) for g in self.law.groups]
+        orders = sum(2 * math.ceil(math.sqrt(level / rate)) for rate in rates if rate < level)
+        return len(self.window.index) * (24 + len(rates) + 13 * orders)
 
     @cached_property
     def _nodes(self) -> list[tuple[int, Ball, Ball, list[tuple[int, list[tuple[int, Ball]], Ball, int]]]]:
@@ -104,9 +125,9 @@ class BallQuadrature:
                 unseen += group.count * error
         pi = flint.arb.pi()
         modulus = (-2 * pi * pi * ball_of(flint, energy)).exp() / norm
-        # (1 + e)**m - 1 <= exp(m e) - 1 <= 2 m e for the branches that are too small to write down
-        modulus *= flint.arb(1) + 2 * unseen * flint.arb(0, 1)
-        return n, modulus, ball_of(flint, drift), branches
+        # groups whose branches are all too small to write down: |prod (1 + z)**m - 1| <= exp(sum m |z|) - 1, z complex
+        branches.append((0, [], unseen.expm1(), 1))
+        return n, modulus, quotient(flint, drift), branches
 
     def delta(self, epsilon: Fraction) -> Enclosure:
         """Return the enclosure of delta at one epsilon."""
@@ -139,7 +160,7 @@ class BallQuadrature:
         law, window = self.law, self.window
         x0 = index * law.spacing
         theta = Fraction(max(0.0, float(x0 / law.total)))
-        tilt = ball_of(flint, theta)
+        exact, tilt = quotient(flint, theta), ball_of(flint, theta)
         n_points, terms = window.n_points, window.terms
         spacing = ball_of(flint, law.spacing)
         step = (-tilt * spacing).exp()
@@ -156,7 +177,7 @@ class BallQuadrature:
             if gap is not None:
                 kernel -= edge * (1 - far2 * root_far) / (1 - step2 * root)
             total += (
-                self._term(flint, n, tilt, Fraction(n * index % n_points, n_points))
+                self._term(flint, n, exact, flint.fmpq(n * index % n_points, n_points))
                 * kernel
                 * (2 if n else 1)
             )
@@ -170,12 +191,12 @@ class BallQuadrature:
         law, window = self.law, self.window
         least = 1 / (math.sqrt(float(law.total)) + max(-float(point), 0.0))
         theta = Fraction(max(float(point / law.total), least))
-        tilt = ball_of(flint, theta)
+        exact, tilt = quotient(flint, theta), ball_of(flint, theta)
         angle = 2 * flint.arb.pi() / ball_of(flint, window.period)
-        total, shift = flint.acb(0), point / window.period
+        total, shift = flint.acb(0), quotient(flint, point / window.period)
         for n, *_ in self._nodes:
             first = flint.acb(tilt, angle * n)
-            total += self._term(flint, n, tilt, (shift * n) % 1) / (first * (first + 1)) * (2 if n else 1)
+            total += self._term(flint, n, exact, shift * n) / (first * (first + 1)) * (2 if n else 1)
         value = total.real / ball_of(flint, window.period)
         left_out = open_error(window, float(theta), float(point)) + beyond_last(window)
         left_out += 2 * window.peaks.dropped / float(window.period) / float(theta * (theta + 1))
@@ -194,26 +215,29 @@ class BallQuadrature:
             return [
                 (
                     n,
-                    _root(flint, Fraction(n, n_points)),
-                    _root(flint, Fraction(n * terms % n_points, n_points)),
+                    _turn(flint, flint.fmpq(-n, n_points)),
+                    _turn(flint, flint.fmpq(-n * terms, n_points)),
                 )
                 for n, *_ in self._nodes
             ]
 
-    def _term(self, flint: Any, n: int, tilt: Ball, turns: Fraction) -> Ball:
+    def _term(self, flint: Any, n: int, theta: Ball, turns: Ball) -> Ball:
+        """Return the characteristic function at node n, turned back; `theta` and `turns` are exact (fmpq)."""
         modulus, drift, branches = self._by_node[n]
-        value = modulus * flint.acb(2 * (tilt * drift - ball_of(flint, turns))).exp_pi_i()
+        value = modulus * _turn(flint, theta * drift - turns)
         for shift, coefficients, error, count in branches:
-            unit = flint.acb(-2 * shift * tilt).exp_pi_i()
             factor = flint.acb(1 + flint.arb(0, 1) * error, flint.arb(0, 1) * error)
-            for order, coefficient in coefficients:
-                factor += coefficient * unit**order
+            if coefficients:
+                unit = _turn(flint, -shift * theta)
+                for order, coefficient in coefficients:
+                    factor += coefficient * unit**order
             value *= factor**count
         return value
 
 
-def _root(flint: Any, turns: Fraction) -> Ball:
-    return flint.acb(-2 * ball_of(flint, turns)).exp_pi_i()
+def _turn(flint: Any, turns: Ball) -> Ball:
+    """Return exp(2 pi i turns) of an exact number of turns, whole ones taken off first."""
+    return flint.acb(2 * (turns - turns.floor())).exp_pi_i()
 
 
 def _theta_zero(flint: Any, group: Group, bits: int) -> Ball:

@@ -13,78 +13,81 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.accountant import engines, gaussian, inversion, zcdp
+from topdown.accountant.bounds import Bounds
 from topdown.accountant.enclosure import Enclosure
+from topdown.accountant.event import Neighbours
 from topdown.accountant.exact import Exact, Threshold, alpha_of, delta_of, epsilon_of, positive, rational
-from topdown.accountant.law import Law, law_of
+from topdown.accountant.law import EngineLimitError, Law, law_of
 from topdown.accountant.tradeoff import TradeOff, ball_exp, float_exp
 from topdown.errors import ConfigError
 
 DIGITS = 17
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Composition:
-    """Composed measurements, each with noise N_Z(0, 1 / rho) and moved by one between neighbours.
+    """Composed measurements: every count that moves has its discrete Gaussian noise.
 
-    `Composition({Fraction(11, 10000): 20, "73/10000": 18})` is 38 measurements. Every answer is an `Enclosure`;
-    engine "auto" takes the cheapest float64 engine, and goes on to balls (or to atoms in long double) where its
-    bound is wider than 1e-12 or the value leaves the range of floats. `engine="ball"` certifies every rounding, to
-    `digits` digits.
+    `Composition.of` takes variances, `Composition.from_rho` budgets under a neighbour relation. Every answer is an
+    `Enclosure`; engine "auto" takes the cheapest engine, and goes on to balls (or to atoms in long double) where a
+    float64 bound is wider than 1e-12 or the value leaves the range of floats, as long as that takes a second or so.
+    What no engine can sum in that time gets certified bounds; `method` says so. `engine="ball"` certifies every
+    rounding, to `digits` digits.
 
     Args:
-        budgets: rho -> how many measurements (or pairs of them); exact numbers, zeros dropped.
-
-    Raises: TypeError for a float rho, ConfigError for a negative rho or nothing left.
+        law: the law of the loss.
     """
 
     law: Law
     _cache: dict[tuple[str, int], engines.Engine] = field(
-        default_factory=dict, repr=False, compare=False, hash=False
+        default_factory=dict, init=False, repr=False, compare=False
     )
-
-    def __init__(self, budgets: Mapping[Exact, int] | Iterable[tuple[Exact, int]]) -> None:
-        pairs = budgets.items() if isinstance(budgets, Mapping) else budgets
-        coordinates = []
-        for rho, count in pairs:
-            value, times = _budget(rho), _count(count)
-            if value:
-                coordinates.append((1 / value, 1, times))
-        self._set(law_of(coordinates))
-
-    def _set(self, law: Law) -> None:
-        object.__setattr__(self, "law", law)
-        object.__setattr__(self, "_cache", {})
 
     @classmethod
     def of(cls, coordinates: Iterable[tuple[Exact, int, int]]) -> Composition:
-        """Return the composition of (variance, shift, count) coordinates: N_Z(0, variance) moved by `shift`."""
+        """Return the composition of (variance, shift, count): `count` counts with N_Z(0, variance) moved by `shift`.
+
+        Raises: TypeError for a float variance, ConfigError for a variance not above 0 or nothing moved.
+        """
         checked = []
         for variance, shift, count in coordinates:
             if isinstance(shift, bool) or not isinstance(shift, int):
                 raise TypeError(f"shift is {shift!r}: give a whole number")
             checked.append((positive(variance, "variance"), shift, _count(count)))
-        return cls.from_law(law_of(checked))
+        return cls(law_of(checked))
 
     @classmethod
-    def from_law(cls, law: Law) -> Composition:
-        """Return the composition with this law."""
-        self = object.__new__(cls)
-        self._set(law)
-        return self
+    def from_rho(
+        cls, budgets: Mapping[Exact, int] | Iterable[tuple[Exact, int]], neighbours: Neighbours
+    ) -> Composition:
+        """Return the composition of measurements that cost rho each, in zCDP of the relation `neighbours`.
+
+        A measurement moves `counts_moved(neighbours)` counts by one, so the noise of each is N_Z(0, moved / (2 rho)).
+
+        Args:
+            budgets: rho -> how many measurements (or pairs of them); exact numbers, zeros dropped.
+            neighbours: "bounded" (a record replaced) or "add_remove".
+
+        Raises: TypeError for a float rho, ConfigError for a negative rho, nothing left, another relation.
+        """
+        moved = counts_moved(neighbours)
+        pairs = budgets.items() if isinstance(budgets, Mapping) else budgets
+        checked = [(_budget(rho), _count(count)) for rho, count in pairs]
+        return cls(law_of((moved / (2 * rho), 1, moved * count) for rho, count in checked if rho))
 
     def __add__(self, other: Composition) -> Composition:
         """Return both, measured independently."""
         both = (*self.law.groups, *other.law.groups)
-        return Composition.from_law(law_of((g.variance, g.shift, g.count) for g in both))
+        return Composition(law_of((g.variance, g.shift, g.count) for g in both))
 
     def scaled(self, factor: Exact) -> Composition:
         """Return the composition with every budget multiplied (every variance divided) by `factor` > 0."""
         by = positive(factor, "factor")
-        return Composition.from_law(law_of((g.variance / by, g.shift, g.count) for g in self.law.groups))
+        return Composition(law_of((g.variance / by, g.shift, g.count) for g in self.law.groups))
 
     @property
     def rho(self) -> Fraction:
-        """Budget in zCDP: half of sum shift**2 / variance."""
+        """Budget in zCDP of the relation that moves these counts: half of sum shift**2 / variance."""
         return self.law.half
 
     @property
@@ -100,7 +103,7 @@ class Composition:
             engine: one of `engines.ENGINES`.
             digits: relative precision of the ball engines.
 
-        Returns: enclosure, relative width at most 1e-12 unless the named engine cannot reach it.
+        Returns: enclosure, relative width at most 1e-12 unless its `method` cannot reach that in about a second.
         """
         return self.curve([epsilon], engine=engine, digits=digits)[0]
 
@@ -134,13 +137,23 @@ class Composition:
         """Return `trade_off` at each alpha."""
         points = [alpha_of(a) for a in alphas]
         name = self._auto if engine == "auto" else engine
+        if name == "bounds" or any(0 < min(a, 1 - a) < engines.SMALLEST_ALPHA for a in points):
+            return self._bounds.trade_offs(points)
+        if engine != "auto":
+            return self._trade_offs(points, name, digits)
+        if not engines.curve_is_quick(self._engine(name, digits), self.law, len(points)):
+            return self._bounds.trade_offs(points)
+        try:
+            return self._trade_offs(points, name, digits)
+        except EngineLimitError:
+            return self._bounds.trade_offs(points)
+
+    def _trade_offs(self, points: list[Fraction], name: str, digits: int) -> list[Enclosure]:
         found = self._engine(name, digits)
         if name not in engines.WITH_TAILS:
             from topdown.accountant.dual import trade_off_from_deltas
 
-            return trade_off_from_deltas(
-                lambda e: self._deltas(e, engine, digits), self.law, points, found.method
-            )
+            return trade_off_from_deltas(found.deltas, self.law, points, found.method)
         tails = cast(engines.TailEngine, found).tails
         bits = 80 + 4 * digits
         exp = (lambda x: ball_exp(x, bits)) if name == "ball" else float_exp
@@ -167,19 +180,18 @@ class Composition:
         return gaussian.gaussian_trade_off(self.mu, float(alpha_of(alpha)))
 
     def delta_arrays(self, epsilons: Sequence[Fraction]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return (lower, upper) float64 arrays of delta, for batches; the chosen float64 engine only."""
+        """Return (lower, upper) float64 arrays of delta, for batches; the chosen engine, never narrowed."""
         found = self._engine(self._auto, DIGITS)
         if isinstance(found, engines.Float64):
             return found.quadrature.delta_sums(epsilons).bounds()
-        boxes = found.deltas(epsilons)
-        return np.array([float(b.lower) for b in boxes]), np.array([float(b.upper) for b in boxes])
+        return engines.outward(found.deltas(epsilons))
 
-    def certifying(self, most_nodes: int = 1500) -> str:
-        """Return the engine for a certificate: balls, or "auto" when they would need more than `most_nodes` nodes."""
-        found = self._engine(self._auto, DIGITS)
-        if not isinstance(found, engines.Float64) or len(found.quadrature.window.index) > most_nodes:
+    def certifying(self) -> str:
+        """Return the engine for a certificate: balls, or "auto" when they would take more than a second or so."""
+        if self._auto not in ("float64", "free"):
             return "auto"
-        return "ball" if found.quadrature.lattice else "ball-free"
+        name = "ball" if self._auto == "float64" else "ball-free"
+        return name if engines.quick(self._engine(name, DIGITS)) else "auto"
 
     @cached_property
     def _auto(self) -> str:
@@ -195,30 +207,44 @@ class Composition:
             self._cache[key] = engines.build(name, self.law, digits)
         return self._cache[key]
 
-    def _deltas(self, points: Sequence[Fraction], engine: str, digits: int) -> list[Enclosure]:
-        if engine != "auto":
-            return self._engine(engine, digits).deltas(points)
-        name = self._auto
-        if not engines.float_range(self.law, points):
-            return [self._narrow(p, digits) for p in points]
-        out = self._engine(name, digits).deltas(points)
-        if name == "free":
-            return out
-        return [
-            self._narrow(p, digits) if box.relative_width > engines.WIDTH_WANTED else box
-            for p, box in zip(points, out, strict=True)
-        ]
+    @property
+    def _bounds(self) -> Bounds:
+        return cast("Bounds", self._engine("bounds", 0))
 
-    def _narrow(self, point: Fraction, digits: int) -> Enclosure:
+    def _deltas(self, points: Sequence[Fraction], engine: str, digits: int) -> list[Enclosure]:
+        if engine != "auto" or self._auto == "bounds":
+            return self._engine(self._auto if engine == "auto" else engine, digits).deltas(points)
+        near = [p for p in points if engines.float_range(self.law, p)]
+        try:
+            found = (
+                dict(zip(near, self._engine(self._auto, digits).deltas(near), strict=True)) if near else {}
+            )
+            return [self._narrow(p, digits, found.get(p)) for p in points]
+        except EngineLimitError:
+            return self._bounds.deltas(points)
+
+    def _narrow(self, point: Fraction, digits: int, box: Enclosure | None) -> Enclosure:
         """Return delta by balls with more digits while it is too wide, or by atoms in long double without lattice."""
-        if self._auto == "atoms" and not self._on_lattice and engines.float_range(self.law, [point]):
+        if box and (self._auto == "free" or box.relative_width <= engines.WIDTH_WANTED):
+            return box
+        if box and self._auto == "atoms" and not self._on_lattice:
             return self._engine("atoms-wide", digits).deltas([point])[0]
         name = "ball" if self._on_lattice else "ball-free"
         for more in (digits, 3 * digits, 8 * digits):
-            (box,) = self._engine(name, more).deltas([point])
+            engine = self._engine(name, more)
+            if not engines.quick(engine):
+                break
+            (box,) = engine.deltas([point])
             if box.relative_width <= engines.WIDTH_WANTED or name == "ball-free":
                 break
-        return box
+        return box or self._bounds.deltas([point])[0]
+
+
+def counts_moved(neighbours: Neighbours) -> int:
+    """Return how many counts of a measurement a neighbour moves: 2 replaced (left and entered), 1 added or removed."""
+    if neighbours not in ("bounded", "add_remove"):
+        raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix='write "bounded" or "add_remove"')
+    return 2 if neighbours == "bounded" else 1
 
 
 def _budget(rho: object) -> Fraction:

@@ -18,7 +18,7 @@ from topdown.accountant.tradeoff import float_exp
 
 Deltas = Callable[[Sequence[Fraction]], list[Enclosure]]
 _ONE = Fraction(1)
-_FIRST_STEP, _SHRINK, _STEPS = 0.25, 5.0, 40
+_FIRST_STEP, _SHRINK, _STEPS, _ENOUGH = 0.25, 5.0, 40, 1e-12
 
 
 def trade_off_from_deltas(
@@ -30,7 +30,7 @@ def trade_off_from_deltas(
 
 def _one(deltas: Deltas, law: Law, alpha: Fraction, method: str) -> Enclosure:
     sigma = math.sqrt(float(law.total))
-    middle = Fraction(round((quantile(1 - float(alpha)) * sigma - float(law.half)) * 2**20), 2**20)
+    middle = Fraction(round((-quantile(float(alpha)) * sigma - float(law.half)) * 2**20), 2**20)
     step = Fraction(_FIRST_STEP)
     best = Enclosure(Fraction(0), 1 - alpha, method)
     for _ in range(_STEPS):
@@ -45,6 +45,8 @@ def _one(deltas: Deltas, law: Law, alpha: Fraction, method: str) -> Enclosure:
             break
         ceiling = _ceiling(points, heights)
         best = Enclosure(min(best.lower, ceiling), min(best.upper, ceiling), method)
+        if best.relative_width <= _ENOUGH:
+            break
         step = Fraction(float(step) / _SHRINK).limit_denominator(2**40)
     return best
 

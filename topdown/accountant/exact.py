@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
 from topdown.errors import ConfigError
 
+MOST_DIGITS = 3000
+LARGEST = Fraction(10**300)
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\s*$")
 Exact = int | Fraction | str | Decimal
 Threshold = Exact | float
 
@@ -20,12 +24,28 @@ def rational(value: object, name: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Fraction | str | Decimal):
         hint = f'Fraction("{value!r}")' if isinstance(value, float) else 'Fraction("11/10000")'
         raise TypeError(f"{name} is {value!r}, a {type(value).__name__}: give an exact number, e.g. {hint}")
+    if _digits(value) > MOST_DIGITS:
+        raise ConfigError(
+            f"{name} has over {MOST_DIGITS:,} digits", code="A040", fix="look for a slip in its exponent"
+        )
     try:
         return Fraction(value)
     except (ValueError, ZeroDivisionError, OverflowError) as err:
         raise ConfigError(
             f"{name} is {value!r}, not a number", code="A001", fix="write 11/10000 or 0.0011"
         ) from err
+
+
+def _digits(value: int | Fraction | str | Decimal) -> int:
+    """Return about how many digits the number has when it is written out; nothing is written out to tell."""
+    if isinstance(value, str):
+        exponent = _EXPONENT.search(value)
+        if exponent and len(exponent[1]) > len(str(MOST_DIGITS)) + 1:
+            return MOST_DIGITS + 1
+        return len(value) + (abs(int(exponent[1])) if exponent else 0)
+    if isinstance(value, Decimal):
+        return len(value.as_tuple().digits) + abs(value.adjusted()) if value.is_finite() else 0
+    return max(value.numerator.bit_length(), value.denominator.bit_length()) * 3 // 10
 
 
 def positive(value: object, name: str) -> Fraction:
@@ -53,8 +73,10 @@ def threshold(value: object, name: str) -> Fraction:
 
 
 def epsilon_of(value: object) -> Fraction:
-    """Return epsilon as a Fraction >= 0."""
+    """Return epsilon as a Fraction >= 0, at most 10**300."""
     number = threshold(value, "epsilon")
+    if number > LARGEST:
+        raise ConfigError("epsilon is above 10**300", code="A040", fix="look for a slip in its exponent")
     if number < 0:
         raise ConfigError(f"epsilon is {number}, below 0", code="A004", fix="give epsilon >= 0")
     return number

@@ -42,8 +42,8 @@ def gaussian_epsilon(mu: float, log_delta: float) -> float:
 
 
 def quantile(probability: float) -> float:
-    """Return Phi^-1(probability)."""
-    return _NORMAL.inv_cdf(probability)
+    """Return Phi^-1(probability), at the nearest float inside (0, 1)."""
+    return _NORMAL.inv_cdf(min(max(probability, 5e-324), 1 - 2.0**-53))
 
 
 def _log_delta(mu: float, epsilon: float) -> float:

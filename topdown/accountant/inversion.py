@@ -9,6 +9,9 @@ from fractions import Fraction
 from topdown.accountant.enclosure import Enclosure
 
 Deltas = Callable[[Sequence[Fraction]], list[Enclosure]]
+_BISECT = 25  # Newton steps before bisection
+_REFINED = 5  # bisections of an end where the enclosures are wide
+_WIDE = 0.5  # relative width from which an enclosure says nothing about the slope
 
 
 def log_ratio(value: Fraction, target: Fraction) -> float:
@@ -38,49 +41,66 @@ def solve(deltas: Deltas, target: Fraction, guess: float, ceiling: Fraction, bit
     x = _round(Fraction(max(min(guess, float(ceiling)), 0.0)), bits)
     before: tuple[Fraction, float] | None = None
     slope, spread = -1.0, 0.0
-    for _ in range(400):
+    for turn in range(_BISECT + bits + 1100):
         (found,) = deltas([x])
         if found.lower >= target:
             low = max(low, x)
         elif found.upper <= target:
             high = min(high, x)
+        else:
+            break
+        if high - low <= Fraction(2, 1 << bits):
+            break
         middle = (found.lower + found.upper) / 2
-        if middle <= 0:
-            x = _round((low + high) / 2, bits)
-            continue
-        value = log_ratio(middle, target)
-        spread = float(found.width / middle)
+        value = log_ratio(middle, target) if middle > 0 else -math.inf
+        spread = float(found.width / middle) if middle > 0 else math.inf
         if before and before[0] != x and value != before[1]:
             slope = (value - before[1]) / float(x - before[0])
-        if not (found.lower >= target or found.upper <= target) or high - low <= Fraction(2, 1 << bits):
-            break
-        step = Fraction(-value / slope) if slope < 0 else high - low
         before = (x, value)
+        step = -value / slope if slope < 0 else math.inf
+        if turn > _BISECT or spread > _WIDE or not math.isfinite(step):
+            x = _round((low + high) / 2, bits)
+            continue
         if abs(step) <= max(spread / abs(slope), 2.0**-bits):
             break
-        x = x + step if low < x + step < high else (low + high) / 2
+        x = x + Fraction(step) if low < x + Fraction(step) < high else (low + high) / 2
         x = _round(x, bits)
-    ends = _certify(deltas, target, x, (low, high), bits, 2 * spread / max(-slope, 1e-3))
-    return Enclosure(*ends, found.method)
+
+    def above(point: Fraction) -> bool:
+        return deltas([point])[0].lower >= target
+
+    def below(point: Fraction) -> bool:
+        return deltas([point])[0].upper <= target
+
+    least = Fraction(1, 1 << bits)
+    spread = spread if math.isfinite(spread) else 1.0
+    width = max(_round(Fraction(2 * spread / max(-slope, 1e-3)), bits), least)
+    return Enclosure(_end(above, x, low, -width, least), _end(below, x, high, width, least), found.method)
 
 
-def _certify(
-    deltas: Deltas, target: Fraction, x: Fraction, bracket: tuple[Fraction, Fraction], bits: int, pad: float
-) -> tuple[Fraction, Fraction]:
-    """Return the tightest pair around x that the enclosures certify, widening until they do."""
-    low, high = bracket
-    width = _round(Fraction(pad), bits) + Fraction(1, 1 << bits)
-    for _ in range(200):
-        below, above = max(x - width, low), min(x + width, high)
-        one, two = deltas([below, above])
-        if one.lower >= target:
-            low = max(low, below)
-        if two.upper <= target:
-            high = min(high, above)
-        if low >= x - width and high <= x + width:
-            break
-        width *= 2
-    return low, high
+def _end(
+    good: Callable[[Fraction], bool], x: Fraction, far: Fraction, step: Fraction, least: Fraction
+) -> Fraction:
+    """Return a good point beyond x, little farther than the nearest; `far` is known to be good.
+
+    Args:
+        good: whether the enclosure decides at a point.
+        x: where the search starts; far: a good point on the side of `step`.
+        step: first signed distance tried; least: smallest distance tried.
+    """
+    side = 1 if step > 0 else -1
+    while (x + step - far) * side < 0 and not good(x + step):
+        step *= 2
+    if (x + step - far) * side < 0:
+        far = x + step
+        while abs(step) > least and good(x + step / 2):
+            step /= 2
+            far = x + step
+    near = x + (far - x) / 2
+    for _ in range(_REFINED if abs(far - x) > abs(x) / 2**30 else 0):
+        middle = (near + far) / 2
+        near, far = (near, middle) if good(middle) else (middle, far)
+    return far
 
 
 def _round(value: Fraction, bits: int) -> Fraction:

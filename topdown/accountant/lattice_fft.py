@@ -65,10 +65,11 @@ class LatticeFft:
         law, window, n_points = self.law, self.window, self.n_points
         x0 = float(index * law.spacing)
         theta = max(x0 / float(law.total), 0.0)
-        modulus, product = tilted(self.spectrum, np.array([theta]))
-        values = modulus * np.exp(-1j * theta * self.spectrum.drift)  # conjugate: irfft adds exp(+i s x)
-        if product is not None:
-            values = values * np.conj(product[0])
+        modulus, branch_phase = tilted(self.spectrum, np.array([theta]))
+        phase = theta * self.spectrum.drift
+        if branch_phase is not None:
+            phase, modulus = phase + branch_phase[0], modulus[0]
+        values = modulus * np.exp(-1j * phase)  # conjugate: irfft adds exp(+i s x)
         masses = np.fft.irfft(values, n_points)
         steps = np.arange(window.terms) * float(law.spacing)
         kernel = np.exp(-theta * steps) * -np.expm1(-(steps + float(gap)))
@@ -76,6 +77,7 @@ class LatticeFft:
         value = float((masses[window_index] * kernel).sum())
         size = self.spectrum.size
         load = 60 + (14 + 2 * self.spectrum.n_groups) * (self.spectrum.energy + theta * self.spectrum.travel)
+        load += 12 * self.spectrum.branch_load + self.spectrum.unseen / _UNIT
         inputs = float(np.linalg.norm(size * load)) * math.sqrt(2 / n_points)
         transform = 12 * math.log2(n_points) * float(np.linalg.norm(size)) * math.sqrt(2 / n_points)
         rounding = _UNIT * (float(np.linalg.norm(kernel)) * (inputs + transform) + 80 * abs(value))

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 
+from topdown.accountant.exact import LARGEST
 from topdown.errors import ConfigError
+
+_MOST_BITS = 12_000
+
+
+class EngineLimitError(ConfigError):
+    """An engine cannot hold the composition; another one can."""
+
+    default_code = "A009"
 
 
 @dataclass(frozen=True, order=True)
@@ -58,7 +67,7 @@ class Law:
     @cached_property
     def spacing(self) -> Fraction:
         """Largest g with every weight in gZ."""
-        return reduce(_gcd, self.weights)
+        return reduce(common_spacing, self.weights)
 
     @cached_property
     def integers(self) -> tuple[int, ...]:
@@ -86,9 +95,37 @@ def law_of(coordinates: Iterable[tuple[Fraction, int, int]]) -> Law:
         raise ConfigError(
             "nothing is measured: the total budget is zero", code="A007", fix="give one rho above 0"
         )
-    return Law(tuple(Group(v, k, n) for (v, k), n in sorted(merged.items(), reverse=True)))
+    law = Law(tuple(Group(v, k, n) for (v, k), n in sorted(merged.items(), reverse=True)))
+    _check_range(law)
+    return law
 
 
-def _gcd(a: Fraction, b: Fraction) -> Fraction:
-    denominator = math.lcm(a.denominator, b.denominator)
-    return Fraction(math.gcd(int(a * denominator), int(b * denominator)), denominator)
+def _check_range(law: Law) -> None:
+    """Refuse numbers beyond 10**300 or below 10**-300, and a total that cannot be written down."""
+    for name, numbers in (
+        ("variance", [g.variance for g in law.groups]),
+        ("shift", [Fraction(g.shift) for g in law.groups]),
+        ("number of counts moved", [Fraction(law.coordinates)]),
+        ("total budget", [law.total]),
+    ):
+        for number in numbers:
+            if not 1 / LARGEST <= number <= LARGEST:
+                raise ConfigError(
+                    f"a {name} is {'above 10**300' if number > 1 else 'below 10**-300'}",
+                    code="A040",
+                    fix="no release needs such a number: look for a slip in its exponent",
+                )
+    if law.total.numerator.bit_length() + law.total.denominator.bit_length() > _MOST_BITS:
+        raise ConfigError(
+            f"the total budget is a fraction of over {_MOST_BITS * 3 // 10:,} digits",
+            code="A040",
+            fix="round the budgets to a common denominator, e.g. all rho in 1/10000",
+        )
+
+
+def common_spacing(a: Fraction, b: Fraction) -> Fraction:
+    """Return the largest number of which both are whole multiples."""
+    divisor = math.gcd(a.denominator, b.denominator)
+    whole = a.denominator // divisor
+    top = math.gcd(a.numerator * (b.denominator // divisor), b.numerator * whole)
+    return Fraction(top, whole * b.denominator)

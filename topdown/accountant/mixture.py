@@ -60,7 +60,7 @@ class Mixture:
         self.neighbours = event.neighbours if isinstance(event, Release) else None
         simple = flatten(event.event if isinstance(event, Release) else event)
         gaussian = [(e.variance, e.sensitivity, n) for e, n in simple if isinstance(e, DiscreteGaussian)]
-        self.gaussian = Composition.from_law(law_of(gaussian)) if any(k * n for _, k, n in gaussian) else None
+        self.gaussian = Composition(law_of(gaussian)) if any(k * n for _, k, n in gaussian) else None
         finite = [(e, n) for e, n in simple if not isinstance(e, DiscreteGaussian)]
         if self.gaussian is None and not finite:
             raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
@@ -178,6 +178,8 @@ def _side(events: Sequence[tuple[Simple, int]], *, forward: bool) -> _Side:
         total: Table = {(Fraction(0), Fraction(1)): flint.arb(1)}
         finite = flint.arb(1)
         for event, count in events:
+            if count > MOST_ATOMS:
+                raise _too_many()
             table, infinite = _table(flint, event, forward=forward)
             finite *= (1 - infinite) ** count
             for _ in range(count):
@@ -193,6 +195,8 @@ def _table(flint: Any, event: Simple, *, forward: bool) -> tuple[Table, Ball]:
         case Geometric(rate, k):
             if k == 0:
                 return {(Fraction(0), Fraction(1)): flint.arb(1)}, none
+            if k > MOST_ATOMS:
+                raise _too_many()
             a = (-ball_of(flint, rate)).exp()
             table = {(rate * (k - 2 * j), Fraction(1)): (1 - a) / (1 + a) * a**j for j in range(1, k)}
             return table | {
@@ -232,12 +236,16 @@ def _convolve(one: Table, two: Table) -> Table:
             key = (r1 + r2, q1 * q2)
             out[key] = out[key] + p1 * p2 if key in out else p1 * p2
         if len(out) > MOST_ATOMS:
-            raise ConfigError(
-                f"the finite events have over {MOST_ATOMS} distinct losses together",
-                code="A020",
-                fix="use one rate or one e**epsilon for more of them, so that losses coincide",
-            )
+            raise _too_many()
     return out
+
+
+def _too_many() -> ConfigError:
+    return ConfigError(
+        f"the finite events have over {MOST_ATOMS} distinct losses together",
+        code="A020",
+        fix="use one rate or one e**epsilon for more of them, so that losses coincide",
+    )
 
 
 def _bounds(loss: Loss) -> tuple[Fraction, Fraction]:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from topdown.accountant.composition import DIGITS, Composition
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.exact import Exact, Threshold, alpha_of, delta_of, epsilon_of
-from topdown.accountant.law import law_of
 from topdown.accountant.tradeoff import float_exp
 from topdown.errors import ConfigError
 
@@ -30,14 +29,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Path:
-    """One path: its name and, for each rho, how many of its measurements have it (exact, zeros dropped)."""
+    """One path: its name and, for each rho, how many of its measurements have it (exact, zeros dropped).
+
+    rho is what the measurement costs a replaced record that stays on this path (zCDP, bounded): its noise is
+    N_Z(0, 1 / rho), and the record moves two of its counts. A record that changes path moves one count of each.
+    """
 
     name: str
     budgets: tuple[tuple[Fraction, int], ...]
 
     @property
     def rho(self) -> Fraction:
-        """Budget of the path, zCDP for bounded neighbours."""
+        """Budget of the path: zCDP of replacing a record that stays on it."""
         return sum((r * n for r, n in self.budgets), Fraction(0))
 
 
@@ -52,13 +55,15 @@ class Worst:
 
 def path(name: str, budgets: Mapping[Exact, int] | Iterable[tuple[Exact, int]]) -> Path:
     """Return a checked path."""
-    law = Composition(budgets).law
-    return Path(name, tuple((1 / g.variance, g.count) for g in law.groups))
+    law = Composition.from_rho(
+        budgets, "add_remove"
+    ).law  # one count of each measurement, as on leaving the path
+    return Path(name, tuple((1 / (2 * g.variance), g.count) for g in law.groups))
 
 
 def pair_composition(one: Path, two: Path) -> Composition:
-    """Return the composition of moving a record from one path to the other."""
-    return Composition.from_law(law_of((1 / r, 1, n) for r, n in (*one.budgets, *two.budgets)))
+    """Return the composition of moving a record from one path to the other: one count of each measurement of both."""
+    return Composition.of((1 / r, 1, n) for r, n in (*one.budgets, *two.budgets))
 
 
 def all_pairs(paths: Sequence[Path]) -> list[tuple[Path, Path]]:

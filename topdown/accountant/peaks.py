@@ -15,19 +15,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.accountant.law import Law
-from topdown.errors import ConfigError
+from topdown.accountant.law import EngineLimitError, Law
 
 _BRANCH = 16
 _TURN = 1 << 64
-_CHUNK = 1 << 15
+_CHUNK = 1 << 13
+_MOST_WORK = 25_000_000
 SMALLEST_PRUNED = Fraction(1, 8)
-
-
-class TooManyNodesError(ConfigError):
-    """The sieve leaves more nodes than the limit: another engine is better."""
-
-    default_code = "A009"
 
 
 @dataclass(frozen=True)
@@ -49,12 +43,15 @@ def find_peaks(
     Args:
         law: the composition.
         ratios: turns per node of each group (weight / window), exact.
-        last: largest node, below 2**50.
+        last: largest node; EngineLimitError from 2**50 on.
         cutoff: sieve level in nats.
-        limit: most intervals or nodes held at once; TooManyNodesError above.
+        limit: most intervals or nodes held at once; EngineLimitError above.
 
-    Cost: a few vector operations per level of log16(last), on (intervals, groups) arrays.
+    Cost: a few vector operations per level of log16(last), on (intervals, groups) arrays; EngineLimitError also
+    above _MOST_WORK entries of these, about a second.
     """
+    if last >= 1 << 50:
+        raise EngineLimitError(f"this engine would need {last:.1e} nodes", fix='use engine "auto"')
     use = [i for i, g in enumerate(law.groups) if g.variance >= SMALLEST_PRUNED]
     order = sorted(use, key=lambda i: law.weights[i])
     groups = [law.groups[i] for i in order]
@@ -69,13 +66,14 @@ def find_peaks(
     starts = np.zeros(1, dtype=np.int64)
     offsets = np.arange(_BRANCH, dtype=np.int64)
     dropped = mass = 0.0
+    work, chunk = 0, max(1, _CHUNK // (1 + len(groups)))
     while length > 1:
         length //= _BRANCH
         steps = length - (not cells)
         used = int(np.searchsorted(turns * steps, 1.0))  # a group that turns once or more bounds nothing
-        kept = []
-        for begin in range(0, len(starts), _CHUNK):
-            child = (starts[begin : begin + _CHUNK, None] + offsets * length).ravel()
+        kept, n_kept = [], 0
+        for begin in range(0, len(starts), chunk):
+            child = (starts[begin : begin + chunk, None] + offsets * length).ravel()
             child = child[child <= last]
             energy = _lowest_energy(
                 child, steps, fixed[:used], turns[:used], variance[:used], count[:used], slack
@@ -85,9 +83,12 @@ def find_peaks(
                 mass += float(np.exp(-energy[keep]).sum())
             dropped += float(length * np.exp(-energy[~keep]).sum())
             kept.append(child[keep])
-            if sum(map(len, kept)) > limit:
-                raise TooManyNodesError(
-                    f"this engine would need over {limit} nodes", fix='use engine "auto" or "atoms"'
+            work += len(child) * (1 + used)
+            n_kept += len(kept[-1])
+            if n_kept > limit or work > _MOST_WORK:
+                raise EngineLimitError(
+                    f"this engine would need over {limit:,} nodes or a second to find them",
+                    fix='use engine "auto" or "atoms"',
                 )
         starts = np.concatenate(kept)
     return Peaks(starts[starts > 0], dropped * (1 + 1e-6), mass * (1 + 1e-6))

@@ -144,18 +144,17 @@ class Quadrature:
         left_out: Floats,
     ) -> Sums:
         spectrum, law = self.spectrum, self.law
-        modulus, product = tilted(spectrum, theta)
+        modulus, branch_phase = tilted(spectrum, theta)
         phase = theta[:, None] * spectrum.drift - TWO_PI * turns
-        if product is None:
-            terms = np.cos(phase) * kernel.real - np.sin(phase) * kernel.imag
-        else:
-            terms = (np.exp(1j * phase) * product * kernel).real
+        if branch_phase is not None:
+            phase += branch_phase
+        terms = np.cos(phase) * kernel.real - np.sin(phase) * kernel.imag
         value = (terms * (modulus * weight)).sum(axis=1)
         per_group = 14.0 + 2 * spectrum.n_groups
         load = 90.0 + math.log2(len(weight)) + per_group * spectrum.energy + 12 * spectrum.branch_load
         load = load[None, :] + per_group * theta[:, None] * spectrum.travel
         mass = size * (spectrum.size * weight)
-        error = _UNIT * (mass * load).sum(axis=1) * (1 + 1e-6) + left_out
+        error = (mass * (_UNIT * load + spectrum.unseen)).sum(axis=1) * (1 + 1e-6) + left_out
         half = float(law.half)
         log_scale = theta * theta * half - theta * origin
         log_error = 4 * _UNIT * (theta * theta * half + theta * np.abs(origin) + 4 + abs(spectrum.log_norm))

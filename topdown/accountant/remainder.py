@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from topdown.accountant.law import Group, Law
-from topdown.accountant.peaks import SMALLEST_PRUNED, TooManyNodesError, find_peaks
+from topdown.accountant.law import EngineLimitError, Group, Law, common_spacing
+from topdown.accountant.peaks import SMALLEST_PRUNED, find_peaks
 
 _MOST_PEAKS = 1500
 _CUTOFF = 30.0
@@ -43,7 +43,7 @@ def block_of(law: Law, period: Fraction) -> Blocks:
     cells = math.ceil(length)
     try:
         found = find_peaks(part, ratios, cells, _CUTOFF, _LIMIT, cells=True)
-    except TooManyNodesError:
+    except EngineLimitError:
         return best
     # cells + 1 intervals cover one period; a grid of the same step has one node in each, whatever its offset
     return Blocks(found.dropped + found.kept + 1, cells)
@@ -52,16 +52,15 @@ def block_of(law: Law, period: Fraction) -> Blocks:
 def _best_part(law: Law) -> Law | None:
     """Return the commensurable subset of groups with the smallest estimated mean modulus (greedy from each group)."""
     usable = pruned_weights(law)
-    best: tuple[float, Law] | None = None
-    for seed in range(len(usable)):
-        order = [usable[seed], *usable[:seed], *usable[seed + 1 :]]
-        chosen = Law((order[0][1],))
-        for weight, group in order[1:]:
-            wider = Law((*chosen.groups, group))
-            slowest = min(chosen.weights[0], weight, min(chosen.weights))
-            if slowest / wider.spacing <= _MOST_PEAKS:
-                chosen = wider
-        mean = float(chosen.spacing) / math.sqrt(2 * math.pi * float(chosen.total))
+    best: tuple[float, list[Group]] | None = None
+    for seed, (first, group) in enumerate(usable):
+        spacing, slowest, chosen = first, first, [group]
+        for weight, other in usable[:seed] + usable[seed + 1 :]:
+            finer = common_spacing(spacing, weight)
+            if min(slowest, weight) / finer <= _MOST_PEAKS:
+                spacing, slowest = finer, min(slowest, weight)
+                chosen.append(other)
+        mean = float(spacing) / math.sqrt(2 * math.pi * float(Law(tuple(chosen)).total))
         if best is None or mean < best[0]:
             best = (mean, chosen)
-    return best[1] if best else None
+    return Law(tuple(best[1])) if best else None

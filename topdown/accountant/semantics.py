@@ -103,7 +103,7 @@ def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
     if not touched or rows[0].law == "two_sided_geometric":
         epsilon = sum((counts / m.parameter for m in touched), Fraction(0))
         return PureLoss(epsilon, counts * len(touched), rows[0].law)
-    return Composition.from_law(law_of((m.parameter, 1, counts) for m in touched))
+    return Composition(law_of((m.parameter, 1, counts) for m in touched))
 
 
 def _touches(claim: Claim, m: Measurement) -> bool:

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Branches:
-    """Non-negligible branches of one group at some nodes: coefficients (shape [j, node])."""
+    """Branches of one group that are written down, at some nodes: coefficients (shape [j, node])."""
 
     shift: int
     count: int
@@ -37,7 +37,8 @@ class Spectrum:
     """Arrays over the n nodes of a window.
 
     energy: sum m v t**2 / 2; drift: sum m k t; travel: sum m k |t|; size: bound of the modulus, all branches
-    included; branch_load: sum of m over groups with branches (for the rounding bound).
+    written down included; branch_load: sum of m over groups with branches (for the rounding bound); unseen: bound of
+    what the branches left out change, in units of `size`.
     """
 
     window: Window
@@ -48,6 +49,7 @@ class Spectrum:
     branch_load: Floats
     branches: tuple[Branches, ...]
     log_norm: float
+    unseen: Floats
 
     @property
     def n_groups(self) -> int:
@@ -60,7 +62,7 @@ def spectrum_of(window: Window) -> Spectrum:
     law, index = window.law, window.index
     n = len(index)
     energy, drift, travel, log_size, load = (np.zeros(n) for _ in range(5))
-    branches = []
+    branches, left_out = [], np.zeros(n)
     for group, ratio in zip(law.groups, window.ratios, strict=True):
         turns = centred_turns(index, ratio)
         angle = TWO_PI * turns
@@ -68,33 +70,53 @@ def spectrum_of(window: Window) -> Spectrum:
         energy += (0.5 * group.count * variance) * angle * angle
         drift += group.count * group.shift * angle
         travel += group.count * group.shift * np.abs(angle)
-        found = _branches(variance, group.shift, group.count, turns)
+        most = _most_orders(variance)
+        left_out += group.count * _left_out(variance, turns, most)
+        found = _branches(variance, group.shift, group.count, turns, most)
         if found:
             branches.append(found)
             log_size[found.nodes] += group.count * np.log1p(found.coefficients.sum(axis=0))
             load[found.nodes] += group.count
     log_norm = _log_norm(law)
     size = np.exp(log_size - energy - log_norm) * (1 + 1e-9)
-    return Spectrum(window, energy, drift, travel, size, load, tuple(branches), log_norm)
+    unseen = np.expm1(left_out) * (1 + 1e-9)
+    return Spectrum(window, energy, drift, travel, size, load, tuple(branches), log_norm, unseen)
 
 
-def tilted(spectrum: Spectrum, theta: Floats) -> tuple[Floats, NDArray[np.complex128] | None]:
-    """Return (modulus of the main branch [n], product of branch factors [len(theta), n] or None)."""
-    modulus = np.exp(-spectrum.energy - spectrum.log_norm)
+def tilted(spectrum: Spectrum, theta: Floats) -> tuple[Floats, Floats | None]:
+    """Return (modulus of all branches written down, phase they add or None), shapes [n] or [len(theta), n].
+
+    Powers are taken in logarithms: a norm to the power of many coordinates leaves the range of floats on its own.
+    """
+    modulus = -spectrum.energy - spectrum.log_norm
     if not spectrum.branches:
-        return modulus, None
-    product = np.ones((len(theta), len(modulus)), dtype=np.complex128)
+        return np.exp(modulus), None
+    level = np.tile(modulus, (len(theta), 1))
+    phase = np.zeros_like(level)
     for branch in spectrum.branches:
         turns = np.mod(np.outer(theta * branch.shift, branch.orders), 1.0)
         factor = 1.0 + np.exp(-1j * TWO_PI * turns) @ branch.coefficients
-        product[:, branch.nodes] *= factor**branch.count
-    return modulus, product
+        level[:, branch.nodes] += branch.count * np.log(np.maximum(np.abs(factor), 1e-300))
+        phase[:, branch.nodes] += branch.count * np.angle(factor)
+    return np.exp(level), phase
 
 
-def _branches(variance: float, shift: int, count: int, turns: Floats) -> Branches | None:
+def _most_orders(variance: float) -> int:
+    """Return the largest order written down: 2 pi**2 v j (j + 1) reaches the level of what is negligible."""
     most = 1
     while 2 * math.pi**2 * variance * most * (most + 1) < _NEGLIGIBLE:
         most += 1
+    return most
+
+
+def _left_out(variance: float, turns: Floats, most: int) -> Floats:
+    """Bound at each node the sum of the branches of one coordinate not written down (PROOF.md, lemma 7)."""
+    level = np.maximum(2 * math.pi**2 * variance * (1 - 2 * np.abs(turns)), _NEGLIGIBLE)
+    bound: Floats = 2 * np.exp(-level) / -math.expm1(-2 * _NEGLIGIBLE / (most + 1)) * (1 + 1e-9)
+    return bound
+
+
+def _branches(variance: float, shift: int, count: int, turns: Floats, most: int) -> Branches | None:
     orders = np.array([j for j in range(-most, most + 1) if j], dtype=np.int64)
     rate = 2 * math.pi**2 * variance
     near = np.nonzero(rate * (1 - 2 * np.abs(turns)) < _NEGLIGIBLE)[0]

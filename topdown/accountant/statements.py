@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from topdown.accountant import atoms, zcdp
-from topdown.accountant.bounded import BoundedLoss
+from topdown.accountant import zcdp
 from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.exact import Threshold, delta_of
@@ -24,9 +23,6 @@ Document = dict[str, Any]
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
 EVERY_DELTA = "0"  # where pure epsilon is stated
-NO_ENGINE = "A009"
-LARGEST_RHO = 300  # above it floats do not hold the range of atoms
-MOST_PRUNED = 8  # budget of one count from which on the quadrature cannot prune its nodes
 _COIN = "a coin gives 50"
 
 
@@ -153,7 +149,8 @@ def usual(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
             continue
         columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
         columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
-        columns["gaussian_comparison"][key] = Composition([(rho, 1)]).gaussian(delta=float(delta_of(delta)))
+        alike = Composition.from_rho([(rho, 1)], "bounded")
+        columns["gaussian_comparison"][key] = alike.gaussian(delta=float(delta_of(delta)))
     return {**columns, "gaussian_note": COMPARISON_NOTE}
 
 
@@ -203,35 +200,9 @@ def _numbers(loss: Loss, deltas: Sequence[Threshold], *, balls: bool) -> Documen
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
         zero: Document = {} if loss.law == "two_sided_geometric" else _zcdp(Fraction(0), deltas)
         return zero | _guesses(boxes, loss.best_guess(), loss.coordinates)
-    try:
-        name = _engine(loss, balls=balls)
-        boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
-        guess = loss.best_guess(engine=name)
-    except ConfigError as error:
-        bounded = _bounded(loss, error)
-        boxes, guess = {str(d): bounded.epsilon(d) for d in deltas}, bounded.best_guess()
-    return _zcdp(loss.rho, deltas) | _guesses(boxes, guess, loss.law.coordinates)
-
-
-def _bounded(loss: Composition, error: ConfigError) -> BoundedLoss:
-    """Return what follows from rho where no engine can enclose a composition; any other error is raised again."""
-    if error.code != NO_ENGINE:
-        raise error
-    return BoundedLoss(loss.rho)
-
-
-def _engine(loss: Composition, *, balls: bool) -> str:
-    """Return the engine for a statement; atoms where noise is so small that the quadrature cannot prune.
-
-    Raises: ConfigError A009 where neither can enclose the composition in reasonable time.
-    """
-    if all(g.shift * g.weight <= MOST_PRUNED for g in loss.law.groups):
-        return loss.certifying() if balls else "auto"
-    if not atoms.fits(loss.law) or loss.rho > LARGEST_RHO:
-        raise ConfigError(
-            "too many atoms for noise this small", code=NO_ENGINE, fix="bound it by what follows from rho"
-        )
-    return "atoms"
+    name = loss.certifying() if balls else "auto"
+    boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
+    return _zcdp(loss.rho, deltas) | _guesses(boxes, loss.best_guess(engine=name), loss.law.coordinates)
 
 
 def _zcdp(rho: Fraction, deltas: Sequence[Threshold]) -> Document:
@@ -254,10 +225,7 @@ def _curve(loss: Loss, *, certify: bool) -> list[Document]:
     if isinstance(loss, PureLoss):
         boxes = loss.trade_off_curve(CURVE)
     else:
-        try:
-            boxes = loss.trade_off_curve(CURVE, engine=_engine(loss, balls=certify))
-        except ConfigError as error:
-            boxes = _bounded(loss, error).trade_off_curve(CURVE)
+        boxes = loss.trade_off_curve(CURVE, engine=loss.certifying() if certify else "auto")
     return [
         {"alpha": str(a), "power": list(Enclosure(1 - b.upper, 1 - b.lower).texts(12))}
         for a, b in zip(CURVE, boxes, strict=True)

@@ -64,7 +64,7 @@ class TradeOff:
     def _edges(self, levels: list[Fraction]) -> list[tuple[int, int]]:
         """Return for each level (a, b), b - a <= 1, with certified P[S >= a - 1] >= level >= P[S >= b], a >= 1."""
         scale = math.sqrt(float(self.law.total)) / float(self.law.spacing)
-        guess = [math.ceil(-quantile(max(float(a), 5e-324)) * scale) for a in levels]
+        guess = [math.ceil(-quantile(float(a)) * scale) for a in levels]
         high = [max(1, g + 1) for g in guess]
         self._gallop(high, 1, lambda i, value: value.upper <= levels[i], 0)
         low = [max(1, g - 1) for g in guess]

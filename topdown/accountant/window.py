@@ -15,6 +15,8 @@ from topdown.accountant.peaks import Peaks, find_peaks
 from topdown.accountant.remainder import Blocks, block_of, pruned_weights
 
 NODE_LIMIT = 150_000
+_BRANCH_NATS = 46.0
+_MOST_PARTS = 3_000_000
 OPEN_PEAKS = 8_000
 REMAINDER_NATS = 33.0
 TWO_PI = 2 * math.pi
@@ -71,16 +73,27 @@ def reach(law: Law, nats: float) -> float:
     return math.sqrt(2 * float(law.total) * nats)
 
 
-def lattice_window(law: Law, nats: float, limit: int = NODE_LIMIT) -> Window:
+def parts(law: Law) -> int:
+    """Return how many terms one node has: one a group, and its branches where they are not negligible everywhere."""
+    rates = [2 * math.pi**2 * float(g.variance) for g in law.groups]
+    return len(rates) + sum(2 * math.ceil(math.sqrt(_BRANCH_NATS / r)) for r in rates if r < 2 * _BRANCH_NATS)
+
+
+def node_limit(law: Law) -> int:
+    """Return how many nodes are evaluated at most: fewer where a node has many groups or many branches."""
+    return min(NODE_LIMIT, _MOST_PARTS // parts(law))
+
+
+def lattice_window(law: Law, nats: float) -> Window:
     """Return the window of the lattice engine; thresholds down to -R fit."""
     upper = reach(law, nats) + float(law.half)
     spacing = float(law.spacing)
     terms = max(math.ceil(upper / spacing), 1) + 1
     n_points = (terms + max(math.ceil(reach(law, nats) / spacing), 1) + 2) | 1
-    return Window(law, nats, n_points * law.spacing, terms, (n_points - 1) // 2, limit)
+    return Window(law, nats, n_points * law.spacing, terms, (n_points - 1) // 2, node_limit(law))
 
 
-def open_window(law: Law, nats: float, limit: int = NODE_LIMIT) -> Window:
+def open_window(law: Law, nats: float) -> Window:
     """Return the window of the lattice-free engine.
 
     The period is long enough for its kernel; the last node is where the remainder falls to exp(-REMAINDER_NATS), or
@@ -92,7 +105,7 @@ def open_window(law: Law, nats: float, limit: int = NODE_LIMIT) -> Window:
     slowest = float(min((w for w, _ in pruned_weights(law)), default=Fraction(1)))
     wanted = blocks.mass / (math.pi * blocks.nodes) * math.exp(min(nats, REMAINDER_NATS))
     last = min(max(wanted, 40 * math.sqrt(nats / float(law.total))), OPEN_PEAKS * TWO_PI / slowest)
-    return Window(law, nats, period, 0, math.ceil(last * float(period) / TWO_PI), limit, blocks)
+    return Window(law, nats, period, 0, math.ceil(last * float(period) / TWO_PI), node_limit(law), blocks)
 
 
 def beyond_last(window: Window) -> float:

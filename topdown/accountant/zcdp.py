@@ -12,6 +12,7 @@ from topdown.accountant.exact import Exact, Threshold, delta_of, positive, ratio
 from topdown.errors import ConfigError
 
 _BITS = 160
+_LEAST = 1e-160
 Ball = Any  # flint.arb
 
 
@@ -60,7 +61,7 @@ def bun_steinke(rho: Exact, delta: Threshold) -> Enclosure:
     from topdown.accountant.certified import ball_of, ends, precision
 
     budget, target = positive(rho, "rho"), delta_of(delta)
-    with precision(_BITS) as flint:
+    with precision(_bits(target)) as flint:
         ball = ball_of(flint, budget)
         low, high = ends(ball + 2 * (-ball * ball_of(flint, target).log()).sqrt())
     return Enclosure(low, high, "zCDP, Bun-Steinke")
@@ -78,30 +79,35 @@ def canonne_kamath_steinke(rho: Exact, delta: Threshold) -> Enclosure:
     budget, target = positive(rho, "rho"), delta_of(delta)
     log_target = (math.log2(target.denominator) - math.log2(target.numerator)) * math.log(2)
     excess = Fraction(_least(float(budget), log_target))
-    with precision(_BITS) as flint:
+    with precision(_bits(target)) as flint:
         rho_ball, log_ball = ball_of(flint, budget), -ball_of(flint, target).log()
 
         def slope(x: Ball) -> Ball:
-            return rho_ball - (log_ball - (1 + x).log()) / (x * x)
+            return rho_ball - (log_ball - x.log1p()) / (x * x)
 
         pad = Fraction(1, 10**13)
-        while not (
+        while pad < 1 and not (
             ends(slope(ball_of(flint, excess * (1 - pad))))[1]
             <= 0
             <= ends(slope(ball_of(flint, excess * (1 + pad))))[0]
         ):
             pad *= 4
         x = ball_of(flint, excess)
-        value = (1 + x) * rho_ball + (log_ball - (1 + x).log()) / x + (x / (1 + x)).log()
+        value = (1 + x) * rho_ball + (log_ball - x.log1p()) / x + (x / (1 + x)).log()
         around = x * flint.arb(1, float(pad) * (1 + 1e-9))
         low, high = ends(value)
-        drop = ends(abs(slope(around)) * x)[1] * pad
+        drop = ends(abs(slope(around)) * x)[1] * pad if pad < 1 else high  # not bracketed: delta is all but 1
     return Enclosure(max(low - drop, Fraction(0)), max(high, Fraction(0)), "zCDP, Canonne-Kamath-Steinke")
+
+
+def _bits(delta: Fraction) -> int:
+    """Return a precision at which the logarithm of a delta near 1 keeps its digits."""
+    return _BITS + (delta / (1 - delta)).numerator.bit_length() if 2 * delta > 1 else _BITS
 
 
 def _least(rho: float, log_inverse: float) -> float:
     """Return about the x = a - 1 > 0 at which rho x**2 + ln(1 + x) reaches ln(1/delta)."""
-    low, high = 1e-15, 1.0
+    low, high = _LEAST, 1.0
     while rho * high * high + math.log1p(high) < log_inverse:
         high *= 2
     for _ in range(200):

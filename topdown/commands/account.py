@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,21 +10,45 @@ from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
+if TYPE_CHECKING:
+    from topdown.accountant.event import Neighbours
+
+RELATIONS = {"bounded": "a record replaced", "add_remove": "a record added or removed"}
+
 
 @command(
     "account",
     examples=(
-        ('topdown account --rho "11/10000*20,73/10000*18" --delta 1e-10', "20 and 18 measurements."),
+        (
+            'topdown account --rho "11/10000*20,73/10000*18"',
+            "20 and 18 measurements that cost a replaced record 11/10000 and 73/10000 each.",
+        ),
+        ("topdown account --rho 1/2 --neighbours add_remove", "One measurement; a record added or removed."),
         ("topdown account --dhc2020 --proxy", "The 2020 DHC persons release, one path."),
     ),
 )
-@click.option("--rho", metavar="R*N,...", help="rho of each measurement, and how many have it.")
-@click.option("--dhc2020", is_flag=True, help="The published allocations of the 2020 DHC persons release.")
+@click.option(
+    "--rho",
+    metavar="R*N,...",
+    help="What a measurement costs in rho (zCDP of the relation, as a plan prints it), and how many cost that.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["bounded", "add_remove"]),
+    default="bounded",
+    show_default=True,
+    help="A record replaced (two counts of a measurement move by one), or added or removed (one count).",
+)
+@click.option(
+    "--dhc2020",
+    is_flag=True,
+    help="The published allocations of the 2020 DHC persons release; a record replaced.",
+)
 @click.option("--proxy", is_flag=True, help="With --dhc2020: the un-bypassed path only, not all 946 pairs.")
 @click.option("--epsilon", "epsilons", multiple=True, help="Give delta at this epsilon; may be repeated.")
 @click.option("--delta", "deltas", multiple=True, help="Give epsilon at this delta; may be repeated.")
 @click.option("--alpha", "alphas", multiple=True, help="Give the misses of a test with these false alarms.")
-@click.option("--engine", default="auto", show_default=True, help="How to compute.")
+@click.option("--engine", default=None, help="How to compute; without it as topdown audit does.")
 @click.option(
     "--digits", type=click.IntRange(6, 1000), default=17, show_default=True, help="Of the ball engines."
 )
@@ -32,21 +56,25 @@ def account(
     screen: Screen,
     *,
     rho: str | None,
+    neighbours: Neighbours,
     dhc2020: bool,
     proxy: bool,
     epsilons: tuple[str, ...],
     deltas: tuple[str, ...],
     alphas: tuple[str, ...],
-    engine: str,
+    engine: str | None,
     digits: int,
 ) -> int:
     """Compute the exact privacy loss of composed measurements.
 
-    Every answer is a pair of numbers with the exact value between them.
+    rho is zCDP of the relation in --neighbours, as in a plan: a measurement's noise has variance 1/rho where a record
+    is replaced, 1/(2 rho) where one is added or removed. Every answer is a pair of numbers with the exact value
+    between them.
     """
-    from topdown.accountant import commands as accountant
+    from topdown.accountant import account as accountant
 
-    if (rho is None) != dhc2020 or (proxy and not dhc2020) or (dhc2020 and (epsilons or alphas)):
+    alone = epsilons or alphas or neighbours != "bounded"
+    if (rho is None) != dhc2020 or (proxy and not dhc2020) or (dhc2020 and alone):
         raise ConfigError(
             "give either --rho, or --dhc2020 with --delta and --proxy only",
             code="C005",
@@ -58,7 +86,13 @@ def account(
         _show_dhc(screen, document)
         return EXIT_OK
     document = accountant.account(
-        rho or "", epsilons=epsilons, deltas=deltas, alphas=alphas, engine=engine, digits=digits
+        rho or "",
+        neighbours=neighbours,
+        epsilons=epsilons,
+        deltas=deltas,
+        alphas=alphas,
+        engine=engine,
+        digits=digits,
     )
     screen.document(document)
     _show(screen, document)
@@ -69,15 +103,25 @@ def _show(screen: Screen, document: dict[str, Any]) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import bold
 
-    n = document["n_measurements"]
-    screen.say(bold(f"{n:,} measurement{'s' if n != 1 else ''}"), f", ρ {document['rho']} in all, exact")
+    n, moved = document["n_measurements"], document["n_counts_moved"]
+    relation = RELATIONS[document["neighbours"]]
+    screen.say(
+        bold(f"{n:,} measurement{'s' if n != 1 else ''}"),
+        f", ρ {document['rho']} in all: zCDP for {relation}, which moves {moved:,} "
+        f"count{'s' if moved != 1 else ''} by one",
+    )
+    for row in document["measurements"]:
+        screen.say(
+            f"{row['count']:,} × ρ {row['rho']} for {relation}, variance {row['variance']} a count", indent=2
+        )
     screen.blank()
     names = (("epsilon", "ε at δ"), ("delta", "δ at ε"), ("trade_off", "misses at false alarms"))
     rows = [
         (f"{name} {given}", low, high) for key, name in names for given, (low, high) in document[key].items()
     ]
-    screen.table([Column(""), Column("not below"), Column("not above")], rows)
-    _usual(screen, document["usual"])
+    columns = [Column(f"for {relation}"), Column("not below"), Column("not above")]
+    screen.table(columns, rows)
+    _usual(screen, document["usual"], relation)
     screen.blank()
     screen.last(document["sentence"], symbol="")
 
@@ -86,24 +130,36 @@ def _show_dhc(screen: Screen, document: dict[str, Any]) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import bold
 
-    pairs = f"{document['n_pairs']:,} pairs of {document['n_paths']:,} paths"
-    screen.say(bold("2020 DHC persons"), f", {pairs}, ρ {document['rho']} on the un-bypassed path")
+    n_paths = document["n_paths"]
+    pairs = f"{document['n_pairs']:,} pairs of {n_paths:,} paths" if n_paths > 1 else "one path with itself"
+    relation = RELATIONS[document["neighbours"]]
+    screen.say(
+        bold("2020 DHC persons"),
+        f", {pairs}; ρ {document['rho']} in all: zCDP for {relation} that stays on the un-bypassed path, where "
+        f"it moves {document['n_counts_moved']:,} counts by one",
+    )
     screen.blank()
     rows = []
     for delta, worst in document["worst"].items():
         rows.append((f"worst ε at δ {delta}, paths {' and '.join(worst['paths'])}", *worst["epsilon"]))
         rows.append((f"un-bypassed ε at δ {delta}", *document["unbypassed"][delta]))
-    screen.table([Column("", wraps=True), Column("not below"), Column("not above")], rows)
-    _usual(screen, document["usual"])
+    screen.table([Column(f"for {relation}", wraps=True), Column("not below"), Column("not above")], rows)
+    _usual(screen, document["usual"], relation)
     low, high = next(iter(document["worst"].values()))["epsilon"]
     screen.blank()
-    screen.last(f"ε between {low} and {high}", symbol="")
+    screen.last(f"ε between {low} and {high} for {relation}", symbol="")
 
 
-def _usual(screen: Screen, usual: dict[str, Any]) -> None:
+def _usual(screen: Screen, usual: dict[str, Any], relation: str) -> None:
     from topdown.screen.look import dim
 
     for delta, value in usual["bun_steinke"].items():
         tight = usual["canonne_kamath_steinke"][delta]
-        screen.say(dim(f"usual formulas at δ {delta}: {value} (Bun, Steinke), {tight} (Canonne, Kamath, Steinke)"),
-                   indent=2, hang=4)  # fmt: skip
+        screen.say(
+            dim(
+                f"usual formulas, ε at δ {delta} for {relation}: {value} (Bun, Steinke), "
+                f"{tight} (Canonne, Kamath, Steinke)"
+            ),
+            indent=2,
+            hang=4,
+        )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from topdown.accountant import Composition, zcdp
+from tests.helpers.compositions import weighted
+from topdown.accountant import zcdp
 from topdown.accountant.semantics import Claim, Measurement, secrets
 from topdown.errors import ConfigError
 
@@ -142,6 +143,6 @@ def test_pure_to_zcdp_is_exact_for_randomised_response(odds):
 def test_exact_epsilon_never_exceeds_the_conversions():
     """The conversions are bounds: an exact value above one would break a theorem."""
     for budgets in ({"1": 1}, {"1/3": 4, "1/7": 2}, {"1/1000": 100}):
-        case = Composition(budgets)
+        case = weighted(budgets)
         for delta in ("1/10", "1e-6", "1e-15"):
             assert case.epsilon(delta).upper <= zcdp.canonne_kamath_steinke(case.rho, delta).upper

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from topdown.accountant import Composition
+from tests.helpers.compositions import weighted
 from topdown.accountant.event import (
     ZCDP,
     Composed,
@@ -85,7 +85,7 @@ def test_mixture_of_everything_with_a_loss():
 def test_gaussian_events_alone_are_a_composition():
     """Two roads to the same law must give overlapping enclosures."""
     mixture = Mixture(Repeated(DiscreteGaussian(Fraction(10)), 10))
-    one, two = mixture.delta(3), Composition({"1/10": 10}).delta(3)
+    one, two = mixture.delta(3), weighted({"1/10": 10}).delta(3)
     assert one.lower <= two.upper
     assert two.lower <= one.upper
 

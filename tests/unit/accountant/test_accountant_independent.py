@@ -7,7 +7,7 @@ from itertools import pairwise
 import mpmath
 import pytest
 
-from topdown.accountant import Composition
+from tests.helpers.compositions import weighted
 from topdown.accountant.engines import Float64
 
 DIGITS = 60
@@ -50,7 +50,7 @@ def test_delta_is_the_difference_of_two_convolved_tails(rhos):
     with mpmath.workdps(DIGITS):
         law = convolved(rhos)
         half = sum(r * n for r, n in rhos) / 2
-        case = Composition(rhos)
+        case = weighted(rhos)
         for epsilon in (Fraction(0), Fraction(1, 3), half, Fraction(5, 2), half + Fraction(3)):
             grow = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
             exact = tail(law, epsilon - half) - grow * tail(law, epsilon + half)
@@ -63,7 +63,7 @@ def test_trade_off_is_the_neyman_pearson_curve():
     rhos = [(Fraction(1, 2), 3)]
     with mpmath.workdps(DIGITS):
         law, total = convolved(rhos), Fraction(3, 2)
-        case = Composition(rhos)
+        case = weighted(rhos)
         points = sorted(law)
         for alpha in (Fraction(1, 1000), Fraction(1, 7), Fraction(1, 2), Fraction(4, 5), Fraction(999, 1000)):
             level = mpmath.mpf(alpha.numerator) / alpha.denominator
@@ -77,7 +77,7 @@ def test_trade_off_is_the_neyman_pearson_curve():
 def test_point_masses_follow_the_poisson_dual():
     """P[X1 + X2 = s] = exp(-s**2/4) sum_l (-1)**(l s) exp(-pi**2 l**2) / (sqrt(4 pi) Th(0)**2) for two N_Z(0, 1)."""
     theta = sum(math.exp(-2 * math.pi**2 * j * j) for j in range(-4, 5))
-    tails = Float64(Composition({1: 2}).law).tails(list(range(8)))
+    tails = Float64(weighted({1: 2}).law).tails(list(range(8)))
     for s, (here, following) in enumerate(pairwise(tails)):
         dual = sum((-1) ** (s * k) * math.exp(-(math.pi**2) * k * k) for k in range(-4, 5))
         mass = math.exp(-s * s / 4) * dual / (math.sqrt(4 * math.pi) * theta**2)
@@ -88,7 +88,7 @@ def test_point_masses_follow_the_poisson_dual():
 
 def test_tails_are_sub_gaussian():
     """P[S >= t] <= exp(-t**2 / 2P): an engine above it counts mass that is not there."""
-    case = Composition({"1/3": 2, "2/5": 3})
+    case = weighted({"1/3": 2, "2/5": 3})
     spacing, total = case.law.spacing, float(case.law.total)
     indices = list(range(1, int(30 / spacing), 17))
     for index, box in zip(indices, Float64(case.law).tails(indices), strict=True):
@@ -97,13 +97,13 @@ def test_tails_are_sub_gaussian():
 
 def test_gaussian_comparison_is_close_and_not_a_bound():
     """mu-GDP must err on both sides, else calling it a comparison and not a bound would be idle."""
-    coarse = Composition({1: 1})
+    coarse = weighted({1: 1})
     ratios = [
         float(coarse.delta(e)) / coarse.gaussian(epsilon=float(Fraction(e)))
         for e in ("1/10", "1/2", "5/4", "9/2")
     ]
     assert min(ratios) < 0.99 < 1.01 < max(ratios)
-    fine = Composition({"1/1000": 100})
+    fine = weighted({"1/1000": 100})
     assert math.isclose(float(fine.epsilon("1e-5")), fine.gaussian(delta=1e-5), rel_tol=1e-3)
 
 
@@ -117,4 +117,4 @@ def test_other_accountant_brackets_us():
         for p in (False, True)
     ]
     low, high = (p.get_epsilon_for_delta(1e-6) for p in both)
-    assert low - 1e-9 <= float(Composition({"1/10": 10}).epsilon("1e-6")) <= high + 1e-9
+    assert low - 1e-9 <= float(weighted({"1/10": 10}).epsilon("1e-6")) <= high + 1e-9

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from tests.helpers.compositions import weighted
 from topdown.accountant import Composition, Enclosure
 from topdown.accountant.exact import rational, threshold
 from topdown.decimals import significant
@@ -14,14 +15,16 @@ from topdown.errors import ConfigError
 def test_float_budget_is_refused_with_the_fix():
     """A float rho is not the number its author wrote."""
     with pytest.raises(TypeError, match=r'Fraction\("0.1"\)'):
-        Composition({0.1: 2})
+        Composition.from_rho({0.1: 2}, "bounded")
+    with pytest.raises(TypeError, match=r'Fraction\("0.1"\)'):
+        Composition.of([(0.1, 1, 2)])
 
 
 @pytest.mark.parametrize("budgets", [{"-1/2": 1}, {"0": 3}, {}, {"x": 1}, {"1/0": 1}, {"1/2": -1}])
 def test_impossible_budgets_are_refused(budgets):
     """Negative, zero-total, unreadable budgets must not give a number."""
     with pytest.raises(ValueError) as caught:
-        Composition(budgets)
+        Composition.from_rho(budgets, "bounded")
     assert isinstance(caught.value, ConfigError)
     assert caught.value.fix
 
@@ -30,7 +33,7 @@ def test_impossible_budgets_are_refused(budgets):
 def test_counts_are_whole_numbers(count):
     """A count that is not an int hides a mistake in the order of arguments."""
     with pytest.raises(TypeError, match="whole number"):
-        Composition({"1/2": count})
+        Composition.from_rho({"1/2": count}, "bounded")
 
 
 @pytest.mark.parametrize(
@@ -48,12 +51,25 @@ def test_counts_are_whole_numbers(count):
 def test_thresholds_outside_their_range_are_refused(call, value):
     """An epsilon below 0, a delta or alpha that is no probability must not be answered."""
     with pytest.raises(ValueError):
-        getattr(Composition({"1/10": 10}), call)(value)
+        getattr(weighted({"1/10": 10}), call)(value)
 
 
 def test_zero_budgets_are_dropped():
     """Bypassed levels have rho 0 and must not become infinite noise or an error."""
-    assert Composition({"1/10": 10, "0": 5}) == Composition({"1/10": 10})
+    assert Composition.from_rho({"1/10": 10}, "bounded") == Composition.from_rho(
+        {"1/10": 10, "0": 5}, "bounded"
+    )
+
+
+def test_rho_is_zcdp_of_the_stated_relation():
+    """A replaced record moves two counts of a measurement, an added one moves one: noise differs, rho does not."""
+    for relation, moved in (("bounded", 2), ("add_remove", 1)):
+        case = Composition.from_rho({"1/10": 3, "1/4": 1}, relation)
+        assert Fraction(11, 20) == case.rho
+        assert 4 * moved == case.law.coordinates
+        assert {Fraction(5) * moved, Fraction(2) * moved} == {g.variance for g in case.law.groups}
+    with pytest.raises(ConfigError, match="neighbours"):
+        Composition.from_rho({"1/10": 3}, "unbounded")
 
 
 def test_a_float_threshold_is_the_decimal_it_prints():
@@ -92,4 +108,4 @@ def test_enclosure_refuses_crossed_bounds():
 def test_gaussian_comparison_takes_one_argument():
     """Two thresholds at once would silently ignore one."""
     with pytest.raises(TypeError, match="exactly one"):
-        Composition({1: 1}).gaussian(epsilon=1.0, delta=0.1)
+        weighted({1: 1}).gaussian(epsilon=1.0, delta=0.1)

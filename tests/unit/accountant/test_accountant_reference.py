@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.compositions import weighted
 from topdown.accountant import Composition
 from topdown.accountant.zcdp import bun_steinke
 
@@ -16,7 +17,7 @@ QUICK_BALL = [name for name in CASES if name not in ("mix5", "het3")]
 
 
 def composition(name: str) -> Composition:
-    return Composition([(rho, count) for rho, count in CASES[name]["rhos"]])
+    return weighted([(rho, count) for rho, count in CASES[name]["rhos"]])
 
 
 def holds(box, value: str) -> bool:

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from tests.helpers.compositions import weighted
 from topdown.accountant import Composition
+from topdown.accountant.account import account, dhc2020, parse_rhos
 from topdown.accountant.calibrate import budget_scale, variance_reductions
-from topdown.accountant.commands import account, dhc2020, parse_rhos
 from topdown.accountant.dhc2020 import dhc_paths
 from topdown.accountant.paths import (
     all_pairs,
@@ -124,7 +125,7 @@ def test_variance_reductions_of_the_census(delta, tight, scale, reduction):
 
 def test_scale_reproduces_its_target():
     """Budgets multiplied by the scale must have exactly the target epsilon."""
-    case = Composition({"1/3": 2, "1/5": 1})
+    case = weighted({"1/3": 2, "1/5": 1})
     scale = budget_scale(case, "4", "1e-6")
     assert (
         case.scaled(scale.lower).epsilon("1e-6").lower <= 4 <= case.scaled(scale.upper).epsilon("1e-6").upper
@@ -133,20 +134,38 @@ def test_scale_reproduces_its_target():
 
 
 def test_account_document():
-    """The command's JSON: enclosures as decimal strings, comparison labelled, a true sentence."""
-    found = json.loads(json.dumps(account("1/10*10", epsilons=["23/20"], deltas=["1e-10"], alphas=["1/20"])))
+    """The command's JSON: enclosures as decimal strings, comparison labelled, a true sentence.
+
+    Five measurements of rho 1/10 move ten counts of variance 10 when a record is replaced; so do ten of rho 1/20 when
+    one is added.
+    """
+    asked = {"epsilons": ["23/20"], "deltas": ["1e-10"], "alphas": ["1/20"]}
+    found = json.loads(json.dumps(account("1/10*5", **asked)))
     low, high = map(Fraction, found["epsilon"]["1e-10"])
     assert low <= Fraction("6.55081355149595361371449592") <= high
     low, high = map(Fraction, found["delta"]["23/20"])
     assert low <= Fraction("0.10174019510342754358953519501364") <= high
     assert "not a bound" in found["usual"]["gaussian_note"]
     assert "at most 70 times in 100; a coin gives 50" in found["sentence"]
-    assert {"1e-10"} == account("1/10*10")["epsilon"].keys()
+    assert {"1e-10"} == account("1/10*5")["epsilon"].keys()
+    assert tuple(found[key] for key in ("neighbours", "rho", "n_measurements", "n_counts_moved")) == (
+        "bounded",
+        "1/2",
+        5,
+        10,
+    )
+    assert found["measurements"] == [{"rho": "1/10", "variance": "10", "count": 5}]
+    other = account("1/20*10", neighbours="add_remove", **asked)
+    assert all(
+        other[key] == found[key]
+        for key in ("rho", "n_counts_moved", "epsilon", "delta", "trade_off", "best_guess")
+    )
+    assert "at all, chooses rightly at most 70 times in 100" in other["sentence"]
 
 
 def test_best_guess_is_the_best_point_of_the_curve():
     """(1 + delta(0)) / 2 must equal 1 - min (alpha + f) / 2 over the curve, and is rounded up for print."""
-    case = Composition({"1/3": 3})
+    case = weighted({"1/3": 3})
     alphas = [Fraction(k, 400) for k in range(401)]
     curve = case.trade_off_curve(alphas)
     best = max(1 - (a + f.lower) / 2 for a, f in zip(alphas, curve, strict=True))
@@ -158,15 +177,16 @@ def test_best_guess_is_the_best_point_of_the_curve():
 def test_rho_text():
     """The --rho text: a count after *, exact fractions, no floats by accident."""
     assert [(Fraction(11, 10000), 20), (Fraction(73, 10000), 1)] == parse_rhos("11/10000*20, 73/10000")
-    with pytest.raises(ConfigError, match="whole number after"):
-        parse_rhos("1/2*x")
+    for text in ("1/2*x", "1/2*", "1/2*-1", "1/2*\u00b2"):
+        with pytest.raises(ConfigError, match="whole number after"):
+            parse_rhos(text)
     with pytest.raises(ConfigError, match="not a number"):
         parse_rhos("1/2,,1/3")
 
 
 def test_plot_is_svg_with_a_falling_curve():
     """The picture must parse, escape its title and fall from (0, 1) to (1, 0)."""
-    root = ET.fromstring(trade_off_svg(Composition({"1/10": 10}), "a < b & c"))  # noqa: S314 - our own text
+    root = ET.fromstring(trade_off_svg(weighted({"1/10": 10}), "a < b & c"))  # noqa: S314 - our own text
     line = next(e for e in root.iter() if e.tag.endswith("polyline"))
     heights = [float(p.split(",")[1]) for p in line.attrib["points"].split()]
     assert heights == sorted(heights)

@@ -7,8 +7,6 @@ from itertools import product
 
 import pytest
 
-from topdown.accountant.bounded import BoundedLoss
-from topdown.accountant.composition import Composition
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import Claim, Measurement
 from topdown.accountant.statements import Step, Words, secret_rows, sentence, statement
@@ -132,20 +130,14 @@ def test_pure_bounds_hold_for_composed_noise():
     assert math.isclose(1 / (1 + math.exp(-5 / 6)), float(loss.best_guess()), rel_tol=1e-12)
 
 
-def test_a_loss_that_no_engine_encloses_is_bounded():
-    """Where exact sums are impossible the row keeps valid upper ends instead of vanishing."""
-    exact = Composition({"1/3": 2, "1/5": 1})
-    bound = BoundedLoss(exact.rho)
-    assert exact.epsilon("1e-6").upper <= bound.epsilon("1e-6").upper
-    assert exact.best_guess().upper <= bound.best_guess().upper
-    for a, b in zip(
-        exact.trade_off_curve(["1/10", "1/2"]), bound.trade_off_curve(["1/10", "1/2"]), strict=True
-    ):
-        assert b.lower <= a.lower <= a.upper <= b.upper
+def test_a_loss_that_no_engine_sums_quickly_is_bounded():
+    """Where exact sums take too long the row keeps valid ends instead of vanishing."""
     primes = [10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079, 10091, 10093]
     rows = [
-        Measurement(0, "us", f"q{i}", frozenset(), Fraction(p, p + 101 * i + 7)) for i, p in enumerate(primes)
+        Measurement(0, "us", f"q{i}", frozenset(), Fraction(p, (p + 101 * i + 7) * 400))
+        for i, p in enumerate(primes)
     ]
     (found,) = secret_rows(rows, [Claim("everything", "", "protected")])
-    assert found["method"] == "zCDP bound"
-    assert found["right_in_100"] <= 100
+    assert found["method"].startswith("bounds")
+    low, high = map(Fraction, found["epsilon"]["1e-10"])
+    assert 0 <= low < high <= Fraction(found["usual"]["canonne_kamath_steinke"]["1e-10"])
