@@ -159,9 +159,8 @@ class Attacker:
         chain = [at]
         while self._base(chain[-1]) is not None:
             chain.append(self._base(chain[-1]))  # type: ignore[arg-type]
-        if i not in chain:  # not on the way: another extension by the same attributes
-            assert self.steps[i].attributes == self.steps[at].attributes
-            return values
+        if i not in chain:  # another release of the same schema as one on the way
+            i = next(j for j in chain if self.steps[j].attributes == self.steps[i].attributes)
         for here in chain[: chain.index(i)]:
             values = self.steps[here].below(self.steps[self._base(here)], values)  # type: ignore[index]
         return values
