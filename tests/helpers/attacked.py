@@ -1,0 +1,172 @@
+"""Small censuses under every shipped policy, to be attacked: public files, run files, and the product's own screens."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.attacker import Attacker, read_plan, read_step
+from topdown.cli import main
+
+TOP = Path(__file__).resolve().parents[2]
+BASIS = 'legal_basis = "made up"\n'
+CENSUS = ("state", "county", "tract", "block_group", "block"), (2, 5, 11, 12, 15)
+TOY = ("land", "county", "block"), (1, 2, 3)
+# Every level splits somewhere: two blocks of a group, a second group, a second tract, a second county.
+BLOCKS = tuple(
+    "44" + code
+    for code in ("0010001001001", "0010001001002", "0010001002001", "0010002001001", "0030001001001")
+)
+TOY_BLOCKS = ("111", "112", "113", "121")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+def topdown(*arguments: object) -> Said:
+    """Run the command line as an office would, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(a) for a in arguments])
+    return Said(code, out.getvalue(), err.getvalue())
+
+
+def shipped(kind: str, name: str) -> str:
+    """Return the text of a shipped file."""
+    return (TOP / kind / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def columns_of(text: str) -> list[str]:
+    """Return the public columns that invariants read, those of the file they add to first."""
+    found = tomllib.loads(text)
+    names = columns_of(shipped("invariants", found["adds_to"])) if "adds_to" in found else []
+    for kind in ("none_where_zero", "at_least", "at_most"):
+        for rule in found.get(kind, []):
+            names += rule.get("columns", [rule.get("column")])
+    return list(dict.fromkeys(names))
+
+
+def without_exact(text: str) -> str:
+    """Return invariants without their exact statistics, which whoever adds and removes records cannot keep."""
+    parts = text.split("\n[[")
+    return "\n[[".join(part for part in parts if not part.startswith("exact]]"))
+
+
+def exact(name: str, level: str, query: str) -> str:
+    """Return an exact statistic as it stands in an invariants file."""
+    return f'\n[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
+
+
+def write_leaves(path: Path, codes: tuple[str, ...], facts: dict[str, tuple[int, ...]]) -> None:
+    """Write the public table of leaves: one value a leaf in each column, the last one repeated."""
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["geocode", *facts])
+        for i, code in enumerate(codes):
+            out.writerow([code, *(v[min(i, len(v) - 1)] for v in facts.values())])
+
+
+def write_run(
+    folder: Path,
+    name: str,
+    *,
+    schema: str,
+    invariants: str,
+    body: str,
+    tree: tuple[tuple[str, ...], tuple[int, ...]],
+    neighbours: str = "bounded",
+    mechanism: str = "discrete_gaussian",
+) -> Path:
+    """Write a run file.
+
+    Args:
+        schema: name of a shipped schema, or the text of another. invariants: text of an invariants file.
+        body: budget and levels, as they stand in settings. tree: level names, characters that name them.
+    """
+    (folder / f"{name}.invariants.toml").write_text(invariants)
+    if "\n" in schema:
+        (folder / f"{name}.schema.toml").write_text(schema)
+        schema = f"{name}.schema.toml"
+    if mechanism == "geometric":
+        body = body.replace("rho =", "epsilon =")
+    run = folder / f"{name}.toml"
+    run.write_text(f"""\
+type = "topdown.run"
+version = 1
+schema = "{schema}"
+invariants = "{name}.invariants.toml"
+neighbours = "{neighbours}"
+mechanism = "{mechanism}"
+[release]
+id = "{name}"
+title = "Attacked"
+data_set = "people"
+agency = "tests"
+contact = "tests"
+[input]
+records = "{name}.csv"
+leaves = "leaves.csv"
+[geography]
+levels = {json.dumps(tree[0])}
+prefix_lengths = {json.dumps(tree[1])}
+[ledger]
+path = "ledger.jsonl"
+limit = "100"
+{body}""")
+    return run
+
+
+def body_of(settings: str, rho: str = "") -> str:
+    """Return what shipped settings say of budget and levels, with another budget if one is given."""
+    text = shipped("settings", settings)
+    text = text[text.index("[budget]") :]
+    if rho:
+        first = text.index('rho = "')
+        text = text[:first] + f'rho = "{rho}"' + text[text.index("\n", first) :]
+    return text
+
+
+def attacker_of(
+    run: Path,
+    base: Path | None = None,
+    deltas: tuple[str, ...] = ("1e-10", "1e-5"),
+    **labels: tuple[str, ...],
+) -> tuple[Attacker, dict[str, Any]]:
+    """Let the product state a plan; return the attacker who reads it, and what was stated.
+
+    Args:
+        base: the release that the run extends; its own bases are not followed.
+        deltas: where epsilon is attacked.
+        labels: see `Attacker`.
+    """
+    more = () if base is None else ("--base", base)
+    plan = run.with_suffix(".plan.json")
+    plan.unlink(missing_ok=True)
+    said = topdown("plan", run, *more, "--out", plan)
+    assert said.code == 0, said.err
+    audit = topdown("audit", run, *more, "--json", *(word for delta in deltas for word in ("--delta", delta)))
+    assert audit.code == 0, audit.err
+    leaves = run.parent / "leaves.csv"
+    steps = [read_plan(plan, leaves)]
+    if base is not None:
+        steps.insert(0, read_step(base))
+    text = tomllib.loads(run.read_text())
+    codes = sorted(row["geocode"] for row in csv.DictReader(leaves.read_text().splitlines()))
+    return Attacker(steps, codes, text["geography"]["prefix_lengths"], labels), audit.document

@@ -1,0 +1,337 @@
+"""Somebody who knows everybody else and reads every published file: what is printed is judged by all pairs of records.
+
+Nothing of the product is used, only what it publishes: plan.json, public tables, microdata of releases that are
+extended. Two data sets one record apart are a pair: the record of one and that of the other, or none.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tests.helpers.attacker_odds import Moved
+
+Document = dict[str, Any]
+Array = np.ndarray
+NEAR = 1e-4  # a test on rounded losses comes this close to the best
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One release: its plan, the public columns of its leaves, and its own microdata if another extends it."""
+
+    plan: Document
+    facts: dict[str, Array]
+    table: list[Document] = field(default_factory=list)
+
+    @property
+    def attributes(self) -> list[Document]:
+        """Attributes of its schema."""
+        return self.plan["schema"]["attributes"]
+
+    def groups(self, factor: str) -> tuple[int, list[int], int]:
+        """Return which attribute a factor speaks of, the group of each of its labels, and how many groups there are."""
+        for i, attribute in enumerate(self.attributes):
+            if attribute["name"] == factor:
+                return i, list(range(len(attribute["labels"]))), len(attribute["labels"])
+            for recode in attribute["recodes"]:
+                if recode["name"] == factor:
+                    return i, recode["group_of"], len(recode["group_labels"])
+        raise KeyError(factor)
+
+    def labels(self, factor: str) -> list[str]:
+        """Return the names of the groups of a factor."""
+        for attribute in self.attributes:
+            for each in (attribute, *attribute["recodes"]):
+                if each["name"] == factor:
+                    return each.get("labels") or each["group_labels"]
+        raise KeyError(factor)
+
+    def below(self, base: Step, values: Array) -> Array:
+        """Return values of this schema as values of the schema of the release that is extended."""
+        out = []
+        for attribute, (name, factor) in zip(base.attributes, self.plan["base"]["map"], strict=True):
+            assert attribute["name"] == name
+            i, of, _ = self.groups(factor)
+            theirs = [attribute["labels"].index(label) for label in self.labels(factor)]
+            out.append(np.array(theirs)[np.array(of)[values[:, i]]])
+        return np.stack(out, axis=1)
+
+    def answers(self, query: str, values: Array) -> Array:
+        """Return the number of the answer that counts each row of values."""
+        names = {"total": [], "detailed": [a["name"] for a in self.attributes]}.get(query, query.split(" * "))
+        out = np.zeros(len(values), dtype=np.int64)
+        for name in names:
+            i, of, n = self.groups(name)
+            out = out * n + np.array(of)[values[:, i]]
+        return out
+
+    def inside(self, cells: list[list[Any]], values: Array) -> Array:
+        """Mark the rows of values that a rule speaks of."""
+        out = np.ones(len(values), dtype=bool)
+        for name, labels in cells:
+            i, _, _ = self.groups(name)
+            out &= np.isin(values[:, i], [self.attributes[i]["labels"].index(label) for label in labels])
+        return out
+
+    def open(self, leaf: Array, values: Array) -> Array:
+        """Mark the records that no zero excludes."""
+        rules = self.plan["invariants"]
+        out = np.ones(len(leaf), dtype=bool)
+        for rule in rules["never"]:
+            out &= ~self.inside(rule["cells"], values)
+        for rule in rules["none_where_zero"]:
+            none = sum(self.facts[c] for c in rule["columns"])[leaf] == 0
+            out &= ~(self.inside(rule["cells"], values) & none)
+        return out
+
+
+def read_step(folder: Path) -> Step:
+    """Read a published release."""
+    leaves = pq.read_table(folder / "public" / "leaves.parquet").to_pydict()
+    table = pq.read_table(folder / "microdata" / "persons.parquet").to_pylist()
+    return Step(
+        json.loads((folder / "plan.json").read_text()),
+        {name: np.array(v) for name, v in leaves.items() if name != "geocode"},
+        table,
+    )
+
+
+def read_plan(plan: Path, leaves: Path) -> Step:
+    """Read a plan that is not carried out yet, and the table of leaves it was made from."""
+    rows = sorted(csv.DictReader(leaves.read_text().splitlines()), key=lambda row: row["geocode"])
+    columns = {name: np.array([int(r[name]) for r in rows]) for name in rows[0] if name != "geocode"}
+    return Step(json.loads(plan.read_text()), columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Attacker:
+    """What can be learned from a release and those it extends.
+
+    Args:
+        steps: the releases, oldest first; the last is the one whose statement is judged, or one of several (ledger).
+        codes: geocodes of the leaves. lengths: characters that name each level, root first.
+        labels: which labels of each attribute the enumerated records have; all of an attribute left out. If some are
+            given, an extension is taken to publish every count: more than it does, so more than can be learned.
+        bases: of each step, the position of the step it extends, or None; by default the one before it.
+    """
+
+    steps: list[Step]
+    codes: list[str]
+    lengths: list[int]
+    labels: dict[str, Sequence[str]] = field(default_factory=dict)
+    bases: tuple[int | None, ...] = ()
+
+    @property
+    def plan(self) -> Document:
+        """The plan of the newest release."""
+        return self.steps[-1].plan
+
+    @cached_property
+    def up(self) -> list[Array]:
+        """Per level, the node of each leaf."""
+        out = []
+        for n in self.lengths:
+            nodes = sorted({code[:n] for code in self.codes})
+            out.append(np.array([nodes.index(code[:n]) for code in self.codes]))
+        return out
+
+    def depth(self, level: str) -> int:
+        """Return where a level stands."""
+        return [lv["name"] for lv in self.plan["levels"]].index(level)
+
+    def _base(self, i: int) -> int | None:
+        return self.bases[i] if self.bases else (i - 1 if i else None)
+
+    def values_in(self, i: int, values: Array) -> Array:
+        """Return values of the newest schema as values of the schema of step i."""
+        at = len(self.steps) - 1
+        chain = [at]
+        while self._base(chain[-1]) is not None:
+            chain.append(self._base(chain[-1]))  # type: ignore[arg-type]
+        if i not in chain:  # another release of the same schema as one on the way
+            i = next(j for j in chain if self.steps[j].attributes == self.steps[i].attributes)
+        for here in chain[: chain.index(i)]:
+            values = self.steps[here].below(self.steps[self._base(here)], values)  # type: ignore[index]
+        return values
+
+    @cached_property
+    def records(self) -> tuple[Array, Array]:
+        """Every record that public facts allow: leaf, and values of the newest schema."""
+        kept = [
+            [a["labels"].index(label) for label in self.labels.get(a["name"], a["labels"])]
+            for a in self.steps[-1].attributes
+        ]
+        cells = np.array(list(product(*kept)))
+        leaf = np.repeat(np.arange(len(self.codes)), len(cells))
+        values = np.tile(cells, (len(self.codes), 1))
+        possible = np.ones(len(leaf), dtype=bool)
+        for i, step in enumerate(self.steps):
+            possible &= step.open(leaf, self.values_in(i, values))
+        return leaf[possible], values[possible]
+
+    @cached_property
+    def exact(self) -> dict[str, Array]:
+        """What each exact statistic counts each record in, by name."""
+        leaf, values = self.records
+        out: dict[str, Array] = {}
+        for i, step in enumerate(self.steps):
+            for rule in step.plan["invariants"]["exact"]:
+                name = (
+                    rule["name"]
+                    if rule["name"] not in out
+                    else f"{rule['name']} ({step.plan['release']['id']})"
+                )
+                answer = step.answers(rule["query"], self.values_in(i, values))
+                out[name] = self.up[self.depth(rule["level"])][leaf] + len(self.codes) * answer
+        return out
+
+    @cached_property
+    def noisy(self) -> list[tuple[tuple[str, Fraction], Array]]:
+        """Every noisy measurement: its noise, and the count each record is in; -1 where none is published."""
+        leaf, values = self.records
+        out = []
+        for i, step in enumerate(self.steps):
+            mine = self.values_in(i, values)
+            for depth, level in enumerate(step.plan["levels"]):
+                node = self.up[depth][leaf]
+                for m in level["measurements"]:
+                    count = node + len(self.codes) * step.answers(m["query"], mine)
+                    if step.plan.get("base") and not self.labels:
+                        count = np.where(np.isin(count, self._listed(i, depth, m["query"])), count, -1)
+                    out.append(((m["law"], Fraction(m["parameter"])), count))
+        return out
+
+    def _listed(self, i: int, depth: int, query: str) -> Array:
+        """Return the counts that an extension publishes at a level: those that some open cell is in."""
+        leaf, values, held = self._cells[i]
+        node = self.up[depth]
+        has = np.zeros(((node.max() + 1), held.shape[1]), dtype=bool)
+        np.logical_or.at(has, node, held)  # base cells with records in the base table, by node
+        below = self._base_cell(i, values)
+        keep = has[node[leaf], below]
+        return np.unique(node[leaf[keep]] + len(self.codes) * self.steps[i].answers(query, values[keep]))
+
+    def _base_cell(self, i: int, values: Array) -> Array:
+        base = self.steps[self._base(i)]  # type: ignore[index]
+        return base.answers("detailed", self.steps[i].below(base, values))
+
+    @cached_property
+    def _cells(self) -> dict[int, tuple[Array, Array, Array]]:
+        """Per extension: every open (leaf, cell) among enumerated labels, and the base cells with records by leaf."""
+        leaf, values = self.records
+        out = {}
+        for i, step in enumerate(self.steps):
+            if not step.plan.get("base"):
+                continue
+            base = self.steps[self._base(i)]  # type: ignore[index]
+            held = np.zeros(
+                (len(self.codes), int(np.prod([len(a["labels"]) for a in base.attributes]))), dtype=bool
+            )
+            rows = [[a["labels"].index(row[a["name"]]) for a in base.attributes] for row in base.table]
+            where = [self.codes.index(row["geocode"]) for row in base.table]
+            held[where, base.answers("detailed", np.array(rows))] = True
+            out[i] = (leaf, self.values_in(i, values), held)
+        return out
+
+    def _bounds(self, leaf: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield for each bound: which records it counts, and its least and most at the leaf of each record."""
+        _, values = self.records
+        for i, step in enumerate(self.steps):
+            rules, mine = step.plan["invariants"], self.values_in(i, values)
+            for kind in ("at_least", "at_most"):
+                for rule in rules.get(kind, []):
+                    said = int(rule["per"]) * step.facts[rule["column"]][leaf]
+                    yield step.inside(rule["cells"], mine), said, np.array([kind == "at_most"] * len(leaf))
+
+    def possible(self, one: Array, other: Array | None) -> Array:
+        """Mark pairs of which both records can be the truth, whatever the rest is: bounds leave room for both."""
+        leaf, _ = self.records
+        bounds: dict[bytes, list[Array]] = {}
+        for inside, said, top in self._bounds(leaf):
+            low, high = bounds.setdefault(inside.tobytes(), [np.zeros(len(leaf)), np.full(len(leaf), np.inf)])
+            np.maximum(low, np.where(top, 0, said), out=low)
+            np.minimum(high, np.where(top, said, np.inf), out=high)
+        good = np.ones(len(one), dtype=bool)
+        for key, (low, high) in bounds.items():
+            inside = np.frombuffer(key, dtype=bool)
+            for mine, theirs in ((one, other), (other, one)):
+                if mine is None:
+                    continue
+                same = (leaf[theirs] == leaf[mine]) & inside[theirs] if theirs is not None else False
+                # alone on one side, one record makes the difference between two counts: both must be allowed
+                alone = inside[mine] & ~np.asarray(same)
+                good &= ~alone | ((low[mine] < high[mine]) & (high[mine] >= 1))
+                good &= ~(inside[mine] & (high[mine] < 1))
+        return good
+
+    def pairs(self, kind: str, of: str) -> tuple[Array, Array | None]:
+        """Return every pair that a kind of change makes, as positions of records; None for no record."""
+        leaf, values = self.records
+        n = len(leaf)
+        if kind == "presence":
+            one = np.arange(n)
+            return one[self.possible(one, None)], None
+        a, b = np.triu_indices(n, 1)
+        if kind == "attribute":
+            axis = [x["name"] for x in self.steps[-1].attributes].index(of)
+            rest = _number(np.delete(values, axis, axis=1), leaf)
+            keep = rest[a] == rest[b]
+        elif kind == "within_level":
+            node, cell = self.up[self.depth(of)][leaf], _number(values)
+            keep = (cell[a] == cell[b]) & (node[a] == node[b])
+        else:
+            keep = np.ones(len(a), dtype=bool)
+        a, b = a[keep], b[keep]
+        both = self.possible(a, b)
+        return a[both], b[both]
+
+    def altered(self, one: Array, other: Array | None) -> dict[str, Array]:
+        """Mark by name the pairs that an exact statistic tells apart."""
+        return {
+            name: np.ones(len(one), dtype=bool) if other is None else c[one] != c[other]
+            for name, c in self.exact.items()
+        }
+
+    def moved(self, one: Array, other: Array | None) -> list[Moved]:
+        """Return what noisy counts differ, for every pair that is not another one with fewer of them."""
+        rng = np.random.default_rng(1)
+        key = np.zeros(len(one), dtype=np.uint64)
+        for (_, count), word in zip(
+            self.noisy, rng.integers(1, 1 << 63, len(self.noisy), dtype=np.uint64), strict=True
+        ):
+            key += word * _differ(count, one, other).astype(np.uint64)
+        _, first = np.unique(key, return_index=True)
+        found: dict[Moved, None] = {}
+        for k in first:
+            picked = one[k : k + 1], None if other is None else other[k : k + 1]
+            found[Moved.of((noise, int(_differ(c, *picked)[0])) for noise, c in self.noisy)] = None
+        largest: list[Moved] = []
+        for moved in sorted(found, key=lambda m: -m.n):
+            if not any(moved.within(other) for other in largest):
+                largest.append(moved)
+        return largest
+
+
+def _number(values: Array, leaf: Array | None = None) -> Array:
+    out = np.zeros(len(values), dtype=np.int64) if leaf is None else leaf.astype(np.int64)
+    for column in values.T:
+        out = out * (int(column.max(initial=0)) + 1) + column
+    return out
+
+
+def _differ(count: Array, one: Array, other: Array | None) -> Array:
+    if other is None:
+        return (count[one] >= 0).astype(np.int64)
+    a, b = count[one], count[other]
+    return ((a >= 0).astype(np.int64) + (b >= 0)) * (a != b)
