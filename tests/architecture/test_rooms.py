@@ -17,11 +17,11 @@ ADAPTERS = {
 }
 ALLOWED = {
     "model": {"model", "errors"},
-    "plan": {"plan", "model", "errors", "resources"},
+    "plan": {"plan", "model", "columns", "errors", "resources"},
     "noise": {"noise", "errors"},
     "accountant": {"accountant", "decimals", "errors"},
     "ledger": {"ledger", "errors"},
-    "measure": {"measure", "noise", "ledger", "plan", "model", "errors", "progress"},
+    "measure": {"measure", "noise", "ledger", "plan", "model", "columns", "errors", "progress"},
     "solve": {"solve", "plan", "model", "errors", "progress"},
     "publish": {"publish", "accountant", "decimals", "ledger", "plan", "model", "errors", "progress"},
     "screen": {"screen", "decimals", "errors", "progress"},
@@ -40,6 +40,7 @@ ALLOWED = {
     },
 }
 PGSR_MAY_USE = {
+    "columns",
     "noise",
     "accountant",
     "decimals",

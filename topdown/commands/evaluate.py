@@ -30,8 +30,19 @@ _MAIN = 6  # tables of a level shown without --details
     "--truth", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential records."
 )
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the JSON document.")
+@click.option("--ignore", metavar="COLUMN", multiple=True, help="A column of the records that is not read.")
+@click.option("--no-count", is_flag=True, help="The records have no column count: each row is one.")
 @click.option("--details", is_flag=True, help="All tables, and their answers one by one.")
-def evaluate(screen: Screen, release: Path, *, truth: Path, out: Path | None, details: bool) -> int:
+def evaluate(
+    screen: Screen,
+    release: Path,
+    *,
+    truth: Path,
+    out: Path | None,
+    ignore: tuple[str, ...],
+    no_count: bool,
+    details: bool,
+) -> int:
     """Compare a release with the confidential records.
 
     The result is CONFIDENTIAL: it is computed from the true records without noise.
@@ -39,10 +50,11 @@ def evaluate(screen: Screen, release: Path, *, truth: Path, out: Path | None, de
     from topdown.commands.release_folder import require_release
     from topdown.measure.evaluate import evaluate as compare
     from topdown.measure.evaluation_file import write_evaluation
+    from topdown.measure.records import Form
     from topdown.screen.look import Span
 
     require_release(release)
-    document: dict[str, Any] = compare(release, truth)
+    document: dict[str, Any] = compare(release, truth, Form(ignore, not no_count))
     if out is not None:
         write_evaluation(document, out, release)
     screen.document(document)

@@ -98,9 +98,11 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
             schema = schema_of(run, path)
         with at("invariants"):
             invariants = load_invariants(find("invariants", run.invariants, beside), schema)
+        with at("input", "ignore"):
+            _check_ignored(run, schema, invariants)
         with at("input", "leaves"):
             geography, facts = read_public(
-                beside / run.input.leaves, run.geography, invariants.columns, beside
+                beside / run.input.leaves, run.geography, invariants.columns, beside, run.input.ignore
             )
         if base is None:
             context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
@@ -110,6 +112,20 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
         locate(error, path)
         raise
     return Prepared(context, run, path, None if base is None else BaseFiles.of_release(base))
+
+
+def _check_ignored(run: RunFile, schema: Schema, invariants: Invariants) -> None:
+    """Refuse to ignore a column that is read (ConfigError C133)."""
+    read = {"geocode", *(a.name for a in schema.attributes), *invariants.columns}
+    read |= {"count"} if run.input.count else set()
+    both = [name for name in run.input.ignore if name in read]
+    if both:
+        raise ConfigError(
+            f"input.ignore names the column {both[0]!r}, which is read",
+            code="C133",
+            fix="take it out of the list"
+            + ("; for one record a row, write count = false" if both[0] == "count" else ""),
+        )
 
 
 def schema_of(run: RunFile, path: Path) -> Schema:

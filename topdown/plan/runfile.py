@@ -27,10 +27,15 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public."""
+    """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public.
+
+    `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
+    """
 
     records: str
     leaves: str
+    ignore: tuple[str, ...] = ()
+    count: bool = True
 
 
 class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
