@@ -214,7 +214,7 @@ class _Check:
         if len(rows) == 0:
             return
         details = [("column", column)]
-        if self.source is not None:
+        if self.source is not None and self.source.name != PRIVATE_ERRORS:
             listed = self.source.with_name(PRIVATE_ERRORS)
             listed.unlink(missing_ok=True)
             handle = os.open(listed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -24,6 +24,7 @@ from pgsr.vectors import Kind, Relation, measure_exactly
 from pgsr.write import MEASUREMENTS, hash_of, plan_sections, write_release
 from topdown.errors import ConfigError, InternalError
 from topdown.made_up import Origin
+from topdown.outputs import refuse_inside, refuse_needed
 from topdown.progress import Event, Report, silent
 
 
@@ -218,6 +219,10 @@ def release(
         ledger_id=ledger_id,
         witness=witness,
     )
+    kept = (place.path, place.witness_folder, *([source] if source else []))
+    if folder is not None:
+        refuse_inside(folder, "out", kept)
+    refuse_needed(place.path, "ledger", kept[2:])
     with spend(
         place,
         plan_hash=hash_of(plan),

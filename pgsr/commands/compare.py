@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +87,11 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     from pgsr.mechanism import mechanism_named
     from pgsr.numbers import fraction
     from pgsr.plot import plot_svg
+    from topdown.outputs import refuse_existing, write_new
     from topdown.screen.bars import follow
 
+    if svg is not None:
+        refuse_existing(svg, force=False)
     budgets = [fraction("epsilon", value) for value in epsilon]
     chosen = options["mechanisms"]
     for name in chosen:
@@ -113,7 +117,9 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     )
     progress.close()
     if svg is not None:
-        plot_svg(rows, names, svg)
+        drawing = BytesIO()
+        plot_svg(rows, names, drawing)
+        write_new(svg, drawing.getvalue())
     screen.document(_document(shape, names, rows, NOT_A_RELEASE, origin))
     screen.say(
         f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "

@@ -30,6 +30,7 @@ _MAIN = 6  # tables of a level shown without --details
     "--truth", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential records."
 )
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the JSON document.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="A column of the records that is not read.")
 @click.option("--no-count", is_flag=True, help="The records have no column count: each row is one.")
 @click.option("--details", is_flag=True, help="All tables, and their answers one by one.")
@@ -41,6 +42,7 @@ def evaluate(
     out: Path | None,
     ignore: tuple[str, ...],
     no_count: bool,
+    force: bool,
     details: bool,
 ) -> int:
     """Compare a release with the confidential records.
@@ -51,12 +53,16 @@ def evaluate(
     from topdown.measure.evaluate import evaluate as compare
     from topdown.measure.evaluation_file import write_evaluation
     from topdown.measure.records import Form
+    from topdown.outputs import refuse_existing, refuse_needed
     from topdown.screen.look import Span
 
     require_release(release)
+    if out is not None:
+        refuse_needed(out, "--out", (truth,))
+        refuse_existing(out, force=force)
     document: dict[str, Any] = compare(release, truth, Form(ignore, not no_count))
     if out is not None:
-        write_evaluation(document, out, release)
+        write_evaluation(document, out, release, truth=truth, force=force)
     screen.document(document)
     warning = Span(document["heading"], "error")
     screen.say(warning)

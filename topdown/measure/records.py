@@ -115,7 +115,7 @@ def _odd(odd: Odd) -> Refused:
     if odd.kind == "missing" and name == "count":
         near = f" (it has {shown(odd.near)!r})" if odd.near else ""
         fix = f"rename {shown(odd.near)!r} if it is the count; " if odd.near else ""
-        fix += "if the rows are single records, say so in the run file: [input] count = false"
+        fix += "if the rows are single records, say so in the run file: [input] count = false (evaluate: --no-count)"
         return Refused("D041", f"{has} no column 'count'{near}", column=name, details=details, fix=fix)
     if odd.kind == "missing":
         near = f" (it has {shown(odd.near)!r})" if odd.near else ""

@@ -11,6 +11,7 @@ from math import ceil
 from pathlib import Path
 
 from topdown.errors import ConfigError
+from topdown.names import checked_name
 from topdown.plan.document import exact_text
 from topdown.plan.files import SettingsFile, load_settings
 from topdown.resources import find
@@ -91,6 +92,8 @@ def run_file_text(
             fix=f"use --schema {settings.schema}, or other settings",
         )
     chosen = levels or default_levels(settings)
+    for name in chosen:
+        checked_name(name, "level")
     head = _head(settings, chosen, records, leaves, out, answers)
     body = path.read_text(encoding="utf-8")
     base = (
@@ -147,9 +150,16 @@ levels = [{", ".join(_quote(name) for name in levels)}]
 prefix_lengths = {lengths}  # {note}
 
 [ledger]
-path = {_quote(f"ledger/{data_set}.jsonl")}
+path = {_quote(f"ledger/{_file_name(data_set)}.jsonl")}
 {witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
 """
+
+
+def _file_name(data_set: str) -> str:
+    try:
+        return checked_name(data_set, "data set")
+    except ConfigError:
+        return "data"
 
 
 def _list(names: tuple[str, ...]) -> str:

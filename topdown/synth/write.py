@@ -15,6 +15,7 @@ from topdown.model.constraint import Invariants
 from topdown.model.histogram import Histogram
 from topdown.model.schema import Schema
 from topdown.model.support import base_labels
+from topdown.names import checked_name, refuse_same_file
 from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
 from topdown.plan.init import default_levels
 from topdown.resources import bundled_names, bundled_root, find
@@ -108,6 +109,9 @@ def synth(
             code="C066",
             fix="name at least two levels, each once, from the root down",
         )
+    for name in names:
+        checked_name(name, "level")
+    refuse_same_file(names, "level")
     who = housing(noun, rules, profile)
     size = sizes(profile, who, people, seed)
     lodged = sum(int(s.sum()) for s in size.values())
