@@ -219,10 +219,11 @@ def release(
         ledger_id=ledger_id,
         witness=witness,
     )
-    kept = (place.path, place.witness_folder, *([source] if source else []))
+    read = [source] if source else []
+    read += [] if isinstance(hierarchy, Hierarchy) else [Path(hierarchy)]
     if folder is not None:
-        refuse_inside(folder, "out", kept)
-    refuse_needed(place.path, "ledger", kept[2:])
+        refuse_inside(folder, "out", (place.path, place.witness_folder, *read))
+    refuse_needed(place.path, "ledger", read)
     with spend(
         place,
         plan_hash=hash_of(plan),

@@ -84,7 +84,9 @@ def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644
     refuse_existing(path, force=force)
     there = os.path.lexists(path)
     if there and (not stat.S_ISREG(path.lstat().st_mode) or _is_ledger(path)):
-        raise ConfigError(f"{path} is a link, a ledger or no plain file", code="C132", fix=OTHER)
+        raise ConfigError(
+            f"{path} is a link, a ledger or no plain file", code="C132", fix=OTHER, file=str(path)
+        )
     part = path.with_name(f".{secrets.token_hex(8)}.part") if there else path
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
         file.write(data)
