@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.hierarchy import Hierarchy, Ints
+from topdown.columns import find_odd, listed, shown
 from topdown.errors import ConfigError, DataError
 
 FORMS = {
@@ -20,6 +21,8 @@ FORMS = {
     "groups": ("unit", "region", "size"),
     "counts": ("region", "size", "count"),
 }
+NUMBERS = ("quantity", "size", "count", "groups")
+IDS = ("user", "unit")  # names that numbers may stand for
 Table = Mapping[str, Sequence[Any]]
 LARGEST_COUNT = 2**40
 PRIVATE_ERRORS = "PRIVATE-input-errors.csv"
@@ -62,7 +65,58 @@ class Sizes:
         return self.smallest + row
 
 
-def leaf_counts(table: Table, hierarchy: Hierarchy, sizes: Sizes, source: Path | None = None) -> Ints:
+def form_of(header: list[str], ignored: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the columns of the one form of `FORMS` that a header has.
+
+    Args:
+        header: column names.
+        ignored: names that may be there besides.
+
+    Raises:
+        DataError: D132 no form's columns are all there; D040 a column is not of the form.
+    """
+    forms = [columns for columns in FORMS.values() if not set(columns) & set(ignored)]
+    whole = [columns for columns in forms if set(columns) <= set(header)]
+    if not whole:
+        known = {name for columns in FORMS.values() for name in columns}
+        meant = [name for name in header if name not in known and name.strip().casefold() in known]
+        raise DataError(
+            "the groups lack a column" + (f" (they have {shown(meant[0])!r})" if meant else ""),
+            code="D132",
+            fix="give " + ", or ".join(", ".join(columns) for columns in FORMS.values()),
+        )
+    fits = [columns for columns in whole if set(header) <= {*columns, *ignored}]
+    chosen = (fits or whole)[0]
+    check_columns(header, chosen, ignored)
+    return chosen
+
+
+def check_columns(header: list[str], needed: tuple[str, ...], ignored: Sequence[str] = ()) -> None:
+    """Refuse a header that lacks a column, has one twice (D132), or one nobody asked for (D040)."""
+    odd = find_odd(header, needed, tuple(ignored))
+    if odd is None:
+        return
+    name = shown(odd.name)
+    if odd.kind == "missing":
+        near = f"; it has {shown(odd.near)!r}" if odd.near else ""
+        text, code = f"the table has no column {name!r}{near}", "D132"
+        fix = f"give columns {', '.join(needed)}"
+    elif odd.kind == "twice":
+        text, code, fix = f"the table has two columns called {name!r}", "D132", "keep one of them"
+    else:
+        text, code = f"the table has a column {name!r} that is not read", "D040"
+        fix = f"rename it to {odd.near!r} if it is that; " if odd.near else ""
+        fix += f"if it is not needed, say so in the run file: ignore = {listed(odd.unasked)}"
+    raise DataError(text, code=code, fix=fix)
+
+
+def leaf_counts(
+    table: Table,
+    hierarchy: Hierarchy,
+    sizes: Sizes,
+    source: Path | None = None,
+    ignored: Sequence[str] = (),
+) -> Ints:
     """Return the number of groups of every size in every leaf region, [size][leaf].
 
     Error messages carry the rule and the column only; the rows concerned are written to a private file beside
@@ -73,23 +127,20 @@ def leaf_counts(table: Table, hierarchy: Hierarchy, sizes: Sizes, source: Path |
         hierarchy: the regions.
         sizes: public range of sizes.
         source: file the table came from.
+        ignored: columns that are not read; any other beside those of the form is refused.
 
     Raises:
         DataError: unknown region, bad size, a unit in two regions, a user twice, quantity not 0 or 1.
     """
-    form = next((name for name, columns in FORMS.items() if set(columns) <= set(table)), None)
-    if form is None:
-        raise DataError(
-            f"the groups have columns {', '.join(table)}",
-            code="D132",
-            fix="give " + ", or ".join(", ".join(columns) for columns in FORMS.values()),
-        )
+    columns = form_of(list(table), ignored)
+    form = next(name for name, of in FORMS.items() if of == columns)
+    if len({len(table[name]) for name in columns}) != 1:
+        raise DataError("the columns of the groups differ in length", code="D132", fix="give whole columns")
     check = _Check(source)
     region = check.regions(table["region"], hierarchy)
     if form == "counts":
         size, count = check.integers("size", table["size"]), check.integers("count", table["count"])
         check.refuse("count", count > LARGEST_COUNT, f"are above {LARGEST_COUNT}", "split the data")
-        check.refuse("count", count < 0, "are below 0", "counts of groups are 0 or more")
     else:
         if form == "microdata":
             region, size = check.people(table, region)
@@ -97,7 +148,6 @@ def leaf_counts(table: Table, hierarchy: Hierarchy, sizes: Sizes, source: Path |
             size = check.integers("size", table["size"])
             check.refuse("unit", _repeated(table["unit"]), "are listed twice", "give one row a unit")
         count = np.ones(len(size), dtype=np.int64)
-    check.refuse("size", size < 0, "are below 0", "sizes are 0 or more")
     check.refuse(
         "size",
         size < sizes.smallest,
@@ -164,7 +214,7 @@ class _Check:
         if len(rows) == 0:
             return
         details = [("column", column)]
-        if self.source is not None:
+        if self.source is not None and self.source.name != PRIVATE_ERRORS:
             listed = self.source.with_name(PRIVATE_ERRORS)
             listed.unlink(missing_ok=True)
             handle = os.open(listed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -193,9 +243,11 @@ class _Check:
         return found
 
     def integers(self, column: str, values: Sequence[Any]) -> Ints:
-        whole = np.array([_whole(value) for value in values], dtype=np.bool_)
-        self.refuse(column, ~whole, "are not whole numbers", "give integers")
-        return np.array([int(value) for value in values], dtype=np.int64)
+        read: Any = values  # int64 already if they come from a file
+        done = isinstance(read, np.ndarray) and read.dtype == np.int64
+        numbers: Ints = read if done else np.array([_whole(value) for value in values], dtype=np.int64)
+        self.refuse(column, numbers < 0, "are not whole numbers from 0 on", "give integers")
+        return numbers
 
     def people(self, table: Table, region: Ints) -> tuple[Ints, Ints]:
         """Return region and size of every unit of microdata."""
@@ -212,16 +264,13 @@ class _Check:
         return home, np.bincount(unit, weights=quantity, minlength=len(first)).astype(np.int64)
 
 
-def _whole(value: object) -> bool:
-    if isinstance(value, bool) or value is None:
-        return False
-    if isinstance(value, float):
-        return value.is_integer()
-    try:
-        int(str(value))
-    except ValueError:
-        return False
-    return True
+def _whole(value: object) -> int:
+    """Return a whole number from 0 on, -1 for anything else: no float, truth value or other spelling is one."""
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else -1
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        return -1
+    return int(value) if 0 <= value < 2**62 else -1
 
 
 def _repeated(values: Sequence[Any]) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from pgsr.budget import Calibration, steps_in_order
 from pgsr.charge import charged, laws_drawn, relation_name
 from pgsr.vectors import Relation
 from topdown.errors import BudgetError, ConfigError
+from topdown.names import checked_name
 
 if TYPE_CHECKING:
     from topdown.ledger.ledger import Ledger, Place
@@ -51,7 +52,8 @@ def ledger_place(
         witness: folder of its witness; by default that of the groups.
 
     Raises:
-        ConfigError: groups in memory and no ledger (C163), or unknown steps (C168).
+        ConfigError: groups in memory and no ledger (C163), unknown steps (C168), or a data set whose name is no
+            file's (C130).
     """
     from topdown.ledger.ledger import Place
     from topdown.ledger.records import Binding
@@ -62,6 +64,7 @@ def ledger_place(
             code="C163",
             fix="give ledger=, or the groups as a file, or simulate=SEED",
         )
+    checked_name(data_set, "data set")
     home = Path(str(ledger)).absolute().parent if groups is None else groups.absolute().parent
     path = home / f"{data_set}.ledger.jsonl" if ledger is None else Path(ledger)
     steps = steps_in_order(default_steps(smallest) if relations is None else relations)

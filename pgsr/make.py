@@ -18,12 +18,13 @@ from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, spend
 from pgsr.mechanism import Estimate, Mechanism, estimate, mechanism_named, vector_kind
 from pgsr.numbers import fraction
-from pgsr.read import origin_of_groups, read_hierarchy, read_table
+from pgsr.read import origin_of_groups, read_groups, read_hierarchy
 from pgsr.statement import privacy, refuse_empty_promise
 from pgsr.vectors import Kind, Relation, measure_exactly
 from pgsr.write import MEASUREMENTS, hash_of, plan_sections, write_release
 from topdown.errors import ConfigError, InternalError
 from topdown.made_up import Origin
+from topdown.outputs import refuse_inside, refuse_needed
 from topdown.progress import Event, Report, silent
 
 
@@ -104,6 +105,7 @@ def release(
     simulate: int | None = None,
     truth_is_public: str = "",
     again: bool = False,
+    ignore: Sequence[str] = (),
     report: Report = silent,
 ) -> Release:
     """Release the number of groups of every size in every region of a hierarchy.
@@ -135,6 +137,7 @@ def release(
             by `pgsr synth`) or public ones only.
         truth_is_public: of a simulation: why groups without a mark are public; stamped on the result.
         again: release although the ledger holds this very plan already.
+        ignore: columns of the tables that are there and not read; any other is refused.
         report: called with progress.
 
     Raises:
@@ -144,7 +147,7 @@ def release(
     chosen = mechanism_named(mechanism)
     budget = _budget(noise, epsilon, rho)
     sizes = Sizes(n_sizes, smallest, too_large)
-    regions = hierarchy if isinstance(hierarchy, Hierarchy) else read_hierarchy(Path(hierarchy))
+    regions = hierarchy if isinstance(hierarchy, Hierarchy) else read_hierarchy(Path(hierarchy), ignore)
     kind = vector_kind(chosen, direction)
     noise_plan = calibrate(
         kind,
@@ -164,8 +167,8 @@ def release(
     folder = _empty_folder(out)
     origin = None if simulate is None else origin_of_groups(groups, truth_is_public)
     report(Event("check", 0, 1))
-    table = groups if isinstance(groups, Mapping) else read_table(Path(groups))
-    leaves = leaf_counts(table, regions, sizes, source)
+    table = groups if isinstance(groups, Mapping) else read_groups(Path(groups), ignore)
+    leaves = leaf_counts(table, regions, sizes, source, ignore)
     exact_total = check_totals(leaves, regions, total, public)
     report(Event("check", 1, 1))
     stated = privacy(kind, regions.tree, sizes, noise_plan, public or {}, unit)
@@ -216,6 +219,11 @@ def release(
         ledger_id=ledger_id,
         witness=witness,
     )
+    read = [source] if source else []
+    read += [] if isinstance(hierarchy, Hierarchy) else [Path(hierarchy)]
+    if folder is not None:
+        refuse_inside(folder, "out", (place.path, place.witness_folder, *read))
+    refuse_needed(place.path, "ledger", read)
     with spend(
         place,
         plan_hash=hash_of(plan),

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import BinaryIO
 
 from pgsr.compare import Row
 from topdown.errors import ConfigError
 
 
-def plot_svg(rows: Sequence[Row], level_names: Sequence[str], path: Path) -> None:
+def plot_svg(rows: Sequence[Row], level_names: Sequence[str], path: BinaryIO) -> None:
     """Write one panel a level; mechanisms that are not private as claimed are dashed.
 
     Args:
         rows: of `compare`.
         level_names: names of the levels, root first.
-        path: file to write.
+        path: open file to write.
     """
     try:
         import matplotlib as mpl

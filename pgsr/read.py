@@ -4,56 +4,96 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pgsr.groups import IDS, NUMBERS, check_columns, form_of
 from pgsr.hierarchy import Hierarchy, hierarchy_of
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import Origin, check_reason, origin_of
 
 
-def read_table(path: Path) -> dict[str, list[Any]]:
-    """Read a CSV or Parquet file as columns; regions and units stay text.
+def read_groups(path: Path, ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """Read a table of groups in one of the forms of `groups.FORMS`; its own words are never in an error.
+
+    Args:
+        path: CSV(.gz) or Parquet.
+        ignored: columns that are there and are not read; any other is refused.
 
     Raises:
-        DataError: unreadable file.
+        DataError: unreadable file (D130, D042), columns missing (D132) or not asked for (D040), or of a type that
+            holds no names or whole numbers (D024).
     """
+    return _read(path, lambda header: form_of(header, ignored))
+
+
+def read_table(path: Path, needed: tuple[str, ...], ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """Read the named columns of a public table: numbers as int64, -1 where there is none; else text.
+
+    Raises:
+        DataError: as `read_groups`.
+    """
+
+    def check(header: list[str]) -> tuple[str, ...]:
+        check_columns(header, needed, ignored)
+        return needed
+
+    return _read(path, check)
+
+
+def _read(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[str, Any]:
     import pyarrow as pa
-    from pyarrow import csv as pa_csv
-    from pyarrow import parquet as pa_parquet
 
+    from topdown.columns import (
+        MISCOUNTED,
+        MISCOUNTED_FIX,
+        MiscountedError,
+        UnreadableError,
+        header_of,
+        read_rows,
+    )
+
+    if not path.is_file():
+        raise DataError(f"there is no file {path}", code="D130", fix="check the path")
     try:
-        if path.suffix == ".parquet":
-            table = pa_parquet.read_table(path)
-        else:
-            text = {name: pa.string() for name in ("user", "unit", "region", "parent", "level")}
-            table = pa_csv.read_csv(
-                path, convert_options=pa_csv.ConvertOptions(column_types=text, strings_can_be_null=False)
-            )
-    except FileNotFoundError as error:
-        raise DataError(f"there is no file {path}", code="D130", fix="check the path") from error
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet"
-        ) from error
-    return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
+        columns = choose(header_of(path))
+        table = read_rows(path, dict.fromkeys(columns, pa.string()))
+    except UnreadableError:
+        raise DataError(f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet") from None
+    except MiscountedError:
+        raise DataError(f"{path}: {MISCOUNTED}", code="D042", fix=MISCOUNTED_FIX) from None
+    return {name: _column(path, name, table.column(name)) for name in columns}
 
 
-def read_hierarchy(path: Path) -> Hierarchy:
+def _column(path: Path, name: str, column: Any) -> Any:
+    import pyarrow as pa
+
+    from topdown.columns import is_text, whole_numbers
+
+    if name in NUMBERS:
+        numbers = whole_numbers(column)
+        if numbers is not None:
+            return numbers
+    else:
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if is_text(kind) or (name in IDS and pa.types.is_integer(kind)):
+            return ["" if value is None else str(value) for value in column.to_pylist()]
+    raise DataError(
+        f"{path}: column {name!r} does not hold {'whole numbers' if name in NUMBERS else 'text'}",
+        code="D024",
+        fix="write numbers as integers, names as text with their leading zeros",
+    )
+
+
+def read_hierarchy(path: Path, ignored: Sequence[str] = ()) -> Hierarchy:
     """Read a hierarchy table with columns region, parent, level.
 
     Raises:
-        DataError: missing columns or a malformed tree.
+        DataError: as `read_groups`, or a malformed tree.
     """
-    table = read_table(path)
-    missing = [name for name in ("region", "parent", "level") if name not in table]
-    if missing:
-        raise DataError(
-            f"{path} has no column {missing[0]!r}", code="D132", fix="give columns region, parent, level"
-        )
-    rows = zip(table["region"], table["parent"], table["level"], strict=True)
-    return hierarchy_of([(str(r), "" if p is None else str(p), str(level)) for r, p, level in rows])
+    table = read_table(path, ("region", "parent", "level"), ignored)
+    return hierarchy_of(list(zip(table["region"], table["parent"], table["level"], strict=True)))
 
 
 def origin_of_groups(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ KEYS: dict[str, type] = {
     "witness": Path,
     "limit": str,
     "limit_reason": str,
+    "ignore": list,
     "simulate": int,
     "truth_is_public": str,
     "out": Path,
@@ -97,25 +99,26 @@ def _value(run: Path, text: str, key: str, value: object) -> object:
         return run.parent / value
     if wanted is str and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not isinstance(value, wanted) or isinstance(value, bool):
+    if not isinstance(value, wanted) or isinstance(value, bool) or not _plain_list(value):
         raise ConfigError(f"{key} in {where} is {value!r}", code="C166", fix=f"give a {wanted.__name__}")
     return value
 
 
-def public_totals(path: Path) -> dict[str, int]:
+def _plain_list(value: object) -> bool:
+    return not isinstance(value, list) or all(isinstance(item, str | int) for item in value)
+
+
+def public_totals(path: Path, ignored: Sequence[str] = ()) -> dict[str, int]:
     """Return public numbers of groups from a table with columns region, groups.
 
     Raises:
-        DataError: missing columns or numbers that are not whole.
+        DataError: see `read_table`; numbers that are not whole, or a region listed twice (D133).
     """
     from pgsr.read import read_table
 
-    table = read_table(path)
-    if not {"region", "groups"} <= set(table):
-        raise DataError(f"{path} needs columns region, groups", code="D132", fix="add them")
-    try:
-        return {str(r): int(str(g)) for r, g in zip(table["region"], table["groups"], strict=True)}
-    except ValueError as error:
-        raise DataError(
-            f"{path}: column groups is not whole numbers", code="D133", fix="give integers"
-        ) from error
+    table = read_table(path, ("region", "groups"), ignored)
+    if (table["groups"] < 0).any():
+        raise DataError(f"{path}: column groups is not whole numbers", code="D133", fix="give integers")
+    if len(set(table["region"])) != len(table["region"]):
+        raise DataError(f"{path}: a region is listed twice", code="D133", fix="keep one row a region")
+    return dict(zip(table["region"], table["groups"].tolist(), strict=True))

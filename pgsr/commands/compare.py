@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,7 @@ _CHAIN = {"published": "paper", "correct": "fixed"}
     default="",
     help="Why an unmarked file of groups is public; stamped.",
 )
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
 @click.option("--svg", type=click.Path(path_type=Path), help="Write a plot of the L1 errors.")
 def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path | None, **options: Any) -> int:
     """Compare mechanisms by simulation: L1 and EMD per level, violated sums, time, and the true epsilon.
@@ -85,8 +87,11 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     from pgsr.mechanism import mechanism_named
     from pgsr.numbers import fraction
     from pgsr.plot import plot_svg
+    from topdown.outputs import refuse_existing, write_new
     from topdown.screen.bars import follow
 
+    if svg is not None:
+        refuse_existing(svg, force=False)
     budgets = [fraction("epsilon", value) for value in epsilon]
     chosen = options["mechanisms"]
     for name in chosen:
@@ -112,7 +117,9 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     )
     progress.close()
     if svg is not None:
-        plot_svg(rows, names, svg)
+        drawing = BytesIO()
+        plot_svg(rows, names, drawing)
+        write_new(svg, drawing.getvalue())
     screen.document(_document(shape, names, rows, NOT_A_RELEASE, origin))
     screen.say(
         f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "
@@ -135,7 +142,7 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
 
 def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], Origin | None]:
     from pgsr.groups import Sizes, leaf_counts
-    from pgsr.read import read_hierarchy, read_table
+    from pgsr.read import read_groups, read_hierarchy
     from pgsr.synth import SHAPES, synthesize
     from topdown.made_up import origin_of
 
@@ -152,8 +159,11 @@ def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...
             "a file of groups needs its regions and sizes", code="C165", fix="add --hierarchy and --sizes"
         )
     origin = origin_of(path, options["truth_is_public"])
-    hierarchy = read_hierarchy(options["hierarchy"])
-    leaves = leaf_counts(read_table(path), hierarchy, Sizes(options["sizes"], 1, "top-code"), path)
+    ignored = options["ignore"]
+    hierarchy = read_hierarchy(options["hierarchy"], ignored)
+    leaves = leaf_counts(
+        read_groups(path, ignored), hierarchy, Sizes(options["sizes"], 1, "top-code"), path, ignored
+    )
     return hierarchy.tree, hierarchy.tree.sums(leaves), hierarchy.level_names, origin
 
 

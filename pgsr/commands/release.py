@@ -78,6 +78,7 @@ from topdown.screen.console import Screen
     "--truth-is-public", metavar="REASON", help="With --simulate: why unmarked groups are public; stamped."
 )
 @click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the tables that is not read.")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
 def release(screen: Screen, run: Path | None, *, again: bool, **options: Any) -> int:
     """Release the number of groups of every size in every region.
@@ -106,7 +107,7 @@ def release(screen: Screen, run: Path | None, *, again: bool, **options: Any) ->
         settings.pop("mechanism", "tracking"),
         settings.pop("epsilon", None),
         n_sizes=settings.pop("sizes"),
-        public=public_totals(public) if public is not None else None,
+        public=public_totals(public, settings.get("ignore", ())) if public is not None else None,
         noise=noise,  # type: ignore[arg-type]
         again=again,
         report=progress,

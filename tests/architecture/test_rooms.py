@@ -16,16 +16,26 @@ ADAPTERS = {
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
 }
 ALLOWED = {
-    "model": {"model", "errors"},
-    "plan": {"plan", "model", "errors", "resources"},
+    "model": {"model", "names", "errors"},
+    "plan": {"plan", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "errors"},
     "accountant": {"accountant", "decimals", "errors"},
     "ledger": {"ledger", "errors"},
-    "measure": {"measure", "noise", "ledger", "plan", "model", "errors", "progress"},
+    "measure": {"measure", "noise", "ledger", "plan", "model", "columns", "outputs", "errors", "progress"},
     "solve": {"solve", "plan", "model", "errors", "progress"},
-    "publish": {"publish", "accountant", "decimals", "ledger", "plan", "model", "errors", "progress"},
+    "publish": {
+        "publish",
+        "accountant",
+        "decimals",
+        "ledger",
+        "plan",
+        "model",
+        "names",
+        "errors",
+        "progress",
+    },
     "screen": {"screen", "decimals", "errors", "progress"},
-    "synth": {"synth", "plan", "model", "made_up", "errors", "resources"},
+    "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},
     "simulate": {
         "simulate",
         "measure",
@@ -40,6 +50,9 @@ ALLOWED = {
     },
 }
 PGSR_MAY_USE = {
+    "outputs",
+    "names",
+    "columns",
     "noise",
     "accountant",
     "decimals",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -192,13 +193,23 @@ def make_land(
     )
     toy = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text(encoding="utf-8")
     body = toy[toy.index("[budget]") :].replace('rho = "2"', f'rho = "{rho}"')
-    (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", body, rho))
+    (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", body, rho, _unread(names, "")))
     with_ledger(folder / "base.toml")
     shares = {"land": "1/4", "county": "1/4", "block": "1/2"}
     body = '[budget]\nrho = "1"\n\n[base.map]\nsex = "sex"\n' + "".join(
         LEVEL.format(name=name, share=share) for name, share in shares.items()
     )
-    (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, rho))
+    unread = _unread(names, INVARIANTS + BY_JOB * by_job)
+    (folder / "more.toml").write_text(
+        _run(
+            "schema.toml",
+            "invariants.toml",
+            "full.csv",
+            body,
+            rho,
+            unread,
+        )
+    )
     with_ledger(folder / "more.toml")
     generate(prepare(folder / "base.toml"), folder / "base")
     return Land(folder, folder / "base", folder / "more.toml")
@@ -238,7 +249,16 @@ def _people(rng, codes, homes, numbers, parts):
     return people
 
 
-def _run(schema: str, invariants: str, records: str, body: str, rho: str) -> str:
+def _unread(names: list[str], invariants: str) -> list[str]:
+    """Return the leaf columns that the invariants (those of toy if empty) do not read."""
+    tables = [t for kind in tomllib.loads(invariants).values() if isinstance(kind, list) for t in kind]
+    read = {c for t in tables for c in (t.get("column"), *t.get("columns", ()))}
+    return [
+        name for name in names[1:] if name not in (read if tables else ("homes", "dormitories", "barracks"))
+    ]
+
+
+def _run(schema: str, invariants: str, records: str, body: str, rho: str, ignore: list[str]) -> str:
     return f"""\
 type = "topdown.run"
 version = 1
@@ -255,6 +275,8 @@ contact = "toys@example.org"
 [input]
 records = "{records}"
 leaves = "leaves.csv"
+count = false
+ignore = {ignore}
 [geography]
 levels = ["land", "county", "block"]
 prefix_lengths = [0, 1, 3]

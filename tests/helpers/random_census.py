@@ -135,12 +135,11 @@ def make_random_census(folder: Path, seed: int, *, plain: bool = False) -> solve
         'type = "topdown.invariants"\nversion = 1\nname = "own"\ntitle = "Own"\nschema = "tiny"\n'
         f'source = "drawn"\n{draft.text}'
     )
-    draft.columns.setdefault("leaf", np.ones(len(draft.codes), dtype=int))
     rows = [
         ",".join(map(str, (code, *values)))
         for code, *values in zip(draft.codes, *draft.columns.values(), strict=True)
     ]
-    (folder / "leaves.csv").write_text(f"geocode,{','.join(draft.columns)}\n" + "\n".join(rows) + "\n")
+    (folder / "leaves.csv").write_text(",".join(["geocode", *draft.columns]) + "\n" + "\n".join(rows) + "\n")
     text = solved.toy_run(levels="".join(_level(rng, name, n) for name in LEVELS))
     text = text.replace('schema = "toy"', 'schema = "tiny.toml"').replace(
         'invariants = "toy"', 'invariants = "own.toml"'

@@ -30,8 +30,21 @@ _MAIN = 6  # tables of a level shown without --details
     "--truth", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential records."
 )
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the JSON document.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@click.option("--ignore", metavar="COLUMN", multiple=True, help="A column of the records that is not read.")
+@click.option("--no-count", is_flag=True, help="The records have no column count: each row is one.")
 @click.option("--details", is_flag=True, help="All tables, and their answers one by one.")
-def evaluate(screen: Screen, release: Path, *, truth: Path, out: Path | None, details: bool) -> int:
+def evaluate(
+    screen: Screen,
+    release: Path,
+    *,
+    truth: Path,
+    out: Path | None,
+    ignore: tuple[str, ...],
+    no_count: bool,
+    force: bool,
+    details: bool,
+) -> int:
     """Compare a release with the confidential records.
 
     The result is CONFIDENTIAL: it is computed from the true records without noise.
@@ -39,12 +52,17 @@ def evaluate(screen: Screen, release: Path, *, truth: Path, out: Path | None, de
     from topdown.commands.release_folder import require_release
     from topdown.measure.evaluate import evaluate as compare
     from topdown.measure.evaluation_file import write_evaluation
+    from topdown.measure.records import Form
+    from topdown.outputs import refuse_existing, refuse_needed
     from topdown.screen.look import Span
 
     require_release(release)
-    document: dict[str, Any] = compare(release, truth)
     if out is not None:
-        write_evaluation(document, out, release)
+        refuse_needed(out, "--out", (truth,))
+        refuse_existing(out, force=force)
+    document: dict[str, Any] = compare(release, truth, Form(ignore, not no_count))
+    if out is not None:
+        write_evaluation(document, out, release, truth=truth, force=force)
     screen.document(document)
     warning = Span(document["heading"], "error")
     screen.say(warning)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topdown.errors import ConfigError
+from topdown import outputs
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
-    """Write a text file; ConfigError C080 if it exists and `force` was not given."""
-    if path.exists() and not force:
-        raise ConfigError(f"{path} exists", code="C080", fix="give another file, or replace it with --force")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    """Write a text file; ConfigError C080 if it exists and `force` was not given, C132 if it is not to be replaced."""
+    outputs.write_new(path, text.encode("utf-8"), force=force)

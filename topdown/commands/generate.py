@@ -72,16 +72,19 @@ def generate(
     from topdown.commands.out_folder import check_out
     from topdown.commands.plan import require_answers
     from topdown.commands.plan_file import open_plan
+    from topdown.outputs import open_log
     from topdown.publish.certificate import open_answers
     from topdown.screen.bars import follow
 
     prepared = open_plan(source)
     require_answers(open_answers(prepared.context.plan), final=final)
     check_out(prepared, out, resume=resume, command=f"topdown generate {source} --out {out} --resume")
+    if log_json is not None:
+        open_log(log_json, prepared.needed).close()
     ask(screen, prepared, approve=approve, yes=yes, resume=resume)
     before = spent_so_far(prepared)
     with ExitStack() as stack:
-        log = stack.enter_context(log_json.open("a", encoding="utf-8")) if log_json else None
+        log = stack.enter_context(open_log(log_json, prepared.needed)) if log_json else None
         progress = follow(screen, log)
         stack.callback(progress.close)
         try:

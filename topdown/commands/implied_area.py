@@ -40,7 +40,7 @@ def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> 
     from topdown.plan.runfile import GeographyTable
 
     if levels is None:
-        code = str(read_table(path, ("geocode",)).column("geocode")[0])
+        code = str(read_table(path, ("geocode",), ignored=None).column("geocode")[0])
         if len(code) != CENSUS_PREFIXES["block"]:
             raise ConfigError(
                 f"the geocodes of {path} are not those of census blocks, so the levels are unknown",
@@ -63,7 +63,8 @@ def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> 
         lengths = tuple(int(length) for length in known)
     if list(lengths) != sorted(set(lengths)) or len(set(names)) != len(names):
         raise ConfigError("--levels must go from the root to the leaves", code="C102", fix=LEVELS_FIX)
-    return read_public(path, GeographyTable(levels=names, prefix_lengths=lengths), columns, Path.cwd())
+    table = GeographyTable(levels=names, prefix_lengths=lengths)
+    return read_public(path, table, columns, Path.cwd(), ignored=None)
 
 
 def find_node(geography: Geography, geocode: str | None) -> tuple[int, int]:

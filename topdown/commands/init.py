@@ -81,18 +81,20 @@ def init(
     person can give are marked "?" in it.
     """
     from topdown.measure.run_ledger import create_for_run
+    from topdown.outputs import refuse_needed, refuse_release, write_new
     from topdown.plan.init import Answers, run_file_text
     from topdown.plan.runfile import load_runfile
     from topdown.screen.look import bold
 
     if out.exists() and not force:
         raise ConfigError(f"{out} exists", code="C080", fix="give another --out, or replace it with --force")
+    refuse_needed(out, "--out", (records, leaves))
+    refuse_release(out, "--out")
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
     if witness is None and records.parent.is_dir() and not os.access(records.parent, os.W_OK):
         witness = out.parent
     text = run_file_text(schema, settings, records, leaves, out, names, Answers(witness=witness))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
+    write_new(out, text.encode("utf-8"), force=force)
     place = create_for_run(out) if witness is not None or records.parent.is_dir() else None
     run = load_runfile(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from topdown.errors import ConfigError
+from topdown.outputs import refuse_inside
 from topdown.plan.prepare import Prepared
 
 
@@ -13,11 +14,20 @@ def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> N
     """Check that `out` is new or empty, or with `resume` that it holds this plan's run.
 
     Raises:
-        ConfigError: C085 something else lies there, C086 this plan's run lies there and `resume` was not
-            given, C087 there is nothing to resume.
+        ConfigError: C132 the records, the ledger or another file of the run lie in it, or a link does; C085
+            something else lies there, C086 this plan's run lies there and `resume` was not given, C087 there is
+            nothing to resume.
     """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
+    witness = prepared.run.ledger.witness
+    refuse_inside(out, "--out", (*prepared.needed, *([prepared.path.parent / witness] if witness else [])))
+    if out.is_dir() and any(path.is_symlink() for path in out.rglob("*")):
+        raise ConfigError(
+            f"{out} holds a link; a release is written below one folder",
+            code="C132",
+            fix="remove the link, or give --out a new folder; nothing was written",
+        )
     names = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
     found = run_in(out)
     mine = prepared.context.plan.plan_hash

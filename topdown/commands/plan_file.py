@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from topdown.errors import ConfigError
+from topdown.outputs import refuse_needed, refuse_release, write_new
 from topdown.plan.prepare import Prepared, prepare, read_plan_document
 from topdown.screen.console import Screen
 from topdown.screen.look import Span, bold, dim
@@ -36,12 +37,13 @@ def save_plan(prepared: Prepared, path: Path) -> None:
             code="C080",
             fix="give another file with --out, or move it away",
         )
+    refuse_needed(path, "--out", prepared.needed)
+    refuse_release(path, "--out")
     plan = prepared.context.plan
     run_file = os.path.relpath(prepared.path.resolve(), path.resolve().parent)
     document = plan.to_document() | {"plan_hash": plan.plan_hash, "run_file": run_file}
-    part = path.with_name(path.name + ".tmp")
-    part.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    write_new(path, text.encode("utf-8"), force=True)
 
 
 def open_plan(path: Path) -> Prepared:

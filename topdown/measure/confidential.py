@@ -11,7 +11,7 @@ from topdown.errors import DataError, InternalError, TopdownError
 from topdown.measure.checks import check_against_public
 from topdown.measure.draw import law_of
 from topdown.measure.private_errors import write_private_errors
-from topdown.measure.records import MAX_COUNT, Refused, positions, read_columns, whole_counts
+from topdown.measure.records import MAX_COUNT, PLAIN, Form, Refused, positions, read_columns, whole_counts
 from topdown.model.histogram import Histogram
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
@@ -49,27 +49,29 @@ class Confidential:
     __array__ = __len__ = __iter__ = __bool__ = __eq__ = __hash__ = _refuse
 
 
-def load_records(path: Path, context: Context, *, list_errors: bool = True) -> Confidential:
+def load_records(
+    path: Path, context: Context, form: Form = PLAIN, *, list_errors: bool = True
+) -> Confidential:
     """Read and check the confidential records of one data set.
 
     Guarantees that the histogram satisfies every structural zero, lower bound and range, so that nothing can
     fail for a reason in the data after the ledger is charged.
 
     Args:
-        path: CSV(.gz) or Parquet; columns `geocode`, one per attribute with the schema's labels, and
-            optionally `count`; other columns are not read.
+        path: CSV(.gz) or Parquet; columns `geocode` and one per attribute with the schema's labels.
         context: plan and public facts.
+        form: whether it has a column `count`, and which other columns it has.
         list_errors: whether rows that break a rule are listed in a private file beside the records.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D036).
+        DataError: with file, column and rule, never a value, a count or a row (D020-D042).
 
     Cost: about 0.1 s for 100,000 rows.
 
     """
     error: TopdownError | None = None
     try:
-        histogram = _load(path, context)
+        histogram = _load(path, context, form)
     except Refused as refused:
         error = _public_error(path, refused, list_errors)
     except Exception as unforeseen:
@@ -84,9 +86,9 @@ def load_records(path: Path, context: Context, *, list_errors: bool = True) -> C
     return Confidential(histogram)
 
 
-def _load(path: Path, context: Context) -> Histogram:
+def _load(path: Path, context: Context, form: Form) -> Histogram:
     schema, leaves = context.plan.schema, context.geography.leaves
-    columns = read_columns(path, ("geocode", *(a.name for a in schema.attributes)))
+    columns = read_columns(path, ("geocode", *(a.name for a in schema.attributes)), form)
     leaf = positions(columns["geocode"], leaves.codes, _unknown_leaf())
     values = tuple(positions(columns[a.name], a.labels, _unknown_label(schema, a)) for a in schema.attributes)
     count = whole_counts(columns.get("count"), len(leaf))
@@ -138,8 +140,9 @@ def _public_error(path: Path, refused: Refused, list_errors: bool) -> DataError:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
         details.append(("rows", write_private_errors(path, rows)))
     details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
+    unnamed = refused.column and repr(refused.column) not in refused.text
     return DataError(
-        f"{path.name}: {refused.text}" + (f" (column {refused.column})" if refused.column else ""),
+        f"{path.name}: {refused.text}" + (f" (column {refused.column})" if unnamed else ""),
         code=refused.code,
         file=str(path),
         fix=refused.fix,

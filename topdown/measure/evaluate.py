@@ -10,6 +10,7 @@ import topdown
 from topdown.measure.confidential import load_records
 from topdown.measure.differences import difference, mean_total_variation, statistics
 from topdown.measure.invariant_exactness import exactness
+from topdown.measure.records import PLAIN, Form
 from topdown.measure.released import read_microdata
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query, parse_query
@@ -21,7 +22,7 @@ POPULATION_BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1_000, 9_999), (10_000
 _MOST_ANSWERS = 16  # of a one-way table whose answers are also shown one by one
 
 
-def evaluate(release: Path, truth: Path) -> dict[str, object]:
+def evaluate(release: Path, truth: Path, form: Form = PLAIN) -> dict[str, object]:
     """Measure the error of a published release against the confidential records it was made from.
 
     Reads plan, public facts and microdata of the release, and the records; writes nothing.
@@ -29,6 +30,7 @@ def evaluate(release: Path, truth: Path) -> dict[str, object]:
     Args:
         release: folder of the release.
         truth: the confidential records, as given to `topdown generate`.
+        form: their columns beside those of the schema.
 
     Returns:
         a `topdown.evaluation` document, marked confidential: for every level the error of the total, of every
@@ -44,7 +46,7 @@ def evaluate(release: Path, truth: Path) -> dict[str, object]:
     """
     context = load_context(release)
     released = _levels(context, read_microdata(release / "microdata" / "persons.parquet", context))
-    true = _levels(context, load_records(truth, context).open_histogram())
+    true = _levels(context, load_records(truth, context, form).open_histogram())
     queries = evaluated_queries(context.plan)
     return {
         "type": "topdown.evaluation",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from topdown.errors import ConfigError
+from topdown.outputs import refuse_needed, write_new
 
 
-def write_evaluation(document: dict[str, Any], out: Path, release: Path) -> None:
+def write_evaluation(
+    document: dict[str, Any], out: Path, release: Path, *, truth: Path | None = None, force: bool = False
+) -> None:
     """Write the document as JSON, readable by its owner only.
 
     Raises:
-        ConfigError: `out` lies inside the release folder, where it could be published (C067).
+        ConfigError: `out` lies inside the release folder, where it could be published (C067); it is the truth
+            (C132), or exists and `force` is not given (C080).
     """
     if out.resolve().is_relative_to(release.resolve()):
         raise ConfigError(
@@ -23,10 +26,6 @@ def write_evaluation(document: dict[str, Any], out: Path, release: Path) -> None
             file=str(out),
             fix="write it to another folder",
         )
-    part = out.with_name(out.name + ".tmp")
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-    part.replace(out)
+    refuse_needed(out, "--out", () if truth is None else (truth,))
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    write_new(out, text.encode("utf-8"), force=force, mode=0o600)

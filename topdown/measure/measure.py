@@ -26,6 +26,7 @@ from topdown.measure.encode import check_variances, encode
 from topdown.measure.exact import exact_bytes
 from topdown.measure.interrupt import interrupt_between_parts
 from topdown.measure.public_side import write_public_side
+from topdown.measure.records import form_of
 from topdown.measure.run_ledger import drawn_laws, place_of
 from topdown.measure.truth import Truth
 from topdown.noise import AesBits
@@ -120,7 +121,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: D
             report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
             return run.result(journal, ledger, 0)
     check_variances(plan)
-    truth = Truth(context, load_records(prepared.records_path, context))
+    truth = Truth(context, load_records(prepared.records_path, context, form_of(prepared.run)))
     found = truth.contradiction()
     if found is not None:
         raise found.error()

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from topdown.outputs import same
+
 NAME = "PRIVATE-input-errors.csv"
 MAX_ROWS = 100_000
 
@@ -21,6 +23,8 @@ def write_private_errors(records: Path, rows: Iterable[tuple[str, str, str, str]
 
     """
     path = records.parent / NAME
+    if same(path, records):
+        return f"not listed: the input itself is called {NAME}"
     try:
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

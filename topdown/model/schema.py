@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
+from topdown.names import checked_name
 
 MAX_CELLS = 2**31 - 1
 
@@ -78,6 +79,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         names = [a.name for a in self.attributes] + [r.name for a in self.attributes for r in a.recodes]
+        for name in names:
+            checked_name(name, "attribute or recode")
         names += ["total", "detailed", "geocode", "count", "level", "node"]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:

@@ -205,6 +205,14 @@ def _load_invariants(path: Path, schema: Schema, above: tuple[Path, ...]) -> Inv
                     file=str(path),
                     fix=f"add the missing keys, remove the others; `per` and `times` are from 1 to {MOST_TIMES:,}",
                 )
+            empty = [name for of in (table.cells, table.than) for name, values in of.items() if not values]
+            if empty:
+                raise ConfigError(
+                    f"constraint {table.name!r} of {path} lists no value of {empty[0]!r}",
+                    code="C134",
+                    file=str(path),
+                    fix="list the values, or leave the attribute out to mean all of them",
+                )
             schema.select(table.cells)
             schema.select(table.than)
     own = Invariants(

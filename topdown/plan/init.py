@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +11,7 @@ from math import ceil
 from pathlib import Path
 
 from topdown.errors import ConfigError
+from topdown.names import checked_name
 from topdown.plan.document import exact_text
 from topdown.plan.files import SettingsFile, load_settings
 from topdown.resources import find
@@ -25,6 +27,7 @@ class Answers:
         release_id, title, data_set, agency, contact: of the release.
         prefix_lengths: characters of the geocode that name each level.
         schema, invariants: as they are to stand in the run file; the settings' own if empty.
+        ignore, has_count: columns of the tables that are not read; whether the records have a column count.
         already: what other releases of the data set may have spent, for the ledger's limit.
         witness: folder of the ledger's witness; the records' if None.
     """
@@ -37,6 +40,8 @@ class Answers:
     prefix_lengths: tuple[int, ...] = ()
     schema: str = ""
     invariants: str = ""
+    ignore: tuple[str, ...] = ()
+    has_count: bool = True
     already: Fraction = Fraction(0)  # what the ledger must have room for besides
     witness: Path | None = None
 
@@ -87,6 +92,8 @@ def run_file_text(
             fix=f"use --schema {settings.schema}, or other settings",
         )
     chosen = levels or default_levels(settings)
+    for name in chosen:
+        checked_name(name, "level")
     head = _head(settings, chosen, records, leaves, out, answers)
     body = path.read_text(encoding="utf-8")
     base = (
@@ -134,15 +141,31 @@ contact = {_quote(answers.contact)}
 [input]
 records = {_quote(_relative(records, folder))}  # confidential; only the measure stage opens it
 leaves = {_quote(_relative(leaves, folder))}  # public facts, one row a leaf
+count = {"true" if answers.has_count else "false"}  # false: the records have no column count, each row is one
+# Columns of the tables that are not read; any other that nobody asked for is refused.
+ignore = {_list(answers.ignore)}
 
 [geography]
 levels = [{", ".join(_quote(name) for name in levels)}]
 prefix_lengths = {lengths}  # {note}
 
 [ledger]
-path = {_quote(f"ledger/{data_set}.jsonl")}
+path = {_quote(f"ledger/{_file_name(data_set)}.jsonl")}
 {witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
 """
+
+
+def _file_name(data_set: str) -> str:
+    try:
+        return checked_name(data_set, "data set")
+    except ConfigError:
+        return "data"
+
+
+def _list(names: tuple[str, ...]) -> str:
+    line = ", ".join(_quote(name) for name in names)
+    lines = textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
+    return f"[{line}]" if len(lines) < 2 else "\n  ".join(["[", *lines]) + ",\n]"
 
 
 def _quote(text: str) -> str:

@@ -16,8 +16,9 @@ from topdown.model.exact_tables import arrange, tables_of
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, are_nested, find_kinds
 from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
-from topdown.model.query import parse_query
+from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
+from topdown.names import refuse_same_file
 from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
 from topdown.plan.document import at
 from topdown.plan.files import LevelTable, PassTable
@@ -72,6 +73,8 @@ def make_plan(
         )
     with at("level", "0", "share"):
         check_shares({table.name: table.share for table in run.level}, "levels")
+    with at("level"):
+        _check_tables(run, schema, geography)
     with at("invariants"):
         _check_exact(invariants, geography)
     rules = None
@@ -143,6 +146,7 @@ def _level(
         passes = _passes(table.root_passes if use_root else table.passes, table, schema)
     with at("level", number, "rounding"):
         rounding = tuple(Rounding(parse_query(schema, r.table).name, r.weight) for r in table.rounding)
+        _check_chain(table.name, [parse_query(schema, r.table) for r in table.rounding])
         if any(r.weight < 1 for r in rounding):
             raise ConfigError(
                 f"level {table.name!r}: rounding weights start at 1", code="C055", fix="raise the weight"
@@ -150,6 +154,29 @@ def _level(
     return LevelPlan(
         table.name, n_nodes, n_measured, table.share, loss, tuple(measurements), passes, rounding
     )
+
+
+def _check_chain(level: str, chain: list[Query]) -> None:
+    """Refuse a rounding chain that does not go from coarse to fine, or ends before `detailed` (ConfigError C135)."""
+    backwards = [b.name for i, b in enumerate(chain) for a in chain[:i] if a.refines(b)]
+    if backwards or not chain or chain[-1].name != "detailed":
+        problem = f"has {backwards[0]!r} after a finer table" if backwards else "does not end with 'detailed'"
+        raise ConfigError(
+            f"the rounding chain of level {level!r} {problem}",
+            code="C135",
+            fix="order the tables from coarse to fine, without repeats, and end with detailed",
+        )
+
+
+def _check_tables(run: RunFile, schema: Schema, geography: Geography) -> None:
+    """Refuse queries whose tables would be written to one file."""
+    names = [
+        parse_query(schema, name).name
+        for level in run.level
+        if level.name in geography.level_names
+        for name in level.queries
+    ]
+    refuse_same_file(dict.fromkeys(["total", *names]), "table")
 
 
 def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:

@@ -16,6 +16,7 @@ from topdown.model.public import PublicFacts, Rules, derive_rules
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.model.support import Support
+from topdown.outputs import refuse_needed
 from topdown.plan.base import FOLDER, BaseFiles, check_same_base, check_same_plan, read_support, sha256_of
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
@@ -75,6 +76,14 @@ class Prepared:
         return self.path.parent / self.run.input.records
 
     @property
+    def needed(self) -> tuple[Path, ...]:
+        """Files the run reads or keeps: nothing else may be written there."""
+        beside, run = self.path.parent, self.run
+        named = [run.geography.table, *(n for n in (run.schema, run.invariants) if n.endswith(".toml"))]
+        tables = (self.records_path, beside / run.input.leaves, *(beside / name for name in named if name))
+        return (self.path, *tables, self.ledger_path)
+
+    @property
     def ledger_path(self) -> Path:
         """The ledger of the data set."""
         return self.path.parent / self.run.ledger.path
@@ -98,9 +107,11 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
             schema = schema_of(run, path)
         with at("invariants"):
             invariants = load_invariants(find("invariants", run.invariants, beside), schema)
+        with at("input", "ignore"):
+            _check_ignored(run, schema, invariants)
         with at("input", "leaves"):
             geography, facts = read_public(
-                beside / run.input.leaves, run.geography, invariants.columns, beside
+                beside / run.input.leaves, run.geography, invariants.columns, beside, run.input.ignore
             )
         if base is None:
             context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
@@ -109,7 +120,24 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
     except TopdownError as error:
         locate(error, path)
         raise
-    return Prepared(context, run, path, None if base is None else BaseFiles.of_release(base))
+    prepared = Prepared(context, run, path, None if base is None else BaseFiles.of_release(base))
+    with at("ledger", "path"):
+        refuse_needed(prepared.ledger_path, "ledger.path", prepared.needed[:-1])
+    return prepared
+
+
+def _check_ignored(run: RunFile, schema: Schema, invariants: Invariants) -> None:
+    """Refuse to ignore a column that is read (ConfigError C133)."""
+    read = {"geocode", *(a.name for a in schema.attributes), *invariants.columns}
+    read |= {"count"} if run.input.count else set()
+    both = [name for name in run.input.ignore if name in read]
+    if both:
+        raise ConfigError(
+            f"input.ignore names the column {both[0]!r}, which is read",
+            code="C133",
+            fix="take it out of the list"
+            + ("; for one record a row, write count = false" if both[0] == "count" else ""),
+        )
 
 
 def schema_of(run: RunFile, path: Path) -> Schema:

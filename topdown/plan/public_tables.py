@@ -7,11 +7,24 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.columns import (
+    MISCOUNTED,
+    MISCOUNTED_FIX,
+    MiscountedError,
+    Odd,
+    UnreadableError,
+    find_odd,
+    header_of,
+    is_parquet,
+    is_text,
+    listed,
+    read_rows,
+    shown,
+)
+from topdown.columns import whole_numbers as whole
 from topdown.errors import DataError
 from topdown.model.geography import Geography, from_parents, from_prefixes
 from topdown.model.public import PublicFacts
@@ -20,48 +33,50 @@ from topdown.plan.runfile import GeographyTable
 MAX_COUNT = 2**31 - 1
 
 
-def read_table(path: Path, text_columns: tuple[str, ...]) -> pa.Table:
-    """Read a CSV(.gz) or Parquet table with every column as written; `text_columns` keep leading zeros.
+def read_table(
+    path: Path,
+    text_columns: tuple[str, ...],
+    number_columns: tuple[str, ...] = (),
+    *,
+    ignored: tuple[str, ...] | None = (),
+) -> pa.Table:
+    """Read the named columns of a CSV(.gz) or Parquet table as it holds them; CSV as text, with leading zeros.
+
+    Args:
+        path: the file.
+        text_columns: must be text, without empty values.
+        number_columns: see `whole_numbers`.
+        ignored: other columns that may be there; None allows any.
 
     Raises:
-        DataError: missing, unreadable, truncated or empty file, or a missing column (D001-D004).
+        DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
+            or no text (D004-D006, D040).
     """
     if not path.is_file():
         raise DataError(f"{path} does not exist", code="D001", fix="check the path in the run file")
+    named = (*text_columns, *number_columns)
     try:
-        if path.name.endswith(".parquet"):
-            table = pq.read_table(path)
-        else:
-            header = pa_csv.open_csv(path).schema.names
-            table = pa_csv.read_csv(
-                path,
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
-                ),
-            )
-    except (pa.ArrowInvalid, pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0][:160]
+        header = header_of(path)
+        odd = None if not header else find_odd(header, named, tuple(header) if ignored is None else ignored)
+        if odd is not None:
+            raise _odd(path, odd, header)
+        table = read_rows(path, dict.fromkeys(named, pa.string()))  # refuses an empty file
+    except UnreadableError as error:
         raise DataError(
-            f"{path} cannot be read: {reason}",
+            f"{path} cannot be read: {error}",
             code="D002",
             file=str(path),
             fix="give a whole CSV or Parquet file",
         ) from None
-    missing = [name for name in text_columns if name not in table.column_names]
-    if missing:
-        raise DataError(
-            f"{path} has no column {missing[0]!r}",
-            code="D004",
-            file=str(path),
-            fix=f"it has: {', '.join(table.column_names[:12])}",
-        )
+    except MiscountedError:
+        raise DataError(f"{path}: {MISCOUNTED}", code="D042", file=str(path), fix=MISCOUNTED_FIX) from None
     if table.num_rows == 0:
         raise DataError(
             f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
         )
     for name in text_columns:
         column = table.column(name)
-        if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        if not is_text(column.type):
             raise DataError(
                 f"{path}: column {name!r} holds {column.type}, not text; leading zeros may be lost",
                 code="D005",
@@ -75,37 +90,56 @@ def read_table(path: Path, text_columns: tuple[str, ...]) -> pa.Table:
     return table
 
 
+def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
+    name = shown(odd.name)
+    if odd.kind == "missing":
+        near = f"; it has {shown(odd.near)!r}" if odd.near else ""
+        text, code = f"{path} has no column {name!r}{near}", "D004"
+        fix = f"add it, or choose other invariants; it has: {', '.join(map(shown, header[:12]))}"
+    elif odd.kind == "twice":
+        text, code, fix = f"{path} has two columns called {name!r}", "D004", "keep one of them"
+    else:
+        text, code = f"{path} has a column {name!r} that is not read", "D040"
+        fix = f"rename it to {odd.near!r} if it is that; " if odd.near else ""
+        fix += f"if it is not needed, say so in the run file: [input] ignore = {listed(odd.unasked)}"
+    return DataError(text, code=code, file=str(path), fix=fix)
+
+
 def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
-    """Return a column as int64; DataError with the row if a value is not a whole number in 0..2^31-1 (D007)."""
+    """Return a column as int64.
+
+    Raises:
+        DataError: it is no text and no integers (D005), or a value is not a whole number in 0..2^31-1 (D007).
+    """
     column = table.column(name)
-    try:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            strict = pc.match_substring_regex(column, r"^[0-9]{1,18}$")
-            values = pc.if_else(strict, column, "-1").cast(pa.int64())
-        else:
-            values = column.cast(pa.int64())
-        numbers = values.to_numpy()
-        if values.null_count:
-            numbers = pc.fill_null(values, -1).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        as_float = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        numbers = np.where(np.isfinite(as_float) & (as_float == np.floor(as_float)), 0, -1)
+    numbers = whole(column)
+    if numbers is None:
+        raise DataError(
+            f"{path}: column {name!r} holds {column.type}, not whole numbers",
+            code="D005",
+            file=str(path),
+            fix="write the column as integers, or as text of digits",
+        )
     bad = np.flatnonzero((numbers < 0) | (numbers > MAX_COUNT))
     if len(bad):
         row = int(bad[0])
         raise DataError(
-            f"{path}, row {row + 1}: {name} is {str(column[row].as_py())!r}, "
+            f"{path}, row {row + 1}: {name} is {shown(str(column[row].as_py()))!r}, "
             f"not a whole number from 0 to {MAX_COUNT:,}",
             code="D007",
             file=str(path),
-            line=row + 2 if not path.name.endswith(".parquet") else None,
+            line=row + 2 if not is_parquet(path) else None,
             fix="correct the row",
         )
-    return np.asarray(numbers, dtype=np.int64)
+    return numbers
 
 
 def read_public(
-    leaves_path: Path, geography: GeographyTable, columns: tuple[str, ...], beside: Path
+    leaves_path: Path,
+    geography: GeographyTable,
+    columns: tuple[str, ...],
+    beside: Path,
+    ignored: tuple[str, ...] | None = (),
 ) -> tuple[Geography, PublicFacts]:
     """Read leaf facts and build the tree.
 
@@ -114,20 +148,13 @@ def read_public(
         geography: levels, with prefix lengths or the path of a table geocode,parent,level.
         columns: public columns the invariants need.
         beside: folder that paths are relative to.
+        ignored: columns of either table that are not read; None allows any.
 
     Raises:
         DataError: see `read_table`, `whole_numbers`, `from_prefixes`, `from_parents`; also a leaf listed twice, or
             leaves that differ between the two tables (D012, D018).
     """
-    table = read_table(leaves_path, ("geocode",))
-    missing = [c for c in columns if c not in table.column_names]
-    if missing:
-        raise DataError(
-            f"{leaves_path} has no column {missing[0]!r}, which the invariants need",
-            code="D004",
-            file=str(leaves_path),
-            fix=f"add it, or choose other invariants; it has: {', '.join(table.column_names[:12])}",
-        )
+    table = read_table(leaves_path, ("geocode",), columns, ignored=ignored)
     codes = table.column("geocode").to_pylist()
     first_row: dict[str, int] = {}
     for row, code in enumerate(codes, start=1):
@@ -140,7 +167,7 @@ def read_public(
                 node=code,
             )
         first_row[code] = row
-    tree = _tree(geography, tuple(codes), beside)
+    tree = _tree(geography, tuple(codes), beside, ignored)
     order = np.array([first_row.get(code, 0) - 1 for code in tree.leaves.codes])
     if len(tree.leaves) != len(codes) or (order < 0).any():
         odd = sorted(set(codes) ^ set(tree.leaves.codes))[0]
@@ -154,11 +181,13 @@ def read_public(
     return tree, PublicFacts({name: whole_numbers(table, name, leaves_path)[order] for name in columns})
 
 
-def _tree(geography: GeographyTable, codes: tuple[str, ...], beside: Path) -> Geography:
+def _tree(
+    geography: GeographyTable, codes: tuple[str, ...], beside: Path, ignored: tuple[str, ...] | None
+) -> Geography:
     if geography.prefix_lengths:
         return from_prefixes(geography.levels, geography.prefix_lengths, codes)
     path = beside / geography.table
-    table = read_table(path, ("geocode", "parent", "level"))
+    table = read_table(path, ("geocode", "parent", "level"), ignored=ignored)
     tree = from_parents(
         list(zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True))
     )
@@ -216,12 +245,20 @@ def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None
 
 def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
     """Read back what `write_public` wrote."""
-    table = read_table(folder / "geography.parquet", ("geocode", "parent"))
+    table = read_table(folder / "geography.parquet", ("geocode", "parent", "level"))
     rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
     tree = from_parents([(code, parent, level) for code, parent, level in rows])
-    leaves = read_table(folder / "leaves.parquet", ("geocode",))
-    facts = {c: leaves.column(c).to_numpy().astype(np.int64) for c in leaves.column_names if c != "geocode"}
-    return tree, PublicFacts(facts)
+    path = folder / "leaves.parquet"
+    names = tuple(name for name in _columns(path) if name != "geocode")
+    leaves = read_table(path, ("geocode",), names)
+    return tree, PublicFacts({name: whole_numbers(leaves, name, path) for name in names})
+
+
+def _columns(path: Path) -> list[str]:
+    try:
+        return header_of(path)
+    except UnreadableError:
+        return []
 
 
 def _write(path: Path, table: pa.Table, document_type: str) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import unicodedata
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
 
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, TopdownError
 from topdown.model.query import Neighbours
-from topdown.plan.document import read_toml
+from topdown.names import checked_name, refuse_same_file
+from topdown.plan.document import locate, read_toml
 from topdown.plan.files import BudgetTable, LevelTable, Mechanism
 
+MOST_NAME, MOST_PATH = 255, 4000  # bytes
 OPEN = "?"  # an answer only a person can give, not given yet
 
 
@@ -27,10 +30,15 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public."""
+    """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public.
+
+    `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
+    """
 
     records: str
     leaves: str
+    ignore: tuple[str, ...] = ()
+    count: bool = True
 
 
 class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -89,6 +97,15 @@ def load_runfile(path: Path) -> RunFile:
         ConfigError: see `read_toml`; also when geography is given twice or not at all.
     """
     run = read_toml(path, RunFile, "topdown.run")
+    try:
+        _check(run, path)
+    except TopdownError as error:
+        locate(error, path)
+        raise
+    return run
+
+
+def _check(run: RunFile, path: Path) -> None:
     geo = run.geography
     if bool(geo.prefix_lengths) == bool(geo.table):
         raise ConfigError(
@@ -115,4 +132,26 @@ def load_runfile(path: Path) -> RunFile:
             file=str(path),
             fix="rename a level",
         )
-    return run
+    paths = {("input", "records"): run.input.records, ("input", "leaves"): run.input.leaves}
+    paths |= {("ledger", "path"): run.ledger.path}
+    if geo.table:
+        paths |= {("geography", "table"): geo.table}
+    for key, value in paths.items():
+        _check_path(value, key)
+    for name in geo.levels:
+        checked_name(name, "level", key=("geography", "levels"))
+    refuse_same_file(geo.levels, "level", key=("geography", "levels"))
+
+
+def _check_path(value: str, key: tuple[str, ...]) -> None:
+    parts = value.split("/")
+    odd = [c for c in value if unicodedata.category(c)[0] == "C"]
+    long = any(len(part.encode()) > MOST_NAME for part in parts) or len(value.encode()) > MOST_PATH
+    if not value or parts[-1] in ("", ".", "..") or odd or long:
+        raise ConfigError(
+            f"{'.'.join(key)} is no path of a file",
+            code="C136",
+            fix="give the path of a file, relative to the run file: no slash at its end, no control character, "
+            f"at most {MOST_NAME} bytes a name",
+            key=key,
+        )

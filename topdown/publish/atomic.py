@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that readers see all of it or none of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + TEMPORARY)
-    part.write_bytes(data)
+    part.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(part, flags, 0o644), "wb") as file:
+        file.write(data)
     part.replace(path)
 
 

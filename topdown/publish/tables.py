@@ -10,6 +10,7 @@ import pyarrow as pa
 from topdown.errors import InternalError
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
+from topdown.names import joined
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
 from topdown.publish.atomic import write_parquet
@@ -24,7 +25,7 @@ def workload(plan: Plan) -> tuple[Query, ...]:
 
 def table_path(query: Query, level: str) -> str:
     """Return where the table of a query at a level lies inside the release."""
-    return f"tables/{query.name.replace(' * ', '_by_')}/{level}.parquet"
+    return f"tables/{joined(query.name.split(' * '))}/{level}.parquet"
 
 
 def write_tables(release: Path, context: Context, leaves: Histogram) -> list[str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from topdown.errors import ConfigError
 from topdown.made_up import Origin
 from topdown.measure.draw import LevelDrawer, PartPlan, plan_parts
+from topdown.measure.records import form_of
 from topdown.model.histogram import Histogram
 from topdown.noise import SimulationBits
 from topdown.plan.prepare import Context, Prepared
@@ -149,7 +150,7 @@ def open_simulation(
             fix="simulate the plan of its base release",
         )
     SimulationBits(seed)  # refuses what is no seed before anything is read
-    origin, read = open_truth(Path(truth), context, truth_is_public)
+    origin, read = open_truth(Path(truth), context, truth_is_public, form_of(prepared.run))
     totals, tables = exact_totals(context, read.exact), exact_tables(context, read.exact)
     parts = plan_parts(context)
     return Simulation(

@@ -7,18 +7,20 @@ from pathlib import Path
 from topdown.errors import ConfigError
 from topdown.made_up import Origin, check_reason, origin_of, refuse_simulation
 from topdown.measure.confidential import load_records
+from topdown.measure.records import PLAIN, Form
 from topdown.measure.truth import Truth
 from topdown.plan.prepare import Context, read_plan_document
 from topdown.publish.microdata import PERSONS
 
 
-def open_truth(path: Path, context: Context, reason: str = "") -> tuple[Origin, Truth]:
+def open_truth(path: Path, context: Context, reason: str = "", form: Form = PLAIN) -> tuple[Origin, Truth]:
     """Read the records a simulation takes for true.
 
     Args:
         path: a table, or the folder of a release, whose microdata are read.
         context: plan and public facts; the records must meet its rules.
         reason: why the table is public; needed where it is neither marked nor a release.
+        form: columns of a table; those of a release are known.
 
     Raises:
         ConfigError: C121 the records are not known to be made up or public, C122 they are a simulation's.
@@ -26,10 +28,10 @@ def open_truth(path: Path, context: Context, reason: str = "") -> tuple[Origin, 
         InfeasibleError: exact statistics exclude each other.
     """
     if path.is_dir():
-        origin, table = _release(path, reason), path / PERSONS
+        origin, table, form = _release(path, reason), path / PERSONS, PLAIN
     else:
         origin, table = origin_of(path, reason), path
-    truth = Truth(context, load_records(table, context, list_errors=False))
+    truth = Truth(context, load_records(table, context, form, list_errors=False))
     found = truth.contradiction()
     if found is not None:
         raise found.error()

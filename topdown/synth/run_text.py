@@ -22,6 +22,7 @@ def synth_run_text(
     tree: Tree,
     base_settings: str = "",
     title: str = "",
+    ignore: tuple[str, ...] = (),
 ) -> str:
     """Return the text of run.toml.
 
@@ -35,6 +36,7 @@ def synth_run_text(
         tree: levels and lengths of geocodes.
         base_settings: of the release that this one extends; both are of one data set and share its ledger.
         title: added to the title.
+        ignore: columns of the tables that this run does not read.
     """
     already = Fraction(0)
     if base_settings:
@@ -43,6 +45,7 @@ def synth_run_text(
     answers = Answers(
         release_id=f"{release_id}-{schema_name}" if base_settings else release_id,
         title="A made-up census: nobody in it is real" + title,
+        ignore=ignore,
         already=already,
         data_set=release_id,
         agency=nobody,

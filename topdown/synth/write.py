@@ -15,6 +15,7 @@ from topdown.model.constraint import Invariants
 from topdown.model.histogram import Histogram
 from topdown.model.schema import Schema
 from topdown.model.support import base_labels
+from topdown.names import checked_name, refuse_same_file
 from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
 from topdown.plan.init import default_levels
 from topdown.resources import bundled_names, bundled_root, find
@@ -108,6 +109,9 @@ def synth(
             code="C066",
             fix="name at least two levels, each once, from the root down",
         )
+    for name in names:
+        checked_name(name, "level")
+    refuse_same_file(names, "level")
     who = housing(noun, rules, profile)
     size = sizes(profile, who, people, seed)
     lodged = sum(int(s.sum()) for s in size.values())
@@ -124,17 +128,34 @@ def synth(
     base = load_schema(find("schemas", profile.base, here)) if profile.base else None
     out.mkdir(parents=True, exist_ok=True)
     records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"
-    _write_records(records, noun, base, tree, histogram)
+    columns = (*_write_records(records, noun, base, tree, histogram), *facts)
     write_mark(records, "topdown synth", seed)
     _write(leaves, ["geocode", *facts], [tree.codes, *(map(str, f.tolist()) for f in facts.values())])
     if chosen is not None:
         text = synth_run_text(
-            run, schema, noun.name, rules_name, settings, release_id, tree, profile.base_settings
+            run,
+            schema,
+            noun.name,
+            rules_name,
+            settings,
+            release_id,
+            tree,
+            profile.base_settings,
+            ignore=_unread(columns, noun, rules),
         )
         run.write_text(text, encoding="utf-8")
     if base is not None and chosen is not None:
+        plain_rules = load_settings(find("settings", profile.base_settings, here)).invariants
         plain = synth_run_text(
-            out / BASE_RUN, base.name, base.name, "", profile.base_settings, release_id, tree, title=" (base)"
+            out / BASE_RUN,
+            base.name,
+            base.name,
+            "",
+            profile.base_settings,
+            release_id,
+            tree,
+            title=" (base)",
+            ignore=_unread(columns, base, load_invariants(find("invariants", plain_rules, here), base)),
         )
         (out / BASE_RUN).write_text(plain, encoding="utf-8")
     return SynthResult(
@@ -164,7 +185,16 @@ def _levels(settings: SettingsFile | None) -> tuple[str, ...]:
     return default_levels(settings) if settings else PLAIN_LEVELS
 
 
-def _write_records(path: Path, schema: Schema, base: Schema | None, tree: Tree, histogram: Histogram) -> None:
+def _unread(columns: tuple[str, ...], schema: Schema, rules: Invariants) -> tuple[str, ...]:
+    """Return the columns of both tables that a run of this schema with these rules does not read."""
+    read = {"geocode", "count", *(a.name for a in schema.attributes), *rules.columns}
+    return tuple(dict.fromkeys(name for name in columns if name not in read))
+
+
+def _write_records(
+    path: Path, schema: Schema, base: Schema | None, tree: Tree, histogram: Histogram
+) -> list[str]:
+    """Write the records; return the names of their columns."""
     columns: list[Iterable[str]] = [map(tree.codes.__getitem__, histogram.node.tolist())]
     for attribute, value in zip(schema.attributes, schema.coordinates(histogram.cell), strict=True):
         columns.append(map(attribute.labels.__getitem__, value.tolist()))
@@ -177,6 +207,7 @@ def _write_records(path: Path, schema: Schema, base: Schema | None, tree: Tree, 
                 names.append(attribute.name)
                 columns.append(map(attribute.labels.__getitem__, value.tolist()))
     _write(path, names, columns)
+    return names
 
 
 def _write(path: Path, header: list[str], columns: list[Iterable[str]]) -> None:

@@ -4,6 +4,8 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.policies import inexact_toy
@@ -187,6 +189,15 @@ def test_bad_run_files_are_refused(
         (LEAVES.replace("101,3", "101,9223372036854775808"), "D007"),
         (LEAVES.replace("101,3", "101,"), "D007"),
         (LEAVES.replace("101,3", "1,3"), "D011"),
+        (LEAVES.replace("101,3", "101,0x1F"), "D007"),
+        (LEAVES.replace("101,3", "101, 3"), "D007"),
+        (LEAVES.replace("homes", "Homes"), "D004"),
+        (LEAVES.replace("homes,dormitories", "homes,homes"), "D004"),
+        ("geocode,geocode,homes,dormitories,barracks\n101,102,3,1,0\n", "D004"),
+        (LEAVES.replace(",barracks", ",barracks,Homes").replace("1,0\n", "1,0,3\n"), "D002"),
+        ("geocode,homes,dormitories,barracks,note\n101,3,1,0,x\n", "D040"),
+        ("geocode,homes,dormitories,barracks," + "x" * 4000 + "\n101,3,1,0,x\n", "D040"),
+        (LEAVES + '10"3,1,1,1\n', "D042"),
     ],
 )
 def test_bad_leaf_tables_are_refused_with_their_row(tmp_path: Path, leaves: str, code: str) -> None:
@@ -238,3 +249,58 @@ def test_init_writes_a_run_file_that_plans(tmp_path: Path, name: str) -> None:
     assert plan.loss == settings.budget.rho * spent
     with pytest.raises(ConfigError, match="are for schema"):
         run_file_text("other", name, tmp_path / "r", tmp_path / "l", out)
+
+
+@pytest.mark.parametrize("shift", [0, 17, 31])
+def test_a_quoted_line_break_at_the_edge_of_a_block_makes_no_leaf(tmp_path: Path, shift: int) -> None:
+    """Text of a column nobody reads became leaves where a block of the reader began inside it."""
+    note = "x" * 400
+    rows = "".join(f"{i:06d},3,1,0,{note}\n" for i in range((1 << 20) // 416 - 1))
+    hidden = "".join(f"9{i:05d},3,1,0,{'y' * 20}\n" for i in range(40))
+    text = f'geocode,homes,dormitories,barracks,note\n{rows}800000,3,1,0,"{"x" * shift}\n{hidden}"\n800001,1,0,0,x\n'
+    run = toy_run().replace("prefix_lengths = [0, 1, 3]", "prefix_lengths = [0, 1, 6]")
+    run = run.replace("[input]", '[input]\nignore = ["note"]')
+    plan = prepare(write(tmp_path, run, text)).context.plan
+    assert rows.count("\n") + 2 == plan.levels[-1].n_nodes
+
+
+def parquet_leaves(folder: Path, **columns: pa.Array) -> Path:
+    """Write a toy run whose leaves are Parquet with some columns replaced."""
+    plain = {"geocode": pa.array(["101", "102", "201"])}
+    plain |= {name: pa.array([1, 1, 1]) for name in ("homes", "dormitories", "barracks")}
+    pq.write_table(pa.table(plain | columns), folder / "leaves.parquet")
+    return write(folder, toy_run().replace("leaves.csv", "leaves.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "code"),
+    [
+        ("homes", pa.array([2**64 - 1, 1, 1], pa.uint64()), "D007"),
+        ("homes", pa.array([1, None, 1]), "D007"),
+        ("homes", pa.array([1.0, 1.0, 1.0]), "D005"),
+        ("homes", pa.array([True, True, True]), "D005"),
+        ("homes", pa.array([b"1", b"1", b"1"]), "D005"),
+        ("homes", pa.array([[1], [1], [1]]), "D005"),
+        ("homes", pa.array([{"a": 1}] * 3), "D005"),
+        ("homes", pa.array([1, 1, 1], pa.date32()), "D005"),
+        ("homes", pa.nulls(3), "D005"),
+        ("geocode", pa.array([101, 102, 201]), "D005"),
+        ("geocode", pa.array([b"101", b"102", b"201"]), "D005"),
+        ("geocode", pa.array(["101", None, "201"]), "D006"),
+    ],
+)
+def test_a_parquet_column_of_another_type_is_refused(
+    tmp_path: Path, column: str, values: pa.Array, code: str
+) -> None:
+    """A date, a truth value or bytes that look like a number are none; nothing of it may end in a traceback."""
+    with pytest.raises(DataError) as caught:
+        prepare(parquet_leaves(tmp_path, **{column: values}))
+    assert code == caught.value.code
+
+
+@pytest.mark.parametrize("name", ["geocode", "sex", "homes", "count"])
+def test_a_column_that_is_read_cannot_be_ignored(tmp_path: Path, name: str) -> None:
+    """Two lines of a run file that contradict each other must not be settled by luck."""
+    with pytest.raises(ConfigError) as caught:
+        prepare(write(tmp_path, toy_run().replace("[input]", f'[input]\nignore = ["{name}"]')))
+    assert caught.value.code == "C133"

@@ -72,7 +72,7 @@ def test_public_records_carry_their_reason(prepared: Prepared, unmarked: Path) -
 
 def test_records_that_break_a_rule_are_not_listed(prepared: Prepared, unmarked: Path) -> None:
     """A simulation writes nothing beside its truth: that may be a published folder."""
-    unmarked.with_suffix("").write_text("geocode,dwelling,sex,age\nnowhere,home,female,0_17\n")
+    unmarked.with_suffix("").write_text("geocode,dwelling,sex,age,count\nnowhere,home,female,0_17,1\n")
     with pytest.raises(DataError) as caught:
         simulate(prepared, unmarked.with_suffix(""), truth_is_public=WHY)
     assert caught.value.code == "D030"

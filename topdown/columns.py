@@ -1,0 +1,197 @@
+"""The columns of a table file: which it has, which were asked for, and its rows, counted a second way.
+
+A CSV reader that takes a quoted line break for the end of a row turns text of a column nobody reads into rows.
+So every table is read with quoted line breaks, and its rows are counted again from the bytes alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+MOST_SHOWN = 60
+MISCOUNTED = "the rows do not agree with the lines of the file"
+MISCOUNTED_FIX = (
+    'put a text with quotation marks or line breaks in quotation marks, doubling those inside ("a ""b"" c")'
+)
+_UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
+_QUOTES = pa_csv.ParseOptions(newlines_in_values=True)
+
+
+class UnreadableError(Exception):
+    """The file is not a whole table. The reader's words may quote the file: only for public ones."""
+
+
+class MiscountedError(Exception):
+    """The reader and the count of lines disagree on the number of rows."""
+
+
+@dataclass(frozen=True)
+class Odd:
+    """What is wrong with a header.
+
+    Args:
+        kind: missing (a column that is read), twice (two of one name) or unasked (nobody reads it).
+        name: the column; one of the file only if every needed column is there, for else the first row may be data.
+        near: a column of the file that was probably meant for a missing one, or one that is read for an unasked one.
+        unasked: all columns of the file that nobody reads.
+    """
+
+    kind: str
+    name: str
+    near: str = ""
+    unasked: tuple[str, ...] = ()
+
+
+def find_odd(header: list[str], needed: tuple[str, ...], ignored: tuple[str, ...] = ()) -> Odd | None:
+    """Compare a header with the columns that are read; None if it has each once and no other but `ignored`."""
+    twice = [name for name in needed if header.count(name) > 1]
+    if twice:
+        return Odd("twice", twice[0])
+    missing = [name for name in needed if name not in header]
+    unasked = tuple(dict.fromkeys(name for name in header if name not in needed and name not in ignored))
+    if missing:
+        meant = [name for name in header if _plain(name) == missing[0]]
+        if len(missing) > 1 or len(missing) == len(needed):
+            return Odd("missing", missing[0], meant[0] if meant else "")
+        close = meant or difflib.get_close_matches(missing[0], unasked, n=1) or list(unasked[:1])
+        return Odd("missing", missing[0], close[0] if close else "", unasked)
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        return Odd("twice", twice[0])
+    if unasked:
+        near = {name: difflib.get_close_matches(_plain(name), needed, n=1, cutoff=0.75) for name in unasked}
+        first = next((name for name in unasked if near[name]), unasked[0])
+        return Odd("unasked", first, near[first][0] if near[first] else "", unasked)
+    return None
+
+
+def shown(name: str, most: int = MOST_SHOWN) -> str:
+    """Return a name from a file as it may stand in a message: printable and short."""
+    text = "".join(c if c.isprintable() else "?" for c in name)
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Return names as the list of a run file, the first twelve of them."""
+    return "[" + ", ".join(f'"{shown(name)}"' for name in names[:12]) + (", ..." if names[12:] else "") + "]"
+
+
+def header_of(path: Path) -> list[str]:
+    """Return the column names of a CSV or Parquet file; none if it is empty.
+
+    Raises:
+        UnreadableError: it is not a table.
+    """
+    try:
+        if is_parquet(path):
+            with pq.ParquetFile(path) as file:
+                return list(file.schema_arrow.names)
+        if path.stat().st_size == 0:
+            return []
+        with pa_csv.open_csv(path, parse_options=_QUOTES) as reader:
+            return list(reader.schema.names)
+    except _UNREADABLE as error:
+        raise UnreadableError(shown((str(error).splitlines() or [""])[0], 160)) from None
+
+
+def read_rows(path: Path, columns: Mapping[str, pa.DataType]) -> pa.Table:
+    """Read columns of a CSV (of the given types) or Parquet file (as it holds them), every row once.
+
+    Args:
+        path: file; compressed if its name says so.
+        columns: name: type; each is in the header once.
+
+    Raises:
+        UnreadableError: it cannot be read to its end.
+        MiscountedError: the rows read are not the lines counted, line breaks inside quotes left out.
+
+    Cost: 10 ns a byte of CSV for counting.
+    """
+    try:
+        if is_parquet(path):
+            with pq.ParquetFile(path) as file:
+                return file.read(columns=list(columns))
+        options = pa_csv.ConvertOptions(
+            column_types=dict(columns), include_columns=list(columns), strings_can_be_null=False
+        )
+        with pa.input_stream(str(path), compression="detect") as stream:
+            counted = _Counted(stream)
+            table = pa_csv.read_csv(counted, parse_options=_QUOTES, convert_options=options)
+    except _UNREADABLE as error:
+        raise UnreadableError(shown((str(error).splitlines() or [""])[0], 160)) from None
+    if counted.n_lines() != table.num_rows + 1:
+        raise MiscountedError
+    return table
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell a Parquet file by its name."""
+    return path.name.endswith(".parquet")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column holds text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def whole_numbers(column: pa.ChunkedArray) -> NDArray[np.int64] | None:
+    """Return a column as int64, -1 where it holds no whole number from 0 on; None unless text or integers.
+
+    A float, a truth value, a date or a category that happens to look like a number is not one.
+    """
+    if is_text(column.type):
+        good = pc.match_substring_regex(column, r"\A[0-9]{1,18}\z")
+        numbers = pc.if_else(good, column, "-1").cast(pa.int64())
+    elif pa.types.is_integer(column.type):
+        numbers = column.cast(pa.int64(), safe=False)  # unsigned numbers from 2^63 on become negative
+    else:
+        return None
+    found: NDArray[np.int64] = numbers.fill_null(-1).to_numpy().astype(np.int64)
+    return np.where(found < 0, -1, found)
+
+
+class _Counted(io.RawIOBase):
+    """A stream of CSV that counts its rows as they pass: lines that are not blank, outside quotation marks."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self._n, self._open, self._ended = 0, False, True
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        data: bytes = self._stream.read() if size is None or size < 0 else self._stream.read(size)
+        if data:
+            self._count(np.frombuffer(data, dtype=np.uint8), b'"' in data)
+        return data
+
+    def _count(self, data: NDArray[np.uint8], quoted: bool) -> None:
+        ends = (data == ord("\n")) | (data == ord("\r"))
+        if quoted:
+            inside = (np.cumsum(data == ord('"')) + self._open) % 2 == 1
+            self._open = bool(inside[-1])
+            ends &= ~inside
+        elif self._open:
+            ends[:] = False
+        self._n += int((ends[1:] & ~ends[:-1]).sum()) + int(ends[0] and not self._ended)
+        self._ended = bool(ends[-1])
+
+    def n_lines(self) -> int:
+        """Return the number of rows, the header's with them; -1 if a quotation mark was never closed."""
+        return -1 if self._open else self._n + (not self._ended)
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip("\"'").strip().casefold()

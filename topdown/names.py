@@ -1,0 +1,98 @@
+"""Names that become file names: one alphabet, one length, one function.
+
+Levels, attributes, recodes and data sets are named by users and become folders and files. A name that is a path, a
+link's bait or another file's name must be refused before anything is read; here is the only place that decides.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from topdown.errors import ConfigError
+
+MOST_BYTES = 60
+MOST_FILE_BYTES = (
+    200  # of names put together, such as a table's; file systems take 255 and need room for endings
+)
+INSIDE = "_-."
+_ENDINGS = (".tmp", ".json", ".jsonl", ".parquet", ".csv", ".gz", ".txt", ".toml", ".drawn", ".lock")
+_DEVICES = {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
+ALPHABET = (
+    "a name has letters and digits of any script, and . _ - inside; it begins with a letter or digit, "
+    f"has at most {MOST_BYTES} bytes and is no reserved name"
+)
+
+
+def checked_name(name: str, what: str, *, key: tuple[str, ...] = ()) -> str:
+    """Return a name that may become a file name.
+
+    Args:
+        name: of a level, an attribute, a recode or a data set.
+        what: it names, for the message.
+        key: place in the run file.
+
+    Raises:
+        ConfigError: C130 it holds another character, is too long, or is reserved.
+    """
+    problem = _problem(name)
+    if problem:
+        raise ConfigError(f"{what} {_shown(name)!r} {problem}", code="C130", fix=ALPHABET, key=key)
+    return name
+
+
+def joined(names: Iterable[str]) -> str:
+    """Return the file name of a table of several attributes."""
+    return "_by_".join(names)
+
+
+def refuse_same_file(names: Iterable[str], what: str, *, key: tuple[str, ...] = ()) -> None:
+    """Refuse file names that some file system takes for one, or that are too long.
+
+    Args:
+        names: `a * b` stands for the file name of the table of a and b.
+        what: they name, for the message.
+        key: place in the run file.
+
+    Raises:
+        ConfigError: C131 two give one file; C130 one is too long.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        file = joined(name.split(" * "))
+        if len(file.encode()) > MOST_FILE_BYTES:
+            raise ConfigError(
+                f"{what} {_shown(name)!r} gives a file name of more than {MOST_FILE_BYTES} bytes",
+                code="C130",
+                fix="give shorter names to the attributes or recodes",
+                key=key,
+            )
+        other = seen.setdefault(unicodedata.normalize("NFKC", file).casefold(), name)
+        if other != name:
+            raise ConfigError(
+                f"{what}s {_shown(other)!r} and {_shown(name)!r} would be one file",
+                code="C131",
+                fix="rename one of them: capitals do not tell files apart everywhere",
+                key=key,
+            )
+
+
+def _problem(name: str) -> str:
+    if not name:
+        return "is empty"
+    if len(name.encode("utf-8", "replace")) > MOST_BYTES:
+        return f"has more than {MOST_BYTES} bytes"
+    odd = [c for c in name if unicodedata.category(c)[0] not in "LMN" and c not in INSIDE]
+    if odd or unicodedata.normalize("NFC", name) != name:
+        return f"has the character U+{ord(odd[0]):04X}" if odd else "is not in composed form (NFC)"
+    if unicodedata.category(name[0])[0] not in "LN" or name[-1] == ".":
+        return "begins or ends with a mark"
+    plain = name.casefold()
+    if plain.endswith(_ENDINGS) or plain.split(".")[0] in _DEVICES:
+        return "is a reserved name"
+    return ""
+
+
+def _shown(name: str) -> str:
+    text = name.encode("unicode_escape").decode() if not name.isprintable() else name
+    return text if len(text) <= MOST_BYTES else text[:MOST_BYTES] + "..."

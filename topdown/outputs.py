@@ -1,0 +1,135 @@
+"""Where a command may write: a new file, no link, nothing that it reads, no ledger, no place inside a release.
+
+A path is not a file: two spellings, a link and a hard link can all be the confidential records. So paths are compared
+as resolved names and as device and inode, and files are created exclusively.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from topdown.errors import ConfigError
+
+OTHER = "give another path; nothing was written"
+_LOG_KEYS = {"time", "stage", "done", "total"}
+
+
+def refuse_needed(target: Path, option: str, needed: Iterable[Path]) -> None:
+    """Refuse to write to a file that the command reads or keeps (ConfigError C132).
+
+    Args:
+        target: what would be written.
+        option: that named it.
+        needed: records, leaves, run file, ledger.
+    """
+    for path in needed:
+        if same(target, path):
+            raise ConfigError(
+                f"{option} names {path}, which this command needs", code="C132", fix=OTHER, file=str(target)
+            )
+
+
+def same(one: Path, other: Path) -> bool:
+    """Tell whether two paths are one file, by name or by device and inode."""
+    try:
+        return one.resolve() == other.resolve() or one.samefile(other)
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def refuse_inside(folder: Path, option: str, needed: Iterable[Path]) -> None:
+    """Refuse an output folder that holds, or would hold, a file the command needs (ConfigError C132)."""
+    place = folder.resolve()
+    for path in needed:
+        if path.resolve().is_relative_to(place):
+            raise ConfigError(
+                f"{path} lies inside {option} {folder}: the release would replace it",
+                code="C132",
+                fix="keep records, leaves and the ledger outside the folder of a release; nothing was written",
+                file=str(path),
+            )
+
+
+def refuse_release(target: Path, option: str) -> None:
+    """Refuse a file inside a folder that holds a release (ConfigError C132)."""
+    for folder in target.resolve().parents[:3]:
+        if _type_of(folder / "manifest.json").endswith(".manifest") or (
+            (folder / "measurements").is_dir() and (folder / "plan.json").exists()
+        ):
+            raise ConfigError(
+                f"{option} lies inside the release {folder}", code="C132", fix=OTHER, file=str(target)
+            )
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse a path that is taken, by a dangling link too, unless it may be replaced (ConfigError C080)."""
+    if os.path.lexists(path) and not force:
+        raise ConfigError(f"{path} exists", code="C080", fix="give another file, or replace it with --force")
+
+
+def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644) -> None:
+    """Create a file that must not exist; with `force` replace a file, but no link and no ledger.
+
+    Raises:
+        ConfigError: C080 it exists, C132 it is a link, no plain file, a ledger, or inside a release.
+    """
+    refuse_release(path, "the file to write")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    refuse_existing(path, force=force)
+    there = os.path.lexists(path)
+    if there and (not stat.S_ISREG(path.lstat().st_mode) or _is_ledger(path)):
+        raise ConfigError(
+            f"{path} is a link, a ledger or no plain file", code="C132", fix=OTHER, file=str(path)
+        )
+    part = path.with_name(f".{secrets.token_hex(8)}.part") if there else path
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
+        file.write(data)
+    if there:
+        part.replace(path)
+
+
+def open_log(path: Path, needed: Iterable[Path]) -> TextIO:
+    """Open a log for appending: a new file, or one that begins as a log (ConfigError C132)."""
+    refuse_needed(path, "--log-json", needed)
+    refuse_release(path, "--log-json")
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise ConfigError(
+            f"--log-json {path} cannot be opened ({error.strerror})", code="C132", fix=OTHER, file=str(path)
+        ) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _is_log(os.pread(descriptor, 4096, 0)):
+        os.close(descriptor)
+        raise ConfigError(
+            f"--log-json {path} is there and is no log of this engine", code="C132", fix=OTHER, file=str(path)
+        )
+    return os.fdopen(descriptor, "a", encoding="utf-8")
+
+
+def _is_log(start: bytes) -> bool:
+    if not start:
+        return True
+    try:
+        return set(json.loads(start.partition(b"\n")[0])) >= _LOG_KEYS
+    except (ValueError, TypeError):
+        return False
+
+
+def _is_ledger(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(4096).partition(b"\n")[0]
+    return b'"kind":"open"' in start and b'"prev":"000000' in start
+
+
+def _type_of(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_bytes()).get("type", ""))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
