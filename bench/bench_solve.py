@@ -35,7 +35,8 @@ class Answers:
 
     def __init__(self, context: Context, folder: Path) -> None:
         schema, tree = context.plan.schema, context.geography
-        table = read_table(folder / "persons.csv.gz", ("geocode",))
+        names = ("geocode", *(a.name for a in schema.attributes), "count")
+        table = read_table(folder / "persons.csv.gz", names, ignored=None)
         place = {code: i for i, code in enumerate(tree.leaves.codes)}
         node = np.array([place[code] for code in table.column("geocode").to_pylist()])
         values = [
