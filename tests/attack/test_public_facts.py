@@ -20,23 +20,25 @@ def bound(kind: str, name: str, cells: str, column: str, per: int = 1) -> str:
 
 
 FIXED = (  # with the shipped lower bounds every dwelling's count at every block is a public fact
-    bound("at_most", "beds in barracks", BARRACKS, "barracks")
+    without_exact(shipped("invariants", "toy"))
+    + bound("at_most", "beds in barracks", BARRACKS, "barracks")
     + bound("at_most", "beds in dormitories", DORMITORY, "dormitories", 2)
     + bound("at_least", "somebody in every home", HOME, "homes")
     + bound("at_most", "one in every home", HOME, "homes")
 )
-NO_MEN = bound("at_most", "no men", 'sex = ["male"]', "none")
+NOTHING = 'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "none"\nschema = "toy"\n'
+NO_MEN = NOTHING + bound("at_most", "no men", 'sex = ["male"]', "none")
 
 
-def toy(folder: Path, more: str, relation: str) -> Path:
-    """Write the toy land with more invariants and no exact statistic."""
+def toy(folder: Path, invariants: str, relation: str) -> Path:
+    """Write the toy land under other invariants."""
     facts = {"homes": (2,), "dormitories": (1,), "barracks": (1, 0), "none": (0,)}
     attacked.write_leaves(folder / "leaves.csv", TOY_BLOCKS, facts)
     return attacked.write_run(
         folder,
         "plain",
         schema="toy",
-        invariants=without_exact(shipped("invariants", "toy")) + more,
+        invariants=invariants,
         body=body_of("toy"),
         tree=TOY,
         neighbours=relation,
@@ -92,12 +94,11 @@ def test_an_extension_knows_the_public_facts_of_its_base(tmp_path: Path) -> None
     assert [f for f in beaten(attacker, said) if "stated" in f] == []
     base = release(run, tmp_path / "base")
     schema = shipped("schemas", "toy").replace('name = "toy"', 'name = "jobs"', 1)
-    nothing = 'type = "topdown.invariants"\nversion = 1\nname = "jobs"\ntitle = "jobs"\nschema = "jobs"\n'
     more = attacked.write_run(
         tmp_path,
         "more",
         schema=schema + '\n[[attribute]]\nname = "job"\nlabels = ["none", "some"]\n',
-        invariants=nothing,
+        invariants=NOTHING.replace('"toy"', '"jobs"'),
         body=body_of("toy", "1") + "\n[base]\n",
         tree=TOY,
     )
