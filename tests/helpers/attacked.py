@@ -98,6 +98,7 @@ def write_run(
 
     Args:
         schema: name of a shipped schema, or the text of another. invariants: text of an invariants file.
+        folder: holds leaves.csv already.
         body: budget and levels, as they stand in settings. tree: level names, characters that name them.
     """
     (folder / f"{name}.invariants.toml").write_text(invariants)
@@ -106,6 +107,7 @@ def write_run(
         schema = f"{name}.schema.toml"
     if mechanism == "geometric":
         body = body.replace("rho =", "epsilon =")
+    read, held = columns_of(invariants), (folder / "leaves.csv").read_text().splitlines()[0].split(",")[1:]
     run = folder / f"{name}.toml"
     run.write_text(f"""\
 type = "topdown.run"
@@ -123,6 +125,7 @@ contact = "tests"
 [input]
 records = "{name}.csv"
 leaves = "leaves.csv"
+ignore = {json.dumps([column for column in held if column not in read])}
 [geography]
 levels = {json.dumps(tree[0])}
 prefix_lengths = {json.dumps(tree[1])}
