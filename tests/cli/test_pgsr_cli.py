@@ -38,7 +38,7 @@ def test_synth_ledger_release_verify(practice, capsys):
     assert "7 of 7 checks passed" in out
     code, _, err = run(capsys, "release", practice / "run.toml", "--out", practice / "second")
     assert code == 2
-    assert "error[B004]" in err
+    assert "error[B013]" in err
 
 
 def test_verify_reports_a_changed_file(practice, capsys):
@@ -166,7 +166,7 @@ def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
     assert not list(tmp_path.glob("*.jsonl"))
     code, _, err = run(capsys, "release", practice / "run.toml", "--out", tmp_path / "elsewhere" / "there")
     assert code == 2
-    assert "error[B004]" in err
+    assert "error[B013]" in err
     assert "this run spent  nothing" in err
 
 
