@@ -98,6 +98,32 @@ def test_solver_and_verifier_meet_in_two_places() -> None:
     assert both == {"pipeline.py", "solved_again.py"}
 
 
+VERIFY_MAY_USE = {
+    "topdown.publish.verify",
+    "topdown.errors",
+    "topdown.model.constraint",
+    "topdown.model.query",
+    "topdown.model.schema",
+}
+PRIVACY_MAY_USE = VERIFY_MAY_USE | {
+    "topdown.accountant.composition",
+    "topdown.accountant.enclosure",
+    "topdown.accountant.gaussian",
+}
+
+
+def test_the_verifier_derives_for_itself() -> None:
+    """What certificates are made from must not be what they are checked with; only sums of noise are shared."""
+    room = PACKAGE / "publish" / "verify"
+    for path in room.rglob("*.py"):
+        allowed = PRIVACY_MAY_USE if path.parent.name == "privacy" else VERIFY_MAY_USE
+        for name in imports_of(path):
+            parents = {name, name.rpartition(".")[0]} | {m for m in allowed if name.startswith(f"{m}.")}
+            assert name == "topdown" or not name.startswith("topdown.") or parents & allowed, (
+                f"{path} imports {name}"
+            )
+
+
 def test_heavy_libraries_stay_in_their_adapters() -> None:
     """A solver or pandas outside its adapter would be imported where nobody expects it."""
     for path in PACKAGE.rglob("*.py"):

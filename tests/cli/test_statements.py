@@ -229,3 +229,8 @@ def test_a_certificate_that_hides_a_disclosed_secret_contradicts(topdown, check,
     row["status"] = "protected"
     (release / "certificate.json").write_text(json.dumps(certificate))
     assert topdown("audit", release).code == 1
+    row["status"] = "disclosed"
+    certificate["privacy"]["curve"][0]["power"] = ["0.01", "0.0100000001"]
+    (release / "certificate.json").write_text(json.dumps(certificate))
+    said = topdown("audit", release)
+    assert (said.code, "privacy.curve[0].power" in said.out) == (1, True)

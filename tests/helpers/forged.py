@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.helpers.small_release import Small, build, edit_table, write_journal, write_ledger
+from tests.helpers.small_release import Small, build, certified, edit_table, write_journal, write_ledger
 from topdown.measure.released import read_microdata
 from topdown.model.histogram import Histogram
 from topdown.pipeline import solve_release
@@ -34,7 +34,7 @@ def solved_release(folder: Path, answers: Callable[[dict[str, Any]], list[int]] 
         write_journal(small.folder, small.context)
         write_ledger(small.ledger, small.context, small.folder)
     leaves, _ = solve_release(small.folder)
-    publish(small.folder, small.context, leaves, small.ledger)
+    publish(small.folder, small.context, leaves, small.ledger, privacy=certified())
     return Small(small.folder, small.context, leaves, small.ledger)
 
 

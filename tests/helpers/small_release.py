@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from topdown.measure.run_ledger import drawn_laws
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
 from topdown.plan.public_tables import write_public
+from topdown.publish.certified import certified_privacy
 from topdown.publish.publish import publish
 
 TOP = Path(__file__).resolve().parents[2]
@@ -43,7 +46,13 @@ class Small:
     ledger: Path
 
 
-def run_file(leaves: str = "leaves.csv", mechanism: str = "discrete_gaussian") -> str:
+def run_file(
+    leaves: str = "leaves.csv",
+    mechanism: str = "discrete_gaussian",
+    *,
+    policy: str = "toy",
+    neighbours: str = "bounded",
+) -> str:
     """Return a run file for the toy schema over three levels."""
     settings = (TOP / "settings" / "toy.toml").read_text(encoding="utf-8")
     budget = settings[settings.index("[budget]") :]
@@ -53,9 +62,9 @@ def run_file(leaves: str = "leaves.csv", mechanism: str = "discrete_gaussian") -
 type = "topdown.run"
 version = 1
 schema = "toy"
-invariants = "toy"
+invariants = "{policy}"
 settings = "toy"
-neighbours = "bounded"
+neighbours = "{neighbours}"
 mechanism = "{mechanism}"
 [release]
 id = "toy-r1"
@@ -75,11 +84,19 @@ limit = "5"
 {budget}"""
 
 
-def make_context(folder: Path, mechanism: str = "discrete_gaussian") -> Context:
-    """Write the public files of the toy land and read them as a run would."""
+def make_context(
+    folder: Path, mechanism: str = "discrete_gaussian", *, invariants: str = "", neighbours: str = "bounded"
+) -> Context:
+    """Write the public files of the toy land and read them as a run would.
+
+    Args:
+        invariants: text of an invariants file; the bundled one if empty.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "leaves.csv").write_text(LEAVES, encoding="utf-8")
-    (folder / "run.toml").write_text(run_file(mechanism=mechanism), encoding="utf-8")
+    (folder / "own.toml").write_text(invariants, encoding="utf-8")
+    text = run_file(mechanism=mechanism, policy="own.toml" if invariants else "toy", neighbours=neighbours)
+    (folder / "run.toml").write_text(text, encoding="utf-8")
     return prepare(folder / "run.toml").context
 
 
@@ -116,14 +133,17 @@ def build(
     csv: bool = False,
     privacy: dict[str, Any] | None = None,
     nodes_a_part: int = 2,
+    invariants: str = "",
+    neighbours: str = "bounded",
 ) -> Small:
     """Write inputs, measurements, ledger and solve.json, then publish.
 
     Args:
         folder: gets `in/` with the public files and `release/`.
         leaves: the records; drawn at random if not given.
+        privacy: what the certificate says; what is true if not given.
     """
-    context = make_context(folder / "in", mechanism)
+    context = make_context(folder / "in", mechanism, invariants=invariants, neighbours=neighbours)
     leaves = leaves or population(context)
     release, ledger = folder / "release", folder / "in" / "ledger.jsonl"
     write_plan(release, context)
@@ -133,8 +153,19 @@ def build(
     write_journal(release, context)
     write_ledger(ledger, context, release)
     write_solve(release, context, leaves)
+    privacy = certified(mechanism, invariants, neighbours) if privacy is None else privacy
     publish(release, context, leaves, ledger, csv=csv, privacy=privacy)
     return Small(release, context, leaves, ledger)
+
+
+@cache
+def certified(
+    mechanism: str = "discrete_gaussian", invariants: str = "", neighbours: str = "bounded"
+) -> dict[str, Any]:
+    """Return what is true of the privacy of the toy land, computed once."""
+    with TemporaryDirectory() as folder:
+        context = make_context(Path(folder), mechanism, invariants=invariants, neighbours=neighbours)
+        return certified_privacy(context.policy)
 
 
 def write_plan(release: Path, context: Context) -> None:

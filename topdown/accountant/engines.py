@@ -19,12 +19,14 @@ from topdown.accountant.quadrature import Quadrature, Sums
 from topdown.accountant.window import parts
 from topdown.errors import ConfigError
 
-ENGINES = ("auto", "float64", "ball", "fft", "atoms", "atoms-wide", "free", "ball-free", "sieve", "bounds")
+ENGINES = ("auto", "float64", "ball", "fft", "atoms", "atoms-wide", "free", "ball-free", "sieve", "bounds", "second")
 WITH_TAILS = ("float64", "ball")
 WIDTH_WANTED = 1e-12
 SMALLEST_ALPHA = Fraction(1, 10**280)
 _MOST_PEAKS = 200_000
+_MOST_POINTS = 2**46  # the sieve counts nodes in whole numbers below 2**50
 _SMALLEST_LOG = -640.0
+_SECOND_NATS, _SECOND_NODES = 37.0, 5_000
 _MOST_STEPS = 500_000
 _MOST_CURVE = 600_000
 _FLOAT_VARIANCES = (Fraction(1, 10**6), Fraction(10**18))
@@ -51,9 +53,9 @@ class TailEngine(Engine, Protocol):
 class Float64:
     """Sieved quadrature in float64, on the lattice or free of it."""
 
-    def __init__(self, law: Law, *, lattice: bool = True) -> None:
-        self.quadrature = Quadrature(law, lattice=lattice)
-        self.method = "float64" if lattice else "free/float64"
+    def __init__(self, law: Law, *, lattice: bool = True, quadrature: Quadrature | None = None) -> None:
+        self.quadrature = quadrature or Quadrature(law, lattice=lattice)
+        self.method = "float64" if self.quadrature.lattice else "free/float64"
 
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return the enclosure of delta at each epsilon."""
@@ -117,8 +119,25 @@ def build(name: str, law: Law, digits: int) -> Engine:
         "atoms-wide": lambda: atoms.Atoms(law, wide=True),
         "free": lambda: Float64(law, lattice=False),
         "ball-free": lambda: Ball(law, digits, lattice=False),
+        "second": lambda: second_opinion(law),
     }
     return makers[name]()
+
+
+def second_opinion(law: Law) -> Float64:
+    """Return a float64 engine with other, fewer nodes than the one `choose` would take: quick to set up.
+
+    Raises: EngineLimitError where few nodes are not enough, with lattice and without.
+    """
+    few = 12 * math.sqrt(float(law.total)) / float(law.spacing) <= _MOST_POINTS
+    for lattice in (True, False) if few else (False,):
+        found = Quadrature(law, lattice=lattice, nats=_SECOND_NATS, limit=_SECOND_NODES)
+        try:
+            _ = found.spectrum
+        except EngineLimitError:
+            continue
+        return Float64(law, quadrature=found)
+    raise EngineLimitError("too many nodes for a second opinion", fix='use engine "auto"')
 
 
 def choose(law: Law) -> str:
@@ -154,7 +173,7 @@ def lattice_usable(law: Law) -> bool:
     """Tell whether the sieve over the whole lattice period is cheap."""
     pruned = [w for w, g in zip(law.integers, law.groups, strict=True) if g.variance >= SMALLEST_PRUNED]
     points = 12 * math.sqrt(float(law.total)) / float(law.spacing)
-    if points > 2**46 or (min(pruned) > _MOST_PEAKS if pruned else points > _MOST_PEAKS):
+    if points > _MOST_POINTS or (min(pruned) > _MOST_PEAKS if pruned else points > _MOST_PEAKS):
         return False
     try:
         quadrature = Quadrature(law)

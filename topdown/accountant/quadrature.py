@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -59,16 +59,23 @@ class Quadrature:
     Args:
         law: the composition.
         lattice: sum over the lattice of the loss (True) or use the lattice-free kernel (False, delta only).
+        nats: ln(1 / tolerance) of what the window leaves out; another value gives other nodes.
+        limit: most nodes, if less than the window allows; EngineLimitError above.
     """
 
-    def __init__(self, law: Law, *, lattice: bool = True) -> None:
+    def __init__(
+        self, law: Law, *, lattice: bool = True, nats: float = _NATS, limit: int | None = None
+    ) -> None:
         self.law = law
         self.lattice = lattice
+        self.nats, self.limit = nats, limit
 
     @cached_property
     def window(self) -> Window:
         """Nodes of the rule."""
-        return lattice_window(self.law, _NATS) if self.lattice else open_window(self.law, _NATS)
+        make = lattice_window if self.lattice else open_window
+        found = make(self.law, self.nats)
+        return found if self.limit is None else replace(found, limit=min(self.limit, found.limit))
 
     @cached_property
     def spectrum(self) -> Spectrum:

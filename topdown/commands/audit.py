@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ import click
 from topdown.commands.base import command
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.screen.console import Screen
+
+MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
 
 if TYPE_CHECKING:
     from topdown.plan.secrets import Policy
@@ -78,7 +79,8 @@ def audit(
         raise InternalError("no source", code="X001", fix="report it")
     policy = _policy(source, base)
     said = statement_of(policy, deltas)
-    agrees = _certificate(source, said)
+    wrong = _contradictions(source)
+    agrees = None if wrong is None else not wrong
     if plot is not None:
         from topdown.accountant.svg import trade_off_svg
         from topdown.commands.files import write_new
@@ -95,7 +97,7 @@ def audit(
         }
         | said
     )
-    _show(screen, policy, said, agrees)
+    _show(screen, policy, said, wrong)
     return EXIT_CHECK_FAILED if agrees is False else EXIT_OK
 
 
@@ -115,34 +117,17 @@ def _policy(source: Path, base: Path | None) -> Policy:
     return open_plan(source).context.policy
 
 
-def _certificate(source: Path, said: dict[str, Any]) -> bool | None:
-    """Tell whether what the certificate of a release states of each secret can be true; None if it states nothing."""
-    try:
-        stated = json.loads((source / "certificate.json").read_text(encoding="utf-8"))["privacy"]
-        epsilon, rows = stated["epsilon"], stated.get("secrets", [])
-        if epsilon is None:
-            return None
-        first = {"epsilon": epsilon, "status": said["secrets"][0]["status"]}
-        named = {row["name"]: row for row in rows}
-        return (
-            _can_be(first, said["secrets"][0])
-            and list(named) == [row["name"] for row in said["secrets"]]
-            and all(_can_be(named[row["name"]], row) for row in said["secrets"])
-        )
-    except OSError:
+def _contradictions(source: Path) -> list[str] | None:
+    """Return what the certificate of a release states that its files contradict; None if it has no certificate."""
+    from topdown.publish.verify import verify_privacy
+
+    if not (source / "certificate.json").is_file():
         return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return False
+    checked = verify_privacy(source)
+    return [finding.text for finding in checked.findings]
 
 
-def _can_be(stated: dict[str, Any], exact: dict[str, Any]) -> bool:
-    """Tell whether a stated row has the status found, and its epsilons overlap those found."""
-    both = [(stated["epsilon"][d], e) for d, e in exact.get("epsilon", {}).items() if d in stated["epsilon"]]
-    overlap = all(Fraction(a[0]) <= Fraction(b[1]) and Fraction(b[0]) <= Fraction(a[1]) for a, b in both)
-    return bool(stated["status"] == exact["status"]) and overlap
-
-
-def _show(screen: Screen, policy: Policy, said: dict[str, Any], agrees: bool | None) -> None:
+def _show(screen: Screen, policy: Policy, said: dict[str, Any], wrong: list[str] | None) -> None:
     from topdown.commands.right_choices import disclosed, fitting
     from topdown.screen.look import FAIL, OK, WARN, bold, dim
 
@@ -160,9 +145,11 @@ def _show(screen: Screen, policy: Policy, said: dict[str, Any], agrees: bool | N
         screen.say(fits, indent=2)
     for line in disclosed(said["secrets"]):
         screen.item(WARN, line)
-    if agrees is not None:
-        symbol, word = (OK, "agrees with") if agrees else (FAIL, "contradicts")
+    if wrong is not None:
+        symbol, word = (FAIL, "contradicts") if wrong else (OK, "agrees with")
         screen.item(symbol, f"the certificate {word} the exact value")
+        for line in wrong[:MOST_SHOWN]:
+            screen.say(line, indent=2)
     if screen.verbose:
         for secret in said["secrets"]:
             for delta, (low, high) in secret.get("epsilon", {}).items():

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.small_release import Small, build, from_dense, make_context, write_solve
+from tests.helpers.small_release import Small, build, certified, from_dense, make_context, write_solve
 from topdown import __version__
 from topdown.errors import CertificateError, InternalError
 from topdown.progress import Event
@@ -63,7 +63,7 @@ def test_publishing_again_gives_the_same_bytes(tmp_path: Path) -> None:
     """Time stamps or chance in a file would make a release impossible to reproduce."""
     small = build(tmp_path / "a", csv=True)
     before = snapshot(small.folder)
-    publish(small.folder, small.context, small.leaves, small.ledger, csv=True)
+    publish(small.folder, small.context, small.leaves, small.ledger, csv=True, privacy=certified())
     assert snapshot(small.folder) == before
     other = build(tmp_path / "b", csv=True)
     assert snapshot(other.folder) == before
@@ -76,7 +76,7 @@ def test_left_overs_are_removed(tmp_path: Path) -> None:
     (small.folder / "tables" / "old" / "land.parquet").write_bytes(b"old")
     (small.folder / "microdata" / "persons.parquet.tmp").write_bytes(b"half")
     (small.folder / "certificate.json.tmp").write_bytes(b"half")
-    publish(small.folder, small.context, small.leaves, small.ledger)
+    publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified())
     left = set(snapshot(small.folder))
     assert not {p for p in left if p.endswith((".tmp", ".csv.gz")) or "old" in p}
     assert verify(small.folder).ok
@@ -87,7 +87,7 @@ def test_strangers_are_refused(tmp_path: Path) -> None:
     small = build(tmp_path)
     (small.folder / "measurements" / "records.csv").write_text("secret", encoding="utf-8")
     with pytest.raises(CertificateError, match=r"measurements/records\.csv does not belong") as caught:
-        publish(small.folder, small.context, small.leaves, small.ledger)
+        publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified())
     assert caught.value.code == "V003"
     assert not (small.folder / "manifest.json").exists()
 
@@ -107,7 +107,7 @@ def test_unsolved_problems_are_published_and_said(tmp_path: Path) -> None:
     """The budget is spent: an unconverged problem must not lock the release up, nor be kept quiet."""
     small = build(tmp_path)
     write_solve(small.folder, small.context, n_unconverged=2)
-    publish(small.folder, small.context, small.leaves, small.ledger)
+    publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified())
     assert certificate(small)["solver"]["n_unconverged"] == 6
     assert [check.name for check in verify(small.folder).checks if not check.ok] == ["solver"]
 
@@ -120,7 +120,7 @@ def test_counts_below_one_are_refused(tmp_path: Path, count: int) -> None:
         small.leaves, count=np.where(np.arange(len(small.leaves.count)) == 3, count, small.leaves.count)
     )
     with pytest.raises(InternalError, match="whole people"):
-        publish(small.folder, small.context, odd, small.ledger)
+        publish(small.folder, small.context, odd, small.ledger, privacy=certified())
 
 
 def test_microdata_as_documented(tmp_path: Path) -> None:
@@ -198,9 +198,8 @@ def test_pure_privacy(tmp_path: Path) -> None:
 
 def test_certified_epsilon_is_kept_and_checked(tmp_path: Path) -> None:
     """A certified enclosure is a claim like any other; it may add to the certificate, never replace."""
-    claim = {"epsilon": {"1e-10": ["14.2193", "14.2194"]}, "conditional_on": []}
-    small = build(tmp_path, privacy=claim)
-    assert certificate(small)["privacy"]["epsilon"] == claim["epsilon"]
+    small = build(tmp_path)
+    assert certificate(small)["privacy"]["epsilon"] == certified()["epsilon"]
     assert verify(small.folder).ok
     with pytest.raises(InternalError, match=r"privacy\.loss"):
         publish(small.folder, small.context, small.leaves, small.ledger, privacy={"loss": "1/2"})
@@ -212,13 +211,15 @@ def test_certificate_tells_nothing_of_the_machine(tmp_path: Path) -> None:
     text = "".join((small.folder / n).read_text(encoding="utf-8") for n in ("certificate.json", "README.txt"))
     assert str(tmp_path) not in text
     assert "seconds" not in text
-    assert len((small.folder / "README.txt").read_text(encoding="utf-8").splitlines()) == 10
+    assert len((small.folder / "README.txt").read_text(encoding="utf-8").splitlines()) == 12
 
 
 def test_progress_reaches_its_end(tmp_path: Path) -> None:
     """A bar that never fills looks like a hang."""
     small = build(tmp_path)
     events: list[Event] = []
-    publish(small.folder, small.context, small.leaves, small.ledger, report=events.append)
+    publish(
+        small.folder, small.context, small.leaves, small.ledger, privacy=certified(), report=events.append
+    )
     assert {event.stage for event in events} == {"publish"}
     assert events[-1].done == events[-1].total

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topdown.model.query import Query, parse_query
 from topdown.publish.verify.arithmetic import Whole, fits
-from topdown.publish.verify.plan_file import PlanFile, load_plan
+from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.population import Population, load_population
 from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.tree import Tree, closed_leaves
@@ -103,10 +103,9 @@ def open_kinds(plan: PlanFile, tree: Tree) -> OpenKinds:
     return kind, open_leaf
 
 
-def load_base(root: Path, plan: PlanFile, tree: Tree) -> BaseTable:
+def load_base(root: Path, plan: PlanFile, base: PlanFile, tree: Tree) -> BaseTable:
     """Read base/; UnreadableError (V160) if it is damaged or does not fit the plan."""
     stated = plan.doc.base
-    base = load_plan(root, PLAN, "V160")
     population = load_population(root, base, tree, TABLE, "V160")
     if stated is None or (population.leaf < 0).any() or (population.cell < 0).any():
         raise unreadable("V160", TABLE, "has records in places or cells that the plans do not know")

@@ -8,6 +8,7 @@ import numpy as np
 
 from topdown.publish.verify.arithmetic import differences, tally, value_at
 from topdown.publish.verify.base_file import MANIFEST, PLAN, TABLE, BaseTable
+from topdown.publish.verify.check_plan import noise_follows
 from topdown.publish.verify.plan_file import BaseDoc
 from topdown.publish.verify.population import PERSONS, answer_label
 from topdown.publish.verify.reader import parse_json, read_bytes
@@ -23,6 +24,8 @@ def check_base(session: Session, out: Findings) -> str:
         return "extends nothing"
     _files(session, out, stated, base)
     _same_data_set(session, out, base)
+    for path, older in session.plans_below.items():
+        noise_follows(out, older, path)
     population, n_base = session.population, base.plan.schema.n_cells
     ours = tally(population.leaf * n_base + base.of_cell[population.cell], population.count)
     theirs = tally(base.population.leaf * n_base + base.population.cell, base.population.count)

@@ -67,6 +67,22 @@ def _first_difference(place: str, want: Any, have: Any) -> tuple[str, str, str]:
     return place, _kinds(want), _kinds(have)
 
 
+def _quoted(session: Session, readme: str, out: Findings) -> None:
+    """Expect in README.txt what the certificate says of privacy, word by word, and no other such sentence."""
+    privacy = session.certificate.get("privacy")
+    rows = privacy.get("secrets", []) if isinstance(privacy, dict) else []
+    due = [str(privacy.get("sentence"))] if isinstance(privacy, dict) else []
+    due += [
+        f"Not protected: {row.get('name')}, {row.get('sentence')}."
+        for row in rows
+        if isinstance(row, dict) and row.get("status") == "disclosed"
+    ]
+    out.n_checked += 1
+    if not all(" ".join(line.split()) in readme for line in due) or readme.count("times in 100") != 1:
+        text = "README.txt does not quote what the certificate says of privacy"
+        out.add(Finding("V142", text, "README.txt", why="people read it before anything else"))
+
+
 def check_stamps(session: Session, out: Findings) -> str:
     """Expect NOT-A-RELEASE, DEMO and DRAFT where they are due, in the certificate and in README.txt."""
     due = stamps(session.plan)
@@ -88,6 +104,7 @@ def check_stamps(session: Session, out: Findings) -> str:
             why = "a reader could take a draft or demo for an official release"
             want, have = ", ".join(due) or "none", str(words)[:80]
             out.add(Finding("V142", text, file, None, None, want, have, why))
+    _quoted(session, " ".join(readme.split()), out)
     if out.ok:
         return ", ".join(due) if due else "none due"
     return "a stamp is missing or wrong"

@@ -10,23 +10,12 @@ from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 from topdown.publish.verify.tree import GEOGRAPHY
 
-_LAWS = {"discrete_gaussian": "discrete_gaussian", "geometric": "two_sided_geometric"}
-
 
 def check_plan(session: Session, out: Findings) -> str:
     """Re-derive everything the plan states from budget, shares, queries and the neighbour relation."""
     plan = session.plan
     _expect(out, "V011", "the plan's hash", plan.computed_hash, plan.doc.plan_hash)
-    budget = fraction(plan.doc.budget)
-    if budget <= 0:
-        out.add(Finding("V012", "the budget is not positive", file=FILE, found=plan.doc.budget))
-    shares = {level.name: level.share for level in plan.doc.levels} | dict(plan.doc.unspent)
-    _shares(out, "levels", list(shares.values()), len(plan.doc.levels) + len(plan.doc.unspent))
-    for level in plan.doc.levels:
-        _shares(
-            out, f"queries of {level.name}", [m.share for m in level.measurements], len(level.measurements)
-        )
-        _level(out, plan, level, budget)
+    noise_follows(out, plan)
     tree = session.tree
     _expect(out, "V015", "the hash of the public facts", tree.sha256, plan.doc.public_sha256)
     _expect(out, "V015", "the hash of the geography", tree.geography_sha256, plan.doc.geography_sha256)
@@ -39,7 +28,21 @@ def check_plan(session: Session, out: Findings) -> str:
     return f"{out.n_failed} of {out.n_checked} numbers do not follow from budget and shares"
 
 
-def _shares(out: Findings, what: str, shares: list[str], n: int) -> None:
+def noise_follows(out: Findings, plan: PlanFile, file: str = FILE) -> None:
+    """Re-derive every loss and noise parameter of a plan from budget, shares and the neighbour relation."""
+    budget = fraction(plan.doc.budget)
+    if budget <= 0:
+        out.add(Finding("V012", "the budget is not positive", file=file, found=plan.doc.budget))
+    levels = plan.doc.levels
+    shares = {level.name: level.share for level in levels} | dict(plan.doc.unspent)
+    _shares(out, file, "levels", list(shares.values()), len(levels) + len(plan.doc.unspent))
+    for level in levels:
+        parts = [m.share for m in level.measurements]
+        _shares(out, file, f"queries of {level.name}", parts, len(level.measurements))
+        _level(out, plan, level, budget, file)
+
+
+def _shares(out: Findings, file: str, what: str, shares: list[str], n: int) -> None:
     out.n_checked += 1
     values = [fraction(text) for text in shares]
     total = sum(values, Fraction(0))
@@ -48,7 +51,7 @@ def _shares(out: Findings, what: str, shares: list[str], n: int) -> None:
             Finding(
                 "V012",
                 f"the shares of the {what} do not sum to exactly 1, or one is not positive",
-                file=FILE,
+                file=file,
                 expected="1",
                 found=exact_text(total)[:80],
                 why="the stated privacy loss would not be the one spent",
@@ -56,19 +59,19 @@ def _shares(out: Findings, what: str, shares: list[str], n: int) -> None:
         )
 
 
-def _level(out: Findings, plan: PlanFile, level: LevelDoc, budget: Fraction) -> None:
+def _level(out: Findings, plan: PlanFile, level: LevelDoc, budget: Fraction, file: str) -> None:
     loss = budget * fraction(level.share)
-    _expect(out, "V013", f"the loss of {level.name}", exact_text(loss), level.loss)
+    _expect(out, "V013", f"the loss of {level.name}", exact_text(loss), level.loss, file)
     names = [m.query for m in level.measurements]
     if len(set(names)) != len(names):
-        out.add(Finding("V016", f"a query of {level.name} is listed twice", file=FILE))
+        out.add(Finding("V016", f"a query of {level.name} is listed twice", file=file))
     for m in level.measurements:
         query = plan.queries[m.query]
         what = f"{m.query} at {level.name}"
         cost = loss * fraction(m.share)
-        _expect(out, "V013", f"the loss of {what}", exact_text(cost), m.loss)
-        _expect(out, "V016", f"the number of answers of {what}", str(query.n_answers), str(m.n_answers))
-        _expect(out, "V014", f"the noise law of {what}", _LAWS[plan.doc.mechanism], m.law)
+        _expect(out, "V013", f"the loss of {what}", exact_text(cost), m.loss, file)
+        _expect(out, "V016", f"the number of answers of {what}", str(query.n_answers), str(m.n_answers), file)
+        _expect(out, "V014", f"the noise law of {what}", plan.law, m.law, file)
         if cost > 0:
             # Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale.
             parts = 2 * cost if plan.doc.mechanism == "discrete_gaussian" else cost
@@ -78,17 +81,18 @@ def _level(out: Findings, plan: PlanFile, level: LevelDoc, budget: Fraction) -> 
                 f"the noise parameter of {what}",
                 exact_text(plan.sensitivity(query) / parts),
                 m.parameter,
+                file,
             )
 
 
-def _expect(out: Findings, code: str, what: str, expected: str, found: str) -> None:
+def _expect(out: Findings, code: str, what: str, expected: str, found: str, file: str = FILE) -> None:
     out.n_checked += 1
     if expected != found:
         out.add(
             Finding(
                 code,
                 f"{what} is not what follows from the files",
-                file=GEOGRAPHY if code == "V015" else FILE,
+                file=GEOGRAPHY if code == "V015" else file,
                 expected=expected[:80],
                 found=found[:80],
                 why="the plan or the public facts were altered, or belong to two runs",

@@ -1,145 +1,160 @@
-"""Check `privacy`: the certificate states the plan's loss, and no epsilon below what follows from it."""
+"""Check `privacy`: every statement about privacy, derived anew from plans, public files and ledger."""
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from topdown.publish.verify.arithmetic import exact_text
+from topdown.publish.verify.ledger_file import Opened
 from topdown.publish.verify.plan_file import PlanFile
+from topdown.publish.verify.privacy.chain import Own, own_statements
+from topdown.publish.verify.privacy.compare import FILE, Comparison, Row, shown
+from topdown.publish.verify.privacy.decimals import ROUNDED, digits_of, number, usual_formula
+from topdown.publish.verify.privacy.losses import Loss, loss_of
+from topdown.publish.verify.privacy.words import disclosed_by, ledger_sentence, named, sentence
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
-FILE = "certificate.json"
 SLACK = Fraction(1, 10**6)  # a usual epsilon may be rounded up by this much, not more
-_CERTIFIED = {"conditional_on", "curve", "epsilon", "secrets", "sentence", "steps"}
-_KNOWN = _CERTIFIED | {
+_KEYS = (
+    "conditional_on",
+    "curve",
+    "epsilon",
     "everything_released",
     "loss",
     "loss_name",
     "loss_with_base",
     "neighbours",
+    "secrets",
+    "sentence",
+    "steps",
     "unit",
     "unspent",
     "usual",
-}
+)
+_LEDGER_KEYS = ("charged", "conditional_on", "data_set", "loss_name", "neighbours", "secrets", "unit")
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
     "epsilon": {"label": "usual formula", "formula": "epsilon"},
 }
-_DECIMAL = re.compile(r"[0-9]{1,40}(\.[0-9]{1,400})?")
-_DELTA = re.compile(r"1e-([1-9][0-9]{0,2})")
-_EVERY_DELTA = "0"
 
 
 def check_privacy(session: Session, out: Findings) -> str:
-    """Compare loss, unit, neighbours and every stated epsilon with what the plan implies."""
+    """Refuse every number, secret, sentence or step that does not follow from the files, or was left out."""
     plan, stated = session.plan, session.certificate.get("privacy")
     if not isinstance(stated, dict):
         out.add(Finding("V130", "the certificate states no privacy loss", file=FILE))
         return "the certificate states no privacy loss"
-    total = plan.loss
-    if session.base is not None:
-        total += session.base.plan.loss + sum(older.loss for older in session.older_plans.values())
-    _equal(out, "loss", exact_text(plan.loss), stated.get("loss"))
-    _equal(out, "loss with its base", exact_text(total), stated.get("loss_with_base"))
-    _equal(out, "unit of the loss", plan.loss_name, stated.get("loss_name"))
-    _equal(out, "neighbour relation", plan.doc.neighbours, stated.get("neighbours"))
-    _equal(out, "unit of privacy", plan.schema.unit, stated.get("unit"))
-    for key in sorted(set(stated) - _KNOWN):
-        out.add(Finding("V130", f"the certificate's section privacy has the unknown key {key!r}", file=FILE))
-    usual = stated.get("usual")
-    if (
-        not isinstance(usual, dict)
-        or {k: usual[k] for k in usual if k != "epsilon"} != _USUAL[plan.loss_name]
+    below = session.plans_below
+    total = plan.loss + sum(base.loss for base in below.values())
+    compare = Comparison(out)
+    compare.same("V130", "privacy: its keys", list(_KEYS), sorted(stated))
+    for key, expected in (
+        ("loss", exact_text(plan.loss)),
+        ("loss_with_base", exact_text(total)),
+        ("loss_name", plan.loss_name),
+        ("neighbours", plan.doc.neighbours),
+        ("unit", plan.schema.unit),
     ):
-        out.add(Finding("V131", "the certificate does not say which usual formula it states", file=FILE))
-    epsilons = usual.get("epsilon") if isinstance(usual, dict) else None
-    if not isinstance(epsilons, dict) or "1e-10" not in epsilons:
-        out.add(Finding("V131", "the certificate states no usual epsilon at delta 1e-10", file=FILE))
-        return "the certificate states no usual epsilon"
-    for delta, text in epsilons.items():
-        out.n_checked += 1
-        _usual(out, plan, total, delta, text)
-    certified = stated.get("epsilon")
-    if certified is not None:
-        _certified(out, plan, total, certified)
-    if out.ok:
-        loss = exact_text(plan.loss)
-        shown = f"{plan.loss_name} {loss}" if len(loss) < 40 else plan.loss_name
-        return f"{shown} as planned; epsilon at most {epsilons['1e-10']} at delta 1e-10, usual formula"
-    return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the plan"
+        compare.same("V130", f"privacy.{key}", expected, stated.get(key))
+    with compare.reading("V131", "privacy.usual"):
+        _usual(compare, plan, total, stated["usual"])
+    own = own_statements(plan, below, session.tree)
+    _secrets(compare, plan, own, stated)
+    with compare.reading("V136", "privacy.everything_released"):
+        _everything_released(compare, session, stated["everything_released"])
+    if not out.ok:
+        return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the files"
+    open_rows = sum(change.status != "disclosed" for change in own.changes)
+    loss = exact_text(plan.loss)
+    said = f"{plan.loss_name} {loss}" if len(loss) < 40 else plan.loss_name
+    return (
+        f"{said} as planned; {open_rows} of {len(own.changes)} secrets have a loss, the first at most "
+        f"{stated['secrets'][0]['right_in_100']} right choices in 100, computed anew"
+    )
 
 
-def _equal(out: Findings, what: str, expected: str, found: object) -> None:
-    out.n_checked += 1
-    if found != expected:
-        why = "the certificate would promise something the plan does not"
-        text = f"the certificate states another {what} than the plan"
-        out.add(Finding("V130", text, FILE, None, None, expected[:80], str(found)[:80], why))
+def _usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: dict[str, Any]) -> None:
+    literal = {key: stated[key] for key in stated if key != "epsilon"}
+    compare.same("V131", "privacy.usual", _USUAL[plan.loss_name], literal)
+    if "1e-10" not in stated["epsilon"]:
+        raise ValueError("it states no epsilon at delta 1e-10")
+    for delta, text in stated["epsilon"].items():
+        digits = digits_of(delta)
+        true = loss if plan.loss_name == "epsilon" else usual_formula(loss, digits)
+        if not true * (1 - ROUNDED) <= number(text) <= true + SLACK:
+            compare.wrong(
+                "V131", f"privacy.usual at {delta}", "is not what the plan's loss implies", shown(true), text
+            )
 
 
-def _usual(out: Findings, plan: PlanFile, loss: Fraction, delta: str, text: Any) -> None:
-    try:
-        stated, log = _decimal(text), _log_of_inverse(delta)
-    except ValueError as error:
-        out.add(Finding("V131", f"a usual epsilon is not readable: {error}", file=FILE))
+def _secrets(compare: Comparison, plan: PlanFile, own: Own, stated: dict[str, Any]) -> None:
+    compare.same("V133", "privacy.conditional_on", list(own.conditional_on), stated.get("conditional_on"))
+    compare.read_deltas(stated.get("secrets"), pure=plan.loss_name == "epsilon")
+    if own.losses[0] is None:
+        compare.wrong("V133", "privacy", "speaks of neighbours that no two data sets can be")
         return
-    if plan.loss_name == "epsilon":
-        enough, tight = stated >= loss, stated - SLACK <= loss
-    else:
-        # epsilon >= rho + 2 sqrt(rho L)  <=>  epsilon >= rho and (epsilon - rho)^2 >= 4 rho L
-        low, high = log
-        enough = stated >= loss and (stated - loss) ** 2 >= 4 * loss * high
-        less = stated - SLACK - loss
-        tight = less <= 0 or less**2 <= 4 * loss * low
-    if not enough or not tight:
-        side = "smaller" if not enough else "larger"
-        text = f"the usual epsilon at delta {delta} is {side} than the plan's loss implies"
-        out.add(Finding("V131", text, FILE, None, None, "", str(stated)[:40], "the privacy claim is wrong"))
+    compare.rows("V133", "privacy.secrets", stated.get("secrets"), _rows(plan, own, own.losses))
+    with compare.reading("V132", "privacy.secrets[0]"):
+        first = stated["secrets"][0]
+        compare.same("V132", "privacy.epsilon", first["epsilon"], stated.get("epsilon"))
+        compare.same("V134", "privacy.sentence", first["sentence"], stated.get("sentence"))
+        compare.curve(stated.get("curve"), own.losses[0], first["method"])
+    with compare.reading("V135", "privacy.steps"):
+        steps = own.steps if len(own.steps) > 1 else ()
+        heads = [{"release": release, "plan_hash": plan_hash} for release, plan_hash, _ in steps]
+        found = [{key: step[key] for key in step if key != "secrets"} for step in stated["steps"]]
+        if compare.same("V135", "privacy.steps", heads, found):
+            for i, (_, _, losses) in enumerate(steps):
+                rows = stated["steps"][i].get("secrets")
+                compare.rows("V135", f"privacy.steps[{i}].secrets", rows, _rows(plan, own, losses))
 
 
-def _certified(out: Findings, plan: PlanFile, loss: Fraction, certified: object) -> None:
-    if not isinstance(certified, dict):
-        out.add(Finding("V132", "the certified epsilons are not a list by delta", file=FILE))
-        return
-    for delta, pair in certified.items():
-        out.n_checked += 1
-        try:
-            low, high = (_decimal(text) for text in pair)
-            sound = low <= high
-            if plan.loss_name == "rho":
-                # The true epsilon is at most the usual one, so no enclosure may lie above it.
-                sound &= low <= loss or (low - loss) ** 2 <= 4 * loss * _log_of_inverse(delta)[1]
-            else:
-                sound &= low <= loss <= high and delta == _EVERY_DELTA
-        except (ValueError, TypeError):
-            sound = False
-        if not sound:
-            text = f"the certified epsilon at delta {delta} is no enclosure that the plan allows"
-            out.add(Finding("V132", text, file=FILE, found=str(pair)[:80], why="the privacy claim is wrong"))
+def _rows(plan: PlanFile, own: Own, losses: tuple[Loss | None, ...]) -> list[Row]:
+    unit, out = plan.schema.unit, []
+    for change, loss in zip(own.changes, losses, strict=True):
+        head = {
+            "name": named(change.kind, change.of, unit),
+            "kind": change.kind,
+            "status": change.status,
+            "exact": list(change.exact),
+        }
+        exact = change.exact if change.status == "conditional" else ()
+        say = partial(sentence, change.kind, change.of, unit, exact, public_facts=own.public_facts)
+        out.append(Row(head, loss, say if loss is not None else partial(_disclosed, change.exact)))
+    return out
 
 
-def _decimal(text: object) -> Fraction:
-    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
-        raise ValueError(f"{str(text)[:40]!r} is not a decimal number")
-    return Fraction(Decimal(text))
+def _disclosed(names: tuple[str, ...], _: int) -> str:
+    return disclosed_by(names)
 
 
-def _log_of_inverse(delta: object) -> tuple[Fraction, Fraction]:
-    """Enclose ln(1/delta) = n ln 10 by the series 2 artanh(x) = 2 (x + x^3/3 + ...), 10 = 2^3 * 5/4."""
-    match = _DELTA.fullmatch(delta) if isinstance(delta, str) else None
-    if match is None:
-        raise ValueError(f"{str(delta)[:40]!r} is not a delta like 1e-10")
-    low2, high2 = _log(Fraction(1, 3))  # ln 2
-    low, high = _log(Fraction(1, 9))  # ln 5/4
-    n = int(match.group(1))
-    return n * (3 * low2 + low), n * (3 * high2 + high)
-
-
-def _log(x: Fraction, terms: int = 60) -> tuple[Fraction, Fraction]:
-    total = 2 * sum((x ** (2 * k + 1) / (2 * k + 1) for k in range(terms)), Fraction(0))
-    rest = 2 * x ** (2 * terms + 1) / ((2 * terms + 1) * (1 - x * x))
-    return total, total + rest
+def _everything_released(compare: Comparison, session: Session, stated: dict[str, Any]) -> None:
+    ledger = session.ledger
+    first = next(line for line in ledger.lines if isinstance(line, Opened))
+    live = [intent for seq, intent in ledger.intents.items() if seq not in ledger.voided]
+    exact = list(dict.fromkeys(name for intent in live for name in intent.exact))
+    place = "privacy.everything_released"
+    compare.same("V136", f"{place}: its keys", list(_LEDGER_KEYS), sorted(stated))
+    for key, expected in (
+        ("data_set", first.data_set),
+        ("neighbours", first.neighbours),
+        ("unit", first.unit),
+        ("loss_name", first.loss_name),
+        ("charged", exact_text(ledger.charged)),
+        ("conditional_on", exact),
+    ):
+        compare.same("V136", f"{place}.{key}", expected, stated.get(key))
+    kinds = (("presence", 1), ("everything", 2)) if first.neighbours == "add_remove" else (("everything", 1),)
+    laws = [law for intent in live for law in intent.laws]
+    rows = [
+        Row(
+            {"name": named(kind, "", first.unit), "kind": kind},
+            loss_of(session.plan.law, ((x.scale, x.shift, times * x.coordinates) for x in laws)),
+            partial(ledger_sentence, kind, first.data_set, first.unit, exact),
+        )
+        for kind, times in kinds
+    ]
+    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows if laws else [])

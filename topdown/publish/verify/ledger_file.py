@@ -49,12 +49,17 @@ class Law(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     attributes: tuple[str, ...]
 
     @property
+    def scale(self) -> Fraction:
+        """Variance of discrete Gaussian noise, scale of geometric noise."""
+        return fraction(self.parameter)
+
+    @property
     def loss(self) -> Fraction:
         """Exact loss: rho of discrete Gaussian noise, epsilon of geometric noise."""
         moved = self.coordinates * self.shift
         if self.law == "discrete_gaussian":
-            return Fraction(moved * self.shift) / (2 * fraction(self.parameter))
-        return moved / fraction(self.parameter)
+            return Fraction(moved * self.shift) / (2 * self.scale)
+        return moved / self.scale
 
 
 class Intent(_Line, frozen=True, kw_only=True, tag="intent"):

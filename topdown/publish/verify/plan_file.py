@@ -156,6 +156,11 @@ class PlanFile:
         """`rho` or `epsilon`."""
         return "rho" if self.doc.mechanism == "discrete_gaussian" else "epsilon"
 
+    @property
+    def law(self) -> str:
+        """The law of every noise, by its name in plan and ledger."""
+        return "discrete_gaussian" if self.doc.mechanism == "discrete_gaussian" else "two_sided_geometric"
+
     def sensitivity(self, query: Query) -> int:
         """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
 

@@ -77,6 +77,11 @@ def verify_content(release: Path) -> VerifyResult:
     return _run(release, CONTENT_CHECKS)
 
 
+def verify_privacy(release: Path) -> CheckResult:
+    """Check only what the certificate of a release states about privacy."""
+    return _one(Session(release), "privacy", check_privacy)
+
+
 def _run(release: Path, checks: dict[str, Check]) -> VerifyResult:
     start = perf_counter()
     session = Session(release)

@@ -76,22 +76,28 @@ class Session:
         plan, tree = self.plan, self.tree
         if plan.doc.base is None:
             return None
-        return self.once("base", "base", lambda: load_base(self.root, plan, tree))
+        below = next(iter(self.plans_below.values()))
+        return self.once("base", "base", lambda: load_base(self.root, plan, below, tree))
 
     @property
-    def older_plans(self) -> dict[str, PlanFile]:
-        """The plans that an extension carries beside its base's, newest first, by path: what the base extends."""
+    def plans_below(self) -> dict[str, PlanFile]:
+        """The plans of the releases that this one extends, newest first, by path; none if it extends nothing."""
+        plan = self.plan
 
         def load() -> dict[str, PlanFile]:
             found: dict[str, PlanFile] = {}
-            path = PLAN
-            plan = load_plan(self.root, path, "V160")
-            while plan.doc.base is not None:
+            above, path = plan, PLAN
+            while above.doc.base is not None:
+                above = found[path] = load_plan(self.root, path, "V160")
                 path = f"base/{path}"
-                plan = found[path] = load_plan(self.root, path, "V160")
             return found
 
-        return self.once("older plans", "base", load)
+        return self.once("plans below", "base", load)
+
+    @property
+    def older_plans(self) -> dict[str, PlanFile]:
+        """The plans of the releases that the base extends, newest first, by path."""
+        return dict(list(self.plans_below.items())[1:])
 
     @property
     def marks(self) -> tuple[NDArray[np.bool_], ...]:

@@ -1,0 +1,137 @@
+"""What verify says of each kind of change, from plans alone, is what every pair of records says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import settings as budget
+from hypothesis import strategies as st
+
+from tests.helpers.changes_brute import decide
+from tests.helpers.drawn_chains import LEVELS, Chain, chains
+from topdown.model.changes import find_changes
+from topdown.model.query import parse_query
+from topdown.model.reading import read_in, same, then
+from topdown.model.schema import Attribute, Schema
+from topdown.publish.verify.plan_file import BaseDoc, LevelDoc, MeasurementDoc, PlanDoc, PlanFile, ReleaseDoc
+from topdown.publish.verify.privacy.chain import own_statements
+from topdown.publish.verify.privacy.labels import as_it_is, read_below
+from topdown.publish.verify.tree import Tree
+
+
+def tree_of(case: Chain) -> Tree:
+    """Return the geography and public facts as verify reads them."""
+    levels = case.geography.levels
+    return Tree(
+        case.geography.level_names,
+        tuple(pa.array(level.codes) for level in levels),
+        tuple(level.parent for level in levels),
+        case.facts,
+    )
+
+
+def plans_of(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)) -> list[PlanFile]:
+    """Return the plans of a chain as verify reads them, newest first; every level measures the same queries."""
+    out = []
+    for i, (schema, invariants) in enumerate(case.releases):
+        below = case.releases[i + 1][0] if i + 1 < len(case.releases) else None
+        names = () if below is None else tuple((a.name, a.name) for a in below.attributes)
+        base = None if below is None else BaseDoc("b", "", "", "", names, ())
+        rows = tuple(MeasurementDoc(q, 1, "1", "1", "discrete_gaussian", str(i + 2)) for q in queries)
+        levels = tuple(LevelDoc(name, 1, 1, "1", "1", rows, (), ()) for name in LEVELS)
+        release = ReleaseDoc(f"r{i}", "t", "d", "a", "c")
+        doc = PlanDoc(
+            release, schema, invariants, neighbours, "discrete_gaussian", "", "1", levels, (), "", "", "topdown.plan",
+            2, "", base,
+        )  # fmt: skip
+        out.append(PlanFile(doc, f"hash {i}", {}))
+    return out
+
+
+def derive(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)):
+    """Return what verify derives from the plans of a chain."""
+    newest, *older = plans_of(case, neighbours, queries)
+    below = {f"plan {i}": plan for i, plan in enumerate(older)}
+    return own_statements(newest, below, tree_of(case))
+
+
+@pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
+@given(case=chains())
+@budget(max_examples=300, deadline=None)
+def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> None:
+    """If verify called protected what shows, it would pass a certificate that says so too."""
+    own = derive(case, neighbours)
+    expected = decide(case.schema, case.geography, case.allowed, case.seen, neighbours)
+    names = {k.name for k in case.known}
+    assert expected == [(c.kind, c.of, c.status, set(c.exact) & names) for c in own.changes]
+    assert names == set(own.conditional_on)
+    found = find_changes(case.schema, case.geography, case.rules, case.known, case.zeros, neighbours)
+    assert [sorted(c.exact) for c in found] == [sorted(c.exact) for c in own.changes]
+
+
+@pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
+@given(case=chains(), data=st.data())
+@budget(max_examples=100, deadline=None)
+def test_own_coordinates_are_those_that_records_move(
+    case: Chain, data: st.DataObject, neighbours: str
+) -> None:
+    """A measurement of an older release that a change touches must be counted, whatever its attributes are called."""
+    shared = set.intersection(*({a.name for a in schema.attributes} for schema, _ in case.releases))
+    query = data.draw(st.sampled_from([*sorted(shared), "total", "detailed"]))
+    own = derive(case, neighbours, (query,))
+    reading, labels = same(case.schema), []
+    for i, (schema, _) in enumerate(case.releases):
+        if i:
+            reading = then(read_in(case.releases[i - 1][0], schema, {}), reading)
+        labels.append(_labels(case, schema, query, reading))
+    for change, loss in zip(own.changes, own.losses, strict=True):
+        if loss is not None:
+            assert _moved(case, change.kind, change.of, labels) == (loss.rho, loss.counts)
+
+
+def _labels(case: Chain, schema, query: str, reading) -> np.ndarray:
+    """Return the answer of every cell of the newest schema, cell by cell."""
+    values = case.schema.coordinates(np.arange(case.schema.n_cells))
+    at = {a.name: v for a, v in zip(case.schema.attributes, values, strict=True)}
+    below = tuple(np.array(reading[a.name][1])[at[reading[a.name][0]]] for a in schema.attributes)
+    return parse_query(schema, query).labels[schema.cells(below)]
+
+
+def _moved(case: Chain, kind: str, of: str, labels: list[np.ndarray]) -> tuple[Fraction, int]:
+    """Return the largest (rho, counts moved) of any change of a kind, agreeing or not, over all cells and leaves."""
+    cells = range(case.schema.n_cells)
+    values = case.schema.coordinates(np.arange(case.schema.n_cells))
+    axis = [a.name for a in case.schema.attributes].index(of) if kind == "attribute" else 0
+    rho, counts = Fraction(0), 0
+    for step, answers in enumerate(labels):
+        for depth in range(len(LEVELS)):
+            if kind in ("presence", "everything"):
+                touched = True
+            elif kind == "attribute":
+                touched = any(
+                    answers[a] != answers[b]
+                    for a in cells
+                    for b in cells
+                    if all(v[a] == v[b] for i, v in enumerate(values) if i != axis)
+                )
+            else:
+                level = LEVELS.index(of)
+                touched = depth > level
+            n = (1 if kind == "presence" else 2) * touched
+            rho, counts = rho + Fraction(n, 2 * (step + 2)), counts + n
+    return rho, counts
+
+
+@pytest.mark.parametrize(
+    "names", [(("a", "q"), ("b", "q")), (("a", "q"),), (("a", "q"), ("b", "z")), (("a", "q"), ("b", "c"))]
+)
+def test_a_map_that_does_not_fit_is_refused(names: tuple[tuple[str, str], ...]) -> None:
+    """Attributes of the base that are mapped together, left out or given other values would hide what they disclose."""
+    below = Schema("s", "s", "person", (Attribute("a", ("x", "y")), Attribute("b", ("x", "y"))))
+    above = Schema("t", "t", "person", (Attribute("q", ("x", "y")), Attribute("c", ("x", "w"))))
+    with pytest.raises(ValueError):
+        read_below(above, as_it_is(above), below, names)

@@ -1,0 +1,92 @@
+"""What verify finds of a loss and what certificates state of it, by other engines, agree; what is false does not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from topdown.accountant.composition import Composition
+from topdown.accountant.pure import PureLoss
+from topdown.accountant.statements import loss_numbers
+from topdown.publish.verify.privacy.compare import Comparison, Row
+from topdown.publish.verify.privacy.decimals import number, pair, tight_formula, usual_formula
+from topdown.publish.verify.privacy.losses import loss_of
+from topdown.publish.verify.result import Findings
+
+LAWS = {
+    "one count": [(Fraction(10), 1, 2)],
+    "census-like": [(Fraction(80), 1, 2), (Fraction(75), 1, 2), (Fraction(400), 1, 6)],
+    "next to nothing": [(Fraction(10**9), 1, 2)],
+    "hardly any noise": [(Fraction(1, 50), 1, 2), (Fraction(1, 40), 1, 2)],
+    "as good as none": [(Fraction(1, 4000), 1, 2)],
+    "shifted": [(Fraction(30), 3, 1), (Fraction(20), 2, 2)],
+}
+
+
+def contradictions(law: str, moved: list[tuple[Fraction, int, int]], numbers: dict[str, Any]) -> list[str]:
+    """Return what is found wrong with the numbers of one row."""
+    row = Row({"name": "x"}, loss_of(law, moved), lambda times: f"at most {times}")
+    out = Findings()
+    deltas = tuple(numbers["epsilon"])
+    stated = numbers | {"name": "x", "sentence": f"at most {numbers['right_in_100']}"}
+    Comparison(out, deltas).rows("V133", "secrets", [stated], [row])
+    return [f"{f.text}: {f.expected} {f.found}" for f in out.kept]
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_stated_numbers_are_enclosures_of_what_is_found(name: str) -> None:
+    """An honest certificate that verify refuses, tiny epsilons and huge budgets included, would stop a release."""
+    stated = loss_numbers(Composition.of(LAWS[name]), ("1e-10", "1e-6"))
+    assert not contradictions("discrete_gaussian", LAWS[name], stated)
+
+
+@pytest.mark.parametrize("scale", ["1/1000", "1/3", "7", "10000000"])
+def test_pure_losses_agree(scale: str) -> None:
+    """Geometric noise is summed exactly on both sides, in other arithmetic."""
+    moved = [(Fraction(scale), 1, 2), (Fraction(5), 1, 2)]
+    epsilon = sum((shift * n / s for s, shift, n in moved), Fraction(0))
+    stated = loss_numbers(PureLoss(epsilon, 4), ("1e-10",))
+    assert not contradictions("two_sided_geometric", moved, stated)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_numbers_of_less_noise_are_refused(name: str) -> None:
+    """One count left out of a composition is the smallest lie about it."""
+    (variance, shift, n), *rest = LAWS[name]
+    more = [(variance, shift, n + 1), *rest]
+    stated = loss_numbers(Composition.of(LAWS[name]), ("1e-10",))
+    assert contradictions("discrete_gaussian", more, stated)
+
+
+def test_small_numbers_are_read_as_they_are_printed() -> None:
+    """Enclosures print small ends as 9.1e-7: a reader that stops at the e would refuse an honest certificate."""
+    assert (Fraction(91, 10**8), Fraction(92, 10**8)) == pair(["9.1e-7", "9.2e-7"])
+    assert number("1.5e2") == 150
+    for text in ("e5", "1e", "-1", "1e--7", "inf", "0x1", "1_0", " 1", "1e-1000", "١"):
+        with pytest.raises(ValueError, match="decimal"):
+            number(text)
+
+
+def test_closed_forms_are_those_of_the_papers() -> None:
+    """The formulas are checked against numbers found elsewhere: rho 1/2 and 10 at delta 1e-10."""
+    assert float(usual_formula(Fraction(1, 2), 10)) == pytest.approx(7.286140424, rel=1e-9)
+    for rho in (Fraction(1, 2), Fraction(10)):
+        grid = [1 + 10 ** (k / 2000) for k in range(-4000, 4000)]
+        assert float(tight_formula(rho, 10)) == pytest.approx(
+            min(_bound(float(rho), a) for a in grid), rel=1e-6
+        )
+
+
+def _bound(rho: float, order: float) -> float:
+    from math import log
+
+    return order * rho + (10 * log(10) - log(order)) / (order - 1) + log(1 - 1 / order)
+
+
+def test_the_gaussian_comparison_is_of_the_same_rho() -> None:
+    """With wide noise the closed form is all but exact; half of rho put in would show here."""
+    stated = loss_numbers(Composition.of(LAWS["census-like"]), ("1e-10",))
+    exact = float(stated["epsilon"]["1e-10"][0])
+    assert stated["usual"]["gaussian_comparison"]["1e-10"] == pytest.approx(exact, rel=1e-2)
