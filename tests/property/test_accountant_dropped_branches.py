@@ -33,7 +33,7 @@ def written_out(variance: Fraction, count: int, turns: Fraction, theta: Fraction
     return (mpmath.fsum(branches) / norm) ** count
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(NEAR_THE_LEVEL, st.integers(10**5, 10**8), st.fractions(0, 1, max_denominator=50))
 @example(Fraction(117, 50), 23_400_000, Fraction(1, 2))
 @example(Fraction(117, 50), 10_000_000, Fraction(1, 2))

@@ -33,9 +33,12 @@ def _one(deltas: Deltas, law: Law, alpha: Fraction, method: str) -> Enclosure:
     middle = Fraction(round((-quantile(float(alpha)) * sigma - float(law.half)) * 2**20), 2**20)
     step = Fraction(_FIRST_STEP)
     best = Enclosure(Fraction(0), 1 - alpha, method)
+    known: dict[Fraction, Enclosure] = {}
     for _ in range(_STEPS):
         points = [middle - step, middle, middle + step]
-        heights = _heights(deltas, points, alpha)
+        new = [p for p in points if p not in known]
+        known |= zip(new, _heights(deltas, new, alpha), strict=True)
+        heights = [known[p] for p in points]
         top = max(range(3), key=lambda i: heights[i].upper)
         best = Enclosure(min(max(best.lower, heights[1].lower), best.upper), best.upper, method)
         if top != 1:

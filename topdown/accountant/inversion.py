@@ -47,13 +47,12 @@ def solve(deltas: Deltas, target: Fraction, guess: float, ceiling: Fraction, bit
             low = max(low, x)
         elif found.upper <= target:
             high = min(high, x)
-        else:
-            break
-        if high - low <= Fraction(2, 1 << bits):
-            break
         middle = (found.lower + found.upper) / 2
         value = log_ratio(middle, target) if middle > 0 else -math.inf
         spread = float(found.width / middle) if middle > 0 else math.inf
+        undecided = found.lower < target < found.upper
+        if undecided or high - low <= Fraction(2, 1 << bits):
+            break
         if before and before[0] != x and value != before[1]:
             slope = (value - before[1]) / float(x - before[0])
         before = (x, value)
@@ -73,8 +72,7 @@ def solve(deltas: Deltas, target: Fraction, guess: float, ceiling: Fraction, bit
         return deltas([point])[0].upper <= target
 
     least = Fraction(1, 1 << bits)
-    spread = spread if math.isfinite(spread) else 1.0
-    width = max(_round(Fraction(2 * spread / max(-slope, 1e-3)), bits), least)
+    width = max(_round(Fraction(2 * min(spread, 1.0) / max(-slope, 1e-3)), bits), least)
     return Enclosure(_end(above, x, low, -width, least), _end(below, x, high, width, least), found.method)
 
 

@@ -104,7 +104,7 @@ def secret_rows(
 
     Args:
         measurements, claims, deltas, words: as for `statement`.
-        balls: compute in balls, or in float64 with bounds where they would need more than 1500 nodes; False: in
+        balls: compute in balls, or in float64 with bounds where they would take more than a second; False: in
             float64 with bounds. `method` says which.
         known: keeps the numbers of losses for other calls.
     """
