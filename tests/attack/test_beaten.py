@@ -12,8 +12,9 @@ import pytest
 from tests.helpers import attacked
 from tests.helpers.attacked import shipped
 from tests.helpers.attacked_land import MORE, make_extended, toy_run
-from tests.helpers.attacker import Attacker, Document
+from tests.helpers.attacker import Attacker
 from tests.helpers.attacker_judge import beaten
+from tests.helpers.published import Document
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ import pytest
 
 from tests.helpers.attacked import topdown
 from tests.helpers.attacked_land import MORE, make_extended, release, toy_run
-from tests.helpers.attacker import Attacker, Document, read_step
+from tests.helpers.attacker import Attacker
 from tests.helpers.attacker_judge import against
+from tests.helpers.published import Document, read_step
 
 
 def fitting(attacker: Attacker, kind: str) -> tuple[np.ndarray, np.ndarray | None]:

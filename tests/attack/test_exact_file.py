@@ -11,7 +11,8 @@ import numpy as np
 from tests.helpers import attacked
 from tests.helpers.attacked import shipped
 from tests.helpers.attacked_land import PEOPLE, release, toy_run
-from tests.helpers.attacker import Attacker, read_step
+from tests.helpers.attacker import Attacker
+from tests.helpers.published import read_step
 
 CODES, LENGTHS = ["111", "112", "113", "121"], {"land": 1, "county": 2, "block": 3}
 HOME_OR_NOT = {"home": 0, "dormitory": 1, "barracks": 1}

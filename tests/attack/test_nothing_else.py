@@ -14,7 +14,8 @@ import pytest
 
 from tests.helpers.attacked import topdown
 from tests.helpers.attacked_land import MORE, PEOPLE, make_extended, release, toy_run
-from tests.helpers.attacker import Attacker, read_step
+from tests.helpers.attacker import Attacker
+from tests.helpers.published import read_step
 
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{16}|seconds=[0-9.]+")
 ONE, OTHER = ("112", "home", "female", "18_64"), ("121", "home", "male", "0_17")

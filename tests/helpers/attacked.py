@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.attacker import Attacker, read_plan, read_step
+from tests.helpers.attacker import Attacker
+from tests.helpers.published import read_plan, read_step
 from topdown.cli import main
 
 TOP = Path(__file__).resolve().parents[2]

@@ -6,112 +6,18 @@ extended. Two data sets one record apart are a pair: the record of one and that 
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from tests.helpers.attacker_odds import Moved
+from tests.helpers.published import Array, Document, Step
 
-Document = dict[str, Any]
-Array = np.ndarray
 NEAR = 1e-4  # a test on rounded losses comes this close to the best
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One release: its plan, the public columns of its leaves, and its own microdata if another extends it."""
-
-    plan: Document
-    facts: dict[str, Array]
-    table: list[Document] = field(default_factory=list)
-
-    @property
-    def attributes(self) -> list[Document]:
-        """Attributes of its schema."""
-        return self.plan["schema"]["attributes"]
-
-    def groups(self, factor: str) -> tuple[int, list[int], int]:
-        """Return which attribute a factor speaks of, the group of each of its labels, and how many groups there are."""
-        for i, attribute in enumerate(self.attributes):
-            if attribute["name"] == factor:
-                return i, list(range(len(attribute["labels"]))), len(attribute["labels"])
-            for recode in attribute["recodes"]:
-                if recode["name"] == factor:
-                    return i, recode["group_of"], len(recode["group_labels"])
-        raise KeyError(factor)
-
-    def labels(self, factor: str) -> list[str]:
-        """Return the names of the groups of a factor."""
-        for attribute in self.attributes:
-            for each in (attribute, *attribute["recodes"]):
-                if each["name"] == factor:
-                    return each.get("labels") or each["group_labels"]
-        raise KeyError(factor)
-
-    def below(self, base: Step, values: Array) -> Array:
-        """Return values of this schema as values of the schema of the release that is extended."""
-        out = []
-        for attribute, (name, factor) in zip(base.attributes, self.plan["base"]["map"], strict=True):
-            assert attribute["name"] == name
-            i, of, _ = self.groups(factor)
-            theirs = [attribute["labels"].index(label) for label in self.labels(factor)]
-            out.append(np.array(theirs)[np.array(of)[values[:, i]]])
-        return np.stack(out, axis=1)
-
-    def answers(self, query: str, values: Array) -> Array:
-        """Return the number of the answer that counts each row of values."""
-        names = {"total": [], "detailed": [a["name"] for a in self.attributes]}.get(query, query.split(" * "))
-        out = np.zeros(len(values), dtype=np.int64)
-        for name in names:
-            i, of, n = self.groups(name)
-            out = out * n + np.array(of)[values[:, i]]
-        return out
-
-    def inside(self, cells: list[list[Any]], values: Array) -> Array:
-        """Mark the rows of values that a rule speaks of."""
-        out = np.ones(len(values), dtype=bool)
-        for name, labels in cells:
-            i, _, _ = self.groups(name)
-            out &= np.isin(values[:, i], [self.attributes[i]["labels"].index(label) for label in labels])
-        return out
-
-    def open(self, leaf: Array, values: Array) -> Array:
-        """Mark the records that no zero excludes."""
-        rules = self.plan["invariants"]
-        out = np.ones(len(leaf), dtype=bool)
-        for rule in rules["never"]:
-            out &= ~self.inside(rule["cells"], values)
-        for rule in rules["none_where_zero"]:
-            none = sum(self.facts[c] for c in rule["columns"])[leaf] == 0
-            out &= ~(self.inside(rule["cells"], values) & none)
-        return out
-
-
-def read_step(folder: Path) -> Step:
-    """Read a published release."""
-    leaves = pq.read_table(folder / "public" / "leaves.parquet").to_pydict()
-    table = pq.read_table(folder / "microdata" / "persons.parquet").to_pylist()
-    return Step(
-        json.loads((folder / "plan.json").read_text()),
-        {name: np.array(v) for name, v in leaves.items() if name != "geocode"},
-        table,
-    )
-
-
-def read_plan(plan: Path, leaves: Path) -> Step:
-    """Read a plan that is not carried out yet, and the table of leaves it was made from."""
-    rows = sorted(csv.DictReader(leaves.read_text().splitlines()), key=lambda row: row["geocode"])
-    columns = {name: np.array([int(r[name]) for r in rows]) for name in rows[0] if name != "geocode"}
-    return Step(json.loads(plan.read_text()), columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tests.helpers.attacker import NEAR, Attacker, Document
+from tests.helpers.attacker import NEAR, Attacker
 from tests.helpers.attacker_odds import Moved
+from tests.helpers.published import Document
 
 NUMBERS = {"rho", "mu", "epsilon", "best_guess", "right_in_100", "n_counts_moved"}
 
