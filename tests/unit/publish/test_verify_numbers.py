@@ -21,6 +21,7 @@ LAWS = {
     "next to nothing": [(Fraction(10**9), 1, 2)],
     "hardly any noise": [(Fraction(1, 50), 1, 2), (Fraction(1, 40), 1, 2)],
     "as good as none": [(Fraction(1, 4000), 1, 2)],
+    "no sum is quick": [(Fraction(10**19), 1, 10**12)],
     "shifted": [(Fraction(30), 3, 1), (Fraction(20), 2, 2)],
 }
 

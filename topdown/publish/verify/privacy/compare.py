@@ -170,7 +170,7 @@ class Comparison:
     ) -> None:
         """Add a finding unless [low, high] can hold the true value, is not below it, and is as narrow as its method.
 
-        bounds_do: the bounds of theorems are enough, whatever the method (the curve, where its sums are not quick).
+        bounds_do: the bounds of theorems are allowed, whatever the method (the curve, where its sums are not quick).
         """
         with self.reading("V132", place):
             low, high = pair(stated)
@@ -185,6 +185,8 @@ class Comparison:
                 wide = own(loss.bounds)
                 slack = BOUND_SLACK * high + LEAST_WIDTH
                 narrow = wide.lower - slack <= low and high <= wide.upper + slack
+                if bounds_do:  # then it is nothing but these bounds
+                    narrow &= low <= wide.lower and wide.upper <= high
             if not (narrow and low <= mine.upper and mine.lower <= high):
                 side = "above" if low > mine.upper else "below" if high < mine.lower else "too wide for"
                 line = f"is {side} the value found here"
