@@ -17,6 +17,7 @@ from tests.helpers.small_release import reseal
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure.confidential import load_records
 from topdown.measure.measure import measure
+from topdown.measure.records import form_of
 from topdown.measure.released import read_microdata
 from topdown.pipeline import extend, solve_release
 from topdown.plan.prepare import Prepared, load_context, prepare
@@ -236,7 +237,7 @@ def test_an_answer_counts_its_own_records(tmp_path: Path) -> None:
     prepared, release = prepare(land.run, land.base), tmp_path / "more"
     measure(prepared, release)
     context = prepared.context
-    truth = load_records(tmp_path / "full.csv", context).open_histogram()
+    truth = load_records(tmp_path / "full.csv", context, form_of(prepared.run)).open_histogram()
     rows = pq.read_table(release / "measurements" / "block" / "part-000.parquet").to_pylist()
     n_lost = 0
     for row in rows:
