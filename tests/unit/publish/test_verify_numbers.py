@@ -12,7 +12,7 @@ from topdown.accountant.pure import PureLoss
 from topdown.accountant.statements import loss_numbers
 from topdown.publish.verify.privacy.compare import Comparison, Row
 from topdown.publish.verify.privacy.decimals import number, pair, tight_formula, usual_formula
-from topdown.publish.verify.privacy.losses import loss_of
+from topdown.publish.verify.privacy.losses import ALPHAS, loss_of
 from topdown.publish.verify.result import Findings
 
 LAWS = {
@@ -41,6 +41,17 @@ def test_stated_numbers_are_enclosures_of_what_is_found(name: str) -> None:
     """An honest certificate that verify refuses, tiny epsilons and huge budgets included, would stop a release."""
     stated = loss_numbers(Composition.of(LAWS[name]), ("1e-10", "1e-6"))
     assert not contradictions("discrete_gaussian", LAWS[name], stated)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_curves_of_other_engines_agree(name: str) -> None:
+    """A curve is a search over many thresholds; where it goes to and fro it must still end, with narrow ends."""
+    loss = loss_of("discrete_gaussian", LAWS[name])
+    certified = Composition.of(LAWS[name]).trade_off_curve(ALPHAS, engine="auto")
+    for mine, other in zip(loss.powers, certified, strict=True):
+        assert mine.lower <= 1 - other.lower
+        assert 1 - other.upper <= mine.upper
+        assert mine.relative_width <= 1e-6 or other.method.startswith("bounds")
 
 
 @pytest.mark.parametrize("scale", ["1/1000", "1/3", "7", "10000000"])

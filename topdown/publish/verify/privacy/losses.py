@@ -20,10 +20,7 @@ from topdown.publish.verify.privacy.decimals import ROUNDED, digits_of, exp
 
 ALPHAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 EVERY_DELTA = "0"
-ENGINES = (
-    "second",
-    "auto",
-)  # another engine than the certificate's, or where that is too wide the usual choice
+ENGINES = ("second", "auto")  # not the certificate's; where that is too wide, the usual choice
 NO_ENGINE = "A009"
 WIDE = 1e-7
 _ONE = Fraction(1)
