@@ -22,6 +22,7 @@ from topdown.ledger import durable
 from topdown.ledger.ledger import read_ledger
 from topdown.measure import draw as draw_module
 from topdown.measure.measure import measure
+from topdown.measure.run_ledger import create_for_run
 from topdown.plan.prepare import prepare
 
 draw_module.NUMBERS_PER_ROW_GROUP = draw_module.NUMBERS_PER_PART = 60
@@ -90,10 +91,15 @@ def main() -> None:
     """Run the trials."""
     folder, step, stride = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     twice = len(sys.argv) > 4
-    killed = True
+    killed, text = True, (folder / "run.toml").read_text()
+    text = re.sub('^id = "[0-9a-f]{16}".*\n', "", text, flags=re.MULTILINE)
     while killed:
         for name in ("out", "ledger"):
             shutil.rmtree(folder / name, ignore_errors=True)
+        for witness in folder.glob("ledger-*.witness.json*"):
+            witness.unlink()
+        (folder / "run.toml").write_text(text)
+        create_for_run(folder / "run.toml")
         killed = run(folder, step)
         before = whole_parts(folder)
         n_kills = int(killed)
