@@ -80,8 +80,8 @@ def test_killed_at_many_steps(census):
 @pytest.mark.slow
 @pytest.mark.parametrize("round_", range(3))
 def test_killed_twice_at_every_step(census, round_):
-    """Every second step, odd and even in turn; the second kill hits the restart."""
-    check(trials(census, str(1 + round_ % 2), "2", "twice"))
+    """Every fourth step, from three first ones; the second kill hits the restart."""
+    check(trials(census, str(1 + round_), "4", "twice"))
 
 
 def test_a_run_is_refused_while_another_holds_the_ledger(census):
