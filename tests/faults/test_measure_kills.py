@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -74,14 +73,14 @@ def test_killed_at_many_steps(census):
     found = trials(census, "2", "4")
     check(found)
     assert len(found) > 12
-    assert {"2"} < {trial["charged"] for trial in found} <= {"2", "5/2", "3"}
+    assert {"2", "5/2", "3"} == {trial["charged"] for trial in found}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", range(12))
 def test_killed_twice_at_every_step(census, round_):
-    """Every fourth step, from three first ones; the second kill hits the restart."""
-    check(trials(census, str(1 + round_), "4", "twice"))
+    """Every step three times over, 200 kills and more: the second one hits the restart."""
+    check(trials(census, str(1 + round_ % 4), "4", "twice"))
 
 
 def test_a_run_is_refused_while_another_holds_the_ledger(census):
@@ -99,40 +98,46 @@ def test_a_run_is_refused_while_another_holds_the_ledger(census):
 
 
 FULL = """
-import resource, signal, sys
+import errno, os, resource, signal, sys
 from pathlib import Path
 from topdown.errors import TopdownError
+from topdown.ledger.durable import Disk
 from topdown.measure import draw
 from topdown.measure.measure import measure
 from topdown.plan.prepare import prepare
 draw.NUMBERS_PER_ROW_GROUP = draw.NUMBERS_PER_PART = 60
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-folder = Path(sys.argv[1])
+folder, what = Path(sys.argv[1]), sys.argv[2]
 prepared = prepare(folder / "run.toml")
-room = int(sys.argv[2])
+class Full(Disk):
+    def write_new(self, path, data):
+        if what == "part" and path.suffix == ".drawn":
+            super().write_new(path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        super().write_new(path, data)
 def report(event):
-    if event.stage == "measure" and room:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    if event.stage == "measure" and what == "ledger":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))
 try:
-    print(measure(prepared, folder / "out", report).n_attempts)
+    print(measure(prepared, folder / "out", report, disk=Full()).n_attempts)
 except TopdownError as error:
     print(error.code, error.exit_code, error.fix)
 """
 
 
-def test_a_file_that_cannot_grow_leaves_no_commit(census):
-    """When the disk fills while a part is written, nothing may look finished, and the way on must be said."""
+@pytest.mark.parametrize(("what", "code", "attempts"), [("part", "D050", 2), ("ledger", "B006", 1)])
+def test_a_file_that_cannot_grow_leaves_no_commit(census, what, code, attempts):
+    """When the disk fills while a part or its record is written, nothing may look finished; the way on is said."""
 
-    def run(room: int) -> str:
-        command = [sys.executable, "-c", FULL, str(census), str(room)]
+    def run(full: str) -> str:
+        command = [sys.executable, "-c", FULL, str(census), full]
         out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         assert out.stderr == ""
         return out.stdout
 
-    assert re.match("(D050|B006) 2 make room", run(1200))
+    assert f"{code} 2 make room" in run(what)
     book = read_ledger(census / "ledger" / "records.jsonl")
     assert not book.committed
     assert not list((census / "out").rglob("part-*.parquet"))
-    attempts = int(run(0))
-    assert attempts in (1, 2)
-    assert len(read_ledger(census / "ledger" / "records.jsonl").committed) == attempts
+    assert f"{attempts}\n" == run("nothing")
+    assert attempts == len(read_ledger(census / "ledger" / "records.jsonl").committed)
