@@ -156,7 +156,7 @@ def _row(
 def sentence(this: Step, right_in_100: int, known: tuple[str, ...]) -> str:
     """Return the sentence an official can quote."""
     return (
-        f"Someone who knows everybody else, and must tell whether one group has one more in it or not, both of which "
-        f"fit what is exact ({', '.join(known)}), chooses rightly at most {right_in_100} times in 100; "
-        "a coin gives 50."
+        f"Someone who reads only this release, knows everybody else, and must tell whether one group has one more in "
+        f"it or not, both of which fit what is exact ({', '.join(known)}), chooses rightly at most {right_in_100} "
+        "times in 100; a coin gives 50."
     )

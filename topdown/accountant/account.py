@@ -92,8 +92,8 @@ def account(
         "best_guess": list(guess.texts()),
         "right_in_100": right_in_100(guess),
         "sentence": (
-            f"Someone who knows every other person's answers, and must tell {_QUESTIONS[neighbours]}, "
-            f"chooses rightly at most {right_in_100(guess)} times in 100; a coin gives 50."
+            "Someone who reads only these answers, knows every other person's, and must tell "
+            f"{_QUESTIONS[neighbours]}, chooses rightly at most {right_in_100(guess)} times in 100; a coin gives 50."
         ),
     }
 

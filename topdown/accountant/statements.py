@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,10 +28,19 @@ _COIN = "a coin gives 50"
 
 @dataclass(frozen=True)
 class Words:
-    """What a sentence speaks of: the unit of privacy, and whether public facts narrow what an answer can be."""
+    """What a sentence speaks of: unit of privacy, whether public facts narrow what an answer can be, what is read."""
 
     unit: str = "person"
     public_facts: bool = False
+    reads: str = "this release"
+
+    def of_all(self, n_steps: int) -> Words:
+        """Return the words of a release with everything it extends."""
+        return replace(self, reads="this release and what it extends") if n_steps > 1 else self
+
+    def of_one(self) -> Words:
+        """Return the words of one step of a chain."""
+        return replace(self, reads="the measurements of this step")
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,8 @@ def statement(
             "no two neighbours agree on what is exact", code="C120", fix="keep fewer statistics exact"
         )
     known: dict[Loss, Document] = {}
-    mine = secret_rows(everything, claims, deltas, words=words, known=known)
+    mine = secret_rows(everything, claims, deltas, words=words.of_all(len(steps)), known=known)
+    part = words.of_one()
     return {
         "deltas": list(mine[0]["epsilon"]),
         "secrets": mine,
@@ -82,7 +92,7 @@ def statement(
             {
                 "release": s.release,
                 "plan_hash": s.plan_hash,
-                "secrets": secret_rows(s.measurements, claims, deltas, words=words, balls=False, known=known),
+                "secrets": secret_rows(s.measurements, claims, deltas, words=part, balls=False, known=known),
             }
             for s in (steps if len(steps) > 1 else ())
         ],
@@ -117,7 +127,7 @@ def sentence(best_guess: Enclosure, claim: Claim = EVERYTHING, words: Words = PL
     unit, times = words.unit, right_in_100(best_guess)
     exact = claim.exact if claim.status == "conditional" else ()
     both = f", both of which fit {_fits(exact, words)}," if _fits(exact, words) else ","
-    knows = f"Someone who knows every other {unit}'s answers"
+    knows = f"Someone who reads only {words.reads}, knows every other {unit}'s answers"
     asked = {
         "presence": f", and must tell whether one {unit}'s answers were there at all"
         + both.replace("both of which fit", "where both fit"),

@@ -48,9 +48,12 @@ def certified_loss(policy: Policy) -> dict[str, Any]:
 
     steps, claims, words = steps_of(policy), claims_of(policy), words_of(policy)
     n = 2 if claims[0].kind == "presence" else 1
-    rows = secret_rows([m for s in steps for m in s.measurements], claims[:n], (DELTA,), words=words)
+    everything = [m for s in steps for m in s.measurements]
+    rows = secret_rows(everything, claims[:n], (DELTA,), words=words.of_all(len(steps)))
     alone = (
-        secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words) if len(steps) > 1 else [None]
+        secret_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words.of_one())
+        if len(steps) > 1
+        else [None]
     )
     return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
 

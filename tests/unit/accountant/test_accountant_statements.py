@@ -58,6 +58,11 @@ def test_steps_add_up_to_the_release():
     ]
     assert [r["right_in_100"] for r in said["secrets"] if r["kind"] == "everything"] == [100]
     assert said["steps"][0]["secrets"][1]["right_in_100"] == 50  # the base does not measure age
+    assert said["sentence"].startswith(
+        "Someone who reads only this release and what it extends, knows every other"
+    )
+    (step,) = {s["secrets"][0]["sentence"].split(",")[0] for s in said["steps"]}
+    assert step == "Someone who reads only the measurements of this step"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,7 @@ def test_sentences_fit_the_secret(claim, words, expected):
     """A sentence of another secret, unit or condition would promise what the number does not bound."""
     said = sentence(PureLoss(Fraction(1), 1).best_guess(), claim, words)
     assert expected in said
+    assert said.startswith("Someone who reads only this release, knows every other")  # others add to it
     assert said.endswith("rightly at most 74 times in 100; a coin gives 50.")
 
 

@@ -96,7 +96,8 @@ def _secrets(compare: Comparison, plan: PlanFile, own: Own, stated: dict[str, An
     if own.losses[0] is None:
         compare.wrong("V133", "privacy", "speaks of neighbours that no two data sets can be")
         return
-    compare.rows("V133", "privacy.secrets", stated.get("secrets"), _rows(plan, own, own.losses))
+    whole = "chain" if len(own.steps) > 1 else "release"
+    compare.rows("V133", "privacy.secrets", stated.get("secrets"), _rows(plan, own, own.losses, whole))
     with compare.reading("V132", "privacy.secrets[0]"):
         first = stated["secrets"][0]
         compare.same("V132", "privacy.epsilon", first["epsilon"], stated.get("epsilon"))
@@ -109,10 +110,10 @@ def _secrets(compare: Comparison, plan: PlanFile, own: Own, stated: dict[str, An
         if compare.same("V135", "privacy.steps", heads, found):
             for i, (_, _, losses) in enumerate(steps):
                 rows = stated["steps"][i].get("secrets")
-                compare.rows("V135", f"privacy.steps[{i}].secrets", rows, _rows(plan, own, losses))
+                compare.rows("V135", f"privacy.steps[{i}].secrets", rows, _rows(plan, own, losses, "step"))
 
 
-def _rows(plan: PlanFile, own: Own, losses: tuple[Loss | None, ...]) -> list[Row]:
+def _rows(plan: PlanFile, own: Own, losses: tuple[Loss | None, ...], reads: str) -> list[Row]:
     unit, out = plan.schema.unit, []
     for change, loss in zip(own.changes, losses, strict=True):
         head = {
@@ -122,7 +123,9 @@ def _rows(plan: PlanFile, own: Own, losses: tuple[Loss | None, ...]) -> list[Row
             "exact": list(change.exact),
         }
         exact = change.exact if change.status == "conditional" else ()
-        say = partial(sentence, change.kind, change.of, unit, exact, public_facts=own.public_facts)
+        say = partial(
+            sentence, change.kind, change.of, unit, exact, public_facts=own.public_facts, reads=reads
+        )
         out.append(Row(head, loss, say if loss is not None else partial(_disclosed, change.exact)))
     return out
 

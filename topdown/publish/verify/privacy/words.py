@@ -19,14 +19,22 @@ def disclosed_by(names: Sequence[str]) -> str:
     return "disclosed by: " + ", ".join(names)
 
 
-def sentence(kind: str, of: str, unit: str, exact: Sequence[str], times: int, *, public_facts: bool) -> str:
+def sentence(
+    kind: str, of: str, unit: str, exact: Sequence[str], times: int, *, public_facts: bool, reads: str
+) -> str:
     """Return the sentence of a secret that noise protects.
 
     Args:
         exact: names of the exact statistics that some change alters.
         times: right choices in 100.
         public_facts: whether public facts narrow what an answer can be.
+        reads: "release", "chain" (with what it extends) or "step" (of a chain).
     """
+    read = {
+        "release": "this release",
+        "chain": "this release and what it extends",
+        "step": "the measurements of this step",
+    }[reads]
     facts = [f"the exact statistic{'' if len(exact) == 1 else 's'} ({', '.join(exact)})"] if exact else []
     fits = " and ".join(facts + ["the public facts"] * public_facts)
     which = f", both of which fit {fits}," if fits else ","
@@ -40,8 +48,8 @@ def sentence(kind: str, of: str, unit: str, exact: Sequence[str], times: int, *,
     else:
         middle = f" and all of one {unit}'s but the place within one {of}, and must tell which of two places that is"
     return (
-        f"Someone who knows every other {unit}'s answers{middle}{which} chooses rightly at most {times} times "
-        "in 100; a coin gives 50."
+        f"Someone who reads only {read}, knows every other {unit}'s answers{middle}{which} chooses rightly at most "
+        f"{times} times in 100; a coin gives 50."
     )
 
 
