@@ -27,7 +27,7 @@ class GenerateResult:
 
     Args:
         release: its folder.
-        seconds: wall seconds by stage (measure, compile, solve, account, publish, verify).
+        seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
         n_records: records in the microdata.
         n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
         peak_memory_bytes: largest resident size of this process plus that of its largest child times workers.
@@ -67,8 +67,9 @@ def generate(
 ) -> GenerateResult:
     """Make a release, or go on with one that was interrupted.
 
-    Measures only what is not measured yet; everything after the measurement is made again from its files, the
-    same bytes each time, without the confidential records.
+    Everything that can fail without noise is tried before anything is spent. Measures only what is not measured
+    yet; everything after the measurement is made again from its files, the same bytes each time, without the
+    confidential records.
 
     Args:
         prepared: run file, plan, public facts.
@@ -81,18 +82,22 @@ def generate(
     Raises:
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
-    from topdown.measure.measure import measure
+    from topdown.measure.measure import is_measured, measure
     from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify
+    from topdown.rehearse.rehearse import rehearse
 
     clock = _Clock()
-    measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
+    measured_before = is_measured(prepared, out, again=again)
     clock.run("compile", lambda: warm_up(report))
+    privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
+    if not measured_before:
+        clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
+    measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
     ledger = prepared.ledger_path
-    privacy = clock.run("account", lambda: certified_privacy(context.policy))
     clock.run(
         "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
     )
@@ -160,6 +165,14 @@ def extend(
     find_patterns(prepared.context)
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
     return generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
+
+
+def _solve_and_publish(prepared: Prepared, release: Path) -> None:
+    """Make a release of a measured folder, with one process and no statements about privacy."""
+    from topdown.publish.publish import publish
+
+    leaves, _ = solve_release(release)
+    publish(release, load_context(release), leaves, prepared.ledger_path)
 
 
 def check_one_ledger(prepared: Prepared) -> None:

@@ -424,8 +424,16 @@ def test_exact_statistic_not_reproduced(copy: Small) -> None:
 
 def test_unconverged_solver(copy: Small) -> None:
     """A release solved badly would be sold as optimal."""
-    write_solve(copy.folder, copy.context, n_unconverged=1)
+    write_solve(copy.folder, copy.context, n_unconverged=1, max_kkt_residual_persons=0.2)
     assert {"V121"} == codes(attack(copy), "solver")
+
+
+def test_less_than_rounding_changes_is_a_warning(copy: Small) -> None:
+    """A release that stopped a hundredth of a person from the optimum must stay usable, and must say so."""
+    write_solve(copy.folder, copy.context, n_unconverged=1, max_kkt_residual_persons=0.01)
+    check = attack(copy).check("solver")
+    assert check.ok
+    assert "in 1 of 1 problems" in check.warnings[0]
 
 
 def test_large_residual_is_a_warning(copy: Small) -> None:

@@ -18,6 +18,7 @@ from topdown.accountant.exact import Threshold, alpha_of
 
 METHOD = "pure epsilon"
 _BITS = 160
+MOST_EPSILON = Fraction(10_000)
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class PureLoss:
     def best_guess(self) -> Enclosure:
         """Return the most an attacker can be right of two equally likely neighbours: e**epsilon / (1 + e**epsilon)."""
         low, high = self._odds
-        return Enclosure(low / (1 + low), high / (1 + high), METHOD)
+        return Enclosure(low / (1 + low), Fraction(1) if high is None else high / (1 + high), METHOD)
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
         """Return max(0, 1 - e**epsilon alpha, e**-epsilon (1 - alpha)) at each alpha: no test misses less."""
         low, high = self._odds
         return [
             Enclosure(
-                max(Fraction(0), 1 - high * a, (1 - a) / high),
+                Fraction(0) if high is None else max(Fraction(0), 1 - high * a, (1 - a) / high),
                 max(Fraction(0), 1 - low * a, (1 - a) / low),
                 METHOD,
             )
@@ -49,8 +50,10 @@ class PureLoss:
         ]
 
     @cached_property
-    def _odds(self) -> tuple[Fraction, Fraction]:
+    def _odds(self) -> tuple[Fraction, Fraction | None]:
+        """Return ends of e**epsilon; the upper one is None, without end, where epsilon is beyond any use."""
         if not self.epsilon:
             return Fraction(1), Fraction(1)
         with precision(_BITS) as flint:
-            return ends(ball_of(flint, self.epsilon).exp())
+            low, high = ends(ball_of(flint, min(self.epsilon, MOST_EPSILON)).exp())
+        return low, high if self.epsilon <= MOST_EPSILON else None

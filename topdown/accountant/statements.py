@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from topdown.accountant import zcdp
@@ -23,6 +24,7 @@ Document = dict[str, Any]
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
 EVERY_DELTA = "0"  # where pure epsilon is stated
+WIDE = Fraction(1, 10**6)  # of a point of the curve
 _COIN = "a coin gives 50"
 
 
@@ -82,8 +84,7 @@ def statement(
         raise ConfigError(
             "no two neighbours agree on what is exact", code="C120", fix="keep fewer statistics exact"
         )
-    known: dict[Loss, Document] = {}
-    mine = secret_rows(everything, claims, deltas, words=words.of_all(len(steps)), known=known)
+    mine = secret_rows(everything, claims, deltas, words=words.of_all(len(steps)))
     part = words.of_one()
     return {
         "deltas": list(mine[0]["epsilon"]),
@@ -92,7 +93,7 @@ def statement(
             {
                 "release": s.release,
                 "plan_hash": s.plan_hash,
-                "secrets": secret_rows(s.measurements, claims, deltas, words=part, balls=False, known=known),
+                "secrets": secret_rows(s.measurements, claims, deltas, words=part, balls=False),
             }
             for s in (steps if len(steps) > 1 else ())
         ],
@@ -108,7 +109,6 @@ def secret_rows(
     *,
     words: Words = PLAIN,
     balls: bool = True,
-    known: dict[Loss, Document] | None = None,
 ) -> list[Document]:
     """Return one row a claim.
 
@@ -116,10 +116,8 @@ def secret_rows(
         measurements, claims, deltas, words: as for `statement`.
         balls: compute in balls, or in float64 with bounds where they would take more than a second; False: in
             float64 with bounds. `method` says which.
-        known: keeps the numbers of losses for other calls.
     """
-    memory: dict[Loss, Document] = {} if known is None else known
-    return [_row(secret, deltas, words, memory, balls=balls) for secret in secrets(measurements, claims)]
+    return [_row(secret, deltas, words, balls=balls) for secret in secrets(measurements, claims)]
 
 
 def sentence(best_guess: Enclosure, claim: Claim = EVERYTHING, words: Words = PLAIN) -> str:
@@ -177,7 +175,6 @@ def _row(
     secret: Secret,
     deltas: Sequence[Threshold],
     words: Words,
-    known: dict[Loss, Document],
     *,
     balls: bool,
 ) -> Document:
@@ -190,21 +187,19 @@ def _row(
     }
     if secret.loss is None:
         return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
-    if secret.loss not in known:
-        known[secret.loss] = _numbers(secret.loss, deltas, balls=balls)
-    numbers = dict(known[secret.loss])
+    numbers = dict(_numbers(secret.loss, tuple(deltas), balls=balls))
     guess = numbers.pop("guess")
     return head | numbers | {"sentence": sentence(guess, claim, words)}
 
 
 def loss_numbers(loss: Loss, deltas: Sequence[Threshold]) -> Document:
     """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found."""
-    found = _numbers(loss, deltas, balls=True)
-    del found["guess"]
-    return found
+    return {key: value for key, value in _numbers(loss, tuple(deltas), balls=True).items() if key != "guess"}
 
 
-def _numbers(loss: Loss, deltas: Sequence[Threshold], *, balls: bool) -> Document:
+@lru_cache(maxsize=256)
+def _numbers(loss: Loss, deltas: tuple[Threshold, ...], *, balls: bool) -> Document:
+    """Return the numbers of one loss, and `guess`; many rows, and the ledger's statement, are about the same loss."""
     if isinstance(loss, PureLoss):
         at = [EVERY_DELTA] if loss.law == "two_sided_geometric" else [str(d) for d in deltas]
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
@@ -213,6 +208,11 @@ def _numbers(loss: Loss, deltas: Sequence[Threshold], *, balls: bool) -> Documen
     name = loss.certifying() if balls else "auto"
     boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
     return _zcdp(loss.rho, deltas) | _guesses(boxes, loss.best_guess(engine=name), loss.law.coordinates)
+
+
+def _both(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return where two enclosures of one value meet."""
+    return Enclosure(max(one.lower, other.lower), min(one.upper, other.upper), one.method)
 
 
 def _zcdp(rho: Fraction, deltas: Sequence[Threshold]) -> Document:
@@ -236,6 +236,11 @@ def _curve(loss: Loss, *, certify: bool) -> list[Document]:
         boxes = loss.trade_off_curve(CURVE)
     else:
         boxes = loss.trade_off_curve(CURVE, engine=loss.certifying() if certify else "auto")
+        if any(
+            box.width > WIDE for box in boxes
+        ):  # the theorems that hold for every composition may say more
+            more = loss.trade_off_curve(CURVE, engine="bounds")
+            boxes = [_both(one, other) for one, other in zip(boxes, more, strict=True)]
     return [
         {"alpha": str(a), "power": list(Enclosure(1 - b.upper, 1 - b.lower).texts(12))}
         for a, b in zip(CURVE, boxes, strict=True)

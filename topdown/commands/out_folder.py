@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from topdown.errors import ConfigError
 from topdown.outputs import refuse_inside
 from topdown.plan.prepare import Prepared
+
+_UNSTARTED = re.compile(
+    r"\.rehearsal/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
+)
 
 
 def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> None:
@@ -28,7 +33,7 @@ def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> N
             code="C132",
             fix="remove the link, or give --out a new folder; nothing was written",
         )
-    names = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
+    names = sorted(p.name for p in out.iterdir()) if out.is_dir() and not _is_unstarted(out) else []
     found = run_in(out)
     mine = prepared.context.plan.plan_hash
     if resume:
@@ -57,6 +62,12 @@ def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> N
         raise ConfigError(
             f"{out} holds a run of another plan, {found[:8]}", code="C085", fix="give --out a new folder"
         )
+
+
+def _is_unstarted(out: Path) -> bool:
+    """Tell whether a folder holds nothing but what a run leaves behind that was killed before it had a plan there."""
+    files = [p.relative_to(out).as_posix() for p in out.rglob("*") if not p.is_dir()]
+    return run_in(out) is None and all(_UNSTARTED.fullmatch(name) for name in files)
 
 
 def run_in(out: Path) -> str | None:

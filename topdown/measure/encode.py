@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from topdown.errors import ConfigError, InternalError
+from topdown.errors import InternalError
 from topdown.measure.draw import Drawn, PartPlan
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
-
-_INT64_MAX = 2**63 - 1
 
 
 def _metadata(plan: Plan, part: PartPlan) -> dict[str, str]:
@@ -27,18 +25,6 @@ def _metadata(plan: Plan, part: PartPlan) -> dict[str, str]:
         "level": level.name,
         "queries": json.dumps([m.query for m in level.measurements], ensure_ascii=False),
     }
-
-
-def check_variances(plan: Plan) -> None:
-    """Refuse a plan with a variance that the file format cannot hold (ConfigError C072)."""
-    for level in plan.levels:
-        for m in level.measurements:
-            if max(m.variance.numerator, m.variance.denominator) > _INT64_MAX:
-                raise ConfigError(
-                    f"the variance of query {m.query!r} at level {level.name!r} is too long a fraction",
-                    code="C072",
-                    fix="choose budget and shares with smaller numerators and denominators",
-                )
 
 
 def encode(context: Context, part: PartPlan, drawn: Drawn) -> bytes:

@@ -19,10 +19,10 @@ from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Job, Spend, carry_out
-from topdown.ledger.records import Intent
+from topdown.ledger.records import Commit, Intent
 from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
-from topdown.measure.encode import check_variances, encode
+from topdown.measure.encode import encode
 from topdown.measure.exact import exact_bytes
 from topdown.measure.interrupt import interrupt_between_parts
 from topdown.measure.public_side import write_public_side
@@ -106,39 +106,46 @@ def measure(
         ) from None
 
 
+def is_measured(prepared: Prepared, out: Path, *, again: bool = False) -> bool:
+    """Tell whether `out` holds the whole measurement of a plan; refuse what `measure` would refuse without records.
+
+    Args, Raises: as `measure`.
+    """
+    run = _run(prepared, out, silent, Disk())
+    with run.ledger() as ledger:
+        return run.begun(ledger, again=again)[1] is not None
+
+
 def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: Disk) -> MeasureResult:
     context, plan = prepared.context, prepared.context.plan
-    run = _Run(prepared, out / "measurements", plan_parts(context), report, disk)
-    _check_same_plan(out, plan)
-    binds = {"plan_hash": plan.plan_hash, "layout": layout_hash(run.part_plans)}
+    run = _run(prepared, out, report, disk)
     with run.ledger() as ledger:  # what it refuses is refused before the records are read
-        journal = open_journal(run.folder, binds, disk)
-        made = None if journal is None else ledger.book.commit_of(journal.id)
-        if journal is None:
-            run.spend().check_new(ledger, again=again)
-        elif made is not None:
+        journal, made = run.begun(ledger, again=again)
+        if journal is not None and made is not None:
             journal.publish(run.parts, ledger.book, made.files)
             report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
             return run.result(journal, ledger, 0)
-    check_variances(plan)
     truth = Truth(context, load_records(prepared.records_path, context, form_of(prepared.run)))
     found = truth.contradiction()
     if found is not None:
         raise found.error()
     with run.ledger() as ledger:
         _check_same_plan(out, plan)  # again: until the ledger was locked, another run could write here
-        journal = open_journal(run.folder, binds, disk)
-        if journal is None:
-            run.spend().check_new(ledger, again=again)
+        journal, _ = run.begun(ledger, again=again)
         write_public_side(out, prepared, disk)
         disk.make_folder(run.folder)
-        journal = journal or start_journal(run.folder, binds, disk)
+        journal = journal or start_journal(run.folder, run.binds, disk)
         with interrupt_between_parts() as check:
             check()
             work = _Measuring(run, truth, check)
             carry_out(journal, ledger, run.parts, run.spend(), work, disk)
         report(Event("ledger", 2, 2, "commit written; the confidential file is closed"))
         return run.result(journal, ledger, work.n_drawn)
+
+
+def _run(prepared: Prepared, out: Path, report: Report, disk: Disk) -> _Run:
+    _check_same_plan(out, prepared.context.plan)
+    return _Run(prepared, out / "measurements", plan_parts(prepared.context), report, disk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +161,20 @@ class _Run:
     @property
     def parts(self) -> list[Part]:
         return [p.part for p in self.part_plans]
+
+    @property
+    def binds(self) -> dict[str, str]:
+        """What the journal of this run is bound to."""
+        plan_hash = self.prepared.context.plan.plan_hash
+        return {"plan_hash": plan_hash, "layout": layout_hash(self.part_plans)}
+
+    def begun(self, ledger: Ledger, *, again: bool) -> tuple[Journal | None, Commit | None]:
+        """Return the journal in the folder, if any, and its commit; refuse a new measurement that cannot be charged."""
+        journal = open_journal(self.folder, self.binds, self.disk)
+        if journal is None:
+            self.spend().check_new(ledger, again=again)
+            return None, None
+        return journal, ledger.book.commit_of(journal.id)
 
     def ledger(self) -> AbstractContextManager[Ledger]:
         """Open the data set's ledger."""

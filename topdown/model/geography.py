@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, count, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ def from_prefixes(
     Args:
         names: level names from the root down.
         prefix_lengths: characters of the geocode that name a node of each level, increasing; the last is the
-            full length. 0 gives a single root with the empty code shown as "0".
+            full length. 0 gives a single root with the empty code, shown as "0", or "root" if that names a place.
         leaves: geocode of every leaf, no code twice.
 
     Raises:
@@ -108,9 +108,12 @@ def from_prefixes(
             code="D013",
             fix="add a root level with prefix length 0 in front, or give one root's leaves only",
         )
-    levels = [
-        Level(names[0], ("0",) if prefix_lengths[0] == 0 else tuple(codes[0]), np.zeros(1, dtype=np.int64))
-    ]
+    root = tuple(codes[0])
+    if prefix_lengths[0] == 0:
+        taken = {code for level in codes for code in level}
+        names_of_root = chain(["0"], ("root" + "-" * n for n in count()))
+        root = (next(code for code in names_of_root if code not in taken),)
+    levels = [Level(names[0], root, np.zeros(1, dtype=np.int64))]
     for name, n_up, up, here in zip(names[1:], prefix_lengths, codes, codes[1:], strict=False):
         position = {code: i for i, code in enumerate(up)}
         parent = np.array([position[code[:n_up]] for code in here], dtype=np.int64)

@@ -26,6 +26,7 @@ from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInf
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.runfile import RunFile
 from topdown.plan.secrets import Policy, check_guarantee
+from topdown.plan.solvable import check_solvable
 
 
 def make_plan(
@@ -108,6 +109,7 @@ def make_plan(
         public_sha256=public_sha256(geography, facts),
         geography_sha256=geography_sha256(geography),
     )
+    check_solvable(plan, geography)
     if rules is not None:
         check_guarantee(Policy(plan, (), geography, rules))
     return plan
@@ -125,6 +127,14 @@ def _level(
 ) -> LevelPlan:
     with at("level", number, "queries"):
         check_shares(table.queries, f"queries of level {table.name!r}")
+        names = [parse_query(schema, name).name for name in table.queries]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(
+                f"level {table.name!r} measures {twice!r} twice, in two spellings",
+                code="C075",
+                fix="keep one of them, with the share of both",
+            )
     loss = budget * table.share
     measurements = []
     for name, share in table.queries.items():

@@ -95,3 +95,19 @@ def test_rules_open_and_bound_every_level() -> None:
     np.testing.assert_array_equal(rules.lower[2], [[0, 1], [4, 1], [0, 0]])
     np.testing.assert_array_equal(rules.lower[1], [[4, 2], [0, 0]])
     np.testing.assert_array_equal(rules.lower[0], [[4, 2]])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "leaves", "root"),
+    [
+        ((0, 2), ("11", "12"), "0"),
+        ((0, 1), ("0", "1"), "root"),
+        ((0, 1, 4), ("0abc", "root"), "root-"),
+    ],
+)
+def test_the_root_of_prefixes_has_a_name_of_its_own(
+    lengths: tuple[int, ...], leaves: tuple[str, ...], root: str
+) -> None:
+    """A county called 0 beside a root called 0 could not be read back after the budget was spent."""
+    tree = from_prefixes(("land", "county", "block")[: len(lengths)], lengths, leaves)
+    assert tree.root.codes == (root,)

@@ -6,6 +6,14 @@ releases.
 """
 
 from topdown.publish.verify.result import CheckResult, Finding, VerifyResult
-from topdown.publish.verify.run import verify, verify_content, verify_privacy
+from topdown.publish.verify.run import verify, verify_content, verify_privacy, verify_public_side
 
-__all__ = ["CheckResult", "Finding", "VerifyResult", "verify", "verify_content", "verify_privacy"]
+__all__ = [
+    "CheckResult",
+    "Finding",
+    "VerifyResult",
+    "verify",
+    "verify_content",
+    "verify_privacy",
+    "verify_public_side",
+]

@@ -47,10 +47,10 @@ def check_privacy(session: Session, out: Findings) -> str:
     if not isinstance(stated, dict):
         out.add(Finding("V130", "the certificate states no privacy loss", file=FILE))
         return "the certificate states no privacy loss"
-    below = session.plans_below
-    total = plan.loss + sum(base.loss for base in below.values())
     compare = Comparison(out)
     compare.same("V130", "privacy: its keys", list(_KEYS), sorted(stated))
+    below = session.plans_below
+    total = plan.loss + sum(base.loss for base in below.values())
     for key, expected in (
         ("loss", exact_text(plan.loss)),
         ("loss_with_base", exact_text(total)),
@@ -74,6 +74,13 @@ def check_privacy(session: Session, out: Findings) -> str:
         f"{said} as planned; {open_rows} of {len(own.changes)} secrets have a loss, the first at most "
         f"{stated['secrets'][0]['right_in_100']} right choices in 100, computed anew"
     )
+
+
+def check_statements(session: Session, stated: dict[str, Any], out: Findings) -> str:
+    """Refuse secrets, curve, steps and sentences that do not follow from plans and public files, without a ledger."""
+    plan, own = session.plan, own_statements(session.plan, session.plans_below, session.tree)
+    _secrets(Comparison(out), plan, own, stated)
+    return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the files"
 
 
 def _usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: dict[str, Any]) -> None:

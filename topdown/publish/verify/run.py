@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from topdown.publish.verify.check_base import check_base
 from topdown.publish.verify.check_certificate import check_certificate, check_stamps
@@ -16,7 +17,7 @@ from topdown.publish.verify.check_ledger import check_ledger
 from topdown.publish.verify.check_measurements import check_measurements
 from topdown.publish.verify.check_plan import check_plan
 from topdown.publish.verify.check_population import check_whole_numbers
-from topdown.publish.verify.check_privacy import check_privacy
+from topdown.publish.verify.check_privacy import check_privacy, check_statements
 from topdown.publish.verify.check_solver import check_solver
 from topdown.publish.verify.check_tables import check_hierarchy, check_tables
 from topdown.publish.verify.plan_file import PlanDoc
@@ -75,6 +76,20 @@ def verify(release: Path) -> VerifyResult:
 def verify_content(release: Path) -> VerifyResult:
     """Run the checks that need neither certificate nor manifest; their results go into the certificate."""
     return _run(release, CONTENT_CHECKS)
+
+
+def verify_public_side(release: Path, privacy: dict[str, Any]) -> VerifyResult:
+    """Check what is there before anything is measured: plan, public files, base, and statements about privacy.
+
+    Args:
+        release: folder with plan.json, public/ and what an extension carries of its base.
+        privacy: the rows, curve, steps and sentences that the certificate is to state.
+    """
+
+    def statements(session: Session, out: Findings) -> str:
+        return check_statements(session, privacy, out)
+
+    return _run(release, {"plan": check_plan, "privacy": statements})
 
 
 def verify_privacy(release: Path) -> CheckResult:

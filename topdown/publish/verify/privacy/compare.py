@@ -29,8 +29,8 @@ FILE = "certificate.json"
 BOUNDS, PURE = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon"
 # How wide an enclosure may be, as a part of its high end, by the engine that its method names.
 WIDTHS = (
-    (re.compile(r"ball/[0-9]{2,4} bit|float64"), Fraction(1, 10**9)),
-    (re.compile(r"ball-free/[0-9]{2,4} bit|free/float64|atoms/(float64|long double)"), Fraction(1, 10**6)),
+    (re.compile(r"ball/[0-9]{2,4} bit"), Fraction(1, 10**9)),
+    (re.compile(r"ball-free/[0-9]{2,4} bit|(free/)?float64|atoms/(float64|long double)"), Fraction(1, 10**6)),
     (re.compile(PURE), Fraction(1, 10**11)),
     (re.compile(re.escape(BOUNDS)), Fraction(0)),
 )

@@ -1,0 +1,1 @@
+"""Try a whole release before anything is spent."""

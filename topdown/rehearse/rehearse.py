@@ -1,0 +1,98 @@
+"""Everything that can fail without seeing noise, tried before the budget is touched.
+
+A budget that was spent on a release that cannot be written is lost: the plan would have to change, and noise of one
+plan is never used for another. So what verify reads of a plan and its public files is written, read back and checked,
+every statement about privacy is derived anew, and a miniature of the release is made from made-up people.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from topdown.errors import ConfigError, DataError, TopdownError
+from topdown.ledger.durable import Disk
+from topdown.measure.public_side import write_public_side
+from topdown.plan.prepare import Prepared, load_context
+from topdown.publish.verify import verify_public_side
+from topdown.rehearse.miniature import make_miniature
+
+FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured
+
+
+def rehearse(
+    prepared: Prepared,
+    out: Path,
+    privacy: dict[str, Any],
+    solve_and_publish: Callable[[Prepared, Path], None],
+) -> None:
+    """Write, read back and check what can be known of a release; leave nothing behind.
+
+    Args:
+        prepared: of the run.
+        out: the release folder; created if missing.
+        privacy: certified statements for the certificate (see `certified_privacy`).
+        solve_and_publish: makes a release of a measured folder; called with the miniature's run and its folder.
+
+    Raises:
+        TopdownError: what would have failed later; nothing is spent.
+
+    Cost: Rhode Island (2,016 cells, 25,181 blocks) about a second.
+    """
+    folder = out / FOLDER
+    try:
+        clear(out)
+        folder.mkdir(parents=True)
+        _public_side(prepared, folder / "public side", privacy)
+        if prepared.context.plan.base is None:
+            _miniature(prepared, folder / "miniature", solve_and_publish)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {error.filename or out}: {error.strerror}",
+            code="D050",
+            file=str(error.filename or out),
+            fix="make room or correct the rights; nothing is spent",
+        ) from None
+    finally:
+        clear(out)
+
+
+def clear(out: Path) -> None:
+    """Remove what a rehearsal that was killed left behind."""
+    shutil.rmtree(out / FOLDER, ignore_errors=True)
+
+
+def _public_side(prepared: Prepared, folder: Path, privacy: dict[str, Any]) -> None:
+    write_public_side(folder, prepared, Disk())
+    plan_hash = prepared.context.plan.plan_hash
+    try:
+        same = load_context(folder).plan.plan_hash == plan_hash
+    except TopdownError as error:
+        raise _unusable(f"cannot be read back: {error}") from None
+    if not same:
+        raise _unusable("read as another plan")
+    for check in verify_public_side(folder, privacy).checks:
+        if not check.ok:
+            raise _unusable(f"do not pass the check '{check.name}': {check.findings[0].text}")
+
+
+def _miniature(prepared: Prepared, folder: Path, solve_and_publish: Callable[[Prepared, Path], None]) -> None:
+    try:
+        make_miniature(prepared, folder, solve_and_publish)
+    except TopdownError as error:
+        raise ConfigError(
+            f"a few areas of this release, with made-up people, could not be released: {error}",
+            code="C077",
+            details=(("found", error.code),),
+            fix=f"{error.fix}; nothing is spent" if error.fix else "change the plan; nothing is spent",
+        ) from None
+
+
+def _unusable(text: str) -> ConfigError:
+    return ConfigError(
+        f"the plan and public files of this release {text}",
+        code="C077",
+        fix="change what the message names; nothing is spent",
+    )
