@@ -15,15 +15,11 @@ if TYPE_CHECKING:
 DELTA = "1e-10"
 
 
-def statement_of(
-    policy: Policy, deltas: Sequence[str] = (DELTA,), *, certify_curve: bool = False
-) -> dict[str, Any]:
+def statement_of(policy: Policy, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
     """Return every row that can be said of a release (see `statement`), and `conditional_on`."""
     from topdown.accountant.statements import statement
 
-    said = statement(
-        steps_of(policy), claims_of(policy), deltas, words=words_of(policy), certify_curve=certify_curve
-    )
+    said = statement(steps_of(policy), claims_of(policy), deltas, words=words_of(policy))
     return said | {"conditional_on": list(policy.conditional_on)}
 
 
@@ -33,7 +29,7 @@ def certified_privacy(policy: Policy) -> dict[str, Any]:
     `epsilon` (of the first secret) by delta, `curve` (power of the best attack on it by false-alarm rate), `secrets`,
     `steps`, `conditional_on` and `sentence`, every number an enclosure [low, high] of decimal strings.
     """
-    said = statement_of(policy, certify_curve=True)
+    said = statement_of(policy)
     kept = ("curve", "secrets", "steps", "conditional_on", "sentence")
     return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept}
 

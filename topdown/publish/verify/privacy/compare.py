@@ -34,6 +34,7 @@ WIDTHS = (
     (re.compile(PURE), Fraction(1, 10**11)),
     (re.compile(re.escape(BOUNDS)), Fraction(0)),
 )
+CURVE_WIDTH = Fraction(1, 10**6)
 LEAST_WIDTH = Fraction(1, 10**12)
 BOUND_SLACK = Fraction(1, 10**9)  # a bound may be rounded by this part of itself
 CLOSED_FORM_SLACK = Fraction(1, 10**10)
@@ -174,7 +175,7 @@ class Comparison:
         """
         with self.reading("V132", place):
             low, high = pair(stated)
-            width = _width(method)
+            width = max(_width(method), CURVE_WIDTH) if bounds_do else _width(method)
             if (method == PURE) != isinstance(loss, Pure):
                 raise ValueError(f"no method {method!r} gives it")
             mine = own(loss)
