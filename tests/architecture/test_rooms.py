@@ -21,7 +21,18 @@ ALLOWED = {
     "noise": {"noise", "errors"},
     "accountant": {"accountant", "decimals", "errors"},
     "ledger": {"ledger", "errors"},
-    "measure": {"measure", "noise", "ledger", "plan", "model", "columns", "outputs", "errors", "progress"},
+    "measure": {
+        "measure",
+        "noise",
+        "ledger",
+        "plan",
+        "model",
+        "columns",
+        "outputs",
+        "errors",
+        "progress",
+        "interrupt",
+    },
     "solve": {"solve", "plan", "model", "errors", "progress"},
     "publish": {
         "publish",
@@ -60,6 +71,8 @@ PGSR_MAY_USE = {
     "made_up",
     "errors",
     "progress",
+    "interrupt",
+    "publish",
     "screen",
     "commands",
     "explain",
@@ -162,6 +175,16 @@ def test_no_pickle_of_data() -> None:
     """Pickle runs code from files; no stage may read one."""
     for path in PACKAGE.rglob("*.py"):
         assert not imports_of(path) & {"pickle", "marshal", "shelve", "joblib", "dill"}
+
+
+STRICT_READERS = {"topdown.publish.verify.reader", "topdown.publish.verify.parquet_file"}
+
+
+def test_pgsr_reads_strictly_and_publishes_by_itself() -> None:
+    """Of the publish room pgsr shares how files of strangers are opened, not what is checked or written."""
+    for path in (ROOT / "pgsr").rglob("*.py"):
+        taken = {name for name in imports_of(path) if name.startswith("topdown.publish")}
+        assert taken <= STRICT_READERS, f"{path.relative_to(ROOT)} imports {taken - STRICT_READERS}"
 
 
 def test_pgsr_builds_on_topdown_and_never_back() -> None:

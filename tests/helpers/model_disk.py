@@ -97,6 +97,10 @@ class ModelDisk(durable.Disk):
         self.locked.add(inode)
         return ModelFile(self, inode, path)
 
+    def lock_folder(self, path: Path) -> ModelFile:  # type: ignore[override]
+        """Hold a folder, which has no name of its own on this disk, by a file that is never lost."""
+        return ModelFile(self, -1, path)
+
     def create(self, path: Path, data: bytes) -> None:
         """Create a file that must not exist."""
         if path in self.names_now:

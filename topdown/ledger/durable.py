@@ -83,7 +83,20 @@ class Disk:
             BlockingIOError: someone else holds the lock.
 
         """
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | _FLAGS)
+        return self._locked(os.open(path, os.O_RDWR | os.O_APPEND | _FLAGS), path)
+
+    def lock_folder(self, path: Path) -> LockedFile:
+        """Hold a folder that exists under an exclusive lock, so that one process at a time works in it.
+
+        Raises:
+            BlockingIOError: someone else holds the lock.
+            ReplacedError: it was removed or replaced meanwhile.
+
+        """
+        return self._locked(os.open(path, os.O_RDONLY | os.O_DIRECTORY | _FLAGS), path)
+
+    @staticmethod
+    def _locked(descriptor: int, path: Path) -> LockedFile:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file = LockedFile(descriptor, path)
