@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from pgsr.cumulative import CumulativeEstimate, cumulative_estimate
     from pgsr.hierarchy import Hierarchy, Tree, hierarchy_of, tree_of
     from pgsr.ledger import ledger_place, new_ledger
-    from pgsr.make import Release, release
+    from pgsr.make import release
+    from pgsr.prepared import Release
     from pgsr.tree import TreeCertificate, tree_optimum
 
 _PLACES = {
     "CumulativeEstimate": "cumulative",
     "Hierarchy": "hierarchy",
-    "Release": "make",
+    "Release": "prepared",
     "Tree": "hierarchy",
     "TreeCertificate": "tree",
     "chain_optimum": "chain",

@@ -40,19 +40,23 @@ class NoiseSource:
             calibration: noise per level.
             tree: the regions.
         """
+        levels = range(len(calibration.parameters))
+        return np.concatenate([self.add_level(answers, calibration, tree, i) for i in levels], axis=1)
+
+    def add_level(self, answers: Ints, calibration: Calibration, tree: Tree, level: int) -> Ints:
+        """Return the answers of one level with noise, [size][region of the level].
+
+        Args:
+            answers: exact answers of all levels.
+            calibration, tree: see `add`.
+            level: its position, the root's is 0.
+        """
         from topdown.noise import DiscreteGaussian, Sampler, TwoSidedGeometric
 
         law = DiscreteGaussian if calibration.noise == "gaussian" else TwoSidedGeometric
-        noisy = answers.copy()
-        for level, parameter in enumerate(calibration.parameters):
-            here = tree.columns(level)
-            shape = (len(answers), here.stop - here.start)
-            if self._rough is not None and law is TwoSidedGeometric and parameter > WIDEST_TABLE:
-                success = -np.expm1(-1.0 / float(parameter))
-                noisy[:, here] += self._rough.geometric(success, shape) - self._rough.geometric(
-                    success, shape
-                )
-            else:
-                drawn = Sampler(law(parameter), self._bits).draw(shape[0] * shape[1])
-                noisy[:, here] += drawn.reshape(shape)
-        return noisy
+        parameter, here = calibration.parameters[level], answers[:, tree.columns(level)]
+        if self._rough is not None and law is TwoSidedGeometric and parameter > WIDEST_TABLE:
+            success = -np.expm1(-1.0 / float(parameter))
+            up, down = (self._rough.geometric(success, here.shape) for _ in range(2))
+            return here + up - down
+        return here + Sampler(law(parameter), self._bits).draw(here.size).reshape(here.shape)

@@ -15,6 +15,8 @@ from topdown.errors import BudgetError, ConfigError
 Noise = Literal["geometric", "gaussian"]
 CALIBRATIONS = ("correct", "published")
 NOT_A_RELEASE = "NOT-A-RELEASE"
+WIDEST = {"geometric": 2**24, "gaussian": 2**54}  # scale and variance that the sampler draws
+LARGEST_LOSS = 10_000  # past it noise protects nothing, and the accountant takes minutes to say so
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def calibrate(
         calibration: "published" uses scale L / epsilon for the chain as the paper does. It is not private.
 
     Raises:
-        ConfigError: float or nonpositive budget, unknown noise or calibration.
+        ConfigError: float or nonpositive budget, unknown noise or calibration; a budget so small that no sampler
+            draws its noise, or so large that it promises nothing (C171).
         BudgetError: shares of the wrong number or not summing to 1.
     """
     name = "epsilon" if noise == "geometric" else "rho"
@@ -106,11 +109,30 @@ def calibrate(
         loss = sum(
             (Fraction(s) / (2 * v) for s, v in zip(sensitivities, variances, strict=True)), Fraction(0)
         )
+        _refuse_out_of_range(name, claimed, noise, variances)
         return Calibration(noise, calibration, claimed, loss, variances, sensitivities, relations)
     assumed = _published(kind, sensitivities) if calibration == "published" else sensitivities
     scales = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
     loss = sum((s / scale for s, scale in zip(sensitivities, scales, strict=True)), Fraction(0))
+    _refuse_out_of_range(name, claimed, noise, scales)
     return Calibration(noise, calibration, claimed, loss, scales, sensitivities, relations)
+
+
+def _refuse_out_of_range(
+    name: str, claimed: Fraction, noise: Noise, parameters: tuple[Fraction, ...]
+) -> None:
+    if max(parameters) > WIDEST[noise]:
+        raise ConfigError(
+            f"{name} is so small that its noise is wider than can be drawn exactly",
+            code="C171",
+            fix=f"raise {name}, or give every level a larger share of it; nothing was spent",
+        )
+    if claimed > LARGEST_LOSS:
+        raise ConfigError(
+            f"{name} is above {LARGEST_LOSS:,}, where noise protects nothing",
+            code="C171",
+            fix=f"lower {name}; nothing was spent",
+        )
 
 
 def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:

@@ -6,47 +6,118 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pgsr.budget import Calibration
 from pgsr.vectors import Relation
-from topdown.errors import TopdownError
+from topdown.errors import BudgetError, DataError, TopdownError
+
+if TYPE_CHECKING:
+    from pgsr.prepared import Prepared
+    from topdown.ledger.ledger import Place
+    from topdown.ledger.protocol import Spend
+    from topdown.ledger.records import DrawnLaw
 
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
-UNKNOWN = "B006"
+QUERY = "group sizes"
 SPENT = "this run spent"
+NOTHING = "nothing"
+KEPT = "finished noise is kept: go on with --resume"
 P = ParamSpec("P")
 R = TypeVar("R")
 Drawn = tuple[str, Fraction, int, int]
 
 
 def tells_what_was_spent(run: Callable[P, R]) -> Callable[P, R]:
-    """Make a command add to every error what it has spent itself: nothing, unless `charged` said more.
-
-    A ledger that could not be written (B006) says so itself; whether its last line counts only the file tells.
-    """
+    """Make a command add to every error what it has spent itself: nothing, unless it was said before."""
 
     @wraps(run)
     def telling(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return run(*args, **kwargs)
         except TopdownError as error:
-            if error.code != UNKNOWN and SPENT not in dict(error.details):
-                error.details += ((SPENT, "nothing"),)
+            if SPENT not in dict(error.details):
+                error.details += ((SPENT, NOTHING),)
             raise
 
     return telling
 
 
 @contextmanager
-def charged(loss_name: str, loss: Fraction, code: str = "") -> Iterator[None]:
-    """Add to every error raised in the block (or only to those of `code`) that the loss is spent."""
+def says_what_was_spent(place: Place, plan_hash: str) -> Iterator[None]:
+    """Add to whatever ends the block what the ledger says that it has spent on a plan, and how to go on.
+
+    Raises:
+        DataError: D050 in place of an OSError.
+    """
+    before = spent_on(place, plan_hash)
     try:
         yield
+    except OSError as error:
+        where = str(error.filename or place.path)
+        raise DataError(
+            f"cannot write {where}: {error.strerror or type(error).__name__}",
+            code="D050",
+            file=where,
+            details=((SPENT, _said(place, plan_hash, before)),),
+            fix="make room or correct the rights, then run the same command again, with --resume if it spent anything",
+        ) from None
     except TopdownError as error:
-        if code in ("", error.code):
-            error.details += ((SPENT, f"{loss_name} {loss}"),)
+        error.details += ((SPENT, _said(place, plan_hash, before)),)
         raise
+    except (KeyboardInterrupt, Exception) as error:
+        error.add_note(f"{SPENT}: {_said(place, plan_hash, before)}")
+        raise
+
+
+def spent_on(place: Place, plan_hash: str) -> Fraction:
+    """Return what a ledger was charged for a plan, in all folders and attempts; 0 if there is none.
+
+    Raises:
+        BudgetError: damaged (B006).
+    """
+    from topdown.ledger.ledger import read_ledger
+
+    intents = read_ledger(place.path).live.values()
+    return sum((intent.loss for intent in intents if intent.plan_hash == plan_hash), Fraction(0))
+
+
+def _said(place: Place, plan_hash: str, before: Fraction) -> str:
+    try:
+        spent = spent_on(place, plan_hash) - before
+    except BudgetError:
+        return "unknown: the ledger cannot be read"
+    return f"{place.binding.loss_name} {spent}; {KEPT}" if spent else NOTHING
+
+
+def spend_of(plan: Prepared, place: Place, limit: Fraction | None, reason: str, so_far: Fraction) -> Spend:
+    """Return what a release may charge.
+
+    Args:
+        plan: what will be drawn, once.
+        place: the ledger.
+        limit, reason: the most that may ever be charged to the data set, and why; None: this release, and what of it
+            has to be drawn again after a crash.
+        so_far: what this run was charged before.
+    """
+    from topdown.ledger.protocol import Spend
+
+    return Spend(
+        release=f"{place.binding.data_set}-{plan.plan_hash[:8]}",
+        plan_hash=plan.plan_hash,
+        laws={level: (law,) for level, law in ledger_laws(plan).items()},
+        exact=tuple(plan.sections["privacy"]["conditional_on"]),
+        limit=plan.calibration.loss + so_far if limit is None else limit,
+        limit_reason=reason,
+    )
+
+
+def ledger_laws(plan: Prepared) -> dict[str, DrawnLaw]:
+    """Return the law of every level as the ledger records it."""
+    from topdown.ledger.records import DrawnLaw
+
+    drawn = laws_drawn(plan.calibration, plan.hierarchy.level_names)
+    return {level: DrawnLaw(*law, level, QUERY) for level, law in drawn.items()}
 
 
 def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pgsr.check import Check
 from pgsr.groups import Sizes
+from pgsr.intervals import half_width
 from pgsr.statement import sentence
 from pgsr.statement import step as step_in_words
 from pgsr.verify_files import Files
@@ -26,6 +27,7 @@ UNIT = 1 << 400
 TERMS = 100
 MOST_ATOMS = 500
 MORE_DIGITS = 25
+MOST_LOSS, MOST_SPREAD = 40_000, 2**54
 Pair = tuple[Fraction, Fraction]
 
 
@@ -50,6 +52,16 @@ def check_privacy(files: Files) -> Check:
             check.fail(f"level {level['name']}: sensitivity {level['sensitivity']}, derived {expected}")
     noise, parameters = stated["noise"], [Fraction(level["parameter"]) for level in levels]
     loss = _loss(noise, parameters, derived)
+    if loss > MOST_LOSS or max(parameters) > MOST_SPREAD:
+        check.fail("no release is made with a loss or noise of this size")
+        return check
+    for level, parameter in zip(levels, parameters, strict=True):
+        width = half_width(noise, parameter, accumulates=kind != "histogram")
+        if level["half_width_95"] != width:
+            check.fail(f"level {level['name']}: half width {level['half_width_95']}, derived {width}")
+    unit = stated["unit"]
+    if stated["unit_means"] != f"one {unit} adds at most one to the size of one group":
+        check.fail("what a unit means is described in other words than the format has")
     name = {"geometric": "epsilon", "gaussian": "rho"}.get(noise)
     if loss != Fraction(stated["loss"]) or name != stated["loss_name"]:
         check.fail(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgsr.certificate_form import Manifest, check_form
 from pgsr.check import Check
+from pgsr.check_ledger import check_ledger
 from pgsr.check_privacy import check_privacy
 from pgsr.documents import VERSIONS
-from pgsr.verify_files import Files, load, read_json
-from pgsr.write import LEDGER, MANIFEST, MEASUREMENTS, sha256
-from topdown.errors import DataError
+from pgsr.folder import CERTIFICATE, MANIFEST, MEASUREMENTS, release_files
+from pgsr.mechanism import MECHANISMS
+from pgsr.verify_files import Files, OddFileError, load, read_certificate, read_document, sha256_of
+from topdown.errors import ConfigError, DataError
+from topdown.made_up import WARNING
 
 Ints = NDArray[np.int64]
 
@@ -22,52 +27,138 @@ Ints = NDArray[np.int64]
 def verify(folder: Path | str) -> list[Check]:
     """Return the checks of a release folder.
 
-    Manifest, whole numbers, hierarchy (every parent equals the sum of its children), total, everything that is said
-    about privacy, ledger, measurements, and, where Model 1 was solved on them, the exchange certificate.
+    Manifest (canonical, exactly the files that follow from the release, no link, no empty folder), whole numbers,
+    hierarchy (every parent equals the sum of its children), total, everything that is said about privacy, ledger,
+    measurements, and, where Model 1 was solved on them, the exchange certificate. What is damaged is a failed check.
 
     Raises:
-        DataError: not a release folder.
+        DataError: not a release folder (D137), or one of another version (D138).
+        ConfigError: a simulation, which is no release (C122).
     """
     place = Path(folder)
-    if not (place / MANIFEST).is_file():
-        raise DataError(f"{place} has no {MANIFEST}", code="D137", fix="give the folder of a pgsr release")
-    sealed = Check("manifest")
-    manifest = read_json(place / MANIFEST)
-    for name, entry in manifest.get("files", {}).items():
-        sealed.n_checked += 1
-        path = place / name
-        if Path(name).name != name or not path.is_file():
-            sealed.fail(f"{name} is missing")
-        elif sha256(path) != entry.get("sha256"):
-            sealed.fail(f"{name} has another SHA-256 than the manifest states")
-    extra = {p.name for p in place.iterdir()} - set(manifest.get("files", {})) - {MANIFEST}
-    for name in sorted(extra):
-        sealed.fail(f"{name} is not in the manifest")
-    sealed.summary = f"{sealed.n_checked} files have the stated SHA-256"
+    if _is_simulation(place):
+        raise ConfigError(
+            f"{ascii(str(place))[1:-1]} holds a simulation, not a release: its noise protects nobody",
+            code="C122",
+            fix="give the folder that pgsr release wrote without --simulate; a simulation is never published",
+        )
+    return check_folder(place)
+
+
+def check_folder(place: Path) -> list[Check]:
+    """Return the checks of a folder, a simulation's too; see `verify`."""
     try:
-        files = load(place, manifest)
-    except (KeyError, ValueError, OSError, TypeError) as error:
-        unreadable = Check("files", "files can be read")
-        unreadable.fail(f"a file is not what its format says ({type(error).__name__})")
-        return [sealed, unreadable]
-    if files.certificate.get("version") != VERSIONS["certificate"]:
+        found = place.is_dir() and (place / MANIFEST).is_file()
+    except (OSError, ValueError):
+        found = False
+    if not found:
+        raise DataError(
+            f"{ascii(str(place))[1:-1]} has no {MANIFEST}", code="D137", fix="give the folder of a pgsr release"
+        )
+    try:
+        certificate = read_certificate(place)
+    except OddFileError as error:
+        return [_guarded("manifest", lambda: _sealed(place, None)), _failed("files", str(error))]
+    if certificate["version"] != VERSIONS["certificate"]:
         raise DataError(
             f"{place} was written by another version of pgsr, whose certificate says less",
             code="D138",
             fix="check it with that version, or release again",
         )
-    checks = (_whole_numbers, _hierarchy, _total, check_privacy, _ledger, _optimality)
-    return [sealed, *(_guarded(run, files) for run in checks)]
-
-
-def _guarded(run: Callable[[Files], Check], files: Files) -> Check:
-    """Run one check; a certificate without what the check reads fails it."""
+    sealed = _guarded("manifest", lambda: _sealed(place, certificate))
     try:
-        return run(files)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        check = Check(run.__name__.strip("_").removeprefix("check_").replace("_", " "), n_checked=1)
-        check.fail(f"the certificate is not what its format says ({type(error).__name__})")
+        files = load(place, certificate)
+    except Exception as error:  # a hostile file can surface as almost anything
+        text = str(error) if isinstance(error, OddFileError) else f"a file cannot be read ({type(error).__name__})"
+        return [sealed, _failed("files", text)]
+    checks: dict[str, Callable[[Files], Check]] = {
+        "whole numbers": _whole_numbers,
+        "hierarchy": _hierarchy,
+        "total": _total,
+        "privacy": check_privacy,
+        "ledger": check_ledger,
+        "optimality": _optimality,
+    }
+    return [sealed, *(_guarded(name, lambda run=run: run(files)) for name, run in checks.items())]
+
+
+def _is_simulation(place: Path) -> bool:
+    """Tell whether a folder says of itself, anywhere, that it is a simulation."""
+    if os.path.lexists(place / WARNING):
+        return True
+    for name in (CERTIFICATE, MANIFEST):
+        try:
+            document = read_document(place, name)
+        except (OddFileError, ValueError):
+            continue
+        if document.get("release") is False or document.get("stamp"):
+            return True
+    return False
+
+
+def _sealed(place: Path, certificate: dict[str, Any] | None) -> Check:
+    """Compare the folder with its manifest, and the manifest with what follows from the certificate."""
+    check = Check("manifest")
+    try:
+        manifest = read_document(place, MANIFEST)
+        check_form(manifest, Manifest)
+    except (ValueError, TypeError, RecursionError) as error:
+        check.fail(f"{MANIFEST} cannot be used: {str(error)[:120]}")
         return check
+    listed = manifest["files"]
+    for name, entry in listed.items():
+        check.n_checked += 1
+        try:
+            same = sha256_of(place, name) == entry["sha256"] and (place / name).stat().st_size == entry["bytes"]
+        except (OSError, ValueError):
+            check.fail(f"{ascii(name)} is missing, or is no plain file inside the folder")
+            continue
+        if not same:
+            check.fail(f"{name} has another SHA-256 or size than the manifest states")
+    if certificate is not None:
+        levels = [level["name"] for level in certificate["levels"]]
+        due = {*release_files(levels, is_release=certificate["release"])}
+        for name in sorted(due ^ set(listed)):
+            check.fail(f"{ascii(name)} is {'not in the manifest' if name in due else 'no file of such a release'}")
+        folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
+        _compare_names(check, place, due | {MANIFEST}, folders)
+        for key in ("engine", "release", "stamp"):
+            if manifest[key] != certificate[key]:
+                check.fail(f"manifest and certificate state another {key}")
+        if certificate["release"] != (not certificate["stamp"]) or certificate["release"] != (
+            certificate["truth"] is None
+        ):
+            check.fail("the certificate does not say clearly whether this is a release")
+    check.summary = f"{check.n_checked} files have the stated SHA-256"
+    return check
+
+
+def _compare_names(check: Check, place: Path, files: set[str], folders: set[str]) -> None:
+    """Fail for everything in the folder that does not follow from the release: files, links, empty folders."""
+    for top, inner, names in os.walk(place):
+        for name in (*inner, *names):
+            path = Path(top, name)
+            inside = path.relative_to(place).as_posix()
+            if path.is_symlink():
+                check.fail(f"{ascii(inside)} is a link; a release holds plain files only")
+            elif inside not in (folders if name in inner else files):
+                check.fail(f"{ascii(inside)} is not in the manifest of such a release")
+
+
+def _failed(name: str, text: str) -> Check:
+    check = Check(name, n_checked=1)
+    check.fail(text)
+    return check
+
+
+def _guarded(name: str, run: Callable[[], Check]) -> Check:
+    """Run one check; whatever a hostile file makes it stumble over fails it."""
+    try:
+        return run()
+    except OddFileError as error:
+        return _failed(name, str(error))
+    except Exception as error:
+        return _failed(name, f"the release is not what its format says ({type(error).__name__})")
 
 
 def _name(files: Files, node: int) -> str:
@@ -116,58 +207,21 @@ def _total(files: Files) -> Check:
     return check
 
 
-def _ledger(files: Files) -> Check:
-    """Compare what the ledger was charged with what the certificate states: laws, steps, unit and files."""
-    from pgsr.ledger import find_charge
-
-    check = Check("ledger", n_checked=1)
-    document = files.certificate
-    path, stated, levels = files.folder / LEDGER, document["privacy"], document["levels"]
-    if not document["release"]:
-        check.summary = f"none: {document['stamp']}"
-        if path.exists() or not document["stamp"] or not files.manifest.get("stamp"):
-            check.fail("a simulation must be stamped and charge nothing")
-        return check
-    if not path.is_file():
-        check.fail("there is no ledger")
-        return check
-    found = find_charge(path, document["plan_hash"], document["journal"])
-    check.summary = found.problem or found.summary
-    if found.problem:
-        check.fail(found.problem)
-        return check
-    law = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}[stated["noise"]]
-    new = "new of size 0 or 1" if document["sizes"]["smallest"] == 0 else "new"
-    expected = {
-        "loss": (found.loss, Fraction(stated["loss"])),
-        "kind of loss": (found.loss_name, stated["loss_name"]),
-        "unit of privacy": (found.unit, stated["unit"]),
-        "neighbour steps": (
-            found.neighbours,
-            "+".join(new if s == "new" else s for s in stated["relations"]),
-        ),
-        "exact statistics": (list(found.exact), stated["conditional_on"]),
-        "noise": (
-            found.laws,
-            tuple((lv["name"], law, Fraction(lv["parameter"]), 1, lv["sensitivity"]) for lv in levels),
-        ),
-    }
-    for what, (charged, certified) in expected.items():
-        if charged != certified:
-            check.fail(f"the ledger was charged for another {what} than the certificate states")
-    if found.files != sha256(files.folder / MEASUREMENTS):
-        check.fail("the committed measurements are not these")
-    return check
-
-
 def _optimality(files: Files) -> Check:
     """Repeat the exchange certificate where Model 1 was solved on the published measurements."""
     check = Check("optimality", files.certificate["mechanism"]["claim"])
-    proof = files.certificate["optimality"]
+    proof, mechanism = files.certificate["optimality"], files.certificate["mechanism"]
+    known = MECHANISMS.get(mechanism["name"])
+    if known is None or (known.claim, known.keeps) != (mechanism["claim"], mechanism["consistent"]):
+        check.fail("the certificate claims something else of its mechanism than is known of it")
+    if (mechanism["name"] == "M_H^dp") != bool(proof and proof["of_measurements"]):
+        check.fail("the exchange certificate is missing, or is stated of another mechanism")
     if proof is None or not proof["of_measurements"]:
         check.summary += " (not checkable from the files)"
         return check
     gain, check.n_checked = exchange_gain_plain(files.parent, files.answers, files.counts)
+    if proof["largest_gain"] != gain or proof["optimal"] != (gain <= 0):
+        check.fail(f"the certificate states a largest gain of {proof['largest_gain']}, found {gain}")
     if gain > 0:
         check.fail(f"moving one group would lower the cost by {gain}")
     return check

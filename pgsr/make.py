@@ -1,79 +1,35 @@
-"""Make one release of group sizes: check, charge, measure, estimate, certify, write."""
+"""Make one release of group sizes: check, rehearse, then simulate, or charge and run."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pgsr import _engine
-from pgsr.budget import NOT_A_RELEASE, Calibration, Noise, calibrate
+from pgsr.budget import Calibration, Noise, calibrate
 from pgsr.charge import tells_what_was_spent
+from pgsr.folder import check_folder, held
 from pgsr.groups import Sizes, check_totals, leaf_counts
 from pgsr.hierarchy import Hierarchy, Ints
-from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, spend
-from pgsr.mechanism import Estimate, Mechanism, estimate, mechanism_named, vector_kind
+from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, refuse_unnamed
+from pgsr.mechanism import mechanism_named, vector_kind
 from pgsr.numbers import fraction
+from pgsr.prepared import Prepared, Release, check_shape
 from pgsr.read import origin_of_groups, read_groups, read_hierarchy
+from pgsr.rehearse import refuse_unverifiable
+from pgsr.run import Policy, run_release
 from pgsr.statement import privacy, refuse_empty_promise
-from pgsr.vectors import Kind, Relation, measure_exactly
-from pgsr.write import MEASUREMENTS, hash_of, plan_sections, write_release
-from topdown.errors import ConfigError, InternalError
+from pgsr.vectors import Relation
+from pgsr.write import contents, hash_of, plan_sections, publish
+from topdown.errors import ConfigError, DataError
+from topdown.ledger.durable import Disk
 from topdown.made_up import Origin
 from topdown.outputs import refuse_inside, refuse_needed
 from topdown.progress import Event, Report, silent
 
-
-@dataclass(frozen=True, eq=False)
-class Release:
-    """A release in memory.
-
-    Args:
-        counts: released counts [size][node].
-        noisy: noisy answers [size][node]; public once the ledger holds the commit.
-        hierarchy: the regions.
-        sizes: public range of sizes.
-        total: public number of groups G.
-        mechanism, kind: what was run, and what it measured.
-        calibration: noise and exact loss.
-        estimate: counts with their certificate.
-        seed: of a simulation; None for a release.
-        plan: sections of the certificate that were decided before noise was drawn.
-        plan_hash: SHA-256 of them.
-        journal: id under which the ledger holds the charge; empty in a simulation.
-        folder: where it was written, if it was.
-        origin: of a simulation: why its groups may be simulated on; None for a release.
-    """
-
-    counts: Ints
-    noisy: Ints
-    hierarchy: Hierarchy
-    sizes: Sizes
-    total: int
-    mechanism: Mechanism
-    kind: Kind
-    calibration: Calibration
-    estimate: Estimate
-    seed: int | None
-    plan: dict[str, Any]
-    plan_hash: str
-    journal: str
-    folder: Path | None = None
-    origin: Origin | None = None
-
-    @property
-    def is_release(self) -> bool:
-        """Whether the counts may leave the house as a private release."""
-        return self.seed is None and self.calibration.private
-
-    @property
-    def stamp(self) -> str:
-        """NOT-A-RELEASE, or empty."""
-        return "" if self.is_release else NOT_A_RELEASE
+MOST_TEXT = 500
 
 
 @tells_what_was_spent
@@ -105,13 +61,16 @@ def release(
     simulate: int | None = None,
     truth_is_public: str = "",
     again: bool = False,
+    resume: bool = False,
     ignore: Sequence[str] = (),
     report: Report = silent,
+    disk: Disk | None = None,
 ) -> Release:
     """Release the number of groups of every size in every region of a hierarchy.
 
     The data are checked completely before the ledger is opened; the ledger holds a durable intent before the
-    first bit of noise is drawn, and a commit after the files exist.
+    first bit of noise is drawn, the hash of every noisy part before it may be read, and a commit before anything is
+    made of them (see `run.run_release`).
 
     Args:
         groups: file or columns: user, unit, region, quantity; or unit, region, size; or region, size, count.
@@ -129,26 +88,33 @@ def release(
         direction: sums over sizes from the largest ("tail", default) or the smallest ("cumulative").
         calibration: "published" reproduces the paper's noise for M_c^ch, which is NOT private as claimed; only
             with `simulate`, and stamped NOT-A-RELEASE.
-        out: folder to write; None keeps the release in memory.
+        out: folder to write; only a simulation may stay in memory (None).
         ledger, ledger_id, witness, data_set: ledger of the data set, which must exist (see `new_ledger`), by default
             beside the file of groups.
-        limit, limit_reason: the most that may ever be charged to it (default: this release's loss), and why.
+        limit, limit_reason: the most that may ever be charged to it (default: this release's loss, parts that a
+            crash tore included), and why.
         simulate: seed of a simulation, stamped NOT-A-RELEASE and not charged: of made-up groups (a file marked
             by `pgsr synth`) or public ones only.
         truth_is_public: of a simulation: why groups without a mark are public; stamped on the result.
         again: release although the ledger holds this very plan already.
+        resume: go on with a run that was interrupted in `out`, with the noise that is whole; a part that was begun and
+            is not whole is charged again.
         ignore: columns of the tables that are there and not read; any other is refused.
         report: called with progress.
+        disk: another model of the disk, for tests.
 
     Raises:
-        ConfigError, DataError, BudgetError: nothing was drawn or charged; C121 if a simulation's groups are not
-            known to be made up or public.
+        TopdownError: its details say what this run has spent: nothing, unless noise may have been drawn. C121 if a
+            simulation's groups are not known to be made up or public.
+        KeyboardInterrupt: between two parts; its note says what is spent.
     """
     chosen = mechanism_named(mechanism)
     budget = _budget(noise, epsilon, rho)
     sizes = Sizes(n_sizes, smallest, too_large)
     regions = hierarchy if isinstance(hierarchy, Hierarchy) else read_hierarchy(Path(hierarchy), ignore)
+    check_shape(regions, sizes)
     kind = vector_kind(chosen, direction)
+    steps = default_steps(smallest) if relations is None else relations
     noise_plan = calibrate(
         kind,
         regions.tree,
@@ -156,15 +122,19 @@ def release(
         budget,
         noise=noise,
         shares=shares,
-        relations=default_steps(smallest) if relations is None else relations,
+        relations=steps,
         smallest=smallest,
         calibration=calibration,
     )
     refuse_empty_promise(kind, noise_plan.relations, regions.tree, n_sizes)
-    source = None if isinstance(groups, Mapping) else Path(groups)
     _refuse_unsafe(noise_plan, simulate)
-    most = noise_plan.loss if limit is None else fraction("limit", limit)
-    folder = _empty_folder(out)
+    source = None if isinstance(groups, Mapping) else Path(groups)
+    policy = Policy(
+        None if limit is None else fraction("limit", limit), checked_reason(limit_reason), again, resume
+    )
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_folder(folder, resumable=simulate is None)
     origin = None if simulate is None else origin_of_groups(groups, truth_is_public)
     report(Event("check", 0, 1))
     table = groups if isinstance(groups, Mapping) else read_groups(Path(groups), ignore)
@@ -172,42 +142,12 @@ def release(
     exact_total = check_totals(leaves, regions, total, public)
     report(Event("check", 1, 1))
     stated = privacy(kind, regions.tree, sizes, noise_plan, public or {}, unit)
-    plan = plan_sections(regions, sizes, exact_total, public or {}, chosen, kind, noise_plan, stated)
-
-    def run(seed: int | None, journal: str) -> Release:
-        truth = measure_exactly(kind, regions.tree, regions.tree.sums(leaves))
-        report(Event("measure", 0, 1))
-        noisy = _engine.NoiseSource(seed).add(truth, noise_plan, regions.tree)
-        report(Event("measure", 1, 1))
-        found = estimate(chosen, regions.tree, noisy, exact_total, kind, noise_plan)
-        report(Event("solve", 1, 1))
-        made = Release(
-            counts=found.counts,
-            noisy=noisy,
-            hierarchy=regions,
-            sizes=sizes,
-            total=exact_total,
-            mechanism=chosen,
-            kind=kind,
-            calibration=noise_plan,
-            estimate=found,
-            seed=seed,
-            plan=plan,
-            plan_hash=hash_of(plan),
-            journal=journal,
-            folder=folder,
-            origin=origin,
-        )
-        _check_promises(made)
-        return made
-
+    sections = plan_sections(regions, sizes, exact_total, public or {}, chosen, kind, noise_plan, stated)
+    plan = Prepared(
+        regions, sizes, exact_total, chosen, kind, noise_plan, sections, hash_of(sections)
+    )
     if simulate is not None:
-        made = run(simulate, "")
-        if folder is not None:
-            write_release(made, folder, None)
-        return made
-    _rehearse(chosen, regions, sizes, kind, noise_plan, exact_total)
-    journal = secrets.token_hex(16)
+        return _simulated(plan, leaves, simulate, origin, folder, report)
     place = ledger_place(
         source,
         data_set=data_set,
@@ -219,37 +159,42 @@ def release(
         ledger_id=ledger_id,
         witness=witness,
     )
+    refuse_unnamed(place)
+    if folder is None:
+        raise ConfigError(
+            "a release that is charged needs a folder: what is paid for must outlive a crash",
+            code="C174",
+            fix="give out=, or simulate=SEED",
+        )
     read = [source] if source else []
     read += [] if isinstance(hierarchy, Hierarchy) else [Path(hierarchy)]
-    if folder is not None:
-        refuse_inside(folder, "out", (place.path, place.witness_folder, *read))
+    refuse_inside(folder, "out", (place.path, place.witness_folder, *read))
     refuse_needed(place.path, "ledger", read)
-    with spend(
-        place,
-        plan_hash=hash_of(plan),
-        calibration=noise_plan,
-        levels=regions.level_names,
-        exact=tuple(stated["conditional_on"]),
-        journal=journal,
-        limit=most,
-        limit_reason=limit_reason,
-        file=MEASUREMENTS,
-        again=again,
-    ) as charge:
-        made = run(None, journal)
-        write_release(made, folder, charge)
-    return made
+    refuse_unverifiable(plan)
+    return run_release(plan, plan.truth(leaves), place, folder, policy, report, disk or Disk())
 
 
-def _rehearse(
-    chosen: Mechanism, regions: Hierarchy, sizes: Sizes, kind: Kind, plan: Calibration, total: int
-) -> None:
-    """Run the estimator on made-up answers of the same shape, so that whatever it refuses is refused uncharged."""
-    leaves = np.zeros((sizes.n_sizes, regions.tree.n_leaves), dtype=np.int64)
-    leaves[0, 0] = total
-    answers = measure_exactly(kind, regions.tree, regions.tree.sums(leaves))
-    noisy = _engine.NoiseSource(0).add(answers, plan, regions.tree)
-    estimate(chosen, regions.tree, noisy, total, kind, plan)
+def _simulated(
+    plan: Prepared, leaves: Ints, seed: int, origin: Origin | None, folder: Path | None, report: Report
+) -> Release:
+    """Draw seeded noise, which protects nobody and is not charged, and write it to a folder that says so."""
+    report(Event("measure", 0, 1))
+    noisy = _engine.NoiseSource(seed).add(plan.truth(leaves), plan.calibration, plan.hierarchy.tree)
+    report(Event("measure", 1, 1))
+    made = plan.made_of(noisy, seed=seed, origin=origin)
+    report(Event("solve", 1, 1))
+    if folder is None:
+        return made
+    disk = Disk()
+    try:
+        with held(folder, disk):
+            publish(made, folder, contents(made), disk)
+    except OSError as error:
+        where = str(error.filename or folder)
+        raise DataError(
+            f"cannot write {where}: {error.strerror}", code="D050", file=where, fix="make room or correct the rights"
+        ) from None
+    return replace(made, folder=folder)
 
 
 def _budget(noise: str, epsilon: object, rho: object) -> object:
@@ -271,20 +216,12 @@ def _refuse_unsafe(plan: Calibration, simulate: int | None) -> None:
         )
 
 
-def _empty_folder(out: Path | str | None) -> Path | None:
-    if out is None:
-        return None
-    folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} exists and is not an empty folder", code="C164", fix="give a new folder")
-    return folder
-
-
-def _check_promises(made: Release) -> None:
-    """Stop before anything is published if a promised property fails."""
-    if not made.mechanism.keeps:
-        return
-    counts, tree = made.counts, made.hierarchy.tree
-    consistent = np.array_equal(counts, tree.sums(counts[:, tree.n_inner :]))
-    if not consistent or counts.min() < 0 or int(counts[:, 0].sum()) != made.total:
-        raise InternalError(f"{made.mechanism.name} broke its promise; nothing was written", code="X145")
+def checked_reason(text: str) -> str:
+    """Return why a limit is what it is, if a ledger can hold it (ConfigError C166)."""
+    if len(text) > MOST_TEXT or not text.isprintable():
+        raise ConfigError(
+            f"the reason of the limit is longer than {MOST_TEXT} characters, or has one that cannot be printed",
+            code="C166",
+            fix="say it in one line",
+        )
+    return text

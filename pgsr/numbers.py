@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
@@ -14,6 +15,7 @@ from topdown.errors import ConfigError
 Ints = NDArray[np.int64]
 LARGEST = 2**62
 LARGEST_FLOAT = 2**50
+_EXACT = re.compile(r"[+-]?[0-9]{1,60}(/0*[1-9][0-9]{0,59}|\.[0-9]{1,60})?")
 
 
 def fraction(name: str, value: object) -> Fraction:
@@ -28,17 +30,27 @@ def fraction(name: str, value: object) -> Fraction:
             code="C142",
             fix=f'write "{Fraction(str(value)) if np.isfinite(value) else "1/2"}" or use Fraction',
         )
-    try:
-        exact = Fraction(value) if isinstance(value, int | Fraction) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError) as error:
+    exact = value if isinstance(value, Fraction) else _exact(value)
+    if exact is None:
         raise ConfigError(
-            f"{name} {value!r} is not a number", code="C143", fix='write it as "1/2"'
-        ) from error
+            f"{name} {value!r:.60} is not a number" if isinstance(value, str) else f"{name} is not a number",
+            code="C143",
+            fix='write it as "1/2", without exponents, in at most 60 digits',
+        )
     if exact <= 0:
         raise ConfigError(
             f"{name} is {exact}; it must be above 0", code="C144", fix='give a budget such as "1/2"'
         )
     return exact
+
+
+def _exact(value: object) -> Fraction | None:
+    """Return an exact number, or None; an exponent could ask for more digits than a machine has."""
+    try:
+        text = str(value)
+    except ValueError:
+        return None
+    return Fraction(text) if _EXACT.fullmatch(text) else None
 
 
 def scaled_weights(weights: Sequence[int | Fraction] | Ints | None, n: int) -> tuple[Ints, int]:

@@ -1,8 +1,8 @@
-"""The files of a release as a checker reads them: strictly, from their formats only."""
+"""The files of a release as a checker reads them: following no link, strictly, from their formats only."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.write import CERTIFICATE, COUNTS, MEASUREMENTS
+from pgsr.certificate_form import Certificate, check_form
+from pgsr.folder import CERTIFICATE, COUNTS, part_file
+from pgsr.write import ANSWER, COUNT, json_bytes
+from topdown.publish.verify.reader import UnreadableError, open_inside, parse_json, read_bytes
 
 Ints = NDArray[np.int64]
+KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
+FRAME_BYTES = 12  # of a Parquet file beside its pages and its footer
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,63 +26,145 @@ class Files:
 
     Args:
         folder: where it is.
-        manifest, certificate: documents.
+        certificate: the document.
         counts, answers: released counts and noisy answers, [size][region].
         parent: region of each region's parent, -1 at the root.
         level: level of each region.
     """
 
     folder: Path
-    manifest: dict[str, Any]
     certificate: dict[str, Any]
     counts: Ints
     answers: Ints
     parent: Ints
     level: Ints
 
+    @property
+    def level_names(self) -> list[str]:
+        """Names of the levels, root first."""
+        return [level["name"] for level in self.certificate["levels"]]
 
-def load(place: Path, manifest: dict[str, Any]) -> Files:
-    """Read all files of a release; ValueError, KeyError, TypeError or OSError if one is not what its format says."""
-    certificate = read_json(place / CERTIFICATE)
-    regions = certificate["regions"]
-    index = {code: i for i, (code, _, _) in enumerate(regions)}
+
+class OddFileError(ValueError):
+    """A file is not what its format says; the text names it and says why."""
+
+
+def load(place: Path, certificate: dict[str, Any]) -> Files:
+    """Read counts and answers of a release whose certificate has the right form.
+
+    Raises:
+        OddFileError: a file is not what its format says.
+    """
+    regions, stamp = certificate["regions"], certificate["stamp"]
     names = [level["name"] for level in certificate["levels"]]
-    parent = np.array([index[up] if up else -1 for _, _, up in regions], dtype=np.int64)
-    level = np.array([names.index(name) for _, name, _ in regions], dtype=np.int64)
-    read = [
-        _cells(place / name, column, certificate)
-        for name, column in ((COUNTS, "count"), (MEASUREMENTS, "answer"))
-    ]
-    return Files(place, manifest, certificate, read[0], read[1], parent, level)
+    index = {code: i for i, (code, _, _) in enumerate(regions)}
+    try:
+        parent = np.array([index[up] if up else -1 for _, _, up in regions], dtype=np.int64)
+        level = np.array([names.index(name) for _, name, _ in regions], dtype=np.int64)
+    except (KeyError, ValueError):
+        raise OddFileError(f"{CERTIFICATE} names a parent or a level that is not listed") from None
+    own = np.arange(len(regions))
+    ordered = np.array_equal(level, np.sort(level)) and np.all(parent < own) and np.all(parent[1:] >= 0)
+    nested = len(parent) == 1 or np.array_equal(level[parent[1:]] + 1, level[1:])
+    if len(index) != len(regions) or not ordered or not nested or set(level.tolist()) != set(range(len(names))):
+        raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
+    counts = _cells(place, COUNTS, COUNT, certificate, slice(None), stamp)
+    parts = []
+    for i, name in enumerate(names):
+        here = np.flatnonzero(level == i)
+        nodes = slice(int(here[0]), int(here[-1]) + 1)
+        parts.append(_cells(place, part_file(name), ANSWER, certificate, nodes, stamp))
+    return Files(place, certificate, counts, np.concatenate(parts, axis=1), parent, level)
 
 
-def _cells(path: Path, column: str, certificate: dict[str, Any]) -> Ints:
+def read_certificate(place: Path) -> dict[str, Any]:
+    """Return the certificate; OddFileError if it has another form, or is not written in its canonical form."""
+    document = read_document(place, CERTIFICATE)
+    try:
+        check_form(document, Certificate)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise OddFileError(f"{CERTIFICATE} is not of its form: {str(error)[:120]}") from None
+    return document
+
+
+def read_document(place: Path, path: str) -> dict[str, Any]:
+    """Return a JSON object that is written in its canonical form; OddFileError otherwise."""
+    data = read_file(place, path)
+    try:
+        document = parse_json(data, "", path)
+        canonical = json_bytes(document)
+    except UnreadableError as error:
+        raise OddFileError(str(error)) from None
+    except (ValueError, RecursionError):
+        raise OddFileError(f"{path} is not JSON") from None
+    if data != canonical:
+        raise OddFileError(f"{path} is not written in its canonical form")
+    return document
+
+
+def read_file(place: Path, path: str) -> bytes:
+    """Return the bytes of a plain file below a folder; OddFileError if it is missing, a link or something else."""
+    try:
+        return read_bytes(place, path, "")
+    except UnreadableError as error:
+        raise OddFileError(str(error)) from None
+
+
+def sha256_of(place: Path, path: str) -> str:
+    """Return the SHA-256 of a plain file below a folder; OSError or ValueError if it is none."""
+    with open_inside(place, path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _cells(
+    place: Path, path: str, column: str, certificate: dict[str, Any], nodes: slice, stamp: str
+) -> Ints:
     """Return the values [size][region]; every region and size exactly once, in the certificate's order."""
+    import pyarrow as pa
+
+    from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable
+
+    regions, sizes = certificate["regions"][nodes], certificate["sizes"]
+    n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
+    columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), column: WHOLE}
+    try:
+        _check_frame(place, path, {"type": KINDS[column], "version": "1", "stamp": stamp})
+        opened = ParquetTable(place, path, "", KINDS[column], columns, n_rows, {"stamp": stamp})
+        if opened.n_rows != n_rows:
+            opened.close()
+            raise OddFileError(f"{path} does not have one row a region and size")
+        table = opened.read()
+    except UnreadableError as error:
+        raise OddFileError(str(error)) from None
+    for name, place_in in (("region", 0), ("level", 1)):
+        due = pa.array([row[place_in] for row in regions], pa.string()).take(
+            pa.array(np.repeat(np.arange(len(regions)), n_sizes))
+        )
+        if not table.column(name).combine_chunks().cast(pa.string()).equals(due):
+            raise OddFileError(f"{path} does not list every {name} in the certificate's order")
+    expected = np.tile(np.arange(n_sizes) + int(sizes["smallest"]), len(regions))
+    if not np.array_equal(table.column("size").to_numpy(), expected):
+        raise OddFileError(f"{path} does not list every size")
+    return np.ascontiguousarray(table.column(column).to_numpy().reshape(len(regions), n_sizes).T)
+
+
+def _check_frame(place: Path, path: str, stamps: dict[str, str]) -> None:
+    """Refuse notes nobody asked for, and bytes that no page and no footer accounts for."""
     from pyarrow import parquet
 
-    table = parquet.read_table(path)
-    regions = [code for code, _, _ in certificate["regions"]]
-    sizes = certificate["sizes"]
-    n_sizes, n_regions = int(sizes["n_sizes"]), len(regions)
-    found = table.column("region").combine_chunks().dictionary_decode().to_numpy(zero_copy_only=False)
-    if len(found) != n_sizes * n_regions or not np.array_equal(
-        found[::n_sizes], np.array(regions, dtype=object)
-    ):
-        raise ValueError("regions")
-    if not np.array_equal(found.reshape(n_regions, n_sizes)[:, 0], found.reshape(n_regions, n_sizes)[:, -1]):
-        raise ValueError("regions")
-    expected = np.tile(np.arange(n_sizes) + int(sizes["smallest"]), n_regions)
-    if not np.array_equal(table.column("size").to_numpy(), expected):
-        raise ValueError("sizes")
-    values = table.column(column).to_numpy()
-    if values.dtype != np.int64:
-        raise ValueError("not whole numbers")
-    return np.ascontiguousarray(values.reshape(n_regions, n_sizes).T)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON document that is an object."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(document, dict):
-        raise TypeError("not an object")
-    return document
+    try:
+        with open_inside(place, path) as file:
+            size = file.seek(0, 2)
+            meta = parquet.ParquetFile(file, memory_map=False).metadata
+            notes = {key.decode(): value.decode() for key, value in (meta.metadata or {}).items()}
+            groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+            pages = sum(g.column(i).total_compressed_size for g in groups for i in range(g.num_columns))
+            footer, writer = meta.serialized_size, meta.created_by
+    except FileNotFoundError:
+        raise OddFileError(f"{path} is missing") from None
+    except Exception as error:  # a damaged footer can surface as almost anything
+        raise OddFileError(f"{path} is not a whole Parquet file ({type(error).__name__})") from None
+    if notes != stamps or not writer.startswith("parquet-cpp-arrow version ") or len(writer) > 60:
+        raise OddFileError(f"{path} carries other notes than its format asks for")
+    if pages + footer + FRAME_BYTES != size:
+        raise OddFileError(f"{path} holds bytes that belong to no page")

@@ -1,8 +1,9 @@
-"""Write a release: counts, measurements, certificate, ledger, and a manifest that seals them."""
+"""Files of a release as bytes, and how they get into its folder: each whole or not at all, the manifest last."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,49 +12,69 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgsr.documents import VERSION, head
+from pgsr.folder import CERTIFICATE, COUNTS, LEDGER, MANIFEST, part_file, release_files
 from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
+from topdown.ledger.durable import Disk
+from topdown.made_up import WARNING
 
 if TYPE_CHECKING:
     from pgsr.budget import Calibration
-    from pgsr.ledger import Spend
-    from pgsr.make import Release
     from pgsr.mechanism import Mechanism
+    from pgsr.prepared import Prepared, Release
     from pgsr.vectors import Kind
 
-COUNTS, MEASUREMENTS = "counts.parquet", "measurements.parquet"
-CERTIFICATE, LEDGER, MANIFEST = "certificate.json", "ledger.jsonl", "manifest.json"
+COUNT, ANSWER = "count", "answer"
+NO_RELEASE = b"""NOT-A-RELEASE
+This folder holds a simulation: its noise was drawn from a known seed, on made-up or public groups, and nothing was
+charged for it. It protects nobody.
+"""
 
 
-def write_release(made: Release, folder: Path | None, charge: Spend | None) -> None:
-    """Write all files of a release and commit its charge; with no folder, only commit.
+def contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
+    """Return what estimation makes of the noisy answers: the files that `publish` writes before the manifest.
 
     Args:
         made: the release.
-        folder: new or empty folder.
-        charge: open intent; None for a simulation.
+        ledger: of the data set, up to the commit of this release; none for a simulation.
     """
-    if folder is None:
-        if charge is not None:
-            charge.commit(hashlib.sha256(made.noisy.tobytes()).hexdigest())
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    write_cells(folder / MEASUREMENTS, made.hierarchy, made.sizes, made.noisy, "answer", made.stamp)
-    write_cells(folder / COUNTS, made.hierarchy, made.sizes, made.counts, "count", made.stamp)
-    write_json(folder / CERTIFICATE, certificate(made))
-    if charge is not None:
-        digest = sha256(folder / MEASUREMENTS)
-        (folder / LEDGER).write_bytes(charge.commit(digest))
-    files = sorted(path for path in folder.iterdir() if path.name != MANIFEST)
-    write_json(
-        folder / MANIFEST,
-        {
-            **head("manifest"),
-            "release": made.is_release,
-            "stamp": made.stamp,
-            "files": {path.name: {"sha256": sha256(path), "bytes": path.stat().st_size} for path in files},
-        },
-    )
+    plan = made.prepared
+    found = {
+        COUNTS: cells(plan, made.counts, COUNT, made.stamp),
+        CERTIFICATE: json_bytes(certificate(made)),
+    }
+    if made.is_release:
+        return found | {LEDGER: ledger}
+    levels = range(len(plan.hierarchy.level_names))
+    return {WARNING: NO_RELEASE} | found | {
+        part_file(plan.hierarchy.level_names[i]): answers_of(plan, made.noisy, i, made.stamp) for i in levels
+    }
+
+
+def publish(made: Release, folder: Path, files: Mapping[str, bytes], disk: Disk) -> None:
+    """Write the files of a release, and last the manifest that seals them; the same bytes each time.
+
+    Args:
+        made: the release.
+        folder: held by this run; the noisy answers of a release lie in it already.
+        files: what `contents` returned.
+        disk: how files are written.
+    """
+    if disk.read(folder / MANIFEST) is not None:
+        disk.remove(folder / MANIFEST)
+        disk.sync_folder(folder)
+    for name, data in files.items():
+        disk.make_folder((folder / name).parent)
+        disk.replace(folder / name, data)
+    listed = release_files(made.prepared.hierarchy.level_names, is_release=made.is_release)
+    entries = {name: files[name] if name in files else disk.read(folder / name) or b"" for name in listed}
+    disk.replace(folder / MANIFEST, json_bytes(manifest(entries, made.is_release, made.stamp)))
+
+
+def manifest(files: Mapping[str, bytes], is_release: bool, stamp: str) -> dict[str, Any]:
+    """Return the manifest of a release's other files."""
+    sizes = {n: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for n, data in files.items()}
+    return {**head("manifest"), "release": is_release, "stamp": stamp, "files": sizes}
 
 
 def plan_sections(
@@ -111,15 +132,15 @@ def hash_of(plan: dict[str, Any]) -> str:
 
 def certificate(made: Release) -> dict[str, Any]:
     """Return the certificate document: everything public that a checker needs."""
-    proof = made.estimate.certificate
+    proof, plan = made.estimate.certificate, made.prepared
     return {
         **head("certificate"),
         "release": made.is_release,
         "stamp": made.stamp,
         "truth": None if made.origin is None else made.origin.to_document(),
-        "plan_hash": made.plan_hash,
+        "plan_hash": plan.plan_hash,
         "journal": made.journal,
-        **made.plan,
+        **plan.sections,
         "optimality": None
         if proof is None
         else {
@@ -127,35 +148,49 @@ def certificate(made: Release) -> dict[str, Any]:
             "largest_gain": proof.largest_gain,
             "n_checks": proof.n_checks,
             "model": "exchange on Model 1",
-            "of_measurements": made.mechanism.name == "M_H^dp",
+            "of_measurements": plan.mechanism.name == "M_H^dp",
         },
     }
 
 
-def write_cells(path: Path, hierarchy: Hierarchy, sizes: Sizes, values: Ints, name: str, stamp: str) -> None:
-    """Write one row a region and size: region, level, size, value; regions in node order."""
+def answers_of(plan: Prepared, noisy: Ints, level: int, stamp: str) -> bytes:
+    """Return the file of the noisy answers of one level.
+
+    Args:
+        plan: regions and sizes.
+        noisy: [size][node] of all levels.
+        level: position of the level.
+        stamp: NOT-A-RELEASE, or empty.
+    """
+    return cells(plan, noisy, ANSWER, stamp, plan.hierarchy.tree.columns(level))
+
+
+def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = slice(None)) -> bytes:
+    """Return a Parquet file with one row a region and size: region, level, size, value; regions in node order."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    n_sizes, n_nodes = values.shape
-    tree = hierarchy.tree
+    tree, n_sizes = plan.hierarchy.tree, plan.sizes.n_sizes
+    chosen = np.arange(tree.n_nodes, dtype=np.int32)[nodes]
     region = pa.DictionaryArray.from_arrays(
-        pa.array(np.repeat(np.arange(n_nodes, dtype=np.int32), n_sizes)), pa.array(hierarchy.regions)
+        pa.array(np.repeat(chosen, n_sizes)), pa.array(plan.hierarchy.regions)
     )
     level = pa.DictionaryArray.from_arrays(
-        pa.array(np.repeat(tree.level_of.astype(np.int32), n_sizes)), pa.array(hierarchy.level_names)
+        pa.array(np.repeat(tree.level_of.astype(np.int32)[nodes], n_sizes)), pa.array(plan.hierarchy.level_names)
     )
-    size = np.tile(np.arange(n_sizes, dtype=np.int32) + sizes.smallest, n_nodes)
-    table = pa.table({"region": region, "level": level, "size": size, name: values.T.reshape(-1)})
-    notes = {"type": f"pgsr.{path.stem}", "version": str(VERSION), "stamp": stamp}
-    parquet.write_table(table.replace_schema_metadata(notes), path, compression="zstd")
+    size = np.tile(np.arange(n_sizes, dtype=np.int32) + plan.sizes.smallest, len(chosen))
+    table = pa.table({"region": region, "level": level, "size": size, name: values[:, nodes].T.reshape(-1)})
+    kind = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}[name]
+    sink = io.BytesIO()
+    with parquet.ParquetWriter(
+        sink, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"type": kind, "version": str(VERSION), "stamp": stamp})
+    return sink.getvalue()
 
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a JSON document, UTF-8, ending with a newline."""
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def json_bytes(document: dict[str, Any]) -> bytes:
+    """Return the only bytes a document of a release may have: sorted keys, two spaces, a last newline."""
+    text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()

@@ -21,6 +21,7 @@ from topdown.screen.console import Screen
             "pgsr release --groups g.csv --hierarchy h.csv --sizes 20 --epsilon 1/2 --out release/",
             "The same without a run file.",
         ),
+        ("pgsr release run.toml --out release/ --resume", "Go on after an interrupt, with the same noise."),
     ),
     exits=(0, 2, 3, 4, 130),
 )
@@ -77,10 +78,11 @@ from topdown.screen.console import Screen
 @click.option(
     "--truth-is-public", metavar="REASON", help="With --simulate: why unmarked groups are public; stamped."
 )
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run in --out.")
 @click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the tables that is not read.")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
-def release(screen: Screen, run: Path | None, *, again: bool, **options: Any) -> int:
+def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **options: Any) -> int:
     """Release the number of groups of every size in every region.
 
     The data are checked before the ledger is opened; a durable intent precedes the first draw.
@@ -110,6 +112,7 @@ def release(screen: Screen, run: Path | None, *, again: bool, **options: Any) ->
         public=public_totals(public, settings.get("ignore", ())) if public is not None else None,
         noise=noise,  # type: ignore[arg-type]
         again=again,
+        resume=resume,
         report=progress,
         **settings,
     )
@@ -122,43 +125,48 @@ def _show(screen: Screen, made: Any) -> None:
     from topdown.screen import figures
     from topdown.screen.look import FAIL, OK
 
-    plan = made.calibration
-    name = "epsilon" if plan.noise == "geometric" else "rho"
+    plan, noise = made.prepared, made.calibration
+    name = "epsilon" if noise.noise == "geometric" else "rho"
     screen.document(
         {
             **head("release"),
             "release": made.is_release,
             "stamp": made.stamp,
             "folder": str(made.folder),
-            "mechanism": made.mechanism.name,
-            "plan_hash": made.plan_hash,
-            "n_regions": made.hierarchy.tree.n_nodes,
-            "n_sizes": made.sizes.n_sizes,
-            "total": made.total,
-            "privacy": made.plan["privacy"],
+            "mechanism": plan.mechanism.name,
+            "plan_hash": plan.plan_hash,
+            "n_regions": plan.hierarchy.tree.n_nodes,
+            "n_sizes": plan.sizes.n_sizes,
+            "total": plan.total,
+            "charged": str(made.charged),
+            "n_attempts": made.n_attempts,
+            "privacy": plan.sections["privacy"],
         }
     )
-    private = f"{figures.loss(name, plan.loss)}, exact {plan.loss}"
-    if not plan.private:
-        private = f"NOT private as claimed: true {figures.loss(name, plan.loss)} at claim {plan.claimed}"
+    private = f"{figures.loss(name, noise.loss)}, exact {noise.loss}"
+    if not noise.private:
+        private = f"NOT private as claimed: true {figures.loss(name, noise.loss)} at claim {noise.claimed}"
+    charged = [("charged", f"{figures.loss(name, made.charged)}; a part was torn by a crash and drawn again")]
+    stated = plan.sections["privacy"]
     screen.pairs(
         [
-            ("mechanism", f"{made.mechanism.name}; optimality: {made.mechanism.claim}"),
+            ("mechanism", f"{plan.mechanism.name}; optimality: {plan.mechanism.claim}"),
             ("privacy", private),
-            *(_promise(secret) for secret in made.plan["privacy"]["secrets"]),
-            ("exact", ", ".join(made.plan["privacy"]["conditional_on"])),
+            *(charged if made.n_attempts > 1 else ()),
+            *(_promise(secret) for secret in stated["secrets"]),
+            ("exact", ", ".join(stated["conditional_on"])),
             (
                 "counts",
-                f"{made.hierarchy.tree.n_nodes:,} regions × {made.sizes.n_sizes:,} sizes, {made.total:,} groups",
+                f"{plan.hierarchy.tree.n_nodes:,} regions × {plan.sizes.n_sizes:,} sizes, {plan.total:,} groups",
             ),
         ]
     )
     if made.stamp:
         screen.last(
-            f"{made.stamp}: simulation written to {made.folder}", symbol=FAIL if not plan.private else OK
+            f"{made.stamp}: simulation written to {made.folder}", symbol=OK if noise.private else FAIL
         )
-    else:
-        screen.last(f"Release written to {made.folder}", symbol=OK)
+        return
+    screen.last(f"Release written to {made.folder}", symbol=OK)
     screen.next((f"pgsr verify {made.folder}", "check it from its files alone"))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = 1
-VERSIONS = {"certificate": 2, "release": 2}
+VERSIONS = {"certificate": 3, "ledger": 2, "manifest": 2, "release": 3}
 """Documents that were changed since the first version."""
 _HERE = Path(__file__).parent
 

@@ -67,7 +67,7 @@ def test_a_release_draws_fresh_noise_on_its_answers(tmp_path):
     place = ledger_place(None, ledger=tmp_path / "book.jsonl")
     book = {"ledger": place.path, "ledger_id": new_ledger(place)}
     twice = {"n_sizes": 200, "limit": 1, "again": True, **book}
-    made = [release(groups, REGIONS, "tracking", "1/2", **twice) for _ in range(2)]
+    made = [release(groups, REGIONS, "tracking", "1/2", out=tmp_path / str(i), **twice) for i in range(2)]
     leaves = np.zeros((200, 2), dtype=np.int64)
     leaves[0, 0], leaves[1, 1] = 1000, 2000
     tree = REGIONS.tree

@@ -11,29 +11,21 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pgsr import hierarchy_of, ledger_place, new_ledger, release, verify
+from pgsr import release, verify
 from pgsr.budget import NOT_A_RELEASE
-from pgsr.checks import exchange_gain_plain
+from pgsr.checks import check_folder, exchange_gain_plain
 from pgsr.mechanism import MECHANISMS
 from pgsr.read import read_hierarchy
 from pgsr.runfile import public_totals
+from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, seal
 from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
 
-REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
-GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
-WHY = "made up for these tests"
 PEOPLE = {
     "user": ["01", "02", "03", "04"],
     "unit": ["A", "B", "A", "C"],
     "region": ["GA", "GA", "GA", "NY"],
     "quantity": [1, 1, 1, 0],
 }
-
-
-def book(folder, **bound):
-    """Make the ledger of groups in memory; return the options of a release that name it."""
-    place = ledger_place(None, ledger=folder / "groups.ledger.jsonl", **bound)
-    return {"ledger": place.path, "ledger_id": new_ledger(place)}
 
 
 def changed(**columns):
@@ -122,7 +114,7 @@ def test_every_mechanism_keeps_its_promises(tmp_path, name):
     made = release(
         GROUPS, REGIONS, name, "1/2", n_sizes=4, simulate=5, truth_is_public=WHY, out=tmp_path / "out"
     )
-    assert set() == codes(verify(tmp_path / "out"))
+    assert set() == codes(check_folder(tmp_path / "out"))
     assert made.stamp == NOT_A_RELEASE
     if MECHANISMS[name].keeps:
         assert np.array_equal(made.counts[:, 0], made.counts[:, 1:].sum(axis=1))
@@ -173,8 +165,9 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
     made = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "out", total=6, **named)
     assert made.is_release
     assert set() == codes(verify(tmp_path / "out"))
-    files = {"counts.parquet", "measurements.parquet", "certificate.json", "ledger.jsonl", "manifest.json"}
+    files = {"counts.parquet", "measurements", "certificate.json", "ledger.jsonl", "manifest.json"}
     assert files == {path.name for path in (tmp_path / "out").iterdir()}
+    assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     with pytest.raises(BudgetError):
         release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", **named)
     again = release(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, again=True, **named)
@@ -201,18 +194,6 @@ def test_published_calibration_is_stamped(tmp_path):
     assert (stated["stamp"], stated["privacy"]["private_as_claimed"]) == (NOT_A_RELEASE, False)
 
 
-def _rewrite(folder, name, edit):
-    from pgsr.write import sha256
-
-    path = folder / name
-    document = json.loads(path.read_text())
-    edit(document)
-    path.write_text(json.dumps(document))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"][name]["sha256"] = sha256(path)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release") / "out"
@@ -233,20 +214,15 @@ def test_a_changed_byte_is_found(made, tmp_path):
 
 
 def _moved_count(made, tmp_path, region, by):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    from pgsr.write import sha256
-
     folder = _copy(made, tmp_path)
     table = parquet.read_table(folder / "counts.parquet")
     counts = table.column("count").to_numpy().copy()
     counts[region * 5 : region * 5 + 2] += by
     position = table.schema.get_field_index("count")
-    parquet.write_table(table.set_column(position, "count", pa.array(counts)), folder / "counts.parquet")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"]["counts.parquet"]["sha256"] = sha256(folder / "counts.parquet")
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with parquet.ParquetWriter(folder / "counts.parquet", table.schema, store_schema=False) as writer:
+        writer.write_table(table.set_column(position, "count", pa.array(counts)))
+        writer.add_key_value_metadata({"type": "pgsr.counts", "version": "1", "stamp": ""})
+    seal(folder)
     return folder
 
 
@@ -271,7 +247,6 @@ def test_a_negative_count_and_a_wrong_total_are_found(made, tmp_path):
         (lambda d: d["mechanism"].update(measures="chain"), "privacy"),
         (lambda d: d["privacy"].update(private_as_claimed=False), "privacy"),
         (lambda d: d.update(journal="0" * 32), "ledger"),
-        (lambda d: d.update(release=False), "ledger"),
         (lambda d: d.update(total=7), "total"),
         (lambda d: d.pop("sizes"), "files"),
     ],
@@ -279,7 +254,7 @@ def test_a_negative_count_and_a_wrong_total_are_found(made, tmp_path):
 def test_a_false_certificate_is_found(made, tmp_path, edit, check):
     """Each stated number is recomputed, so that none can be dressed up."""
     folder = _copy(made, tmp_path)
-    _rewrite(folder, "certificate.json", edit)
+    edit_document(folder, "certificate.json", edit)
     assert check in codes(verify(folder))
 
 

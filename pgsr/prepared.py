@@ -1,0 +1,153 @@
+"""A release that is decided and not yet charged: everything that is public about it, checked and rehearsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgsr import _engine
+from pgsr.budget import NOT_A_RELEASE, Calibration
+from pgsr.groups import Sizes
+from pgsr.hierarchy import Hierarchy, Ints
+from pgsr.mechanism import Estimate, Mechanism, estimate
+from pgsr.vectors import Kind, measure_exactly
+from topdown.errors import ConfigError, InternalError
+from topdown.made_up import Origin
+from topdown.names import checked_name, refuse_same_file
+
+MOST_CELLS = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What will be released.
+
+    Args:
+        hierarchy: the regions.
+        sizes: public range of sizes.
+        total: public number of groups G.
+        mechanism, kind: what is run, and what it measures.
+        calibration: noise and exact loss.
+        sections: of the certificate that are decided before noise is drawn.
+        plan_hash: SHA-256 of them.
+    """
+
+    hierarchy: Hierarchy
+    sizes: Sizes
+    total: int
+    mechanism: Mechanism
+    kind: Kind
+    calibration: Calibration
+    sections: dict[str, Any]
+    plan_hash: str
+
+    def truth(self, leaves: Ints) -> Ints:
+        """Return the exact answers [size][node] of the counts [size][leaf]; confidential."""
+        return measure_exactly(self.kind, self.hierarchy.tree, self.hierarchy.tree.sums(leaves))
+
+    def made_of(
+        self, noisy: Ints, *, seed: int | None = None, journal: str = "", origin: Origin | None = None
+    ) -> Release:
+        """Return the release that noisy answers give, the same each time.
+
+        Args:
+            noisy: [size][node].
+            seed, origin: of a simulation, and why its groups may be simulated on.
+            journal: id under which the ledger holds the charge.
+
+        Raises:
+            InternalError: X145 the mechanism broke its promise.
+        """
+        found = estimate(
+            self.mechanism, self.hierarchy.tree, noisy, self.total, self.kind, self.calibration
+        )
+        made = Release(self, found, noisy, seed, journal, origin)
+        _check_promises(made)
+        return made
+
+    def rehearsed(self) -> Release:
+        """Return a release of made-up answers of the same shape: what it refuses is refused before a charge."""
+        leaves = np.zeros((self.sizes.n_sizes, self.hierarchy.tree.n_leaves), dtype=np.int64)
+        leaves[0, 0] = self.total
+        noisy = _engine.NoiseSource(0).add(self.truth(leaves), self.calibration, self.hierarchy.tree)
+        return self.made_of(noisy, journal="0" * 32)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release in memory.
+
+    Args:
+        prepared: what was decided.
+        estimate: counts with their certificate.
+        noisy: noisy answers [size][node]; public once the ledger holds the commit.
+        seed: of a simulation; None for a release.
+        journal: id under which the ledger holds the charge; empty in a simulation.
+        origin: of a simulation: why its groups may be simulated on; None for a release.
+        folder: where it was written, if it was.
+        charged: what the ledger was charged for it, parts that were lost and drawn again included.
+        n_attempts: intents of the ledger; 0 for a simulation, 1 for a release without such parts.
+    """
+
+    prepared: Prepared
+    estimate: Estimate
+    noisy: Ints
+    seed: int | None
+    journal: str
+    origin: Origin | None = None
+    folder: Path | None = None
+    charged: Fraction = Fraction(0)
+    n_attempts: int = 0
+
+    @property
+    def counts(self) -> Ints:
+        """Released counts [size][node]."""
+        return self.estimate.counts
+
+    @property
+    def calibration(self) -> Calibration:
+        """Noise and exact loss."""
+        return self.prepared.calibration
+
+    @property
+    def is_release(self) -> bool:
+        """Whether the counts may leave the house as a private release."""
+        return self.seed is None and self.calibration.private
+
+    @property
+    def stamp(self) -> str:
+        """NOT-A-RELEASE, or empty."""
+        return "" if self.is_release else NOT_A_RELEASE
+
+
+def check_shape(hierarchy: Hierarchy, sizes: Sizes) -> None:
+    """Refuse levels that are no names of folders (C130, C131), and more counts than memory is made for (C158)."""
+    n_cells = sizes.n_sizes * hierarchy.tree.n_nodes
+    if n_cells > MOST_CELLS:
+        raise ConfigError(
+            f"{sizes.n_sizes:,} sizes in {hierarchy.tree.n_nodes:,} regions are more than {MOST_CELLS:,} counts",
+            code="C158",
+            fix="lower the number of sizes (--sizes), with --too-large top-code if groups are larger",
+        )
+    for name in hierarchy.level_names:
+        checked_name(name, "level")
+    refuse_same_file(hierarchy.level_names, "level")
+
+
+def _check_promises(made: Release) -> None:
+    """Stop before anything is published if a promised property fails."""
+    plan, counts = made.prepared, made.counts
+    if not plan.mechanism.keeps:
+        return
+    tree = plan.hierarchy.tree
+    consistent = np.array_equal(counts, tree.sums(counts[:, tree.n_inner :]))
+    if not consistent or counts.min() < 0 or int(counts[:, 0].sum()) != plan.total:
+        raise InternalError(
+            f"{plan.mechanism.name} broke its promise; no count was written",
+            code="X145",
+            fix="report it; the noise is kept",
+        )
