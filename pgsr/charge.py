@@ -102,21 +102,22 @@ def spend_of(plan: Prepared, place: Place, limit: Fraction | None, reason: str, 
     """
     from topdown.ledger.protocol import Spend
 
+    laws = ledger_laws(plan.calibration, plan.hierarchy.level_names)
     return Spend(
         release=f"{place.binding.data_set}-{plan.plan_hash[:8]}",
         plan_hash=plan.plan_hash,
-        laws={level: (law,) for level, law in ledger_laws(plan).items()},
+        laws={level: (law,) for level, law in laws.items()},
         exact=tuple(plan.sections["privacy"]["conditional_on"]),
         limit=plan.calibration.loss + so_far if limit is None else limit,
         limit_reason=reason,
     )
 
 
-def ledger_laws(plan: Prepared) -> dict[str, DrawnLaw]:
+def ledger_laws(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLaw]:
     """Return the law of every level as the ledger records it."""
     from topdown.ledger.records import DrawnLaw
 
-    drawn = laws_drawn(plan.calibration, plan.hierarchy.level_names)
+    drawn = laws_drawn(calibration, levels)
     return {level: DrawnLaw(*law, level, QUERY) for level, law in drawn.items()}
 
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
+from topdown.interrupt import stops_interrupt
 
 if TYPE_CHECKING:
     from topdown.screen.console import Screen
 
 COMMANDS = {
-    "ledger": "Make the ledger of a data set, once.",
+    "ledger": "Make the ledger of a data set, or write down what happened to it.",
     "release": "Release group sizes once, with exact noise and a ledger.",
     "compare": "Compare mechanisms on made-up or own data, with their true epsilon.",
     "audit": "Print derived sensitivities and the real loss of the published chain.",
@@ -78,14 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130."""
     arguments = spread_lists(sys.argv[1:] if argv is None else argv)
     try:
-        result: Any = group.main(args=arguments, prog_name="pgsr", standalone_mode=False)
-        sys.stdout.flush()
-    except (click.Abort, KeyboardInterrupt):
+        with stops_interrupt():
+            result: Any = group.main(args=arguments, prog_name="pgsr", standalone_mode=False)
+            sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt) as stopped:
         error: TopdownError = InternalError(
             "stopped",
             code="X130",
-            fix="look into the ledger: an intent without a commit is spent; then run the command again",
+            fix="run the same command again, with --resume if the ledger was charged: noise is kept",
         )
+        _note(error, stopped)
         _show(arguments, error, EXIT_INTERRUPTED)
         return EXIT_INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as shown:
@@ -95,9 +98,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         from topdown.screen.failure import as_topdown
 
         error = as_topdown(raised, "pgsr")
+        _note(error, raised)
         _show(arguments, error, error.exit_code)
         return error.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _note(error: TopdownError, raised: BaseException) -> None:
+    """Show what a run noted on whatever ended it: what it has spent."""
+    for note in getattr(raised, "__notes__", ()):
+        key, found, value = note.partition(": ")
+        if found and key not in dict(error.details):
+            error.details += ((key, value),)
 
 
 def _show(arguments: Sequence[str], error: TopdownError, exit_code: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from pgsr.budget import steps_in_order
 from pgsr.charge import relation_name
 from pgsr.vectors import Relation
-from topdown.errors import ConfigError
+from topdown.errors import BudgetError, ConfigError
 from topdown.names import checked_name
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def ledger_place(
         )
     checked_name(data_set, "data set")
     checked_name(unit, "unit of privacy")
+    _refuse_odd_path("ledger", ledger)
+    _refuse_odd_path("witness", witness)
     home = Path(str(ledger)).absolute().parent if groups is None else groups.absolute().parent
     path = home / FOLDER / f"{data_set}.ledger.jsonl" if ledger is None else Path(ledger)
     steps = steps_in_order(default_steps(smallest) if relations is None else relations)
@@ -73,7 +76,7 @@ def new_ledger(place: Place) -> str:
 
     Raises:
         BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
-            odds with its witness (B008, B012); the named one is not there (B011).
+            odds with its witness (B008, B012); the named one is not there (B011); there is no folder for the witness (B014).
     """
     from dataclasses import replace
 
@@ -87,6 +90,13 @@ def new_ledger(place: Place) -> str:
         return place.id
     if place.id:
         raise missing(place.path, place.binding.data_set)
+    if not place.witness_folder.is_dir():
+        raise BudgetError(
+            f"there is no folder {place.witness_folder} for the witness of the ledger",
+            code="B014",
+            file=str(place.witness_folder),
+            fix="make it, or mount its disk, and run the same command again",
+        )
     return create_ledger(place.path, place.witness_folder, place.binding)
 
 
@@ -98,4 +108,18 @@ def refuse_unnamed(place: Place) -> None:
             code="C170",
             fix="make it once, or find its id: pgsr ledger new RUN.toml, or pgsr ledger new --groups FILE and "
             "--ledger-id ID",
+        )
+
+
+def _refuse_odd_path(what: str, path: Path | str | None) -> None:
+    """Refuse a path that no file can have (ConfigError C172)."""
+    try:
+        odd = path is not None and (not str(path) or b"\0" in os.fsencode(path))
+    except UnicodeEncodeError:
+        odd = True
+    if odd:
+        raise ConfigError(
+            f"{what} {ascii(str(path))[1:-1]} is no path that can be written",
+            code="C172",
+            fix="give the path of a file; nothing was spent",
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,11 +72,34 @@ def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     return settings | given
 
 
-def write_ledger_id(run: Path, ledger_id: str) -> None:
-    """Name the ledger in a run file, which names none yet, by a line at its end."""
+def write_settings(run: Path, found: dict[str, str]) -> None:
+    """Set keys of a run file to texts, in one durable step; a key that is there is replaced, others go to its end.
+
+    Raises:
+        ConfigError: C166 the file does not say so after all; it is left as it was.
+    """
+    from topdown.ledger.durable import Disk
+
+    if not found:
+        return
     text = run.read_text(encoding="utf-8")
-    between = "" if text.endswith("\n") or not text else "\n"
-    run.write_text(f'{text}{between}ledger_id = "{ledger_id}"\n', encoding="utf-8")
+    for key, value in found.items():
+        line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        text, n = re.subn(rf"^{key}[ \t]*=.*$", lambda _, line=line: line, text, count=1, flags=re.MULTILINE)
+        text = text if n else f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
+    said = tomllib.loads(text)
+    if any(said.get(key) != value for key, value in found.items()):
+        raise ConfigError(
+            f"{run} could not be told about its ledger",
+            code="C166",
+            fix="; ".join(f"write {key} = {value!r} into it" for key, value in found.items()),
+        )
+    try:
+        Disk().replace(run, text.encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{run} cannot be written: {error.strerror}", code="C166", file=str(run), fix="correct its rights"
+        ) from None
 
 
 def _value(run: Path, text: str, key: str, value: object) -> object:

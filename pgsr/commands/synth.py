@@ -59,7 +59,7 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     screen.document({**head("synth"), "shape": shape, "folder": str(out), "groups": made.total})
     screen.last(f"Made-up {shape} data in {out}: {made.total:,} groups. No real household is in it.")
     screen.next(
-        (f"pgsr ledger {out / 'run.toml'}", "make the ledger of these data, once"),
+        (f"pgsr ledger new {out / 'run.toml'}", "make the ledger of these data, once"),
         (f"pgsr release {out / 'run.toml'}", "make a release of them"),
     )
     return EXIT_OK

@@ -22,7 +22,7 @@ def run(capsys, *arguments):
 @pytest.fixture
 def practice(tmp_path, capsys):
     folder = tmp_path / "practice"
-    for arguments in (["synth", "--shape", "tiny", "--out", folder], ["ledger", folder / "run.toml"]):
+    for arguments in (["synth", "--shape", "tiny", "--out", folder], ["ledger", "new", folder / "run.toml"]):
         code, _, _ = run(capsys, *arguments)
         assert code == 0
     return folder
@@ -65,16 +65,18 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
         lines = [row for row in text.splitlines() if "--rho" not in extra or not row.startswith("epsilon")]
         (practice / "run.toml").write_text("\n".join(lines) + "\n")
         folder = practice / name
-        for arguments in (["release", practice / "run.toml", *extra, "--out", folder], ["verify", folder]):
-            code, out, _ = run(capsys, *arguments, "--json")
-            assert code == 0
-            check(json.loads(out))
+        code, out, _ = run(capsys, "release", practice / "run.toml", *extra, "--out", folder, "--json")
+        assert code == 0
+        check(json.loads(out))
+        code, out, _ = run(capsys, "verify", folder, "--json")
+        assert code == (2 if "--simulate" in extra else 0)
+        check(json.loads(out))
         for file in ("certificate.json", "manifest.json"):
             check(json.loads((folder / file).read_text()))
         (practice / "run.toml").write_text(text)
     for arguments in (
         ["synth", "--out", tmp_path / "more"],
-        ["ledger", practice / "run.toml"],
+        ["ledger", "new", practice / "run.toml"],
         ["audit", "--shape", "tiny"],
         ["compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1"],
         ["release", practice / "run.toml", "--epsilon", "0"],
@@ -162,7 +164,7 @@ def test_published_chain_says_what_it_costs(practice, capsys):
 def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
     """Another output folder must not find an empty ledger: the second release of the same data is refused."""
     assert run(capsys, "release", practice / "run.toml", "--out", tmp_path / "here")[0] == 0
-    assert (practice / "made-up-tiny.ledger.jsonl").is_file()
+    assert (practice / "ledger" / "made-up-tiny.ledger.jsonl").is_file()
     assert not list(tmp_path.glob("*.jsonl"))
     code, _, err = run(capsys, "release", practice / "run.toml", "--out", tmp_path / "elsewhere" / "there")
     assert code == 2
@@ -173,13 +175,13 @@ def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
 def test_the_ledger_is_made_once_and_named(practice, capsys):
     """A lost or exchanged ledger must not be replaced by a new one without a word."""
     text = (practice / "run.toml").read_text()
-    assert run(capsys, "ledger", practice / "run.toml")[0] == 0
+    assert run(capsys, "ledger", "new", practice / "run.toml")[0] == 0
     assert text == (practice / "run.toml").read_text()
     code, _, err = run(capsys, "release", practice / "run.toml", "--unit", "household")
     assert (code, "error[B007]" in err, "unit of privacy" in err) == (2, True, True)
-    (practice / "made-up-tiny.ledger.jsonl").unlink()
-    for command in ("ledger", "release"):
-        code, _, err = run(capsys, command, practice / "run.toml")
+    (practice / "ledger" / "made-up-tiny.ledger.jsonl").unlink()
+    for command in (["ledger", "new"], ["release"]):
+        code, _, err = run(capsys, *command, practice / "run.toml")
         assert (code, "error[B011]" in err) == (2, True)
     assert not (practice / "release").exists()
 

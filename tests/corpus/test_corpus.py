@@ -98,7 +98,7 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (groups / "hierarchy.csv").write_text(HIERARCHY)
     (groups / "public.csv").write_text("region,groups\nT,9\n")
     (groups / "run.toml").write_text(PGSR_RUN)
-    assert pgsr_main(["ledger", str(groups / "run.toml"), "--quiet"]) == 0
+    assert pgsr_main(["ledger", "new", str(groups / "run.toml"), "--quiet"]) == 0
     return folder
 
 

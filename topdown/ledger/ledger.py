@@ -8,6 +8,7 @@ intent whose noise never left the room. Specification: one sealed line a record 
 
 from __future__ import annotations
 
+import errno
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -283,10 +284,12 @@ def read_ledger(path: Path) -> Book:
     """Read a ledger without locking or changing it; an unfinished last line is left out. Empty if there is none.
 
     Raises:
-        BudgetError: damaged (B006).
+        BudgetError: damaged, or no plain file (B006).
 
     """
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is no plain file")
         data = path.read_bytes()
     except FileNotFoundError:
         data = b""

@@ -25,7 +25,7 @@ def missing(path: Path, data_set: str) -> BudgetError:
         code="B011",
         file=str(path),
         fix=f"put it where it was; if nothing was ever released from {data_set!r}, make it, once: "
-        "topdown ledger new RUN.toml (pgsr ledger for group sizes)",
+        "topdown ledger new RUN.toml (pgsr ledger new for group sizes)",
     )
 
 

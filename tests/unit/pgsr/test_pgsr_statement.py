@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -11,13 +12,15 @@ import pytest
 from pgsr import tree_of
 from pgsr._account import account
 from pgsr.budget import calibrate
-from pgsr.charge import charged, laws_drawn, relation_name, tells_what_was_spent
+from pgsr.charge import ledger_laws, laws_drawn, relation_name, says_what_was_spent, tells_what_was_spent
 from pgsr.enumerate import naive_vector
 from pgsr.groups import Sizes
-from pgsr.ledger import ledger_laws
+from pgsr.ledger import ledger_place, new_ledger
 from pgsr.statement import NUMBER, PUBLIC, privacy
 from pgsr.twins import compositions
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, TopdownError
+from topdown.ledger.ledger import open_ledger
+from topdown.ledger.records import DrawnLaw, Intent
 
 TREE = tree_of([[-1], [0, 0]])
 STEPS = ("move", "new", "dropped")
@@ -131,7 +134,7 @@ def test_what_the_ledger_is_told():
         )
         laws = laws_drawn(plan, ("nation", "state"))
         assert {level: (name, p, 1, 2) for level, p in zip(laws, plan.parameters, strict=True)} == laws
-        assert plan.loss == sum(law.loss for law in ledger_laws(plan, ("nation", "state")))
+        assert plan.loss == sum(law.loss for law in ledger_laws(plan, ("nation", "state")).values())
     assert relation_name(("move", "new"), 1) == "move+new"
     assert relation_name(("move", "new"), 0) == "move+new of size 0 or 1"
 
@@ -162,21 +165,26 @@ def test_the_worst_pair_that_agrees_is_the_stated_one():
         assert str(worst) == rows(Sizes(3, 1, too_large), plan, kind=kind)["move"]["loss"], (kind, noise)
 
 
-def test_an_error_says_what_this_run_spent():
-    """Nothing before the charge, the loss after it, and no word where only the ledger's last line can tell."""
+@pytest.mark.parametrize("kind", [ConfigError, OSError, ValueError, KeyboardInterrupt])
+def test_whatever_ends_a_run_says_what_it_spent(tmp_path, kind):
+    """Nothing before the charge, the loss after it, by the ledger itself: a guess would be paid for twice."""
+    place = ledger_place(None, ledger=tmp_path / "book.jsonl", noise="gaussian")
+    place = replace(place, id=new_ledger(place))
+    law = DrawnLaw("discrete_gaussian", Fraction(3, 2), 1, 1, "nation", "group sizes")
 
     @tells_what_was_spent
-    def run(before, after, code="C000"):
-        if before:
-            raise ConfigError("refused", code=code)
-        with charged("rho", Fraction(1, 3), code=after):
-            raise ConfigError("failed", code=code)
+    def run(charge):
+        with says_what_was_spent(place, "plan"):
+            if charge:
+                with open_ledger(place) as ledger:
+                    ledger.intent(Intent("r", "plan", (law,), (), 1, ("nation",), "j"), Fraction(9))
+            raise kind("ended")
 
-    def told(*arguments):
-        with pytest.raises(ConfigError) as caught:
-            run(*arguments)
-        return dict(caught.value.details).get("this run spent")
+    def told(charge):
+        with pytest.raises(TopdownError if kind is OSError else kind) as caught:
+            run(charge)
+        notes = [note.split(": ", 1) for note in getattr(caught.value, "__notes__", ())]
+        return dict([*getattr(caught.value, "details", ()), *notes])["this run spent"]
 
-    assert told(True, "") == "nothing"
-    assert told(False, "") == "rho 1/3"
-    assert [told(False, "B014", code) for code in ("B014", "B004", "B006")] == ["rho 1/3", "nothing", None]
+    kept = "; finished noise is kept: go on with --resume"
+    assert ["nothing", f"rho 1/3{kept}", "nothing"] == [told(False), told(True), told(False)]
