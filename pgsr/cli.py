@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code="X130",
             fix="run the same command again, with --resume if the ledger was charged: noise is kept",
         )
-        _note(error, stopped)
+        _note(error, stopped.__cause__ or stopped)  # click makes an Abort of every interrupt
         _show(arguments, error, EXIT_INTERRUPTED)
         return EXIT_INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as shown:
