@@ -22,7 +22,7 @@ class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A document or a part of one."""
 
 
-class Mechanism(_Form):
+class Mechanism(_Form, frozen=True):
     """What was run."""
 
     name: Text
@@ -31,7 +31,7 @@ class Mechanism(_Form):
     consistent: bool
 
 
-class Secret(_Form, omit_defaults=True):
+class Secret(_Form, frozen=True, omit_defaults=True):
     """One neighbour step; a disclosed one bears no number."""
 
     name: Text
@@ -49,7 +49,7 @@ class Secret(_Form, omit_defaults=True):
     method: Annotated[str, Meta(max_length=120)] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Privacy(_Form):
+class Privacy(_Form, frozen=True):
     """What is promised."""
 
     unit: Annotated[str, Meta(max_length=60)]
@@ -65,7 +65,7 @@ class Privacy(_Form):
     secrets: list[Secret]
 
 
-class Sizes(_Form):
+class Sizes(_Form, frozen=True):
     """Public range of sizes."""
 
     smallest: Literal[0, 1]
@@ -73,7 +73,7 @@ class Sizes(_Form):
     too_large: Literal["refuse", "top-code"]
 
 
-class Level(_Form):
+class Level(_Form, frozen=True):
     """Noise of one level."""
 
     name: Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
@@ -82,7 +82,7 @@ class Level(_Form):
     half_width_95: Whole
 
 
-class Optimality(_Form):
+class Optimality(_Form, frozen=True):
     """Exchange certificate of Model 1."""
 
     optimal: bool
@@ -92,7 +92,7 @@ class Optimality(_Form):
     of_measurements: bool
 
 
-class Origin(_Form):
+class Origin(_Form, frozen=True):
     """Why a simulation's groups may be simulated on."""
 
     kind: Literal["made_up", "release", "public"]
@@ -103,7 +103,7 @@ class Origin(_Form):
     seed: int | None
 
 
-class Certificate(_Form):
+class Certificate(_Form, frozen=True):
     """certificate.json."""
 
     type: Literal["pgsr.certificate"]
@@ -124,14 +124,14 @@ class Certificate(_Form):
     optimality: Optimality | None
 
 
-class Entry(_Form):
+class Entry(_Form, frozen=True):
     """One file of a manifest."""
 
     sha256: Sha256
     bytes: Whole
 
 
-class Manifest(_Form):
+class Manifest(_Form, frozen=True):
     """manifest.json."""
 
     type: Literal["pgsr.manifest"]

@@ -57,10 +57,13 @@ def _charges(check: Check, files: Files, book: Book, mine: list[Intent]) -> None
         for level in document["levels"]
     }
     bound = book.binding
-    expected = {
+    expected: dict[str, tuple[object, object]] = {
         "kind of loss": (bound.loss_name, stated["loss_name"]),
         "unit of privacy": (bound.unit, stated["unit"]),
-        "neighbour steps": (bound.neighbours, "+".join(new if s == "new" else s for s in stated["relations"])),
+        "neighbour steps": (
+            bound.neighbours,
+            "+".join(new if s == "new" else s for s in stated["relations"]),
+        ),
         "loss": (mine[0].loss if mine else None, Fraction(stated["loss"])),
         "range of levels": (list(mine[0].covers) if mine else [], files.level_names),
     }

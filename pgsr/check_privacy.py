@@ -55,13 +55,7 @@ def check_privacy(files: Files) -> Check:
     if loss > MOST_LOSS or max(parameters) > MOST_SPREAD:
         check.fail("no release is made with a loss or noise of this size")
         return check
-    for level, parameter in zip(levels, parameters, strict=True):
-        width = half_width(noise, parameter, accumulates=kind != "histogram")
-        if level["half_width_95"] != width:
-            check.fail(f"level {level['name']}: half width {level['half_width_95']}, derived {width}")
-    unit = stated["unit"]
-    if stated["unit_means"] != f"one {unit} adds at most one to the size of one group":
-        check.fail("what a unit means is described in other words than the format has")
+    _widths_and_unit(check, document, parameters)
     name = {"geometric": "epsilon", "gaussian": "rho"}.get(noise)
     if loss != Fraction(stated["loss"]) or name != stated["loss_name"]:
         check.fail(
@@ -84,6 +78,17 @@ def check_privacy(files: Files) -> Check:
         _words(check, row, known, Sizes(**sizes), document["public_totals"], stated["unit"])
     check.summary = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
     return check
+
+
+def _widths_and_unit(check: Check, document: dict[str, Any], parameters: Sequence[Fraction]) -> None:
+    """Check how far noise reaches at every level, and the words for the unit."""
+    stated, accumulates = document["privacy"], document["mechanism"]["measures"] != "histogram"
+    for level, parameter in zip(document["levels"], parameters, strict=True):
+        width = half_width(stated["noise"], parameter, accumulates=accumulates)
+        if level["half_width_95"] != width:
+            check.fail(f"level {level['name']}: half width {level['half_width_95']}, derived {width}")
+    if stated["unit_means"] != f"one {stated['unit']} adds at most one to the size of one group":
+        check.fail("what a unit means is described in other words than the format has")
 
 
 def _moved(kind: str, step: str, n_regions: int, sizes: dict[str, Any]) -> int:

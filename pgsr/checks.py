@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,9 @@ def check_folder(place: Path) -> list[Check]:
         found = False
     if not found:
         raise DataError(
-            f"{ascii(str(place))[1:-1]} has no {MANIFEST}", code="D137", fix="give the folder of a pgsr release"
+            f"{ascii(str(place))[1:-1]} has no {MANIFEST}",
+            code="D137",
+            fix="give the folder of a pgsr release",
         )
     try:
         certificate = read_certificate(place)
@@ -69,7 +72,11 @@ def check_folder(place: Path) -> list[Check]:
     try:
         files = load(place, certificate)
     except Exception as error:  # a hostile file can surface as almost anything
-        text = str(error) if isinstance(error, OddFileError) else f"a file cannot be read ({type(error).__name__})"
+        text = (
+            str(error)
+            if isinstance(error, OddFileError)
+            else f"a file cannot be read ({type(error).__name__})"
+        )
         return [sealed, _failed("files", text)]
     checks: dict[str, Callable[[Files], Check]] = {
         "whole numbers": _whole_numbers,
@@ -79,7 +86,7 @@ def check_folder(place: Path) -> list[Check]:
         "ledger": check_ledger,
         "optimality": _optimality,
     }
-    return [sealed, *(_guarded(name, lambda run=run: run(files)) for name, run in checks.items())]
+    return [sealed, *(_guarded(name, partial(run, files)) for name, run in checks.items())]
 
 
 def _is_simulation(place: Path) -> bool:
@@ -109,9 +116,11 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Check:
     for name, entry in listed.items():
         check.n_checked += 1
         try:
-            same = sha256_of(place, name) == entry["sha256"] and (place / name).stat().st_size == entry["bytes"]
+            same = (
+                sha256_of(place, name) == entry["sha256"] and (place / name).stat().st_size == entry["bytes"]
+            )
         except (OSError, ValueError):
-            check.fail(f"{ascii(name)} is missing, or is no plain file inside the folder")
+            check.fail(f"{name!a} is missing, or is no plain file inside the folder")
             continue
         if not same:
             check.fail(f"{name} has another SHA-256 or size than the manifest states")
@@ -119,7 +128,7 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Check:
         levels = [level["name"] for level in certificate["levels"]]
         due = {*release_files(levels, is_release=certificate["release"])}
         for name in sorted(due ^ set(listed)):
-            check.fail(f"{ascii(name)} is {'not in the manifest' if name in due else 'no file of such a release'}")
+            check.fail(f"{name!a} is {'not in the manifest' if name in due else 'no file of such a release'}")
         folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
         _compare_names(check, place, due | {MANIFEST}, folders)
         for key in ("engine", "release", "stamp"):
@@ -140,9 +149,9 @@ def _compare_names(check: Check, place: Path, files: set[str], folders: set[str]
             path = Path(top, name)
             inside = path.relative_to(place).as_posix()
             if path.is_symlink():
-                check.fail(f"{ascii(inside)} is a link; a release holds plain files only")
+                check.fail(f"{inside!a} is a link; a release holds plain files only")
             elif inside not in (folders if name in inner else files):
-                check.fail(f"{ascii(inside)} is not in the manifest of such a release")
+                check.fail(f"{inside!a} is not in the manifest of such a release")
 
 
 def _failed(name: str, text: str) -> Check:

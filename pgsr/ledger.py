@@ -76,7 +76,7 @@ def new_ledger(place: Place) -> str:
 
     Raises:
         BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
-            odds with its witness (B008, B012); the named one is not there (B011); there is no folder for the witness (B014).
+            odds with its witness (B008, B012); the named one is not there (B011); the witness has no folder (B014).
     """
     from dataclasses import replace
 

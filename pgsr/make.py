@@ -143,9 +143,7 @@ def release(
     report(Event("check", 1, 1))
     stated = privacy(kind, regions.tree, sizes, noise_plan, public or {}, unit)
     sections = plan_sections(regions, sizes, exact_total, public or {}, chosen, kind, noise_plan, stated)
-    plan = Prepared(
-        regions, sizes, exact_total, chosen, kind, noise_plan, sections, hash_of(sections)
-    )
+    plan = Prepared(regions, sizes, exact_total, chosen, kind, noise_plan, sections, hash_of(sections))
     if simulate is not None:
         return _simulated(plan, leaves, simulate, origin, folder, report)
     place = ledger_place(
@@ -192,7 +190,10 @@ def _simulated(
     except OSError as error:
         where = str(error.filename or folder)
         raise DataError(
-            f"cannot write {where}: {error.strerror}", code="D050", file=where, fix="make room or correct the rights"
+            f"cannot write {where}: {error.strerror}",
+            code="D050",
+            file=where,
+            fix="make room or correct the rights",
         ) from None
     return replace(made, folder=folder)
 

@@ -62,9 +62,7 @@ class Prepared:
         Raises:
             InternalError: X145 the mechanism broke its promise.
         """
-        found = estimate(
-            self.mechanism, self.hierarchy.tree, noisy, self.total, self.kind, self.calibration
-        )
+        found = estimate(self.mechanism, self.hierarchy.tree, noisy, self.total, self.kind, self.calibration)
         made = Release(self, found, noisy, seed, journal, origin)
         _check_promises(made)
         return made

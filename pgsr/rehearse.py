@@ -1,4 +1,4 @@
-"""Try all that a release does after its charge on made-up answers, so that what would fail there is refused uncharged."""
+"""Try all that a release does after its charge on made-up answers: what would fail there is refused uncharged."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgsr import _engine
 from pgsr.charge import says_what_was_spent, spend_of
-from pgsr.folder import EXACT, JOURNAL, MEASUREMENTS, PART, held, part_file, refuse_strangers
+from pgsr.folder import MEASUREMENTS, PART, held, part_file, refuse_strangers
 from pgsr.hierarchy import Ints
 from pgsr.prepared import Prepared, Release
 from pgsr.write import ANSWER, answers_of, contents, json_bytes, publish

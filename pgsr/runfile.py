@@ -85,8 +85,11 @@ def write_settings(run: Path, found: dict[str, str]) -> None:
     text = run.read_text(encoding="utf-8")
     for key, value in found.items():
         line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
-        text, n = re.subn(rf"^{key}[ \t]*=.*$", lambda _, line=line: line, text, count=1, flags=re.MULTILINE)
-        text = text if n else f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
+        there = re.search(rf"^{key}[ \t]*=.*$", text, re.MULTILINE)
+        if there is None:
+            text += ("\n" if text and not text.endswith("\n") else "") + line + "\n"
+        else:
+            text = text[: there.start()] + line + text[there.end() :]
     said = tomllib.loads(text)
     if any(said.get(key) != value for key, value in found.items()):
         raise ConfigError(

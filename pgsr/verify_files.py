@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from pgsr.certificate_form import Certificate, check_form
 from pgsr.folder import CERTIFICATE, COUNTS, part_file
 from pgsr.write import ANSWER, COUNT, json_bytes
 from topdown.publish.verify.reader import UnreadableError, open_inside, parse_json, read_bytes
+from topdown.publish.verify.reader import sha256_of as digest_of
 
 Ints = NDArray[np.int64]
 KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
@@ -66,7 +66,12 @@ def load(place: Path, certificate: dict[str, Any]) -> Files:
     own = np.arange(len(regions))
     ordered = np.array_equal(level, np.sort(level)) and np.all(parent < own) and np.all(parent[1:] >= 0)
     nested = len(parent) == 1 or np.array_equal(level[parent[1:]] + 1, level[1:])
-    if len(index) != len(regions) or not ordered or not nested or set(level.tolist()) != set(range(len(names))):
+    if (
+        len(index) != len(regions)
+        or not ordered
+        or not nested
+        or set(level.tolist()) != set(range(len(names)))
+    ):
         raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
     counts = _cells(place, COUNTS, COUNT, certificate, slice(None), stamp)
     parts = []
@@ -113,7 +118,7 @@ def read_file(place: Path, path: str) -> bytes:
 def sha256_of(place: Path, path: str) -> str:
     """Return the SHA-256 of a plain file below a folder; OSError or ValueError if it is none."""
     with open_inside(place, path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_of(file)
 
 
 def _cells(

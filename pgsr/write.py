@@ -46,9 +46,14 @@ def contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
     if made.is_release:
         return found | {LEDGER: ledger}
     levels = range(len(plan.hierarchy.level_names))
-    return {WARNING: NO_RELEASE} | found | {
-        part_file(plan.hierarchy.level_names[i]): answers_of(plan, made.noisy, i, made.stamp) for i in levels
-    }
+    return (
+        {WARNING: NO_RELEASE}
+        | found
+        | {
+            part_file(plan.hierarchy.level_names[i]): answers_of(plan, made.noisy, i, made.stamp)
+            for i in levels
+        }
+    )
 
 
 def publish(made: Release, folder: Path, files: Mapping[str, bytes], disk: Disk) -> None:
@@ -176,7 +181,8 @@ def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = sl
         pa.array(np.repeat(chosen, n_sizes)), pa.array(plan.hierarchy.regions)
     )
     level = pa.DictionaryArray.from_arrays(
-        pa.array(np.repeat(tree.level_of.astype(np.int32)[nodes], n_sizes)), pa.array(plan.hierarchy.level_names)
+        pa.array(np.repeat(tree.level_of.astype(np.int32)[nodes], n_sizes)),
+        pa.array(plan.hierarchy.level_names),
     )
     size = np.tile(np.arange(n_sizes, dtype=np.int32) + plan.sizes.smallest, len(chosen))
     table = pa.table({"region": region, "level": level, "size": size, name: values[:, nodes].T.reshape(-1)})

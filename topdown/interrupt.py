@@ -35,7 +35,7 @@ def interrupt_between_parts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def stops_interrupt() -> Iterator[None]:
-    """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does, so that the run can say what is spent."""
+    """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does: it can say what is spent."""
     with _handled_by(signal.default_int_handler):
         yield
 

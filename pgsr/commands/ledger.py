@@ -21,9 +21,15 @@ NAMED = ("data_set", "relations", "smallest", "unit", "ledger", "ledger_id", "wi
 @command(
     "ledger",
     examples=(
-        ("pgsr ledger new run.toml --witness /other/disk", "Make the ledger, and write its id into the run file."),
+        (
+            "pgsr ledger new run.toml --witness /other/disk",
+            "Make the ledger, and write its id into the run file.",
+        ),
         ("pgsr ledger new --groups groups.csv", "Make it, and print the id for --ledger-id."),
-        ('pgsr ledger vouch run.toml --reason "groups moved"', "Go on although the ledger's witness is lost."),
+        (
+            'pgsr ledger vouch run.toml --reason "groups moved"',
+            "Go on although the ledger's witness is lost.",
+        ),
         (
             'pgsr ledger void run.toml --record 3 --reason burnt --seen-by "A. Person"',
             "Take back a charge whose noise nobody saw.",
@@ -42,7 +48,9 @@ NAMED = ("data_set", "relations", "smallest", "unit", "ledger", "ledger_id", "wi
 @click.option("--rho", is_flag=True, help="Count rho (Gaussian noise), not epsilon; a run file says which.")
 @click.option("--data-set", help="Name of the confidential data set.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="Its file (default: in a folder ledger beside the groups)."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Its file (default: in a folder ledger beside the groups).",
 )
 @click.option("--ledger-id", help="With vouch and void: its id, unless the run file names it.")
 @click.option(

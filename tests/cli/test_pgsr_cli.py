@@ -186,6 +186,55 @@ def test_the_ledger_is_made_once_and_named(practice, capsys):
     assert not (practice / "release").exists()
 
 
+def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path):
+    """Ledger and witness on one disk are put back together; a lost witness must not end all releases for ever."""
+    for path in (*practice.glob("ledger*"), *practice.glob("ledger/*")):
+        path.unlink() if path.is_file() else None
+    lines = [row for row in (practice / "run.toml").read_text().splitlines() if "ledger_id" not in row]
+    (practice / "run.toml").write_text("\n".join(lines) + "\n")
+    apart = tmp_path / "other-disk"
+    code, _, err = run(capsys, "ledger", "new", practice / "run.toml", "--witness", apart)
+    assert (2, True) == (code, "B014" in err)
+    apart.mkdir()
+    code, out, _ = run(capsys, "ledger", "new", practice / "run.toml", "--witness", apart, "--json")
+    made = json.loads(out)
+    check(made)
+    assert (0, "new", str(apart)) == (code, made["action"], made["witness"])
+    witness = apart / f"ledger-{made['id']}.witness.json"
+    assert run(capsys, "release", practice / "run.toml")[0] == 0
+    witness.unlink()
+    again = ("release", practice / "run.toml", "--out", tmp_path / "second", "--again", "--limit", "1")
+    code, _, err = run(capsys, *again)
+    assert (2, True, True) == (code, "B012" in err, "pgsr ledger vouch" in " ".join(err.split()))
+    code, out, _ = run(
+        capsys, "ledger", "vouch", practice / "run.toml", "--reason", "disk replaced", "--json"
+    )
+    check(json.loads(out))
+    assert (0, True) == (code, witness.is_file())
+    assert run(capsys, *again)[0] == 0
+
+
+def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_path):
+    """Noise that nobody saw need not count for ever, but only with a name and a reason; published noise stays charged."""
+    ledger = practice / "ledger" / "made-up-tiny.ledger.jsonl"
+    void = ("ledger", "void", practice / "run.toml", "--record", "1", "--reason", "power cut")
+    assert run(capsys, *void)[0] == 2
+    assert run(capsys, "ledger", "vouch", practice / "run.toml")[0] == 2
+    assert run(capsys, "ledger", "new", practice / "run.toml", "--reason", "x")[0] == 2
+    assert run(capsys, "release", practice / "run.toml")[0] == 0
+    code, _, err = run(capsys, *void, "--seen-by", "A. Person")
+    assert (2, True) == (code, "B009" in err)
+    cut = next(i for i, row in enumerate(ledger.read_text().splitlines()) if '"kind":"begin"' in row)
+    whole = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join(whole[:cut]))
+    next(practice.glob("*.witness.json")).unlink()
+    assert run(capsys, "ledger", "vouch", practice / "run.toml", "--reason", "a test")[0] == 0
+    code, out, _ = run(capsys, *void, "--seen-by", "A. Person", "--json")
+    document = json.loads(out)
+    check(document)
+    assert (0, "void", "0") == (code, document["action"], document["charged"])
+
+
 def test_audit_prints_the_proof(capsys):
     """The three real losses, each rounded down: the screen says that the loss is at least this."""
     code, out, _ = run(capsys, "audit", "--shape", "tiny")

@@ -1,4 +1,4 @@
-"""Run pgsr release in child processes that die, or find the disk full, at chosen steps; finish it; print what came of it.
+"""Run pgsr release in children that die, or find the disk full, at chosen steps; finish it; print what came of it.
 
     python pgsr_killer.py FOLDER MODE FIRST STEP
 

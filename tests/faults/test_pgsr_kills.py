@@ -83,7 +83,11 @@ def test_killed_at_every_step(tmp_path, mode):
     check(trials(tmp_path, mode, "1", "1"))
 
 
-LEDGER, OUT, ROOM = Path("/room-of-a-model/ledger.jsonl"), Path("/out-of-a-model"), Path("/records-of-a-model")
+LEDGER, OUT, ROOM = (
+    Path("/room-of-a-model/ledger.jsonl"),
+    Path("/out-of-a-model"),
+    Path("/records-of-a-model"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +106,16 @@ def planned(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(make, "run_release", catch)
-        release(GROUPS, REGIONS, "tracking", "1/2", n_sizes=4, out=folder / "o", ledger=place.path, ledger_id=ledger_id)
+        release(
+            GROUPS,
+            REGIONS,
+            "tracking",
+            "1/2",
+            n_sizes=4,
+            out=folder / "o",
+            ledger=place.path,
+            ledger_id=ledger_id,
+        )
     plan, truth, place = seen["found"]
     return plan, truth, place.binding
 
@@ -163,13 +176,17 @@ def test_the_second_run_in_one_folder_is_refused(tmp_path):
         if event.stage == "measure" and not refused:
             with pytest.raises(Exception, match="another run is writing") as caught:
                 release(GROUPS, REGIONS, "tracking", "1/2", **second)
-            refused.append((caught.value.code, caught.value.exit_code, dict(caught.value.details)["this run spent"]))
+            refused.append(
+                (caught.value.code, caught.value.exit_code, dict(caught.value.details)["this run spent"])
+            )
             with pytest.raises(Exception, match="in use") as caught:
                 release(GROUPS, REGIONS, "tracking", "1/2", **(first | {"out": tmp_path / "elsewhere"}))
-            refused.append((caught.value.code, caught.value.exit_code, dict(caught.value.details)["this run spent"]))
+            refused.append(
+                (caught.value.code, caught.value.exit_code, dict(caught.value.details)["this run spent"])
+            )
 
     release(GROUPS, REGIONS, "tracking", "1/2", report=meanwhile, **first)
-    assert [("C173", 2, "nothing"), ("B005", 2, "nothing")] == refused
+    assert refused == [("C173", 2, "nothing"), ("B005", 2, "nothing")]
     assert read_ledger(second["ledger"]).charged == 0
     assert not (tmp_path / "elsewhere").exists()
     assert all(one.ok for one in verify(tmp_path / "out"))
@@ -189,12 +206,12 @@ def test_without_resume_the_folder_of_a_run_says_what_it_spent(tmp_path):
     assert [f"this run spent: {kept}"] == stopped.value.__notes__
     with pytest.raises(Exception, match="very release") as caught:
         release(GROUPS, REGIONS, "tracking", "1/2", **settings)
-    assert ("C086", 2) == (caught.value.code, caught.value.exit_code)
-    assert {"that run spent": "epsilon 1/2", "this run spent": "nothing"} == dict(caught.value.details)
+    assert (caught.value.code, caught.value.exit_code) == ("C086", 2)
+    assert dict(caught.value.details) == {"that run spent": "epsilon 1/2", "this run spent": "nothing"}
     assert "--resume" in caught.value.fix
     with pytest.raises(Exception, match="another plan") as caught:
         release(GROUPS, REGIONS, "tracking", "1/3", resume=True, **settings)
-    assert "C070" == caught.value.code
+    assert caught.value.code == "C070"
     made = release(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
     assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
@@ -215,27 +232,29 @@ def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):
 
     with pytest.raises(Exception, match="cannot write") as caught:
         release(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **settings)
-    assert ("D050", 2) == (caught.value.code, caught.value.exit_code)
+    assert (caught.value.code, caught.value.exit_code) == ("D050", 2)
     made = release(GROUPS, REGIONS, "tracking", "1/2", resume=True, report=said.append, **settings)
     assert (Fraction(3, 4), 2) == (made.charged, made.n_attempts)
-    assert ["intent 2 written again, for nation"] == [e.text for e in said if e.stage == "ledger"]
+    assert [e.text for e in said if e.stage == "ledger"] == ["intent 2 written again, for nation"]
     assert all(one.ok for one in verify(tmp_path / "out"))
     tight = options(tmp_path / "tight" if (tmp_path / "tight").mkdir() is None else tmp_path)
     with pytest.raises(Exception, match="cannot write"):
         release(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **tight)
     with pytest.raises(Exception, match="only 0 of 1/2 is left") as caught:
         release(GROUPS, REGIONS, "tracking", "1/2", resume=True, limit="1/2", **tight)
-    assert "B004" == caught.value.code
+    assert caught.value.code == "B004"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
     """SIGTERM from a batch system ended a run without a word and tore a part, which was charged again."""
     (tmp_path / "groups.csv").write_text("region,size,count\nGA,1,3\nNY,2,2\n")
-    rows = "".join(f"S{i},{'S%d' % (i - 1) if i else ''},level{i}\n" for i in range(30))
+    rows = "".join(f"S{i},{f'S{i - 1}' if i else ''},level{i}\n" for i in range(30))
     (tmp_path / "hierarchy.csv").write_text(f"region,parent,level\n{rows}GA,S29,leaf\nNY,S29,leaf\n")
     run = tmp_path / "run.toml"
-    run.write_text('groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = 4\nepsilon = "1/2"\nout = "out"\n')
+    run.write_text(
+        'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = 4\nepsilon = "1/2"\nout = "out"\n'
+    )
     assert main(["ledger", "new", str(run), "-q"]) == 0
     process = subprocess.Popen(
         [*PGSR, "release", str(run), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -246,17 +265,21 @@ def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
         time.sleep(0.002)
     process.send_signal(number)
     document = json.loads(process.communicate(timeout=60)[0])
-    assert (130, "X130", 130) == (process.returncode, document["code"], document["exit_code"])
-    assert ["this run spent", "epsilon 1/2; finished noise is kept: go on with --resume"] in document["details"]
+    assert (process.returncode, document["code"], document["exit_code"]) == (130, "X130", 130)
+    assert ["this run spent", "epsilon 1/2; finished noise is kept: go on with --resume"] in document[
+        "details"
+    ]
     capsys.readouterr()
     code = main(["release", str(run), "--resume", "--json"])
     document = json.loads(capsys.readouterr().out)
-    assert (0, "1/2", 1) == (code, document["charged"], document["n_attempts"])
+    assert (code, document["charged"], document["n_attempts"]) == (0, "1/2", 1)
 
 
 def test_a_simulation_leaves_no_half_files(tmp_path):
     """Simulations are written by the same writer, and stamped before anything else is there."""
-    made = release(GROUPS, REGIONS, "tracking", 1, n_sizes=4, simulate=1, truth_is_public=WHY, out=tmp_path / "out")
+    made = release(
+        GROUPS, REGIONS, "tracking", 1, n_sizes=4, simulate=1, truth_is_public=WHY, out=tmp_path / "out"
+    )
     assert made.folder == tmp_path / "out"
     assert all(one.ok for one in check_folder(tmp_path / "out"))
     assert (tmp_path / "out" / "NOT-A-RELEASE.txt").is_file()

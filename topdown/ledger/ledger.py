@@ -289,7 +289,7 @@ def read_ledger(path: Path) -> Book:
     """
     try:
         if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "it is no plain file")
+            raise not_in_use(path, OSError(errno.EINVAL, "it is no plain file"))
         data = path.read_bytes()
     except FileNotFoundError:
         data = b""

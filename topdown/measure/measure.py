@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from topdown.errors import ConfigError, DataError
+from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, open_journal, start_journal
@@ -24,7 +25,6 @@ from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
 from topdown.measure.encode import encode
 from topdown.measure.exact import exact_bytes
-from topdown.interrupt import interrupt_between_parts
 from topdown.measure.public_side import write_public_side
 from topdown.measure.records import form_of
 from topdown.measure.run_ledger import drawn_laws, place_of

@@ -12,7 +12,7 @@ import pytest
 from pgsr import tree_of
 from pgsr._account import account
 from pgsr.budget import calibrate
-from pgsr.charge import ledger_laws, laws_drawn, relation_name, says_what_was_spent, tells_what_was_spent
+from pgsr.charge import laws_drawn, ledger_laws, relation_name, says_what_was_spent, tells_what_was_spent
 from pgsr.enumerate import naive_vector
 from pgsr.groups import Sizes
 from pgsr.ledger import ledger_place, new_ledger
