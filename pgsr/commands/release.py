@@ -70,7 +70,10 @@ from topdown.screen.console import Screen
     type=click.Path(path_type=Path),
     help="Folder of the ledger's witness (default: that of --groups).",
 )
-@click.option("--limit", help="Most that may ever be charged to the data set (default: this release).")
+@click.option(
+    "--limit",
+    help="Most that may ever be charged to the data set (default: this release, what a crash tore included).",
+)
 @click.option("--limit-reason", help="Why the limit is what it is.")
 @click.option(
     "--simulate", type=int, metavar="SEED", help="On made-up or public groups; NOT-A-RELEASE, not charged."

@@ -194,7 +194,7 @@ def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path
     (practice / "run.toml").write_text("\n".join(lines) + "\n")
     apart = tmp_path / "other-disk"
     code, _, err = run(capsys, "ledger", "new", practice / "run.toml", "--witness", apart)
-    assert (2, True) == (code, "B014" in err)
+    assert (code, "B014" in err) == (2, True)
     apart.mkdir()
     code, out, _ = run(capsys, "ledger", "new", practice / "run.toml", "--witness", apart, "--json")
     made = json.loads(out)
@@ -205,17 +205,17 @@ def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path
     witness.unlink()
     again = ("release", practice / "run.toml", "--out", tmp_path / "second", "--again", "--limit", "1")
     code, _, err = run(capsys, *again)
-    assert (2, True, True) == (code, "B012" in err, "pgsr ledger vouch" in " ".join(err.split()))
+    assert (code, "B012" in err, "pgsr ledger vouch" in " ".join(err.split())) == (2, True, True)
     code, out, _ = run(
         capsys, "ledger", "vouch", practice / "run.toml", "--reason", "disk replaced", "--json"
     )
     check(json.loads(out))
-    assert (0, True) == (code, witness.is_file())
+    assert (code, witness.is_file()) == (0, True)
     assert run(capsys, *again)[0] == 0
 
 
 def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_path):
-    """Noise that nobody saw need not count for ever, but only with a name and a reason; published noise stays charged."""
+    """Noise nobody saw need not count for ever, but only with a name and a reason; what is published stays charged."""
     ledger = practice / "ledger" / "made-up-tiny.ledger.jsonl"
     void = ("ledger", "void", practice / "run.toml", "--record", "1", "--reason", "power cut")
     assert run(capsys, *void)[0] == 2
@@ -223,7 +223,7 @@ def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_
     assert run(capsys, "ledger", "new", practice / "run.toml", "--reason", "x")[0] == 2
     assert run(capsys, "release", practice / "run.toml")[0] == 0
     code, _, err = run(capsys, *void, "--seen-by", "A. Person")
-    assert (2, True) == (code, "B009" in err)
+    assert (code, "B009" in err) == (2, True)
     cut = next(i for i, row in enumerate(ledger.read_text().splitlines()) if '"kind":"begin"' in row)
     whole = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join(whole[:cut]))
@@ -232,7 +232,7 @@ def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_
     code, out, _ = run(capsys, *void, "--seen-by", "A. Person", "--json")
     document = json.loads(out)
     check(document)
-    assert (0, "void", "0") == (code, document["action"], document["charged"])
+    assert (code, document["action"], document["charged"]) == (0, "void", "0")
 
 
 def test_audit_prints_the_proof(capsys):
