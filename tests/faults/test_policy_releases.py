@@ -228,7 +228,8 @@ def test_exact_statistics_that_exclude_each_other_are_refused_before_the_charge(
 
     def wrong(*arguments: Any) -> dict[str, np.ndarray]:
         values = computed(*arguments)
-        values[name][node, answer] += 76_543
+        if len(arguments[0].geography.leaves) > 3:  # those of the records, not of the rehearsal
+            values[name][node, answer] += 76_543
         return values
 
     monkeypatch.setattr(truth, "exact_values", wrong)

@@ -14,7 +14,7 @@ FILES = sorted(FOLDER.glob("*.py"))
 OWN = ("topdown.model", "topdown.errors", "topdown.publish.verify")
 LIBRARIES = {
     "__future__", "collections", "dataclasses", "decimal", "fractions", "functools", "gzip", "hashlib", "itertools",
-    "json", "math", "msgspec", "numpy", "os", "pathlib", "pyarrow", "re", "stat", "time", "typing", "zlib",
+    "json", "math", "msgspec", "numpy", "os", "pathlib", "pyarrow", "re", "stat", "textwrap", "time", "typing", "zlib",
 }  # fmt: skip
 
 

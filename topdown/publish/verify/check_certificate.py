@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import zip_longest
 from typing import Any
 
 from topdown.publish.verify.check_files import canonical_json
 from topdown.publish.verify.expected_certificate import expected_sections, stamps, unspent
+from topdown.publish.verify.expected_readme import expected_readme
 from topdown.publish.verify.reader import read_bytes
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
+README = "README.txt"
 FILE = "certificate.json"
 _OTHER = {"type", "version", "engine", "privacy", "software"}
 _SOFTWARE = ("numba", "numpy", "ortools", "pyarrow", "python", "scipy", "topdown")
@@ -67,44 +70,29 @@ def _first_difference(place: str, want: Any, have: Any) -> tuple[str, str, str]:
     return place, _kinds(want), _kinds(have)
 
 
-def _quoted(session: Session, readme: str, out: Findings) -> None:
-    """Expect in README.txt what the certificate says of privacy, word by word, and no other such sentence."""
-    privacy = session.certificate.get("privacy")
-    rows = privacy.get("secrets", []) if isinstance(privacy, dict) else []
-    due = [str(privacy.get("sentence"))] if isinstance(privacy, dict) else []
-    due += [
-        f"Not protected: {row.get('name')}, {row.get('sentence')}."
-        for row in rows
-        if isinstance(row, dict) and row.get("status") == "disclosed"
-    ]
-    out.n_checked += 1
-    if not all(" ".join(line.split()) in readme for line in due) or readme.count("times in 100") != 1:
-        text = "README.txt does not quote what the certificate says of privacy"
-        out.add(Finding("V142", text, "README.txt", why="people read it before anything else"))
-
-
 def check_stamps(session: Session, out: Findings) -> str:
-    """Expect NOT-A-RELEASE, DEMO and DRAFT where they are due, in the certificate and in README.txt."""
+    """Expect NOT-A-RELEASE, DEMO and DRAFT in the certificate where they are due, and the README that follows."""
     due = stamps(session.plan)
+    out.n_checked = 2
     stated = session.certificate.get("stamps")
-    readme = read_bytes(session.root, "README.txt", "V142").decode("utf-8", "replace")
-    first = readme.splitlines()[0] if readme else ""
-    shown = [
-        word
-        for word in ("NOT-A-RELEASE", "DEMO", "DRAFT")
-        if word in re.findall(r"[A-Z]+(?:-[A-Z]+)*", first)
-    ]
-    for place, file, words in (
-        ("certificate", FILE, stated),
-        ("first line of README.txt", "README.txt", shown),
-    ):
-        out.n_checked += 1
-        if words != due:
-            text = f"the {place} does not show the stamps that are due"
-            why = "a reader could take a draft or demo for an official release"
-            want, have = ", ".join(due) or "none", str(words)[:80]
-            out.add(Finding("V142", text, file, None, None, want, have, why))
-    _quoted(session, " ".join(readme.split()), out)
+    if stated != due:
+        text = "the certificate does not show the stamps that are due"
+        why = "a reader could take a draft or demo for an official release"
+        out.add(Finding("V142", text, FILE, None, None, ", ".join(due) or "none", str(stated)[:80], why))
+    written = read_bytes(session.root, README, "V142")
+    wanted = expected_readme(session, due).encode("utf-8")
+    if written != wanted:
+        line, want, have = _first_other_line(wanted, written)
+        text = "README.txt is not what plan, microdata and certificate say"
+        out.add(Finding("V142", text, README, line, None, want, have, "people read it before anything else"))
     if out.ok:
         return ", ".join(due) if due else "none due"
-    return "a stamp is missing or wrong"
+    return "a stamp is missing or wrong, or README.txt says something else"
+
+
+def _first_other_line(wanted: bytes, written: bytes) -> tuple[int, str, str]:
+    lines = [data.decode("utf-8", "replace").split("\n") for data in (wanted, written)]
+    for number, (want, have) in enumerate(zip_longest(*lines, fillvalue=""), start=1):
+        if want != have:
+            return number, want[:80], have[:80]
+    return 1, "", "bytes that are no text"

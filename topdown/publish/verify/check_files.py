@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from topdown.publish.verify.base_file import BASE_FILES
+from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.plan_file import table_path
 from topdown.publish.verify.reader import (
     UnreadableError,
     open_inside,
@@ -80,6 +82,11 @@ def check_manifest(session: Session, out: Findings) -> str:
         _compare(session, out, path, entry, here)
     for path in sorted(here - set(listed) - {FILE}):
         out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
+    expected = _expected(session)
+    for path in sorted(set(listed) & here - expected if expected is not None else ()):
+        out.add(
+            Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
+        )
     for path in sorted({*REQUIRED, *_of_base(session)} - set(listed)):
         out.add(
             Finding(
@@ -122,12 +129,26 @@ def _of_base(session: Session) -> tuple[str, ...]:
         return ()
 
 
+def _expected(session: Session) -> set[str] | None:
+    """Return every path that a release of this plan may have, by plan alone but for the numbers of parts."""
+    try:
+        plan, tree = session.plan, session.tree
+        tables = {table_path(query, name) for query in plan.workload for name in tree.names}
+        return {*REQUIRED, *OPTIONAL, *_of_base(session), *tables, *part_paths(session)}
+    except NotAvailableError:
+        return None  # the checks `plan` and `base` report what is wrong with them
+
+
 def _walk(session: Session, out: Findings) -> set[str]:
     found: set[str] = set()
     folders = [""]
     while folders and len(found) <= MAX_FILES:
         folder = folders.pop()
-        with os.scandir(session.root / folder) as entries:
+        with os.scandir(session.root / folder) as listing:
+            entries = list(listing)
+            if folder and not entries:
+                why = "a release holds no empty folders; its name could say something"
+                out.add(Finding("V003", f"{folder!r} is an empty folder", file=folder, why=why))
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +106,8 @@ def _level(session: Session, expected: _Expected, name: str, out: Findings) -> N
     n_queries = len(expected.queries)
     left = len(expected.nodes) * n_queries
     start = 0
+    names = json.dumps(expected.queries.to_pylist(), ensure_ascii=False)
+    stamps = session.plan.stamps | {"level": name, "queries": names}
     for path in paths:
         most = int(expected.lengths[start:].sum()) + left
         table = ParquetTable(
@@ -114,7 +117,7 @@ def _level(session: Session, expected: _Expected, name: str, out: Findings) -> N
             "topdown.measurements",
             COLUMNS,
             left - start,
-            session.plan.stamps,
+            stamps,
             most,
         )
         if table.n_rows % n_queries:

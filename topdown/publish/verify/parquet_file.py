@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from topdown.publish.verify.result import Finding
 MAX_ROWS = 2**30
 BYTES_A_VALUE = 256
 ROWS_A_BYTE = 200  # run-length coding of a true table never packs more
+MAGIC = b"PAR1"
+WRITER = re.compile(r"parquet-cpp-arrow version [0-9]+(\.[0-9]+){0,3}(-SNAPSHOT)?")
 TEXT = pa.string()
 WHOLE = pa.int64()
 
@@ -31,7 +34,7 @@ class ParquetTable:
         kind: its `type` stamp.
         columns: name and type of every column, in order; text columns are read as dictionaries.
         max_rows: most rows a true file can have.
-        stamps: further stamps it must carry (an empty one must be absent); None if none is due.
+        stamps: further stamps it must carry (an empty one must be absent); None if none is due. No others may be there.
         max_list_values: most values of its list column, if it has one.
 
     Raises:
@@ -63,6 +66,7 @@ class ParquetTable:
             self._file = pq.ParquetFile(self._stream, read_dictionary=text, memory_map=False)
             self._check_stamps({"type": kind, "version": "1"} | (stamps or {}))
             self._check_size(max_rows, max_list_values, size)
+            self._check_layout(size)
         except UnreadableError:
             self.close()
             raise
@@ -71,7 +75,13 @@ class ParquetTable:
             raise unreadable(code, path, f"is not a whole Parquet file ({type(error).__name__})") from None
 
     def _check_stamps(self, stamps: dict[str, str]) -> None:
+        """Compare the stamps; no other text may stand beside them."""
         have = self._file.metadata.metadata or {}
+        names = {key.decode("utf-8", "replace") for key in have}
+        other = sorted(names - {key for key, wanted in stamps.items() if wanted})
+        if other:
+            text = f"carries a stamp {other[0][:40]!r} that the format does not have"
+            raise unreadable(self._code, self.path, text)
         for key, wanted in stamps.items():
             found = have.get(key.encode(), b"").decode("utf-8", "replace")
             if found != wanted:
@@ -105,6 +115,29 @@ class ParquetTable:
         allowed = self.n_rows * len(self._columns) + max_values
         if values > allowed or claimed > 2**24 + BYTES_A_VALUE * allowed:
             raise unreadable(self._code, self.path, "claims more data than it can truly have")
+
+    def _check_layout(self, size: int) -> None:
+        """Refuse bytes that no reader reads: pages fill the file up to the footer, which holds no further text."""
+        meta, spans = self._file.metadata, []
+        for group in range(meta.num_row_groups):
+            for i in range(meta.num_columns):
+                column = meta.row_group(group).column(i)
+                start = column.data_page_offset
+                if column.has_dictionary_page and column.dictionary_page_offset:
+                    start = min(start, column.dictionary_page_offset)
+                spans.append((start, start + column.total_compressed_size))
+        place = len(MAGIC)
+        for start, end in sorted(spans):
+            if start != place:
+                raise unreadable(self._code, self.path, "has bytes between its pages")
+            place = end
+        self._stream.seek(size - 4 - len(MAGIC))
+        footer = int.from_bytes(self._stream.read(4), "little")
+        if place + footer + 4 + len(MAGIC) != size:
+            raise unreadable(self._code, self.path, "has bytes between its pages and its footer")
+        notes = [key for field in self._file.schema_arrow for key in (field.metadata or {})]
+        if not WRITER.fullmatch(meta.created_by or "") or set(notes) - {b"PARQUET:field_id"}:
+            raise unreadable(self._code, self.path, "carries text that the format does not have")
 
     def read(self) -> pa.Table:
         """Read all rows; UnreadableError if a page is damaged or a value is missing."""

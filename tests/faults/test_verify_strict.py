@@ -1,0 +1,107 @@
+"""What a release must not hold beside its own files, although manifest and certificate are redone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.small_release import Small, build, reseal
+from topdown.publish.verify import VerifyResult, verify
+
+PERSONS = "microdata/persons.parquet"
+TABLES = (PERSONS, "public/leaves.parquet", "tables/total/land.parquet", "measurements/land/part-000.parquet")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    """Return a sound release, built once and never changed."""
+    return build(tmp_path_factory.mktemp("sound"))
+
+
+@pytest.fixture
+def folder(sound: Small, tmp_path: Path) -> Path:
+    """Return a copy of the sound release to be changed."""
+    return Path(shutil.copytree(sound.folder, tmp_path / "release"))
+
+
+def attack(folder: Path) -> VerifyResult:
+    """Rewrite the manifest as an attacker would, and verify."""
+    reseal(folder)
+    return verify(folder)
+
+
+def found(result: VerifyResult) -> set[str]:
+    """Return the codes of all findings that do not only follow from others."""
+    return {f.code for check in result.checks for f in check.findings} - {"V150", "V141"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "measurements/zzz/part-000.parquet",
+        "measurements/land/part-00.parquet",
+        "tables/zzz/land.parquet",
+        "tables/total/zzz.parquet",
+        "base/plan.json",
+        "base/base/plan.json",
+        "base/manifest.json",
+        "base/persons.parquet",
+        "base/public/leaves.parquet",
+        "NOT-A-RELEASE",
+        "notes.txt",
+        ".rehearsal/x",
+    ],
+)
+def test_files_that_do_not_follow_from_the_plan(folder: Path, path: str) -> None:
+    """Bytes that no check reads could say anything, under the seal of the release."""
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(b"anything at all")
+    result = attack(folder)
+    assert "V003" in {f.code for f in result.check("manifest").findings} or "V031" in found(result)
+
+
+@pytest.mark.parametrize("path", ["empty", "tables/empty", "measurements/land/deeper/deepest"])
+def test_empty_folders_are_found(folder: Path, path: str) -> None:
+    """A folder's name is a message too."""
+    (folder / path).mkdir(parents=True)
+    assert {f.code for f in verify(folder).check("manifest").findings} == {"V003"}
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_text_in_a_table_is_found(folder: Path, path: str) -> None:
+    """Free text among a table's stamps would be published unread."""
+    file = folder / path
+    table, stamps = pq.read_table(file), pq.ParquetFile(file).metadata.metadata
+    for more in ({b"note": b"anything"}, {b"ARROW:note": b""}, {}):
+        with pq.ParquetWriter(
+            file, table.schema.remove_metadata(), compression="zstd", store_schema=False
+        ) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({**stamps, **more})
+        texts = [f.text for check in attack(folder).checks for f in check.findings]
+        assert any("carries a stamp" in text for text in texts) == bool(more)
+
+
+@pytest.mark.parametrize("path", TABLES)
+@pytest.mark.parametrize("place", ["before the footer", "between pages"])
+def test_bytes_no_reader_reads_are_found(folder: Path, path: str, place: str) -> None:
+    """A Parquet file has room for bytes that nothing points at."""
+    file = folder / path
+    data = file.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    if place == "before the footer":
+        file.write_bytes(data[:footer] + b"anything" + data[footer:])
+    else:  # the pages written once more, by a table that begins after them
+        file.write_bytes(data[:footer] + data[4:footer] + data[footer:])
+    assert found(attack(folder)) & {"V015", "V030", "V100", "V102", "V109"}
+
+
+@pytest.mark.parametrize("text", ["\nCall 555-0100 for the true counts.\n", " ", "\n"])
+def test_another_readme_is_found(folder: Path, text: str) -> None:
+    """People read README.txt before anything else; what it may say follows from plan and certificate."""
+    with (folder / "README.txt").open("a", encoding="utf-8") as file:
+        file.write(text)
+    assert found(attack(folder)) == {"V142"}

@@ -1,0 +1,55 @@
+"""README.txt, written out once more from plan, microdata and certificate: people read it before anything else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
+
+from topdown.publish.verify.csv_file import CSV
+from topdown.publish.verify.session import Session
+
+COLUMNS = 112
+_CSV = " persons.csv.gz: one line a record."
+_TEXT = """\
+{head}
+{title} ({id})
+{people}; made from protected statistics, none is copied from anyone's answers.
+microdata/      persons.parquet: one row an area and cell, with its count.{csv}
+tables/         one folder a table, one file a level; answers that are zero are left out, but not in `total`.
+measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
+plan.json       what was measured with which noise; plan {plan}.
+certificate.json  what is exact, what was drawn, the privacy loss, every check; ledger.jsonl: what was spent.
+manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
+{said}Check it with:  topdown verify FOLDER
+"""
+
+
+def expected_readme(session: Session, due: Sequence[str]) -> str:
+    """Return the text that README.txt must have.
+
+    Args:
+        session: of the release.
+        due: stamps that its first line must show.
+    """
+    plan, tree = session.plan, session.tree
+    n_records = int(session.population.count.sum())
+    return _TEXT.format(
+        head=f"{', '.join(due)}: not for use as official statistics" if due else "Release",
+        title=plan.doc.release.title,
+        id=plan.doc.release.id,
+        people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
+        csv=_CSV if os.path.lexists(session.root / CSV) else "",
+        plan=plan.computed_hash[:8],
+        said="".join(fill(line, COLUMNS) + "\n" for line in _promised(session.certificate.get("privacy"))),
+    )
+
+
+def _promised(privacy: Any) -> list[str]:
+    """Return what is said of privacy: the sentence, and every secret that is not protected."""
+    stated = privacy if isinstance(privacy, dict) else {}
+    rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
+    disclosed = [row for row in rows if row.get("status") == "disclosed"]
+    said = [str(stated["sentence"])] if "sentence" in stated else []
+    return said + [f"Not protected: {row.get('name')}, {row.get('sentence')}." for row in disclosed]
