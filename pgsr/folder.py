@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 from topdown.errors import ConfigError
-from topdown.ledger.durable import Disk, ReplacedError
 from topdown.made_up import WARNING
 
 COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
@@ -71,39 +69,6 @@ def _only_begun(out: Path, names: set[str]) -> bool:
 def _no_folder(shown: str, why: str) -> ConfigError:
     return ConfigError(
         f"--out {shown} {why}", code="C172", fix="give --out a new folder of its own; nothing was spent"
-    )
-
-
-@contextmanager
-def held(out: Path, disk: Disk) -> Iterator[None]:
-    """Make the folder and hold it for a whole run; one that is left empty is taken away again.
-
-    Raises:
-        ConfigError: C173 another run holds it.
-    """
-    made = [path for path in (out, *out.parents) if not os.path.lexists(path)]
-    disk.make_folder(out)
-    try:
-        lock = disk.lock_folder(out)
-    except (BlockingIOError, FileNotFoundError, ReplacedError):
-        raise _in_use(out) from None
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            (out / MEASUREMENTS).rmdir()
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()
-        lock.close()
-
-
-def _in_use(out: Path) -> ConfigError:
-    return ConfigError(
-        f"another run is writing to {out}",
-        code="C173",
-        file=str(out),
-        fix="wait until it has ended, or give --out another folder; nothing was spent",
     )
 
 

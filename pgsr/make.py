@@ -10,7 +10,7 @@ from typing import Any
 from pgsr import _engine
 from pgsr.budget import Calibration, Noise, calibrate
 from pgsr.charge import tells_what_was_spent
-from pgsr.folder import check_folder, held
+from pgsr.folder import MEASUREMENTS, check_folder
 from pgsr.groups import Sizes, check_totals, leaf_counts
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.ledger import DATA_SET, UNIT, default_steps, ledger_place, refuse_unnamed
@@ -24,6 +24,7 @@ from pgsr.statement import privacy, refuse_empty_promise
 from pgsr.vectors import Relation
 from pgsr.write import contents, hash_of, plan_sections, publish
 from topdown.errors import ConfigError, DataError
+from topdown.held import held
 from topdown.ledger.durable import Disk
 from topdown.made_up import Origin
 from topdown.outputs import refuse_inside, refuse_needed
@@ -185,7 +186,7 @@ def _simulated(
         return made
     disk = Disk()
     try:
-        with held(folder, disk):
+        with held(folder, disk, MEASUREMENTS):
             publish(made, folder, contents(made), disk)
     except OSError as error:
         where = str(error.filename or folder)

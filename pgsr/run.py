@@ -17,11 +17,12 @@ import numpy as np
 
 from pgsr import _engine
 from pgsr.charge import says_what_was_spent, spend_of
-from pgsr.folder import MEASUREMENTS, PART, held, part_file, refuse_strangers
+from pgsr.folder import MEASUREMENTS, PART, part_file, refuse_strangers
 from pgsr.hierarchy import Ints
 from pgsr.prepared import Prepared, Release
 from pgsr.write import ANSWER, answers_of, contents, json_bytes, publish
 from topdown.errors import ConfigError
+from topdown.held import held
 from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Book, Entry
 from topdown.ledger.durable import Disk
@@ -81,7 +82,7 @@ def run_release(
     with ExitStack() as stack:
         stack.enter_context(says_what_was_spent(place, plan.plan_hash))
         with open_ledger(place, disk) as ledger:
-            stack.enter_context(held(folder, disk))
+            stack.enter_context(held(folder, disk, MEASUREMENTS))
             refuse_strangers(folder, levels)
             journal = _journal(plan, folder, ledger, policy, disk)
             spend = spend_of(plan, place, policy.limit, policy.reason, _charged(ledger.book, journal))

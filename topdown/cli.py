@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown.errors import EXIT_INTERRUPTED, InternalError
+from topdown.interrupt import stops_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; 141 if whoever read the output has left."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        result: Any = group.main(args=arguments, prog_name="topdown", standalone_mode=False)
-        sys.stdout.flush()
+        with stops_interrupt():
+            result: Any = group.main(args=arguments, prog_name="topdown", standalone_mode=False)
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from topdown.errors import BudgetError, CertificateError
+from topdown.errors import BudgetError, CertificateError, DataError
+from topdown.held import held
+from topdown.ledger.durable import Disk
 from topdown.plan.prepare import Prepared, load_context
 from topdown.progress import Event, Report, silent
 
@@ -80,8 +82,25 @@ def generate(
         report: told about progress.
 
     Raises:
+        ConfigError: C173 another run holds the folder.
+        DataError: D050 the disk is full or may not be written to.
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
+    try:
+        with held(out, Disk()):
+            return _generate(prepared, out, workers, csv, again, report)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {error.filename or out}: {error.strerror}",
+            code="D050",
+            file=str(error.filename or out),
+            fix="make room or correct the rights, then go on with --resume; noise that is drawn is kept",
+        ) from None
+
+
+def _generate(
+    prepared: Prepared, out: Path, workers: int, csv: bool, again: bool, report: Report
+) -> GenerateResult:
     from topdown.measure.measure import is_measured, measure
     from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish

@@ -61,6 +61,7 @@ ALLOWED = {
     },
 }
 PGSR_MAY_USE = {
+    "held",
     "outputs",
     "names",
     "columns",

@@ -78,7 +78,7 @@ def test_a_killed_run_goes_on_to_a_verified_release(census: Path, tmp_path: Path
     was_running = process.poll() is None
     assert was_running or stage == "certify"  # the last stage may end before the kill
     if was_running:
-        os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # not its workers: they must not outlive it, nor hold its folder
     process.communicate()
     before = hashes(out, "measurements/block") if stage in ("solve", "publish") else {}
     finish(run, out, "--resume")
@@ -107,15 +107,48 @@ def test_records_can_be_deleted_and_workers_changed(census: Path, tmp_path: Path
     assert first == again
 
 
-def test_an_interrupt_says_what_is_spent_and_how_to_go_on(census: Path, tmp_path: Path) -> None:
-    """Ctrl-C must end with exit code 130, the loss that is spent, and the command that goes on."""
+def workers_of(pid: int) -> list[int]:
+    """Return the children of a process."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def test_a_killed_worker_ends_the_run_and_a_second_run_waits(census: Path, tmp_path: Path) -> None:
+    """A worker that memory killed must not hang the run, and two runs must not write to one folder."""
+    run, out = copy_of(census, tmp_path), tmp_path / "release"
+    process = start(run, out, "--workers", "2")
+    deadline = time.monotonic() + 100
+    while not workers_of(process.pid) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    workers = workers_of(process.pid)
+    os.kill(process.pid, signal.SIGSTOP)
+    second = start(run, out, "--resume")
+    _, errors = second.communicate(timeout=60)
+    assert (second.returncode, b"C173" in errors) == (2, True), errors.decode()
+    os.kill(workers[0], signal.SIGKILL)
+    os.kill(process.pid, signal.SIGCONT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, b"X046" in errors, b"--resume" in errors) == (4, True, True), errors.decode()
+    finish(run, out, "--resume")
+    assert len(read_ledger(next((tmp_path / "in" / "ledger").glob("*.jsonl"))).intents) == 1
+
+
+@pytest.mark.parametrize(
+    "stop", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
+def test_an_interrupt_says_what_is_spent_and_how_to_go_on(
+    census: Path, tmp_path: Path, stop: signal.Signals
+) -> None:
+    """Ctrl-C, and its kin, must end with exit code 130, the loss that is spent, and the command that goes on."""
     run, out = copy_of(census, tmp_path), tmp_path / "release"
     process = start(run, out)
     deadline = time.monotonic() + 100
     while not reached(out, "solve") and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.001)
     if process.poll() is None:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(stop)
     _, errors = process.communicate(timeout=60)
     text = errors.decode()
     assert process.returncode in (130, 0)

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 from pathlib import Path
+from weakref import WeakSet
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -20,10 +21,11 @@ class ReplacedError(OSError):
 
 
 class LockedFile:
-    """A file held under an exclusive lock until closed."""
+    """A file or folder held under an exclusive lock until closed; forked children do not hold it."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor, self._path = descriptor, path
+        _LOCKED.add(self)
 
     def check_in_place(self) -> None:
         """Raise `ReplacedError` unless the file that is locked is the one at its path."""
@@ -70,6 +72,18 @@ class LockedFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+_LOCKED: WeakSet[LockedFile] = WeakSet()
+
+
+def _let_go() -> None:
+    """Close what the parent holds: otherwise its lock would outlive it for as long as a child runs."""
+    for file in list(_LOCKED):
+        file.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 class Disk:

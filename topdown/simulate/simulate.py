@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from topdown.progress import silent
 from topdown.simulate.truth import open_truth
 from topdown.solve.descend import Descent
 from topdown.solve.exact import exact_tables, exact_totals
+from topdown.solve.pool import start_worker
 from topdown.solve.solve import descend, solved
 from topdown.solve.targets import HeldAnswers
 
@@ -170,7 +170,7 @@ def _in_parallel(simulation: Simulation, replicates: int, workers: int) -> Itera
     global _shared
     _shared = simulation
     try:
-        pool = multiprocessing.get_context("fork").Pool(workers, initializer=_start_worker)
+        pool = multiprocessing.get_context("fork").Pool(workers, initializer=start_worker)
     finally:
         _shared = None
     try:
@@ -187,10 +187,6 @@ def _in_parallel(simulation: Simulation, replicates: int, workers: int) -> Itera
     finally:
         pool.terminate()
         pool.join()
-
-
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
 
 
 def _one(number: int) -> Replicate:

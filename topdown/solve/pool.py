@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from topdown.errors import InternalError
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 class Pool:
@@ -22,23 +29,46 @@ class Pool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self.pool: Any = None
+        self._others = set(multiprocessing.active_children())
+        self._executor: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Pool:
         if self.workers > 1:
-            self.pool = multiprocessing.get_context("fork").Pool(self.workers, initializer=_start_worker)
+            fork = multiprocessing.get_context("fork")
+            self._executor = ProcessPoolExecutor(self.workers, fork, initializer=start_worker)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.pool is not None:
-            self.pool.terminate()
-            self.pool.join()
+        if self._executor is not None:
+            for worker in set(multiprocessing.active_children()) - self._others:
+                worker.terminate()
+            self._executor.shutdown(cancel_futures=True)
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield the result of each task; tasks start in the order given."""
-        return map(work, tasks) if self.pool is None else self.pool.imap_unordered(work, tasks)
+        """Yield the result of each task; tasks start in the order given.
+
+        Raises:
+            InternalError: X046 a worker was killed; what is still under way is given up.
+        """
+        if self._executor is None:
+            yield from map(work, tasks)
+            return
+        try:
+            for future in as_completed([self._executor.submit(work, task) for task in tasks]):
+                yield future.result()
+        except BrokenProcessPool:
+            raise InternalError(
+                "a worker process was killed",
+                code="X046",
+                fix="was memory short? Go on with --resume and fewer --workers: the noise is kept",
+            ) from None
 
 
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+def start_worker() -> None:
+    """Prepare a forked worker: the parent decides when it stops, and it does not outlive the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    with suppress(Exception):  # where the system has no such call
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     threadpool_limits(limits=1)
