@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.helpers.changes_brute import Statistic
-from topdown.model.changes import Known, Zero
-from topdown.model.constraint import Exact, Invariants, Never, NoneWhereZero
+from tests.helpers.changes_brute import Ruled, Statistic, crossing
+from topdown.model.changes import Known
+from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, from_prefixes
-from topdown.model.public import PublicFacts, Rules, derive_rules
+from topdown.model.possible import Bound, Zero
 from topdown.model.query import parse_query
 from topdown.model.reading import Reading, groups_of, read_in, same, then
 from topdown.model.schema import Attribute, Recode, Schema
@@ -26,22 +26,27 @@ class Chain:
     """A chain of releases, as labels and as what a reader sees.
 
     Args:
-        schema, geography, rules, known, zeros: of the newest release; arguments of `find_changes`.
-        allowed: bool (n_leaves, n_cells), whether anybody can be there.
-        seen: every exact statistic as a reader sees it.
-        releases: schema and invariants of every release, newest first; each map is by name.
-        facts: public columns of the leaves.
+        schema, geography, known, zeros, bounds: of the newest release and all below; arguments of `find_changes`.
+        allowed: bool (n_leaves, n_cells), whether anybody can be there as far as zeros go.
+        seen, ruled: every exact statistic and every bound as a reader sees it.
+        releases: schema, invariants and public columns of every release, newest first; each map is by name.
     """
 
     schema: Schema
     geography: Geography
-    rules: Rules
     known: list[Known]
     zeros: list[Zero]
+    bounds: list[Bound]
     allowed: np.ndarray
     seen: list[Statistic]
-    releases: tuple[tuple[Schema, Invariants], ...]
-    facts: dict[str, np.ndarray]
+    ruled: list[Ruled]
+    releases: tuple[tuple[Schema, Invariants, dict[str, np.ndarray]], ...]
+
+    @property
+    def crossing(self) -> bool:
+        """Whether two bounds cross: then what is said may be less than every pair says."""
+        nobody = [b.inside[None, :] & (b.number == 0)[:, None] for b in self.ruled if b.above]
+        return crossing(self.allowed & ~np.any([np.zeros_like(self.allowed), *nobody], axis=0), self.ruled)
 
 
 def _draw_schema(draw: st.DrawFn, name: str, base: Schema | None) -> Schema:
@@ -96,8 +101,8 @@ def _geography(draw: st.DrawFn) -> Geography:
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> Chain:
-    """Draw a chain of one to three releases with exact statistics and zeros each."""
+def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
+    """Draw a chain of one to three releases, with exact statistics, zeros and bounds each, that some census fits."""
     geography = _geography(draw)
     schemas = [_draw_schema(draw, "s", None)]
     for name in "tu"[: draw(st.integers(0, 2))]:
@@ -108,49 +113,71 @@ def chains(draw: st.DrawFn) -> Chain:
     for old, new in reversed(list(pairwise(schemas))):
         readings.append(then(read_in(new, old, {}), readings[-1]))
         of_cell.append(base_labels(new, old, {})[of_cell[-1]])
-    known, seen, zeros, policies = [], [], [], []
+    known, seen, zeros, bounds, ruled, releases = [], [], [], [], [], []
     n_leaves = len(geography.leaves)
     allowed = np.ones((n_leaves, newest.n_cells), dtype=bool)
-    for i, (schema, reading, cells) in enumerate(zip(reversed(schemas), readings, of_cell, strict=True)):
-        exact, closed = [], []
-        for k in range(draw(st.integers(0, 2))):
+    steps = list(zip(reversed(schemas), readings, of_cell, strict=True))
+    for i, (schema, reading, cells) in enumerate(steps):
+        exact, facts = [], {}
+        for k in range(draw(st.sampled_from([0, 0, 1, 2]))):
             depth = draw(st.integers(0, 3))
             query = parse_query(schema, _draw_query(draw, schema))
             known.append(Known(f"{i} {k}", depth, groups_of(query, reading)))
             exact.append(Exact(f"{i} {k}", LEVELS[depth], query.name))
             up = geography.ancestors_of_leaves[depth]
             seen.append(Statistic(f"{i} {k}", up, query.labels[cells]))
-        if i and draw(st.booleans()):  # what an older release closes everywhere
-            closed = [Never(f"old {i}", _draw_cells(draw, schema))]
-            chosen = dict(closed[0].cells)
-            masks = {}
-            for attribute, labels in chosen.items():
-                here, value = reading[attribute]
-                inside = [label in labels for label in schema.attribute(attribute).labels]
-                masks[here] = tuple(inside[v] for v in value)
-            zeros.append(Zero(f"old {i}", masks, everywhere=True))
-            allowed &= ~schema.select(chosen)[cells]
-        policies.append(Invariants("i", "i", schema.name, exact=tuple(exact), never=tuple(closed)))
-    never = [Never("never", _draw_cells(draw, newest))] if draw(st.booleans()) else []
-    where = [
-        NoneWhereZero(f"zero {i}", _draw_cells(draw, newest), (f"c{i}",))
-        for i in range(draw(st.integers(0, 2)))
-    ]
-    facts = {z.columns[0]: np.array([draw(st.integers(0, 1)) for _ in range(n_leaves)]) for z in where}
-    for rule in (*never, *where):
-        inside = newest.select(dict(rule.cells))
-        zeros.append(
-            Zero(
-                rule.name,
-                {
-                    name: tuple(label in labels for label in newest.attribute(name).labels)
-                    for name, labels in rule.cells
-                },
-            )
+        never = [Never(f"never {i}", _draw_cells(draw, schema))] if draw(st.booleans()) else []
+        where = [
+            NoneWhereZero(f"zero {i} {k}", _draw_cells(draw, schema), (f"z{i}{k}",))
+            for k in range(draw(st.integers(0, 1)))
+        ]
+        for rule in (*never, *where):
+            leaves = np.ones(n_leaves, dtype=bool)
+            if isinstance(rule, NoneWhereZero):
+                facts[rule.columns[0]] = np.array([draw(st.integers(0, 1)) for _ in range(n_leaves)])
+                leaves = facts[rule.columns[0]] == 0
+            zeros.insert(0, Zero(rule.name, _read(schema, reading, rule.cells), leaves))
+            allowed &= ~(leaves[:, None] & schema.select(dict(rule.cells))[cells][None, :])
+        releases.append(
+            [schema, Invariants("i", "i", schema.name, (*exact,), (), (*where,), (*never,)), facts]
         )
-        shut = facts[rule.columns[0]] == 0 if isinstance(rule, NoneWhereZero) else np.ones(n_leaves, bool)
-        allowed &= ~(shut[:, None] & inside[None, :])
-    invariants = replace(policies[0], never=tuple(never), none_where_zero=tuple(where))
-    rules = derive_rules(newest, geography, invariants, PublicFacts(facts))
-    releases = tuple(zip(reversed(schemas), (invariants, *policies[1:]), strict=True))
-    return Chain(newest, geography, rules, known, zeros, allowed, seen, releases, facts)
+    truth = np.zeros_like(allowed, dtype=np.int64)
+    for leaf in range(n_leaves if bounded else 0):
+        held = np.flatnonzero(allowed[leaf]).tolist()
+        for cell in draw(st.lists(st.sampled_from(held), min_size=1, max_size=2)) if held else []:
+            truth[leaf, cell] += 1
+    for i, (schema, reading, cells) in enumerate(steps if bounded else []):
+        least, most = [], []
+        for k in range(draw(st.integers(0, 2 if len(steps) < 3 and i == 0 else 1))):
+            chosen = _draw_cells(draw, schema)
+            inside = schema.select(dict(chosen))[cells]
+            for above in draw(st.sampled_from([(False, True), (False, True), (True,), (False,)])):
+                off = [draw(st.sampled_from([0, 0, 0, 1])) * (1 if above else -1) for _ in range(n_leaves)]
+                number = np.maximum(truth[:, inside].sum(axis=1) + np.array(off), 0)
+                name = f"bound {i} {k} {'most' if above else 'least'}"
+                releases[i][2][name] = number
+                (most if above else least).append((AtMost if above else AtLeast)(name, chosen, name))
+                ruled.append(Ruled(name, inside, number, above))
+                bounds.append(Bound(name, _read(schema, reading, chosen), number, above))
+        releases[i][1] = replace(releases[i][1], at_least=tuple(least), at_most=tuple(most))
+    return Chain(
+        newest,
+        geography,
+        known,
+        zeros,
+        bounds,
+        allowed,
+        seen,
+        ruled,
+        tuple((s, v, f) for s, v, f in releases),
+    )
+
+
+def _read(schema: Schema, reading: Reading, cells) -> dict[str, tuple[bool, ...]]:
+    """Return what cells of an older release are in attributes of the newest."""
+    out = {}
+    for attribute, labels in cells:
+        here, value = reading[attribute]
+        inside = [label in labels for label in schema.attribute(attribute).labels]
+        out[here] = tuple(inside[v] for v in value)
+    return out

@@ -59,7 +59,8 @@ def plan(
     from topdown.commands.plan_screen import plan_line, show_plan
     from topdown.commands.plan_summary import plan_summary
     from topdown.made_up import refuse_simulation
-    from topdown.plan.prepare import prepare, read_plan_document
+    from topdown.plan.bases import read_plan_document
+    from topdown.plan.prepare import prepare
 
     if base is not None:
         refuse_simulation(base)

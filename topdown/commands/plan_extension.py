@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from topdown.errors import BudgetError, InternalError
+from topdown.plan.bases import read_plan_document
 from topdown.plan.plan import plan_from_document
-from topdown.plan.prepare import Prepared, read_plan_document
+from topdown.plan.prepare import Prepared
 from topdown.screen.console import Screen
 from topdown.solve.extend.patterns import Patterns
 

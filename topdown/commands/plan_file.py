@@ -11,7 +11,8 @@ from typing import Any
 
 from topdown.errors import ConfigError
 from topdown.outputs import refuse_needed, refuse_release, write_new
-from topdown.plan.prepare import Prepared, prepare, read_plan_document
+from topdown.plan.bases import read_plan_document
+from topdown.plan.prepare import Prepared, prepare
 from topdown.screen.console import Screen
 from topdown.screen.look import Span, bold, dim
 

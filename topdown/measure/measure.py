@@ -30,8 +30,9 @@ from topdown.measure.records import form_of
 from topdown.measure.run_ledger import drawn_laws, place_of
 from topdown.measure.truth import Truth
 from topdown.noise import AesBits
+from topdown.plan.bases import read_plan_document
 from topdown.plan.plan import Plan, plan_from_document
-from topdown.plan.prepare import Context, Prepared, read_plan_document
+from topdown.plan.prepare import Context, Prepared
 from topdown.progress import Event, Report, silent
 
 SPARE_BYTES = 1 << 20

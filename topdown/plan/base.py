@@ -26,6 +26,7 @@ COPIES = {  # inside an extension: inside the base release
     "manifest.json": "manifest.json",
     "persons.parquet": "microdata/persons.parquet",
 }
+LEAVES = "public/leaves.parquet"  # beside the plan, in a release and where it is carried
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +51,17 @@ class BaseFiles:
         """Return what an extension carries of its base, by path inside it."""
         paths = (self.plan, self.manifest, self.table)
         out = {f"{FOLDER}/{name}": path.read_bytes() for name, path in zip(COPIES, paths, strict=True)}
-        older, depth = self.plan.parent / FOLDER / PLAN, 2
-        while older.is_file():  # what the base itself extends
-            out[plan_name(depth)] = older.read_bytes()
-            older, depth = older.parent / FOLDER / PLAN, depth + 1
+        folder, depth = self.plan.parent, 1
+        while (folder / PLAN).is_file():  # the base, what it extends itself, and so on
+            for path in carried(depth):
+                out[path] = (folder / Path(path).relative_to(f"{FOLDER}/" * depth)).read_bytes()
+            folder, depth = folder / FOLDER, depth + 1
         return out
 
 
-def plan_name(depth: int) -> str:
-    """Return where an extension carries the plan of its base (1), of the base of that (2), and so on."""
-    return f"{FOLDER}/" * depth + PLAN
+def carried(depth: int) -> tuple[str, str]:
+    """Return where an extension carries plan and public facts of its base (1), of the base of that (2), and so on."""
+    return f"{FOLDER}/" * depth + PLAN, f"{FOLDER}/" * depth + LEAVES
 
 
 def sha256_of(path: Path) -> str:

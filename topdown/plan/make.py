@@ -111,7 +111,7 @@ def make_plan(
     )
     check_solvable(plan, geography)
     if rules is not None:
-        check_guarantee(Policy(plan, (), geography, rules))
+        check_guarantee(Policy(plan, (), geography, facts))
     return plan
 
 

@@ -17,14 +17,20 @@ from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.model.support import Support
 from topdown.outputs import refuse_needed
-from topdown.plan.base import FOLDER, BaseFiles, check_same_base, check_same_plan, read_support, sha256_of
+from topdown.plan.base import (
+    BaseFiles,
+    check_same_base,
+    read_support,
+    sha256_of,
+)
+from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import make_plan
 from topdown.plan.plan import Base, Plan, plan_from_document
 from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
 from topdown.plan.runfile import RunFile, load_runfile
-from topdown.plan.secrets import Policy, check_guarantee
+from topdown.plan.secrets import Extended, Policy, check_guarantee
 from topdown.resources import find
 
 
@@ -36,7 +42,7 @@ class Context:
     geography: Geography
     facts: PublicFacts
     support: Support | None = None  # what the base release leaves open, if this one extends it
-    bases: tuple[Plan, ...] = ()  # plans of the releases it extends, oldest first
+    bases: tuple[Extended, ...] = ()  # the releases it extends, oldest first
 
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
@@ -53,7 +59,7 @@ class Context:
     @cached_property
     def policy(self) -> Policy:
         """What statements about privacy are made from."""
-        return Policy(self.plan, self.bases, self.geography, self.rules)
+        return Policy(self.plan, self.bases, self.geography, self.facts)
 
     def queries(self, level: str) -> tuple[Query, ...]:
         """Return the queries measured at a level, in the order of their answers in the measurement files."""
@@ -171,8 +177,8 @@ def _extend(
     run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts, base: Path
 ) -> Context:
     files = BaseFiles.of_release(base)
-    bases = read_bases(files)
-    there = bases[-1]
+    plans = read_bases(files)
+    there = plans[-1]
     unknown = [f.name for f in fields(invariants) if f.name not in _KNOWN and getattr(invariants, f.name)]
     if unknown:
         raise ConfigError(
@@ -186,7 +192,8 @@ def _extend(
             code="C095",
             fix="remove it from the invariants of the extension",
         )
-    _check_lineage(run, geography, bases)
+    _check_lineage(run, geography, plans)
+    bases = with_facts(plans, files, geography)
     names = dict(run.base.map) if run.base is not None else {}
     rules = derive_rules(schema, geography, invariants, facts)
     with at("base", "map"):
@@ -223,32 +230,13 @@ def _check_lineage(run: RunFile, geography: Geography, bases: tuple[Plan, ...]) 
                 )
 
 
-def read_bases(files: BaseFiles, named: Base | None = None) -> tuple[Plan, ...]:
-    """Return the plans of a base release and of all that it extends, oldest first.
-
-    Args:
-        files: of the base release.
-        named: as the extension names it, if it is there already.
-
-    Raises:
-        ConfigError: C016, C018 one is no plan.
-        CertificateError: V160 one is not the plan that the next one names.
-    """
-    found: list[Plan] = []
-    path = files.plan
-    while not found or found[-1].base is not None:
-        found.append(plan_from_document(read_plan_document(path)))
-        if named is not None:
-            check_same_plan(named, found[-1].plan_hash, path)
-        path, named = path.parent / FOLDER / path.name, found[-1].base
-    return tuple(reversed(found))
-
-
 def load_policy(release: Path) -> Policy:
     """Read from a release folder what statements about its privacy are made from; errors as for `load_context`."""
     plan, geography, facts = _load_public(release)
-    bases = () if plan.base is None else read_bases(BaseFiles.of_extension(release), plan.base)
-    return Policy(plan, bases, geography, derive_rules(plan.schema, geography, plan.invariants, facts))
+    if plan.base is None:
+        return Policy(plan, (), geography, facts)
+    files = BaseFiles.of_extension(release)
+    return Policy(plan, with_facts(read_bases(files, plan.base), files, geography), geography, facts)
 
 
 def load_context(release: Path) -> Context:
@@ -263,9 +251,9 @@ def load_context(release: Path) -> Context:
     files = BaseFiles.of_extension(release)
     check_same_base(plan, files)
     rules = derive_rules(plan.schema, geography, plan.invariants, facts)
-    bases = read_bases(files, plan.base)
-    support = read_support(plan.schema, rules, geography, bases[-1].schema, dict(plan.base.map), files.table)
-    return Context(plan, geography, facts, support, bases)
+    plans = read_bases(files, plan.base)
+    support = read_support(plan.schema, rules, geography, plans[-1].schema, dict(plan.base.map), files.table)
+    return Context(plan, geography, facts, support, with_facts(plans, files, geography))
 
 
 def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:
@@ -279,24 +267,3 @@ def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:
             fix="get the release again; do not mix files of two runs",
         )
     return plan, geography, facts
-
-
-def read_plan_document(path: Path) -> dict[str, object]:
-    """Read plan.json without its own hash; ConfigError if it does not match that hash."""
-    import json
-
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        stated = document.pop("plan_hash")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise ConfigError(
-            f"{path} is not a plan ({type(error).__name__})",
-            code="C016",
-            fix="make it with: topdown plan RUN.toml",
-        ) from None
-    document.pop("run_file", None)
-    if plan_from_document(document).plan_hash != stated:
-        raise ConfigError(
-            f"{path} was altered: its hash does not match", code="C018", fix="make the plan again"
-        )
-    return dict(document)

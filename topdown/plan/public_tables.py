@@ -248,10 +248,21 @@ def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
     table = read_table(folder / "geography.parquet", ("geocode", "parent", "level"))
     rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
     tree = from_parents([(code, parent, level) for code, parent, level in rows])
-    path = folder / "leaves.parquet"
+    return tree, read_leaves(folder / "leaves.parquet", tree)
+
+
+def read_leaves(path: Path, geography: Geography) -> PublicFacts:
+    """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
     names = tuple(name for name in _columns(path) if name != "geocode")
-    leaves = read_table(path, ("geocode",), names)
-    return tree, PublicFacts({name: whole_numbers(leaves, name, path) for name in names})
+    table = read_table(path, ("geocode",), names)
+    if tuple(table.column("geocode").to_pylist()) != geography.leaves.codes:
+        raise DataError(
+            f"{path} has other leaves than the geography",
+            code="D018",
+            file=str(path),
+            fix="get the release again; do not mix files of two runs",
+        )
+    return PublicFacts({name: whole_numbers(table, name, path) for name in names})
 
 
 def _columns(path: Path) -> list[str]:

@@ -6,30 +6,41 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
 from topdown.errors import ConfigError
-from topdown.model.changes import Change, Known, Zero, find_changes
-from topdown.model.constraint import Never, NoneWhereZero, Selection
+from topdown.model.changes import Change, Known, find_changes
+from topdown.model.constraint import AtLeast, AtMost, Selection
 from topdown.model.geography import Geography
-from topdown.model.public import Rules
+from topdown.model.possible import Bound, Values, Zero
+from topdown.model.public import PublicFacts
 from topdown.model.reading import Reading, groups_of, read_in, same, then
 from topdown.model.schema import Schema
 from topdown.plan.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)
+class Extended:
+    """A release that is extended: its plan, and the public facts that it was made from."""
+
+    plan: Plan
+    facts: PublicFacts
+
+
+@dataclass(frozen=True, eq=False)
 class Policy:
-    """A plan, the plans of the releases it extends, and the public facts: all that statements are made from.
+    """A plan, the releases it extends, and the public facts: all that statements are made from.
 
     Args:
-        plan: of the release.
-        bases: of the releases it extends, oldest first.
-        geography, rules: of the release; rules from its own public facts.
+        plan, facts: of the release.
+        bases: the releases it extends, oldest first.
+        geography: of all of them.
     """
 
     plan: Plan
-    bases: tuple[Plan, ...]
+    bases: tuple[Extended, ...]
     geography: Geography
-    rules: Rules
+    facts: PublicFacts
 
     @cached_property
     def steps(self) -> tuple[tuple[Plan, Reading], ...]:
@@ -38,16 +49,19 @@ class Policy:
         for base in reversed(self.bases):
             above, reading = out[-1]
             names = dict(above.base.map) if above.base is not None else {}
-            out.append((base, then(read_in(above.schema, base.schema, names), reading)))
+            out.append((base.plan, then(read_in(above.schema, base.plan.schema, names), reading)))
         return tuple(reversed(out))
 
     @cached_property
     def known(self) -> tuple[Known, ...]:
-        """The exact statistics of every step, each name once."""
+        """The exact statistics of every step, each under a name of its own."""
         found: dict[str, Known] = {}
         for plan, reading in self.steps:
             for exact in plan.invariants.exact:
-                name = exact.name if exact.name not in found else f"{exact.name} ({plan.release.id})"
+                name, n = exact.name, 1
+                while name in found:
+                    name = f"{exact.name} ({plan.release.id}{f', {n}' * (n > 1)})"
+                    n += 1
                 depth = self.geography.index(exact.level)
                 found[name] = Known(name, depth, groups_of(plan.query(exact.query), reading))
         return tuple(found.values())
@@ -55,7 +69,7 @@ class Policy:
     @property
     def loss(self) -> Fraction:
         """Total rho or epsilon of the plan and of those it extends."""
-        return sum((plan.loss for plan in (*self.bases, self.plan)), Fraction(0))
+        return sum((plan.loss for plan in (*(b.plan for b in self.bases), self.plan)), Fraction(0))
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -70,21 +84,26 @@ class Policy:
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """What exact statistics say of each kind of change; the neighbours' own comes first."""
-        zeros = []
-        for plan, reading in self.steps:
-            # The facts of an extended release are not here: what they close counts as possible.
-            mine, never = plan is self.plan, plan.invariants.never
-            rules: list[Never | NoneWhereZero] = [*never, *(plan.invariants.none_where_zero if mine else ())]
-            zeros += [
-                Zero(r.name, _values(plan.schema, reading, r.cells), everywhere=not mine) for r in rules
-            ]
-        return find_changes(
-            self.plan.schema, self.geography, self.rules, self.known, zeros, self.plan.neighbours
-        )
+        """What exact statistics and public facts say of each kind of change; the neighbours' own comes first."""
+        zeros, bounds = [], []
+        n_leaves = len(self.geography.leaves)
+        every = np.ones(n_leaves, dtype=bool)
+        for (plan, reading), facts in zip(
+            self.steps, (*(b.facts for b in self.bases), self.facts), strict=True
+        ):
+            rules, columns = plan.invariants, facts.columns
+            zeros += [Zero(r.name, _values(plan.schema, reading, r.cells), every) for r in rules.never]
+            for zero in rules.none_where_zero:
+                total = sum((columns[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64))
+                zeros.append(Zero(zero.name, _values(plan.schema, reading, zero.cells), total == 0))
+            limits: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
+            for bound in limits:
+                number, above = bound.per * columns[bound.column], isinstance(bound, AtMost)
+                bounds.append(Bound(bound.name, _values(plan.schema, reading, bound.cells), number, above))
+        return find_changes(self.plan.schema, self.geography, self.known, zeros, bounds, self.plan.neighbours)
 
 
-def _values(schema: Schema, reading: Reading, cells: Selection) -> dict[str, tuple[bool, ...]]:
+def _values(schema: Schema, reading: Reading, cells: Selection) -> Values:
     out = {}
     for name, labels in cells:
         here, value = reading[name]

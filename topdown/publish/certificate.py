@@ -19,7 +19,7 @@ from topdown.errors import InternalError
 from topdown.ledger.book import Book, read_book
 from topdown.model.constraint import AtLeast, AtMost, Basis, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.model.histogram import Histogram
-from topdown.plan.base import COPIES, FOLDER, plan_name
+from topdown.plan.base import COPIES, FOLDER, carried
 from topdown.plan.document import exact_text
 from topdown.plan.plan import LevelPlan, Plan
 from topdown.plan.prepare import Context
@@ -154,7 +154,7 @@ def certified_files(release: Path, context: Context) -> list[str]:
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", "microdata/persons.parquet"]
     paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
-    paths += [plan_name(depth) for depth in range(2, len(context.bases) + 1)]
+    paths += {path for depth in range(len(context.bases)) for path in carried(depth + 1)} - set(paths)
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")
         paths += [path.relative_to(release).as_posix() for path in parts]

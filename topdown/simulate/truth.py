@@ -9,7 +9,8 @@ from topdown.made_up import Origin, check_reason, origin_of, refuse_simulation
 from topdown.measure.confidential import load_records
 from topdown.measure.records import PLAIN, Form
 from topdown.measure.truth import Truth
-from topdown.plan.prepare import Context, read_plan_document
+from topdown.plan.bases import read_plan_document
+from topdown.plan.prepare import Context
 from topdown.publish.microdata import PERSONS
 
 

@@ -17,6 +17,7 @@ from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.tree import Tree, closed_leaves
 
 PLAN, MANIFEST, TABLE = BASE_FILES = ("base/plan.json", "base/manifest.json", "base/persons.parquet")
+LEAVES = "public/leaves.parquet"
 OpenKinds = tuple[Whole, NDArray[np.bool_]]  # kind of every cell; (n_leaves, n_kinds)
 RENUMBER = 30  # rules between two renumberings: up to 2^31 kinds times 2^30 fit a whole number
 
@@ -75,6 +76,11 @@ class BaseTable:
                 seen[query.labels[cells]] = True
                 out[i, k] = np.count_nonzero(seen)
         return out
+
+
+def leaves_of(plan: str) -> str:
+    """Return where the public facts are carried that the plan at a path was made from."""
+    return f"{plan.removesuffix('plan.json')}{LEAVES}"
 
 
 def open_kinds(plan: PlanFile, tree: Tree) -> OpenKinds:

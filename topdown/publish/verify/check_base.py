@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from topdown.publish.verify.arithmetic import differences, tally, value_at
-from topdown.publish.verify.base_file import MANIFEST, PLAN, TABLE, BaseTable
+from topdown.publish.verify.base_file import LEAVES, MANIFEST, PLAN, TABLE, BaseTable, leaves_of
 from topdown.publish.verify.check_plan import noise_follows
 from topdown.publish.verify.plan_file import BaseDoc
 from topdown.publish.verify.population import PERSONS, answer_label
@@ -61,12 +62,19 @@ def _files(session: Session, out: Findings, stated: BaseDoc, base: BaseTable) ->
         ("manifest of the base release", MANIFEST, stated.manifest_sha256, session.sha256(MANIFEST)),
         ("microdata of the base release", TABLE, stated.table_sha256, session.sha256(TABLE)),
         ("microdata in the base's manifest", MANIFEST, stated.table_sha256, listed.get(PERSONS)),
+        (
+            "public facts in the base's manifest",
+            MANIFEST,
+            session.sha256(leaves_of(PLAN)),
+            listed.get(LEAVES),
+        ),
         ("plan in the base's manifest", MANIFEST, session.sha256(PLAN), listed.get("plan.json")),
         ("plan hash of the base's manifest", MANIFEST, stated.plan_hash, manifest.get("plan_hash")),
         ("plan hash of the base release", PLAN, stated.plan_hash, base.plan.computed_hash),
         ("plan hash stated in the base's plan", PLAN, stated.plan_hash, base.plan.doc.plan_hash),
         ("id of the base release", PLAN, stated.release, base.plan.doc.release.id),
         *_older(session, base),
+        *_facts(session),
     ):
         out.n_checked += 1
         if expected != found:
@@ -85,6 +93,16 @@ def _older(session: Session, base: BaseTable) -> list[tuple[str, str, str, str]]
         out.append(("plan hash stated in it", path, plan.computed_hash, plan.doc.plan_hash))
         above = plan
     return out
+
+
+def _facts(session: Session) -> list[tuple[str, str, str, str]]:
+    """Return which public facts each plan below names, and which are carried."""
+    facts, plans = session.facts_below, session.plans_below
+    return [
+        (f"public facts of {plan.doc.release.id}", leaves_of(path), plan.doc.public_sha256, found.sha256)
+        for path, plan in plans.items()
+        for found in (replace(session.tree, facts=facts[path]),)
+    ]
 
 
 def _same_data_set(session: Session, out: Findings, base: BaseTable) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from topdown.publish.verify.base_file import BASE_FILES
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import table_path
 from topdown.publish.verify.reader import (
@@ -40,7 +39,7 @@ REQUIRED = (
 OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
-    + r"|(base/)+plan\.json|base/(manifest\.json|persons\.parquet)"
+    + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons\.parquet)"
     + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
 )
 
@@ -124,7 +123,7 @@ def _plan_hash(session: Session, otherwise: str) -> str:
 
 def _of_base(session: Session) -> tuple[str, ...]:
     try:
-        return (*BASE_FILES, *session.older_plans) if session.plan.doc.base is not None else ()
+        return session.carried
     except NotAvailableError:
         return ()
 

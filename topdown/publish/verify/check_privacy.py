@@ -61,7 +61,8 @@ def check_privacy(session: Session, out: Findings) -> str:
         compare.same("V130", f"privacy.{key}", expected, stated.get(key))
     with compare.reading("V131", "privacy.usual"):
         _usual(compare, plan, total, stated["usual"])
-    own = own_statements(plan, below, session.tree)
+    facts = session.facts_below
+    own = own_statements(plan, {p: (base, facts[p]) for p, base in below.items()}, session.tree)
     _secrets(compare, plan, own, stated)
     with compare.reading("V136", "privacy.everything_released"):
         _everything_released(compare, session, stated["everything_released"])

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
-from topdown.publish.verify.base_file import BASE_FILES
 from topdown.publish.verify.check_solver import load_solved
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import PlanFile
@@ -215,5 +214,5 @@ def unspent(plan: PlanFile) -> list[dict[str, str]]:
 def _files(session: Session) -> dict[str, str]:
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", *part_paths(session), "microdata/persons.parquet"]
-    paths += [] if session.plan.doc.base is None else [*BASE_FILES, *session.older_plans]
+    paths += session.carried
     return {path: session.sha256(path) for path in sorted(paths)}

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.query import Query
-from topdown.publish.verify.arithmetic import fits
-from topdown.publish.verify.base_file import PLAN, BaseTable, load_base
+from topdown.publish.verify.arithmetic import Whole, fits
+from topdown.publish.verify.base_file import BASE_FILES, PLAN, BaseTable, leaves_of, load_base
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
 from topdown.publish.verify.plan_file import PlanFile, load_plan
 from topdown.publish.verify.population import PERSONS, Population, Table, load_population, load_table
 from topdown.publish.verify.reader import UnreadableError, open_inside, read_json, sha256_of
 from topdown.publish.verify.result import CheckResult, Finding
-from topdown.publish.verify.tree import Tree, inhabited, load_tree
+from topdown.publish.verify.tree import Tree, inhabited, load_facts, load_tree
 
 T = TypeVar("T")
 
@@ -93,6 +93,23 @@ class Session:
             return found
 
         return self.once("plans below", "base", load)
+
+    @property
+    def facts_below(self) -> dict[str, dict[str, Whole]]:
+        """The public facts of the releases that this one extends, newest first, by the path of their plans."""
+        tree, plans = self.tree, self.plans_below
+
+        def load() -> dict[str, dict[str, Whole]]:
+            leaves = tree.geocodes[-1]
+            return {p: load_facts(self.root, plan, leaves, leaves_of(p), "V160") for p, plan in plans.items()}
+
+        return self.once("facts below", "base", load)
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """Paths of the files that an extension carries."""
+        plans = self.plans_below
+        return tuple({*BASE_FILES, *plans, *map(leaves_of, plans)}) if plans else ()
 
     @property
     def older_plans(self) -> dict[str, PlanFile]:

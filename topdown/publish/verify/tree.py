@@ -99,7 +99,7 @@ def load_tree(root: Path, plan: PlanFile) -> Tree:
         above = geocodes[i - 1] if i else pa.array([""], TEXT)
         parents.append(codes(here.column("parent"), above))
         _check_level(geocodes[i].to_pylist(), parents[i], len(above))
-    return Tree(names, tuple(geocodes), tuple(parents), _facts(root, plan, geocodes[-1]))
+    return Tree(names, tuple(geocodes), tuple(parents), load_facts(root, plan, geocodes[-1]))
 
 
 def _check_level(geocodes: list[str], parent: Whole, n_above: int) -> None:
@@ -112,18 +112,21 @@ def _check_level(geocodes: list[str], parent: Whole, n_above: int) -> None:
         raise unreadable("V015", GEOGRAPHY, "is not in order of (parent, geocode), each geocode once")
 
 
-def _facts(root: Path, plan: PlanFile, leaves: pa.Array) -> dict[str, Whole]:
+def load_facts(
+    root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES, code: str = "V015"
+) -> dict[str, Whole]:
+    """Read the public columns that a plan's rules name; UnreadableError if they are damaged or of other leaves."""
     invariants = plan.doc.invariants
     names = list(dict.fromkeys([*invariants.columns]))
     columns = {"geocode": TEXT} | dict.fromkeys(names, WHOLE)
-    table = ParquetTable(root, LEAVES, "V015", "topdown.leaves", columns, len(leaves), None).read()
+    table = ParquetTable(root, path, code, "topdown.leaves", columns, len(leaves), None).read()
     place = codes(table.column("geocode"), leaves)
     if not np.array_equal(place, np.arange(len(leaves))):
-        raise unreadable("V015", LEAVES, "does not list the leaves of the geography in order")
+        raise unreadable(code, path, "does not list the leaves of the geography in order")
     facts = {name: whole(table.column(name)) for name in names}
     for name, values in facts.items():
         if len(values) and (values.min() < 0 or values.max() >= 2**31):
-            raise unreadable("V015", LEAVES, f"has a value outside 0..2^31-1 in {name!r}")
+            raise unreadable(code, path, f"has a value outside 0..2^31-1 in {name!r}")
     return facts
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, count
 
 import numpy as np
 
-from topdown.model.constraint import Never, NoneWhereZero
-from topdown.publish.verify.arithmetic import fraction
+from topdown.model.constraint import AtLeast, AtMost, Never, NoneWhereZero
+from topdown.publish.verify.arithmetic import Whole, fraction
 from topdown.publish.verify.plan_file import PlanFile
-from topdown.publish.verify.privacy.board import Closing
+from topdown.publish.verify.privacy.board import Closing, Limit
 from topdown.publish.verify.privacy.changes import OwnChange, Statistic, own_changes
 from topdown.publish.verify.privacy.labels import (
     Reading,
@@ -38,16 +39,18 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One release of a chain, and how its attributes read in the newest."""
+    """One release of a chain, how its attributes read in the newest, and the places with its own public facts."""
 
     plan: PlanFile
     reading: Reading
+    tree: Tree
 
-    def measured(self, tree: Tree) -> list[Measured]:
-        """Return what it measures."""
+    @property
+    def measured(self) -> list[Measured]:
+        """What it measures."""
         return [
             Measured(
-                tree.names.index(level.name),
+                self.tree.names.index(level.name),
                 frozenset(groups_of(self.plan.schema, m.query, self.reading)),
                 fraction(m.parameter),
             )
@@ -75,36 +78,41 @@ class Own:
     losses: tuple[Loss | None, ...]
 
 
-def steps_of(plan: PlanFile, below: dict[str, PlanFile]) -> tuple[Step, ...]:
+Below = dict[str, tuple[PlanFile, dict[str, Whole]]]  # newest first, by path: a plan and its public facts
+
+
+def steps_of(plan: PlanFile, below: Below, tree: Tree) -> tuple[Step, ...]:
     """Return every release of the chain, oldest first; UnreadableError (V160) if a base does not fit its extension.
 
     Args:
-        plan: of the release.
-        below: plans of those it extends, newest first, by path.
+        plan, tree: of the release.
+        below: those it extends.
     """
-    out = [Step(plan, as_it_is(plan.schema))]
-    for path, base in below.items():
+    out = [Step(plan, as_it_is(plan.schema), tree)]
+    for path, (base, facts) in below.items():
         above = out[-1]
         names = above.plan.doc.base.map if above.plan.doc.base is not None else ()
         try:
             reading = read_below(above.plan.schema, above.reading, base.schema, names)
         except (ValueError, KeyError) as error:
             raise unreadable("V160", path, f"does not fit the release above it: {error}") from None
-        out.append(Step(base, reading))
+        out.append(Step(base, reading, replace(tree, facts=facts)))
     return tuple(reversed(out))
 
 
-def own_statements(plan: PlanFile, below: dict[str, PlanFile], tree: Tree) -> Own:
+def own_statements(plan: PlanFile, below: Below, tree: Tree) -> Own:
     """Derive everything anew; UnreadableError (V160) if the plans of the chain do not fit together."""
-    steps = steps_of(plan, below)
+    steps = steps_of(plan, below, tree)
     for step, path in zip(steps, [*reversed(below), "plan.json"], strict=True):
         strange = [level.name for level in step.plan.doc.levels if level.name not in tree.names]
         strange += [e.level for e in step.plan.doc.invariants.exact if e.level not in tree.names]
         if strange:
             raise unreadable("V160", path, f"has a level {strange[0]!r} that the geography lacks")
-    statistics, closings = _statistics(steps, tree), _closings(steps, tree)
-    changes = own_changes(plan.schema, tree, closings, statistics, plan.doc.neighbours)
-    measured = [step.measured(tree) for step in steps]
+    statistics = _statistics(steps, tree)
+    changes = own_changes(
+        plan.schema, tree, _closings(steps), _limits(steps), statistics, plan.doc.neighbours
+    )
+    measured = [step.measured for step in steps]
 
     def each(rows: Sequence[Measured]) -> tuple[Loss | None, ...]:
         return tuple(
@@ -138,26 +146,38 @@ def _statistics(steps: Sequence[Step], tree: Tree) -> list[Statistic]:
     for step in steps:
         doc = step.plan.doc
         for e in doc.invariants.exact:
-            taken = any(s.name == e.name for s in out)
-            name = f"{e.name} ({doc.release.id})" if taken else e.name
+            taken = {s.name for s in out}
+            tries = chain([e.name, f"{e.name} ({doc.release.id})"], _numbered(e.name, doc.release.id))
+            name = next(name for name in tries if name not in taken)
             groups = groups_of(step.plan.schema, e.query, step.reading)
             out.append(Statistic(name, tree.names.index(e.level), groups))
     return out
 
 
-def _closings(steps: Sequence[Step], tree: Tree) -> list[Closing]:
-    """Return the rules that close cells; of releases that are extended those that hold at every leaf."""
+def _numbered(name: str, release: str) -> Iterator[str]:
+    return (f"{name} ({release}, {n})" for n in count(2))
+
+
+def _closings(steps: Sequence[Step]) -> list[Closing]:
+    """Return the rules that close cells, of every release by its own public facts."""
+    out = []
+    for step in steps:
+        rules, everywhere = step.plan.doc.invariants, np.ones(step.tree.n_leaves, dtype=bool)
+        closing: list[Never | NoneWhereZero] = [*rules.never, *rules.none_where_zero]
+        for rule in closing:
+            leaves = everywhere if isinstance(rule, Never) else closed_leaves(step.tree, rule.columns)
+            out.append(Closing(rule.name, inside(step.plan.schema, rule.cells, step.reading), leaves))
+    return out
+
+
+def _limits(steps: Sequence[Step]) -> list[Limit]:
+    """Return the rules that bound counts, of every release by its own public facts."""
     out = []
     for step in steps:
         rules = step.plan.doc.invariants
-        every: list[Never | NoneWhereZero] = [*rules.never]
-        if step is steps[-1]:
-            every += rules.none_where_zero
-        for rule in every:
-            leaves = (
-                np.ones(tree.n_leaves, dtype=bool)
-                if isinstance(rule, Never)
-                else closed_leaves(tree, rule.columns)
-            )
-            out.append(Closing(rule.name, inside(step.plan.schema, rule.cells, step.reading), leaves))
+        bounds: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
+        for rule in bounds:
+            values = inside(step.plan.schema, rule.cells, step.reading)
+            number = step.tree.facts[rule.column] * rule.per
+            out.append(Limit(rule.name, values, number, isinstance(rule, AtMost)))
     return out
