@@ -6,7 +6,7 @@ extended. Two data sets one record apart are a pair: the record of one and that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,19 @@ from tests.helpers.attacker_odds import Moved
 from tests.helpers.published import Array, Document, Step
 
 NEAR = 1e-4  # a test on rounded losses comes this close to the best
+
+
+NO_END = 1 << 60
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Which records some bounds count, least and most at the leaf of each record, and each bound with its number."""
+
+    inside: Array
+    low: Array
+    high: Array
+    rules: list[tuple[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,44 +163,55 @@ class Attacker:
             out[i] = (leaf, self.values_in(i, values), held)
         return out
 
-    def _bounds(self, leaf: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield for each bound: which records it counts, and its least and most at the leaf of each record."""
-        _, values = self.records
+    @cached_property
+    def _bounds(self) -> list[Bounds]:
+        """The least and the most of each set of cells that bounds speak of."""
+        leaf, values = self.records
+        found: dict[bytes, Bounds] = {}
         for i, step in enumerate(self.steps):
-            rules, mine = step.plan["invariants"], self.values_in(i, values)
+            mine = self.values_in(i, values)
             for kind in ("at_least", "at_most"):
-                for rule in rules.get(kind, []):
+                for rule in step.plan["invariants"].get(kind, []):
                     said = int(rule["per"]) * step.facts[rule["column"]][leaf]
-                    yield step.inside(rule["cells"], mine), said, np.array([kind == "at_most"] * len(leaf))
+                    inside = step.inside(rule["cells"], mine)
+                    here = found.setdefault(inside.tobytes(), Bounds(inside, 0 * said, 0 * said + NO_END, []))
+                    narrower, ends = (np.minimum, here.high) if kind == "at_most" else (np.maximum, here.low)
+                    narrower(ends, said, out=ends)
+                    here.rules.append((rule["name"], said))
+        return list(found.values())
 
-    def possible(self, one: Array, other: Array | None) -> Array:
-        """Mark pairs of which both records can be the truth, whatever the rest is: bounds leave room for both."""
+    def _broken(self, one: Array, other: Array | None) -> dict[str, Array]:
+        """Mark by name the pairs that change a count which bounds on one set of cells fix, one by one."""
         leaf, _ = self.records
-        bounds: dict[bytes, list[Array]] = {}
-        for inside, said, top in self._bounds(leaf):
-            low, high = bounds.setdefault(inside.tobytes(), [np.zeros(len(leaf)), np.full(len(leaf), np.inf)])
-            np.maximum(low, np.where(top, 0, said), out=low)
-            np.minimum(high, np.where(top, said, np.inf), out=high)
-        good = np.ones(len(one), dtype=bool)
-        for key, (low, high) in bounds.items():
-            inside = np.frombuffer(key, dtype=bool)
+        out: dict[str, Array] = {}
+        for b in self._bounds:
             for mine, theirs in ((one, other), (other, one)):
                 if mine is None:
                     continue
-                same = (leaf[theirs] == leaf[mine]) & inside[theirs] if theirs is not None else False
-                # alone on one side, one record makes the difference between two counts: both must be allowed
-                alone = inside[mine] & ~np.asarray(same)
-                good &= ~alone | ((low[mine] < high[mine]) & (high[mine] >= 1))
-                good &= ~(inside[mine] & (high[mine] < 1))
-        return good
+                same = (leaf[theirs] == leaf[mine]) & b.inside[theirs] if theirs is not None else False
+                left = b.inside[mine] & ~np.asarray(same) & (b.low == b.high)[mine]
+                for name, said in b.rules:
+                    out[name] = out.get(name, np.zeros(len(one), dtype=bool)) | (
+                        left & (said == b.high)[mine]
+                    )
+        return out
 
     def pairs(self, kind: str, of: str) -> tuple[Array, Array | None]:
         """Return every pair that a kind of change makes, as positions of records; None for no record."""
+        one, other = self._open_pairs(kind, of)
+        kept = ~np.any([np.zeros(len(one), dtype=bool), *self._broken(one, other).values()], axis=0)
+        return one[kept], None if other is None else other[kept]
+
+    def excluded(self, kind: str, of: str) -> set[str]:
+        """Return the bounds whose fixed count some change of a kind would change."""
+        return {name for name, marks in self._broken(*self._open_pairs(kind, of)).items() if marks.any()}
+
+    def _open_pairs(self, kind: str, of: str) -> tuple[Array, Array | None]:
         leaf, values = self.records
         n = len(leaf)
+        somebody = np.all([np.ones(n, dtype=bool), *(~b.inside | (b.high > 0) for b in self._bounds)], axis=0)
         if kind == "presence":
-            one = np.arange(n)
-            return one[self.possible(one, None)], None
+            return np.flatnonzero(somebody), None
         a, b = np.triu_indices(n, 1)
         if kind == "attribute":
             axis = [x["name"] for x in self.steps[-1].attributes].index(of)
@@ -198,9 +222,8 @@ class Attacker:
             keep = (cell[a] == cell[b]) & (node[a] == node[b])
         else:
             keep = np.ones(len(a), dtype=bool)
-        a, b = a[keep], b[keep]
-        both = self.possible(a, b)
-        return a[both], b[both]
+        keep &= somebody[a] & somebody[b]
+        return a[keep], b[keep]
 
     def altered(self, one: Array, other: Array | None) -> dict[str, Array]:
         """Mark by name the pairs that an exact statistic tells apart."""

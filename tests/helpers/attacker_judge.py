@@ -41,10 +41,11 @@ def judge(attacker: Attacker, row: Document) -> tuple[list[str], bool]:
     for marks in apart.values():
         differs |= marks
     found = []
-    status = "disclosed" if differs.all() else "conditional" if differs.any() else "protected"
+    excluded = attacker.excluded(row["kind"], of)
+    status = "disclosed" if differs.all() else "conditional" if differs.any() or excluded else "protected"
     if row["status"] != status:
         found.append(f"{status}, stated {row['status']}")
-    names = {name for name, marks in apart.items() if marks.any()}
+    names = {name for name, marks in apart.items() if marks.any()} | excluded
     if len(one) and set(row["exact"]) != names:
         found.append(f"{sorted(names)} alter, stated {row['exact']}")
     if row["status"] == "disclosed":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,16 +13,17 @@ from hypothesis import settings as budget
 from tests.helpers.changes_brute import Statistic, decide
 from tests.helpers.drawn_chains import Chain, chains
 from topdown.model.changes import Known, find_changes
-from topdown.model.constraint import Invariants, Never, NoneWhereZero
+from topdown.model.constraint import Exact, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, from_prefixes
-from topdown.model.possible import Zero
+from topdown.model.possible import Bound, Zero
 from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.files import load_invariants, load_schema
-from topdown.plan.plan import Plan, ReleaseInfo
+from topdown.plan.plan import Base, Plan, ReleaseInfo
 from topdown.plan.prepare import Context
 from topdown.plan.public_tables import geography_sha256
+from topdown.plan.secrets import Extended, Policy
 from topdown.resources import find
 
 WORSE = ("protected", "conditional", "disclosed")
@@ -62,6 +64,43 @@ def test_two_rules_that_close_by_place_can_leave_one_answer_two_cells() -> None:
     for open_at, status in (([False, True], "conditional"), ([False, False], "disclosed")):
         zeros = [Zero("no q", {"a": (False, True)}, ~np.array(open_at))]
         assert find_changes(schema, geography, known, zeros, [], "bounded")[0].status == status
+
+
+TWO_AXES = Schema("s", "s", "person", (Attribute("a", ("p", "q")), Attribute("b", ("x", "y"))))
+
+
+@pytest.mark.parametrize(
+    ("most", "statuses"),
+    [
+        # everything, a, b, land; `least` speaks of p, `most` of x: they cross in one cell
+        ([4, 4], ["protected"] * 4),  # two of p and one more are below four of x
+        ([2, 2], ["disclosed"] * 4),  # all two of p may be of x: every cell of both may be fixed
+        ([4, 2], ["conditional", "conditional", "conditional", "disclosed"]),
+    ],
+)
+def test_bounds_that_cross_leave_what_surely_fits(most: list[int], statuses: list[str]) -> None:
+    """Crossing bounds are not decided exactly; a number printed where they may leave nothing would be a promise."""
+    geography = from_prefixes(("land", "block"), (0, 1), ("0", "1"))
+    bounds = [
+        Bound("least", {"a": (True, False)}, np.array([2, 2]), above=False),
+        Bound("most", {"b": (True, False)}, np.array(most), above=True),
+        Bound("rest", {"a": (False, True), "b": (False, True)}, np.array([0, 0]), above=True),
+    ]
+    found = find_changes(TWO_AXES, geography, [], [], bounds, "bounded")
+    assert statuses == [c.status for c in found]
+    assert all({"least", "most"} <= set(c.exact) for c in found if c.status != "protected")
+
+
+def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
+    """Three releases with one name for a statistic, two with one id: one that is forgotten would seem protected."""
+    geography = from_prefixes(("land", "block"), (0, 1), ("0", "1"))
+    facts, exact = PublicFacts({}), (Exact("people", "land", "total"), Exact("people (r)", "block", "total"))
+    plan = _plan(TWO_AXES, Invariants("i", "i", "s", exact=exact), geography)
+    above = replace(plan, base=Base("r", "", "", "", (("a", "a"), ("b", "b")), ()))
+    policy = Policy(above, (Extended(plan, facts), Extended(above, facts)), geography, facts)
+    names = ("people", "people (r)", "people (r, 2)", "people (r) (r)", "people (r, 3)", "people (r) (r, 2)")
+    assert names == policy.conditional_on
+    assert [k.depth for k in policy.known] == [0, 1] * 3
 
 
 POLICIES = [

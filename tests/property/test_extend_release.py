@@ -13,14 +13,14 @@ import pytest
 
 from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import n_intents
-from tests.helpers.small_release import reseal
+from tests.helpers.small_release import edit_table, reseal
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure.confidential import load_records
 from topdown.measure.measure import measure
 from topdown.measure.records import form_of
 from topdown.measure.released import read_microdata
 from topdown.pipeline import extend, solve_release
-from topdown.plan.prepare import Prepared, load_context, prepare
+from topdown.plan.prepare import Prepared, load_context, load_policy, prepare
 from topdown.publish.verify import verify
 from topdown.solve.extend.patterns import find_patterns
 
@@ -148,6 +148,25 @@ def test_another_base_is_found(made, tmp_path: Path, name: str) -> None:
     result = verify(release)
     assert not result.check("base").ok
     assert {f.code for f in result.check("base").findings} <= {"V160", "V161", "V162", "V163"}
+
+
+def test_other_public_facts_of_the_base_are_found(made, tmp_path: Path) -> None:
+    """Facts of the base close cells and fix counts: with others, what a base gives away would seem protected."""
+    release = Path(shutil.copytree(made[2], tmp_path / "copy"))
+    leaves = release / "base" / "public" / "leaves.parquet"
+    edit_table(leaves, lambda rows: rows[0].update(homes=rows[0]["homes"] + 1))
+    reseal(release)
+    assert {"V161"} == {f.code for f in verify(release).check("base").findings}
+    with pytest.raises(CertificateError, match="does not hold the public facts"):
+        load_policy(release)
+    leaves.unlink()
+    reseal(release)
+    result = verify(release)
+    assert "V002" in {f.code for f in result.check("manifest").findings}
+    assert {"V160"} == {f.code for f in result.check("base").findings}
+    assert not result.check("privacy").ok
+    with pytest.raises(CertificateError, match="does not hold the public facts"):
+        load_context(release)
 
 
 def test_a_base_that_fails_verification_is_refused(tmp_path: Path) -> None:

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.helpers.drawn_chains import LEVELS, Chain, chains
 from tests.property.test_changes import check
 from topdown.model.changes import find_changes
+from topdown.model.constraint import Exact, Invariants
+from topdown.model.geography import from_prefixes
 from topdown.model.query import parse_query
 from topdown.model.reading import read_in, same, then
 from topdown.model.schema import Attribute, Schema
@@ -134,3 +137,22 @@ def test_a_map_that_does_not_fit_is_refused(names: tuple[tuple[str, str], ...]) 
     above = Schema("t", "t", "person", (Attribute("q", ("x", "y")), Attribute("c", ("x", "w"))))
     with pytest.raises(ValueError):
         read_below(above, as_it_is(above), below, names)
+
+
+def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
+    """The names are those that a certificate states, however often a name and an id come again."""
+    schema = Schema("s", "s", "person", (Attribute("a", ("x", "y")),))
+    exact = (Exact("people", "land", "total"), Exact("people (r)", "block", "total"))
+    geography = from_prefixes(LEVELS, (1, 2, 3, 4), ("0000",))
+    case = Chain(
+        schema, geography, [], [], [], np.ones((1, 2), bool), [], [],
+        ((schema, Invariants("i", "i", "s", exact=exact), {}),) * 3,
+    )  # fmt: skip
+    plans = plans_of(case, "bounded")
+    plans = [
+        PlanFile(structs.replace(p.doc, release=structs.replace(p.doc.release, id="r")), "", {})
+        for p in plans
+    ]
+    own = own_statements(plans[0], {str(i): (p, {}) for i, p in enumerate(plans[1:])}, tree_of(case))
+    names = ("people", "people (r)", "people (r, 2)", "people (r) (r)", "people (r, 3)", "people (r) (r, 2)")
+    assert names == own.conditional_on

@@ -61,8 +61,7 @@ def check_privacy(session: Session, out: Findings) -> str:
         compare.same("V130", f"privacy.{key}", expected, stated.get(key))
     with compare.reading("V131", "privacy.usual"):
         _usual(compare, plan, total, stated["usual"])
-    facts = session.facts_below
-    own = own_statements(plan, {p: (base, facts[p]) for p, base in below.items()}, session.tree)
+    own = _own(session)
     _secrets(compare, plan, own, stated)
     with compare.reading("V136", "privacy.everything_released"):
         _everything_released(compare, session, stated["everything_released"])
@@ -79,9 +78,13 @@ def check_privacy(session: Session, out: Findings) -> str:
 
 def check_statements(session: Session, stated: dict[str, Any], out: Findings) -> str:
     """Refuse secrets, curve, steps and sentences that do not follow from plans and public files, without a ledger."""
-    plan, own = session.plan, own_statements(session.plan, session.plans_below, session.tree)
-    _secrets(Comparison(out), plan, own, stated)
+    _secrets(Comparison(out), session.plan, _own(session), stated)
     return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the files"
+
+
+def _own(session: Session) -> Own:
+    plans, facts = session.plans_below, session.facts_below
+    return own_statements(session.plan, {p: (plans[p], facts[p]) for p in plans}, session.tree)
 
 
 def _usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: dict[str, Any]) -> None:
