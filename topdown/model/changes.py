@@ -107,19 +107,13 @@ class _Finder:
         n_free = int(self.places.free.any(axis=1).sum())
         depth = max((k.depth for k in self.known), default=0)
         answers = self._answers(self.known, values, kinds.shape)
-        agrees = self._some_agree(kinds.reshape(-1), answers, self._leaves_with(self.places.free)[depth])
+        agrees = self._some_agree(kinds.reshape(-1), answers, self._free[depth])
         altered = []
         for k in self.known:
-            n_nodes = int((self._leaves_with(self.places.free)[k.depth] > 0).any(axis=1).sum())
+            n_nodes = int((self._free[k.depth] > 0).any(axis=1).sum())
             if n_nodes > 1 or self._some_differ(kinds, self._answers([k], values, kinds.shape), others):
                 altered.append(k.name)
-        fixed = []
-        n_records = int(self.places.is_open.sum(axis=0) @ held) if self.places.fixed else 0
-        for f in self.places.fixed:
-            inside = (self.places.is_open & f.inside).astype(np.int64) @ held
-            met = f.met & (inside > 0) & (inside < n_records)
-            if met.any() or (n_records > 1 and (f.alone & (inside > 0)).any()):
-                fixed.append(f.name)
+        fixed = self.places.altered_by_some(held)
         possible = bool(others.any()) or n_free > 1
         return self._change("everything", "", possible, agrees=agrees, altered=altered, fixed=fixed)
 
@@ -135,12 +129,7 @@ class _Finder:
         for matrix in apart.values():
             agrees &= ~matrix
         altered = [known for known, matrix in apart.items() if (both & matrix).any()]
-        fixed = []
-        for f in self.places.fixed:
-            here = self.places.is_open[f.met | f.alone].astype(np.float32)
-            across = (here * f.inside).T @ (here * (f.alone[f.met | f.alone][:, None] | ~f.inside))
-            if self._met_in(lines, np.asarray(across > 0)).any():
-                fixed.append(f.name)
+        fixed = self.places.altered_along(lines)
         possible, left = bool(both.any()), bool(agrees.any())
         return self._change("attribute", name, possible, agrees=left, altered=altered, fixed=fixed)
 
@@ -151,7 +140,7 @@ class _Finder:
         fixed = []
         if self.places.fixed:
             leaf_in = self.geography.ancestors_of_leaves[depth]
-            elsewhere = self.places.is_open & (self._leaves_with(self.places.is_open)[depth] > 1)[leaf_in]
+            elsewhere = self.places.is_open & (self._open[depth] > 1)[leaf_in]
             fixed = [f.name for f in self.places.fixed if elsewhere[f.met | f.alone][:, f.inside].any()]
         name, possible = self.geography.level_names[depth], self._two_leaves(depth)
         agrees = self._two_leaves(deepest)
@@ -178,11 +167,13 @@ class _Finder:
 
     @cached_property
     def _free(self) -> tuple[Ints, ...]:
+        """Per level, how many leaves of each node have each class free."""
         return self._count_leaves(self.places.free)
 
-    def _leaves_with(self, marks: Marks) -> tuple[Ints, ...]:
-        """Per level, how many leaves of each node mark each class."""
-        return self._free if marks is self.places.free else self._count_leaves(marks)
+    @cached_property
+    def _open(self) -> tuple[Ints, ...]:
+        """Per level, how many leaves of each node have each class open."""
+        return self._count_leaves(self.places.is_open)
 
     def _count_leaves(self, marks: Marks) -> tuple[Ints, ...]:
         counts = [marks.astype(np.int64)]
@@ -191,11 +182,11 @@ class _Finder:
         return tuple(reversed(counts))
 
     def _two_leaves(self, depth: int) -> bool:
-        return bool((self._leaves_with(self.places.free)[depth] > 1).any())
+        return bool((self._free[depth] > 1).any())
 
     def _two_nodes(self, depth: int, below: int) -> bool:
         """Tell whether some node of a level has two nodes of a lower one with one class free at both."""
-        here = (self._leaves_with(self.places.free)[below] > 0).astype(np.int64)
+        here = (self._free[below] > 0).astype(np.int64)
         for level in range(below, depth, -1):
             here = np.add.reduceat(here, self.geography.child_pointers[level - 1][:-1], axis=0)
         return bool((here > 1).any())

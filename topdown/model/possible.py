@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,43 @@ class Places:
     together: Marks
     fixed: tuple[Fixed, ...]
     closing: tuple[str, ...]
+
+    def altered_by_some(self, held: Ints) -> list[str]:
+        """Name the bounds whose fixed count some replaced record alters; `held`: cells of each class."""
+        if not self.fixed:
+            return []
+        here = self.is_open.astype(np.float64)
+        n_records = int(here.sum(axis=0) @ held)
+        inside = here @ (held * np.array([f.inside for f in self.fixed])).T
+        met = np.array([f.met for f in self.fixed]).T & (inside > 0) & (inside < n_records)
+        alone = np.array([f.alone for f in self.fixed]).T & (inside > 0) & (n_records > 1)
+        return [f.name for f, some in zip(self.fixed, (met | alone).any(axis=0), strict=True) if some]
+
+    def altered_along(self, lines: Ints) -> list[str]:
+        """Name the bounds whose fixed count a record alters that goes along a line, at one leaf.
+
+        Args:
+            lines: (n_lines, n_positions), class of each position.
+        """
+        if not self.fixed:
+            return []
+        counts = np.zeros((len(lines), len(self.together)), dtype=np.float32)
+        np.add.at(counts, (np.arange(len(lines))[:, None], lines), 1)
+        some = (counts > 0).astype(np.float32)
+        pairs = some.T @ some > 0
+        np.fill_diagonal(pairs, (counts > 1).any(axis=0))
+        return [f.name for f, left in zip(self.fixed, self._left, strict=True) if (left & pairs).any()]
+
+    @cached_property
+    def _left(self) -> tuple[Marks, ...]:
+        """Per bound that fixes something, the pairs of classes between which a record leaves it at some leaf."""
+        out = []
+        for f in self.fixed:
+            kept = f.met | f.alone
+            here = self.is_open[kept].astype(np.float32)
+            beyond = here * (f.alone[kept][:, None] | ~f.inside)
+            out.append(np.asarray((here * f.inside).T @ beyond > 0))
+        return tuple(out)
 
 
 def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Sequence[Bound]) -> Places:

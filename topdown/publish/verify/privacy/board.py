@@ -102,6 +102,11 @@ class Board:
         others = tuple(i for i, name in enumerate(self.axes) if name != attribute)
         return np.flatnonzero(marked.any(axis=others))
 
+    @cached_property
+    def held_rows(self) -> tuple[tuple[Marks, Marks], ...]:
+        """Per limit in `held`, the distinct rows of open kinds at its `met` leaves and at its `still` ones."""
+        return tuple((_distinct(self.cells[h.met]), _distinct(self.cells[h.still])) for h in self.held)
+
     def lines(self, attribute: str) -> list[Whole]:
         """Return the distinct rows of kinds met when one attribute takes all of its values and nothing else moves."""
         moved = np.moveaxis(self.kind, self.axes.index(attribute), -1).reshape(-1, self.sizes[attribute])
@@ -199,15 +204,24 @@ def _circles(cells: Marks, sets: Marks, found: Settled) -> tuple[Marks, Marks]:
     signs = np.concatenate(
         [cells[settled], (found.count.T > 0)[settled], found.untouchable.T[settled]], axis=1
     )
-    for row in np.unique(signs, axis=0):
+    for row in _distinct(signs):
         here, fixed, still = np.split(row, (cells.shape[1], cells.shape[1] + len(sets)))
         here = here & ~sets[still].any(axis=0)
         inside = sets[fixed][:, here].T  # of each kind here, the fixed sets that it is in
-        for pattern in np.unique(inside[inside.any(axis=1)], axis=0):
+        members: dict[bytes, list[int]] = {}
+        for kind, pattern in zip(np.flatnonzero(here).tolist(), inside, strict=True):
+            if pattern.any():
+                members.setdefault(pattern.tobytes(), []).append(kind)
+        for kinds_of_one in members.values():
             circle = np.zeros_like(here)
-            circle[np.flatnonzero(here)[(inside == pattern).all(axis=1)]] = True
+            circle[kinds_of_one] = True
             out.append(circle)
-    return free, np.unique(np.array(out, dtype=bool).reshape(-1, cells.shape[1]), axis=0)
+    return free, _distinct(np.array(out, dtype=bool).reshape(-1, cells.shape[1]))
+
+
+def _distinct(rows: Marks) -> Marks:
+    packed = {row.tobytes(): i for i, row in enumerate(rows)}
+    return np.asarray(rows[sorted(packed.values())])
 
 
 def _covered(rule: Closing | Limit, axes: tuple[str, ...], shape: tuple[int, ...]) -> Marks:

@@ -175,8 +175,7 @@ def _still_along(board: Board, name: str) -> list[str]:
     out = []
     kinds = np.arange(board.cells.shape[1])
     lines = board.lines(name) if name in board.axes else list(np.repeat(kinds[:, None], board.sizes[name], 1))
-    for h in board.held:
-        met, still = np.unique(board.cells[h.met], axis=0), np.unique(board.cells[h.still], axis=0)
+    for h, (met, still) in zip(board.held, board.held_rows, strict=True):
         for line in lines:
             inside = h.kinds[line]
             crossed = met[:, line[inside]].any(axis=1) & met[:, line[~inside]].any(axis=1)
@@ -203,8 +202,7 @@ def _within(board: Board, tree: Tree, statistics: Sequence[Statistic], depth: in
     still = []
     if board.held:
         above, open_leaf = tree.ancestors[depth], board.cells
-        n_open = np.zeros((len(tree.geocodes[depth]), open_leaf.shape[1]), dtype=np.int64)
-        np.add.at(n_open, above, open_leaf)
+        n_open = np.stack([np.bincount(above, column) for column in open_leaf.T], axis=1)
         movable = open_leaf & (n_open[above] > 1)
         still = [h.name for h in board.held if movable[np.ix_(h.met | h.still, h.kinds)].any()]
     return _judge(
