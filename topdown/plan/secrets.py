@@ -117,18 +117,19 @@ def check_guarantee(policy: Policy) -> None:
     first = policy.changes[0]
     if first.status != "disclosed":
         return
-    names = ", ".join(f'"{name}"' for name in first.exact)
     if first.kind == "presence" and policy.known:
+        names = ", ".join(f'"{name}"' for name in policy.conditional_on)
         raise ConfigError(
             f"with neighbours = add_remove every record more or less changes {names}, which "
-            f"{'is' if len(first.exact) == 1 else 'are'} published exactly: the guarantee would be empty",
+            f"{'is' if len(policy.known) == 1 else 'are'} published exactly: the guarantee would be empty",
             code="C120",
             fix='use neighbours = "bounded", or leave the exact statistics out of the invariants',
             key=("neighbours",),
         )
+    names = ", ".join(f'"{name}"' for name in first.exact)
     raise ConfigError(
         f"no two data sets that differ in one record agree on {names}: the guarantee would be empty",
         code="C120",
-        fix="keep fewer statistics exact, or close fewer cells",
+        fix="keep fewer statistics exact, close fewer cells, or leave out bounds that meet",
         key=("invariants",),
     )
