@@ -55,9 +55,7 @@ def test_places_that_exact_counts_give_away_are_not_protected(topdown, check, tm
         "protected"
     }
     assert said["conditional_on"] == ["block population"]
-    assert (
-        "both of which fit the exact statistic (block population) and the public facts," in said["sentence"]
-    )
+    assert "both of which fit what is exact (block population) and the public facts," in said["sentence"]
     plan = topdown("plan", tmp_path / "run.toml").out
     assert "place within one block_group: disclosed by: block population" in plan
 

@@ -163,7 +163,7 @@ def usual(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
 def _fits(exact: Sequence[str], words: Words) -> str:
     parts = []
     if exact:
-        parts.append(f"the exact statistic{'s' if len(exact) > 1 else ''} ({', '.join(exact)})")
+        parts.append(f"what is exact ({', '.join(exact)})")
     if words.public_facts:
         parts.append("the public facts")
     return " and ".join(parts)

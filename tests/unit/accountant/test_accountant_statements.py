@@ -77,7 +77,7 @@ def test_steps_add_up_to_the_release():
         (
             Claim("everything", "", "conditional", ("a", "b")),
             Words(),
-            "both of which fit the exact statistics (a, b), chooses",
+            "both of which fit what is exact (a, b), chooses",
         ),
         (
             Claim("presence", "", "protected"),

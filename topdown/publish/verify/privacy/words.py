@@ -35,7 +35,7 @@ def sentence(
         "chain": "this release and what it extends",
         "step": "the measurements of this step",
     }[reads]
-    facts = [f"the exact statistic{'' if len(exact) == 1 else 's'} ({', '.join(exact)})"] if exact else []
+    facts = [f"what is exact ({', '.join(exact)})"] if exact else []
     fits = " and ".join(facts + ["the public facts"] * public_facts)
     which = f", both of which fit {fits}," if fits else ","
     if kind == "presence":
