@@ -37,9 +37,7 @@ def _one(deltas: Deltas, law: Law, alpha: Fraction, method: str) -> Enclosure:
     for _ in range(_STEPS):
         points = [middle - step, middle, middle + step]
         new = [p for p in points if p not in known]
-        if (
-            not new
-        ):  # two neighbours each look higher than the other, within their widths: no more can be told
+        if not new:  # the step shrank to nothing, at a kink: no more can be told
             break
         known |= zip(new, _heights(deltas, new, alpha), strict=True)
         heights = [known[p] for p in points]
