@@ -188,3 +188,18 @@ def test_a_thousand_measurements_reach_the_width(budgets):
     boxes = case.curve([0, case.rho / 2, case.rho, case.rho + 5 * reach, case.rho + 11 * reach])
     assert max(b.relative_width for b in boxes) <= 1e-12
     assert boxes[-1].lower > Fraction(1, 10**31)
+
+
+def test_a_bracket_that_finds_nothing_new_ends():
+    """At a kink no bracket is narrow enough, and its step shrank to nothing: the search then asked for no points."""
+    law = weighted({"1": 2}).law
+
+    def kinked(points: Sequence[Fraction]) -> list[Enclosure]:
+        assert points, "an engine has no answer to no question"
+        values = [max(1 - 3 * p, Fraction(0)) for p in points]
+        return [Enclosure(v, v) for v in values]
+
+    (box,) = trade_off_from_deltas(kinked, law, [Fraction(7, 10)], "kinked")
+    best = Fraction(3, 10) * Fraction(math.exp(-1 / 3))
+    assert box.lower - Fraction(1, 10**15) <= best <= box.upper + Fraction(1, 10**15)
+    assert box.width < Fraction(1, 100)
