@@ -1,12 +1,14 @@
 """Engines share no arithmetic where it matters: every pair of enclosures must overlap."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 
 from tests.helpers.compositions import weighted
 from topdown.accountant.dual import trade_off_from_deltas
+from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.lattice_fft import LatticeFft
 from topdown.accountant.paper_sieve import PaperSieve
 from topdown.errors import ConfigError
