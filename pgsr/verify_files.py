@@ -17,7 +17,6 @@ from topdown.publish.verify.reader import sha256_of as digest_of
 
 Ints = NDArray[np.int64]
 KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
-FRAME_BYTES = 12  # of a Parquet file beside its pages and its footer
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +132,6 @@ def _cells(
     n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
     columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), column: WHOLE}
     try:
-        _check_frame(place, path, {"type": KINDS[column], "version": "1", "stamp": stamp})
         opened = ParquetTable(place, path, "", KINDS[column], columns, n_rows, {"stamp": stamp})
         if opened.n_rows != n_rows:
             opened.close()
@@ -151,25 +149,3 @@ def _cells(
     if not np.array_equal(table.column("size").to_numpy(), expected):
         raise OddFileError(f"{path} does not list every size")
     return np.ascontiguousarray(table.column(column).to_numpy().reshape(len(regions), n_sizes).T)
-
-
-def _check_frame(place: Path, path: str, stamps: dict[str, str]) -> None:
-    """Refuse notes nobody asked for, and bytes that no page and no footer accounts for."""
-    from pyarrow import parquet
-
-    try:
-        with open_inside(place, path) as file:
-            size = file.seek(0, 2)
-            meta = parquet.ParquetFile(file, memory_map=False).metadata
-            notes = {key.decode(): value.decode() for key, value in (meta.metadata or {}).items()}
-            groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
-            pages = sum(g.column(i).total_compressed_size for g in groups for i in range(g.num_columns))
-            footer, writer = meta.serialized_size, meta.created_by
-    except FileNotFoundError:
-        raise OddFileError(f"{path} is missing") from None
-    except Exception as error:  # a damaged footer can surface as almost anything
-        raise OddFileError(f"{path} is not a whole Parquet file ({type(error).__name__})") from None
-    if notes != stamps or not writer.startswith("parquet-cpp-arrow version ") or len(writer) > 60:
-        raise OddFileError(f"{path} carries other notes than its format asks for")
-    if pages + footer + FRAME_BYTES != size:
-        raise OddFileError(f"{path} holds bytes that belong to no page")

@@ -192,7 +192,8 @@ def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = sl
         sink, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
     ) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({"type": kind, "version": str(VERSION), "stamp": stamp})
+        stamps = {"stamp": stamp} if stamp else {}
+        writer.add_key_value_metadata({"type": kind, "version": str(VERSION)} | stamps)
     return sink.getvalue()
 
 

@@ -33,11 +33,12 @@ def check_out(prepared: Prepared, out: Path, *, resume: bool, command: str) -> N
             code="C132",
             fix="remove the link, or give --out a new folder; nothing was written",
         )
-    names = sorted(p.name for p in out.iterdir()) if out.is_dir() and not _is_unstarted(out) else []
+    there = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
+    names = [] if _is_unstarted(out) else there
     found = run_in(out)
     mine = prepared.context.plan.plan_hash
     if resume:
-        if found is None and not names:
+        if found is None and not there:
             raise ConfigError(f"there is nothing to resume in {out}", code="C087", fix="leave --resume out")
         if found not in (None, mine):
             raise ConfigError(

@@ -221,7 +221,7 @@ def _moved_count(made, tmp_path, region, by):
     position = table.schema.get_field_index("count")
     with parquet.ParquetWriter(folder / "counts.parquet", table.schema, store_schema=False) as writer:
         writer.write_table(table.set_column(position, "count", pa.array(counts)))
-        writer.add_key_value_metadata({"type": "pgsr.counts", "version": "1", "stamp": ""})
+        writer.add_key_value_metadata({"type": "pgsr.counts", "version": "1"})
     seal(folder)
     return folder
 
