@@ -103,7 +103,7 @@ def measure(
             f"cannot write{where}: {error.strerror}",
             code="D050",
             file=str(error.filename or out),
-            fix="make room or correct the rights, then run the same command again; whole parts are kept",
+            fix="make room or correct the rights, then go on with --resume; whole parts are kept",
         ) from None
 
 
