@@ -112,7 +112,9 @@ def _generate(
     clock.run("compile", lambda: warm_up(report))
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:
+        report(Event("rehearse", 0, 1, "a few areas with made-up people"))
         clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
+        report(Event("rehearse", 1, 1, "passed, uncharged"))
     measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
