@@ -13,7 +13,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m "not slow" -n 2
 
 test-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -m slow -n 2
+	TEST_DEPTH=4 $(BIN)/python -m pytest -q -m "slow or deep" -n 2
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -4,10 +4,12 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.compositions import weighted
+from tests.helpers.depth import DEPTH
 from topdown.accountant import Composition
 from topdown.accountant.engines import Float64
 from topdown.accountant.zcdp import canonne_kamath_steinke
@@ -35,7 +37,8 @@ def cases(draw) -> tuple[Composition, list[Fraction]]:
     return case, sorted(points + ties)
 
 
-@settings(max_examples=220, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=55 * DEPTH, deadline=None)
 @given(cases())
 def test_float64_contains_the_ball_value(given_case):
     """A float64 bound that is too small anywhere (over 2500 random values a run) is a false certificate."""

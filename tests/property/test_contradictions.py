@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.implied_brute import SmallCensus, crossing, names_of, node_totals, only, random_census
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.contradiction import Contradiction, find_contradiction
@@ -23,11 +24,12 @@ def feasible(census: SmallCensus, level: int = 0, node: int = 0) -> bool:
     return bool(node_totals(census, level, node, MOST))
 
 
+@pytest.mark.deep
 def test_contradictions_are_all_found_at_the_lowest_node_with_a_smallest_set() -> None:
     """A missed one wastes the budget; a false one refuses a good census; a fat one hides the cause."""
     seen: Counter[object] = Counter()
     rng = np.random.default_rng(20)
-    for _ in range(900):
+    for _ in range(225 * DEPTH):
         census = random_census(rng, most=1)
         if crossing(census):
             with pytest.raises(ConfigError, match="share some cells"):
@@ -52,16 +54,17 @@ def test_contradictions_are_all_found_at_the_lowest_node_with_a_smallest_set() -
         assert found.is_public == (not kinds & {"exact", "table"})
         seen[min(len(found.names), 3)] += 1
         seen.update(kinds)
-    assert min(seen[k] for k in ("none", 2, 3, "exact", "table", "least", "most", "zero", "never")) >= 10, (
-        seen
-    )
+    assert (
+        min(seen[k] for k in ("none", 2, 3, "exact", "table", "least", "most", "zero", "never")) >= 2 * DEPTH
+    ), seen
 
 
+@pytest.mark.deep
 def test_a_search_cut_short_says_so() -> None:
     """Beyond the stated number of tests the set is irreducible, and must not be called smallest."""
     rng = np.random.default_rng(21)
     n_short = 0
-    for _ in range(400):
+    for _ in range(100 * DEPTH):
         census = random_census(rng, most=1)
         if crossing(census):
             continue
@@ -75,7 +78,7 @@ def test_a_search_cut_short_says_so() -> None:
         assert not feasible(only(census, found.names), level, node)
         for name in found.names:
             assert feasible(only(census, set(found.names) - {name}), level, node)
-    assert n_short >= 40
+    assert n_short >= 10 * DEPTH
 
 
 @given(st.integers(1, 9), st.lists(st.sets(st.integers(0, 8), max_size=5), min_size=1, max_size=8))

@@ -35,6 +35,7 @@ def release(folder: Path, people: int, seed: int, invariants: str = "") -> Path:
     return folder / "dhc"
 
 
+@pytest.mark.slow
 def test_a_small_place(tmp_path: Path) -> None:
     """The whole product on 2,000 people: every pl94 count kept, 32 kinds of zeros hold, noise is the production's."""
     dhc = release(tmp_path, 2_000, 5)

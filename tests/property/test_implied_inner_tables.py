@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.implied_brute import (
     SmallCensus,
     answers_right,
@@ -92,11 +94,12 @@ def satisfied(census: SmallCensus, regions: Regions, level: int, x: np.ndarray, 
     return bool(excess(regions.limits(level, np.array([node])), held)[0] <= 0)
 
 
+@pytest.mark.deep
 def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
     """What is not refused is called complete at every level, and enumeration agrees."""
     rng = np.random.default_rng(41)
     seen: Counter[object] = Counter()
-    for census in censuses(42, 1500):
+    for census in censuses(42, 375 * DEPTH):
         said = judged(census)
         if said[0].kind == "refused":
             assert {v.code for v in said} == {"C033"}
@@ -123,24 +126,25 @@ def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
                     assert (x in reach) == satisfied(census, regions, level, np.array(x), node), (level, x)
             for x in list(reach)[:20]:
                 assert satisfied(census, regions, level, np.array(x), node)
-    assert seen["refused"] > 50
-    assert seen[0, "complete", "combination_table"] + seen[0, "complete", "nothing"] > 10, seen
-    assert seen[0, "complete_integral", "combination_table"] > 50, seen
-    assert seen[1, "complete_integral", "combination_table"] > 50, seen
+    assert seen["refused"] > 25 * DEPTH
+    assert seen[0, "complete", "combination_table"] + seen[0, "complete", "nothing"] > DEPTH, seen
+    assert seen[0, "complete_integral", "combination_table"] > 12 * DEPTH, seen
+    assert seen[1, "complete_integral", "combination_table"] > 12 * DEPTH, seen
 
 
 def test_a_verdict_without_facts_never_promises_more() -> None:
     """`topdown implied` knows no facts: an exact table may be refused there and taken with facts, never otherwise."""
-    for census in censuses(43, 400):
+    for census in censuses(43, 100 * DEPTH):
         worst = verdicts(census.schema, census.invariants, census.geography.level_names)
         for a, b in zip(worst, judged(census), strict=True):
             assert RANK.index(a.kind) <= RANK.index(b.kind), (a, b)
 
 
+@pytest.mark.deep
 def test_no_census_with_people_is_refused() -> None:
     """The check of answers is necessary only, but what it refuses must really be impossible, named sets included."""
     seen: Counter[object] = Counter()
-    for census in censuses(44, 700):
+    for census in censuses(44, 175 * DEPTH):
         found = find_contradiction(*census.parts)
         if found is None:
             seen["none"] += 1
@@ -159,8 +163,8 @@ def test_no_census_with_people_is_refused() -> None:
         for name in found.names:  # none can be left out
             left = only(census, set(found.names) - {name})
             assert find_contradiction(*left.parts) is None or not _below(left, level, node)
-    assert seen["none"] > 100
-    assert seen["inner"] > 50
+    assert seen["none"] > 25 * DEPTH
+    assert seen["inner"] > 12 * DEPTH
 
 
 def _below(census: SmallCensus, level: int, node: int) -> bool:

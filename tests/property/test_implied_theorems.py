@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.implied_brute import (
     compositions,
     group_limits,
@@ -35,11 +36,12 @@ def random_margins(rng: np.random.Generator, most: int) -> Margins:
     return Margins((h[0] + h[1], h[2] + h[3]), (h[0] + h[2], h[1] + h[3]))
 
 
+@pytest.mark.deep
 def test_lemma_1_accepts_exactly_the_sums_of_leaf_tables() -> None:
     """A bound too loose lets a parent through that no leaf tables add up to; too tight refuses a true one."""
     rng = np.random.default_rng(1)
     accepted = refused = 0
-    for _ in range(3000):
+    for _ in range(600 * DEPTH):
         leaves = [random_margins(rng, 6) for _ in range(rng.integers(1, 4))]
         system, possible = lemma1.implied(leaves), sums(margin_tables(leaf) for leaf in leaves)
         for h11 in range(-1, 10):
@@ -52,13 +54,14 @@ def test_lemma_1_accepts_exactly_the_sums_of_leaf_tables() -> None:
             accepted, refused = accepted + fits, refused + (not fits)
         table = tuple(rng.integers(0, 5, size=4).tolist())
         assert (table in possible) == (system.broken(table) is None)
-    assert min(accepted, refused) > 1500
+    assert min(accepted, refused) > 300 * DEPTH
 
 
+@pytest.mark.deep
 def test_lemma_1_extends() -> None:
     """The promise is constructive: leaf tables with the given margins that add up to the parent."""
     rng = np.random.default_rng(2)
-    for _ in range(3000):
+    for _ in range(600 * DEPTH):
         leaves = [random_margins(rng, 12) for _ in range(rng.integers(1, 6))]
         least, most = sum(leaf.least for leaf in leaves), sum(leaf.most for leaf in leaves)
         h11 = int(rng.integers(least, most + 1))
@@ -81,11 +84,12 @@ def _shifted(table: lemma1.Table, by: int) -> lemma1.Table:
     return (a + by, b - by), (c - by, d + by)
 
 
+@pytest.mark.deep
 def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
     """Subsets, the written constraints, the solver's limits and the flow must all say what enumeration says."""
     rng = np.random.default_rng(3)
     accepted = refused = 0
-    for case in range(3000):
+    for case in range(600 * DEPTH):
         k = int(rng.integers(1, 5))
         groups = random_groups(rng, k, int(rng.integers(1, 4)), 3)
         possible = sums(leaf_tables(leaf) for leaf in groups.leaves)
@@ -110,7 +114,7 @@ def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
         assert theorem3.violated_subset(groups, off) is not None
         assert assign(groups.combinations, off).flows is None
         assert not keeps(table, off)
-    assert min(accepted, refused) > 3000
+    assert min(accepted, refused) > 600 * DEPTH
 
 
 @st.composite
@@ -127,7 +131,7 @@ def small_groups(draw: st.DrawFn) -> theorem3.Groups:
 
 
 @given(small_groups(), st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100 * DEPTH, deadline=None)
 def test_theorem_3_on_searched_cases(groups: theorem3.Groups, data: st.DataObject) -> None:
     """Corners that random draws miss: no open group, equal bounds, empty leaves."""
     total = groups.combinations.total
@@ -141,10 +145,11 @@ def test_theorem_3_on_searched_cases(groups: theorem3.Groups, data: st.DataObjec
         assert x == tuple(map(sum, zip(*tables, strict=True)))
 
 
+@pytest.mark.deep
 def test_theorem_3_extends() -> None:
     """Leaf tables must keep totals, bounds and absences, and add up; with larger numbers than enumeration allows."""
     rng = np.random.default_rng(4)
-    for _ in range(3000):
+    for _ in range(600 * DEPTH):
         groups = random_groups(rng, int(rng.integers(1, 7)), int(rng.integers(1, 9)), 10**6)
         truth = []
         for leaf in groups.leaves:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.implied_brute import (
     SmallCensus,
     compositions,
@@ -73,11 +74,12 @@ def satisfied(census: SmallCensus, regions: Regions, level: int, x: np.ndarray, 
     return bool(excess(regions.limits(level, np.array([node])), held)[0] <= 0)
 
 
+@pytest.mark.deep
 def test_complete_means_complete() -> None:
     """Where the verdict says complete, what is enforced and what splits down to the leaves are the same set."""
     kinds: Counter[object] = Counter()
     rng = np.random.default_rng(21)
-    for census in censuses(22, 700):
+    for census in censuses(22, 175 * DEPTH):
         said = judge(census.schema, census.invariants, census.geography, census.facts)
         for level, verdict in enumerate(said):
             kinds[verdict.kind, verdict.needs] += 1
@@ -88,9 +90,9 @@ def test_complete_means_complete() -> None:
             compare(census, level, node, rng)
             kinds["caps"] += bool(census.invariants.at_most)
             kinds["table"] += "table" in census.exact
-    assert kinds["complete_integral", "combination_table"] > 300
-    assert kinds["complete_integral", "nothing"] > 150
-    assert min(kinds["caps"], kinds["table"]) > 100
+    assert kinds["complete_integral", "combination_table"] > 75 * DEPTH
+    assert kinds["complete_integral", "nothing"] > 35 * DEPTH
+    assert min(kinds["caps"], kinds["table"]) > 20 * DEPTH
 
 
 def compare(census: SmallCensus, level: int, node: int, rng: np.random.Generator) -> None:
@@ -108,6 +110,7 @@ def compare(census: SmallCensus, level: int, node: int, rng: np.random.Generator
         assert satisfied(census, regions, level, np.array(x), node)
 
 
+@pytest.mark.deep
 def test_a_verdict_without_facts_never_promises_more() -> None:
     """`topdown implied` knows no facts; what it promises must hold for all of them."""
     differs = 0

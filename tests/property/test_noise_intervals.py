@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from topdown.noise import DiscreteGaussian, Law, TwoSidedGeometric, cdf_interval, pmf_interval
 from topdown.noise.fixed import divide_up, exp_neg, shift_up, tail_sums
 from topdown.noise.rejection import acceptance_exponent
@@ -51,7 +52,8 @@ def test_rounding_up_is_the_ceiling(value: int, divisor: int, n_bits: int) -> No
     assert 0 <= (shift_up(value, n_bits) << n_bits) - value < 1 << n_bits
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=15 * DEPTH, deadline=None)
 @given(laws, st.integers(8, 120))
 def test_tail_sums_enclose_the_true_tails(law: Law, floor_bits: int) -> None:
     """The tail past the last weight must be inside the bound: dropping it would truncate the law."""

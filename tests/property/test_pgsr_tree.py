@@ -15,6 +15,7 @@ from pgsr.descend import descend
 from pgsr.relaxed import TreeLeastSquares, relaxed_histograms
 from pgsr.tables import full_table_optimum, table_optimum
 from pgsr.twins import enumerate_model1, split_by_units
+from tests.helpers.depth import DEPTH
 
 
 @st.composite
@@ -46,8 +47,9 @@ def test_optimum_is_that_of_enumeration(instance):
     assert enumerate_model1(tree, noisy, total, weights) == tree_optimum(tree, noisy, total, weights)[1]
 
 
+@pytest.mark.deep
 @given(instances(most_leaves=12, most_sizes=5, most_total=60, reach=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * DEPTH, deadline=None)
 def test_optimum_is_that_of_cost_tables(instance):
     """Deep and wide trees, where pruning, windows and prices all matter."""
     tree, noisy, total, weights = instance

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.test_least_squares_backends import SHAPES, make_problem
+from tests.helpers.depth import DEPTH
 from topdown.errors import InternalError
 from topdown.solve import admm
 from topdown.solve.backends.quadratic import solve_with
@@ -97,11 +98,12 @@ def test_solvers_agree(shape: str, *, feasible: bool) -> None:
             check_agree(problem, found, other)
 
 
+@pytest.mark.deep
 def test_each_solver_nearly_always_answers() -> None:
     """A test of agreement is empty if a solver always gives up: each must certify at least nine of ten problems."""
     n_problems, n_certified = 0, dict.fromkeys(OTHERS, 0)
     for shape in SHAPES:
-        for seed in range(4):
+        for seed in range(2 * DEPTH):
             problem = with_rules(
                 make_problem(seed, **SHAPES[shape]), seed + 1, feasible=seed % 2 == 0, times=(1, 2)
             )
@@ -111,6 +113,7 @@ def test_each_solver_nearly_always_answers() -> None:
     assert min(n_certified.values()) >= 0.9 * n_problems
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rules_that_only_ask_for_anybody(shape: str) -> None:
     """`times` in the ten thousands puts coefficients far apart; what is certified must still be the optimum.
@@ -119,7 +122,7 @@ def test_rules_that_only_ask_for_anybody(shape: str) -> None:
     its table still be the optimum to a ten thousandth of a person.
     """
     n_certified = 0
-    for seed in range(5):
+    for seed in range(2 * DEPTH):
         problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=seed % 2 == 1)
         found, others = admm.solve(problem), certified(problem)
         residual = residual_persons(problem, found)
@@ -130,7 +133,7 @@ def test_rules_that_only_ask_for_anybody(shape: str) -> None:
                 check_agree(problem, found, other)
             assert float(np.linalg.norm(found.z - other.z)) <= residual + TARGET_PERSONS
             np.testing.assert_allclose(found.z, other.z, atol=1e-4)
-    assert n_certified >= (4 if shape == "limits" else 5)
+    assert n_certified >= 2 * DEPTH - (shape == "limits") * DEPTH // 2
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
+from tests.helpers.depth import DEPTH
 from tests.helpers.random_census import make_random_census
 from topdown.errors import ConfigError
 from topdown.solve import regions
@@ -41,8 +42,9 @@ def solve_all(census: solved.Census, seed: int, size: float) -> Solved:
     return result
 
 
+@pytest.mark.deep
 @given(seeds, SIZES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40 * DEPTH, deadline=None)
 def test_every_census_can_be_released(seed: int, size: float) -> None:
     """Noise is paid for before the first split: after it there must be no infeasible area and no unproved answer."""
     census = census_of(seed)
@@ -53,8 +55,9 @@ def test_every_census_can_be_released(seed: int, size: float) -> None:
         np.testing.assert_array_equal(result.leaves.dense(0, n), census.truth[-1].dense(0, n))
 
 
+@pytest.mark.deep
 @given(seeds, SIZES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=20 * DEPTH, deadline=None)
 def test_without_limits_the_failsafe_keeps_every_promise(seed: int, size: float) -> None:
     """Where limits are not kept (more kinds than MAX_KINDS), the failsafe alone must lead to a release."""
     census = census_of(seed, plain=True)  # what the plan accepts for any number of kinds

@@ -26,7 +26,7 @@ def overlap(one, two) -> bool:
     return one.lower <= two.upper and two.lower <= one.upper
 
 
-@pytest.mark.parametrize("engine", ["float64", "fft", "atoms", "sieve"])
+@pytest.mark.parametrize("engine", ["float64", "fft", "atoms", pytest.param("sieve", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SMALL)
 def test_engines_agree_with_balls(name, engine):
     """An engine with a wrong bound or a wrong sum would leave the ball enclosure."""
