@@ -37,12 +37,19 @@ labels = ["a", "b", "c", "d", "e"]
 name = "origin"
 labels = ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
 """
-NOTHING = 'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "None"\nschema = "ninety"\nsource = "made up"\n'
+NOTHING = """\
+type = "topdown.invariants"
+version = 1
+name = "none"
+title = "None"
+schema = "ninety"
+source = "made up"
+"""
 
 
-def body() -> str:
-    """Return budget and levels: rho 1/2 in equal parts, the same two queries everywhere."""
-    rows = ['[budget]\nrho = "1/2"\n']
+def body(loss: str) -> str:
+    """Return budget and levels: equal parts, the same two queries everywhere."""
+    rows = [f'[budget]\nrho = "{loss}"\n']
     rows += [
         f"""[[level]]
 name = "{name}"
@@ -88,7 +95,7 @@ def write_land(
         "land",
         schema=SCHEMA,
         invariants=invariants,
-        body=body(),
+        body=body("1/2" if mechanism == "discrete_gaussian" else "8"),
         tree=LEVELS,
         neighbours=neighbours,
         mechanism=mechanism,
@@ -193,5 +200,3 @@ def counted_twice(level: str) -> object:
         return wrong
 
     return drawn_with(change)
-
-

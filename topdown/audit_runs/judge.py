@@ -30,7 +30,7 @@ _THRESHOLDS = np.linspace(0, 1, 401)
 
 
 @dataclass(frozen=True)
-class Test:
+class Cut:
     """A threshold and what it is good for: decide for the second data set where a score is above it."""
 
     threshold: float
@@ -60,7 +60,7 @@ class Shown:
         return self.power > self.most or self.best_guess[0] > self.best_guess[1]
 
 
-def choose(first: Floats, second: Floats, delta: float, level: float) -> tuple[Test, ...]:
+def choose(first: Floats, second: Floats, delta: float, level: float) -> tuple[Cut, ...]:
     """Choose the thresholds whose best guess, and whose epsilon, would be shown to be largest.
 
     Args:
@@ -75,15 +75,15 @@ def choose(first: Floats, second: Floats, delta: float, level: float) -> tuple[T
     alpha, power = _upper(alarms, len(first), level), _lower(hits, len(second), level)
     ratio = np.maximum(power - delta, 1e-300) / alpha
     return (
-        Test(float(cuts[np.argmax(power - alpha)]), "best_guess"),
-        Test(float(cuts[np.argmax(ratio)]), "epsilon"),
+        Cut(float(cuts[np.argmax(power - alpha)]), "best_guess"),
+        Cut(float(cuts[np.argmax(ratio)]), "epsilon"),
     )
 
 
-def rates(test: Test, first: Floats, second: Floats, level: float) -> tuple[Fraction, Fraction]:
+def rates(cut: Cut, first: Floats, second: Floats, level: float) -> tuple[Fraction, Fraction]:
     """Return an upper end of the false-alarm rate and a lower end of the rate of hits, rounded outward."""
-    alpha = float(_upper(np.array(int((first > test.threshold).sum())), len(first), level))
-    power = float(_lower(np.array(int((second > test.threshold).sum())), len(second), level))
+    alpha = float(_upper(np.array(int((first > cut.threshold).sum())), len(first), level))
+    power = float(_lower(np.array(int((second > cut.threshold).sum())), len(second), level))
     up = min(Fraction(math.ceil(alpha * _GRID) + 1, _GRID), Fraction(1))
     down = max(Fraction(math.floor(power * _GRID) - 1, _GRID), Fraction(0))
     return up, down
@@ -120,9 +120,7 @@ def _loss(moved: tuple[tuple[Fraction, int], ...], law: str) -> Loss:
     return PureLoss(epsilon, sum(counts for _, counts in moved), law)
 
 
-def shown(
-    loss: Loss, found: Sequence[tuple[Fraction, Fraction]], delta: Fraction
-) -> list[Shown]:
+def shown(loss: Loss, found: Sequence[tuple[Fraction, Fraction]], delta: Fraction) -> list[Shown]:
     """Hold rates of false alarms and hits against what a loss allows.
 
     Args:
@@ -151,7 +149,7 @@ def _claimed(loss: Loss, delta: Fraction) -> tuple[Fraction, float]:
 
 
 def _mu(alpha: Fraction, power: Fraction) -> float:
-    """Return how many standard deviations apart two Gaussians are that a test tells apart so well."""
+    """Return how many standard deviations apart two Gaussians are that a test tells apart so well; may be infinite."""
     if power <= alpha:
         return 0.0
     return float(ndtri(float(power)) - ndtri(float(alpha)))

@@ -6,14 +6,13 @@ answers. Which pairs are taken follows from the plan: the same plan has the same
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from topdown.audit_runs.people import LeafPeople
-from topdown.model.changes import Change
+from topdown.model.changes import Change, Kind
 from topdown.model.query import Query
 from topdown.plan.prepare import Context
 
@@ -36,7 +35,7 @@ class Pair:
         targets: what the pair was chosen for.
     """
 
-    kind: str
+    kind: Kind
     of: str
     gone: Place
     come: Place | None
@@ -68,20 +67,20 @@ def find_pairs(
     """
     finder = _Finder(context, np.random.Generator(np.random.PCG64(int(context.plan.plan_hash[:16], 16))))
     changes = [c for c in context.policy.changes if c.status != "disclosed"]
-    pairs: dict[tuple[str, Place, Place | None], Pair] = {}
+    pairs: dict[tuple[Kind, str, Place, Place | None], Pair] = {}
     missing = []
     for change in changes:
         covered: set[Target] = set()
         for target in finder.targets(change):
             if target in covered:
                 continue
-            pair = finder.find(change, lambda moved, t=target: moved[t[0]][t[1]] > 0)
+            pair = finder.find(change, target)
             if pair is None:
                 missing.append((change, target))
                 continue
             new = {t for t in finder.targets(change) if pair.moved[t[0]][t[1]]} - covered
             covered |= new
-            pairs[change.kind + change.of, pair.gone, pair.come] = replace(pair, targets=tuple(sorted(new)))
+            pairs[change.kind, change.of, pair.gone, pair.come] = replace(pair, targets=tuple(sorted(new)))
     _fill(finder, changes, pairs, at_least)
     return tuple(pairs.values()), tuple(missing)
 
@@ -89,7 +88,7 @@ def find_pairs(
 def _fill(
     finder: _Finder,
     changes: list[Change],
-    pairs: dict[tuple[str, Place, Place | None], Pair],
+    pairs: dict[tuple[Kind, str, Place, Place | None], Pair],
     at_least: int,
 ) -> None:
     """Add pairs, one secret after the other and one target after the other, until there are enough."""
@@ -99,8 +98,8 @@ def _fill(
         targets = finder.targets(change)
         chosen = targets[turn // len(changes) % len(targets)] if targets else None
         turn, idle = turn + 1, idle + 1
-        pair = finder.find(change, lambda moved, t=chosen: t is None or moved[t[0]][t[1]] > 0)
-        key = (change.kind + change.of, pair.gone, pair.come) if pair else None
+        pair = finder.find(change, chosen)
+        key = (change.kind, change.of, pair.gone, pair.come) if pair else None
         if pair is not None and key is not None and key not in pairs:
             pairs[key] = replace(pair, targets=() if chosen is None else (chosen,))
             idle = 0
@@ -134,14 +133,14 @@ class _Finder:
             if depth > above and (change.kind != "attribute" or change.of in query.attributes)
         )
 
-    def find(self, change: Change, wanted: Callable[[tuple[tuple[int, ...], ...]], bool]) -> Pair | None:
-        """Return a pair that differs by one change of a kind and moves what is wanted; None if none was found."""
+    def find(self, change: Change, target: Target | None) -> Pair | None:
+        """Return a pair that differs by one change of a kind and moves a target, if any; None if none was found."""
         for _ in range(_TRIES):
             gone, come = self._propose(change)
             if gone == come or not self._agrees(gone, come):
                 continue
             moved = self._moved(gone, come)
-            if not wanted(moved):
+            if target is not None and not moved[target[0]][target[1]]:
                 continue
             people = self._people(gone, come)
             if people is not None:

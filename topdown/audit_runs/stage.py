@@ -61,7 +61,9 @@ class Stage:
         up = context.geography.ancestors_of_leaves
         leaves = [leaf for leaf, _ in (pair.gone, pair.come or pair.gone)]
         apart = any(nodes[leaves[0]] != nodes[leaves[1]] for nodes in up)
-        self._n_nodes = 2 if apart else 1  # at every level: the second node is an empty one where both leaves are in one
+        self._n_nodes = (
+            2 if apart else 1
+        )  # at every level: the second node is an empty one where both leaves are in one
         self._levels = [
             _level(context, depth, cells, [int(nodes[leaf]) for leaf in leaves], self._n_nodes, pair)
             for depth, nodes in enumerate(up)
