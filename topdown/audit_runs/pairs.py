@@ -130,7 +130,9 @@ class _Finder:
             (depth, q)
             for depth, queries in enumerate(self.queries)
             for q, query in enumerate(queries)
-            if depth > above and (change.kind != "attribute" or change.of in query.attributes)
+            if depth > above
+            and (change.kind != "attribute" or change.of in query.attributes)
+            and (depth > 0 or query.attributes or change.kind == "presence")
         )
 
     def find(self, change: Change, target: Target | None) -> Pair | None:

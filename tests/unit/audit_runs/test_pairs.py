@@ -115,5 +115,7 @@ def test_runs_stand_on_the_truth_in_every_number(tmp_path):
         runs = np.concatenate(list(stage.runs(which, 8_000)))
         assert runs.shape == (8_000, len(stage.answers.target))
         error = runs.mean(axis=0) - stage.answers.truth[which]
-        assert np.abs(error / np.sqrt(stage.answers.parameter / 8_000)).max() < 6.5  # 1 in 10^8 for 60 numbers
+        assert (
+            np.abs(error / np.sqrt(stage.answers.parameter / 8_000)).max() < 6.5
+        )  # 1 in 10^8 for 60 numbers
         assert np.abs(runs.var(axis=0) / stage.answers.parameter - 1).max() < 0.15

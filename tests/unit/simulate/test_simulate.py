@@ -184,7 +184,9 @@ def test_seeded_noise_never_becomes_a_measurement(prepared: Prepared, census: Pa
     simulation = open_simulation(prepared, census / "persons.csv.gz")
     part = plan_parts(prepared.context)[0]
     for bits, allowed in ((AesBits(), True), (SimulationBits(1), False)):
-        drawn = level_drawer(prepared.context, part.depth, simulation.truth[part.depth], bits).draw(part.nodes)
+        drawn = level_drawer(prepared.context, part.depth, simulation.truth[part.depth], bits).draw(
+            part.nodes
+        )
         assert drawn.is_release is allowed
         if allowed:
             assert encode(prepared.context, part, drawn)
