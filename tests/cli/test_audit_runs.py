@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from tests.helpers import audited
 from tests.helpers.attacked_land import make_extended
 from tests.helpers.small_release import build
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "audit-runs.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +109,22 @@ def test_what_cannot_be_run_is_refused(topdown, land, tmp_path):
     toy = make_extended(tmp_path, "bounded")
     said = topdown("audit", toy.more, "--base", toy.base, "--runs", 1000, "--json")
     assert (said.code, said.document["code"]) == (2, "A050")
+
+
+def test_the_how_to_page_runs(topdown, capsys):
+    """A command on the page that no longer works stops a reader at the first step."""
+    text, commands = PAGE.read_text(encoding="utf-8"), []
+    for language, body in BLOCK.findall(text):
+        if language == "python":
+            exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
+            assert capsys.readouterr().out == "True 50\n"
+            continue
+        for line in body.splitlines():
+            prompt, program, *arguments = shlex.split(line)
+            assert (prompt, program) == ("$", "topdown")
+            said = topdown(*arguments)
+            assert said.code == 0, said.err
+            commands.append(arguments[0])
+    assert commands == ["synth", "audit"]
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert (PAGE.parent / target).is_file(), target
