@@ -88,8 +88,10 @@ def test_disclosed_secrets_have_no_numbers(topdown, tmp_path, check):
     made = topdown("audit", run, "--runs", 1000, "--json").document
     check(made)
     gone = [s for s in made["secrets"] if s["status"] == "disclosed"]
-    assert ["place within one land", "place within one region", "place within one county"] == [
-        s["name"] for s in gone
+    assert [s["name"] for s in gone] == [
+        "place within one land",
+        "place within one region",
+        "place within one county",
     ]
     assert all(s.keys() == {"name", "status", "n_pairs"} and s["n_pairs"] == 0 for s in gone)
     assert all(p["from"]["geocode"] == p["to"]["geocode"] for p in made["pairs"])

@@ -1,4 +1,4 @@
-"""What counted guesses prove: ends of rates against exact binomials, scores against exact laws, claims against plans."""
+"""Ends of rates against exact binomials, scores against exact laws, claims of pairs against certified ones."""
 
 from __future__ import annotations
 
