@@ -47,6 +47,17 @@ ALLOWED = {
     },
     "screen": {"screen", "decimals", "errors", "progress"},
     "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},
+    "audit_runs": {
+        "audit_runs",
+        "measure",
+        "noise",
+        "plan",
+        "model",
+        "accountant",
+        "decimals",
+        "errors",
+        "progress",
+    },
     "simulate": {
         "simulate",
         "measure",

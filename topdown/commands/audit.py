@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The exact loss of a plan, at two deltas."),
         ("topdown audit --ledger ledger/people.jsonl", "Everything ever released from a data set, together."),
         ("topdown audit more.toml --base release/", "An extension, alone and together with its base."),
+        ("topdown audit release/ --runs 100000", "The drawing code itself, on made-up neighbours."),
     ),
     exits=(0, 1, 2),
 )
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
 @click.option(
     "--delta", "deltas", multiple=True, default=("1e-10",), show_default=True, help="Repeat for more."
 )
+@click.option(
+    "--runs",
+    metavar="N",
+    type=int,
+    help="Draw N times on each of two made-up neighbours, many pairs; hold what it shows against the claim.",
+)
 @click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="Draw the trade-off curve.")
 @click.option("--force", is_flag=True, help="Replace an existing plot.")
 def audit(
@@ -55,6 +62,7 @@ def audit(
     ledger: Path | None,
     base: Path | None,
     deltas: tuple[str, ...],
+    runs: int | None,
     plot: Path | None,
     force: bool,
 ) -> int:
@@ -62,10 +70,12 @@ def audit(
 
     Together with the releases it extends. Every number is certified: it lies between two bounds that are
     printed or in the JSON document. What exact statistics give away is named and has no number.
+
+    With --runs, the code that draws a release is run on made-up neighbours; no records are opened.
     """
     from topdown.publish.certified import first_loss, statement_of
 
-    if (source is None) == (ledger is None) or (ledger is not None and (base or plot)):
+    if (source is None) == (ledger is None) or (ledger is not None and (base or plot or runs is not None)):
         raise ConfigError(
             "give a run file, plan or release, or --ledger FILE alone",
             code="C005",
@@ -77,6 +87,12 @@ def audit(
         return audit_ledger(screen, ledger, deltas)
     if source is None:
         raise InternalError("no source", code="X001", fix="report it")
+    if runs is not None:
+        from topdown.commands.audit_by_runs import audit_by_runs
+
+        if plot is not None:
+            raise ConfigError("--runs draws no curve", code="C005", fix="give --plot without --runs")
+        return audit_by_runs(screen, source, base, deltas, runs)
     policy = _policy(source, base)
     said = statement_of(policy, deltas)
     wrong = _contradictions(source)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from topdown.errors import InternalError
 from topdown.ledger.journal import Part
 from topdown.model.histogram import Histogram
+from topdown.model.query import Query
 from topdown.model.support import Support
 from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric
-from topdown.plan.plan import MeasurementPlan
+from topdown.plan.plan import LevelPlan, MeasurementPlan
 from topdown.plan.prepare import Context
 
 NUMBERS_PER_PART = 2_000_000
@@ -88,22 +89,29 @@ class Drawn:
 
 
 class LevelDrawer:
-    """Draw the parts of one level.
+    """Draw the parts of one level; see `level_drawer`.
 
     Args:
-        context: plan and public facts.
-        depth: index of the level.
+        level: what is measured.
+        queries: of its measurements, in their order.
         histogram: true counts of the level.
         bits: source of randomness.
+        listed: what a base release leaves open, and the index of the level; None: everything.
 
     """
 
-    def __init__(self, context: Context, depth: int, histogram: Histogram, bits: BitSource) -> None:
-        self._level = context.plan.levels[depth]
-        self._samplers = [Sampler(law_of(m), bits) for m in self._level.measurements]
-        self._queries = context.queries(self._level.name)
+    def __init__(
+        self,
+        level: LevelPlan,
+        queries: tuple[Query, ...],
+        histogram: Histogram,
+        bits: BitSource,
+        listed: tuple[Support, int] | None = None,
+    ) -> None:
+        self._level, self._queries = level, queries
+        self._samplers = [Sampler(law_of(m), bits) for m in level.measurements]
         self._histogram = histogram
-        self._support, self._depth = context.support, depth
+        self._listed = listed
         self._is_release = bits.is_release
 
     def draw(self, nodes: NDArray[np.int64]) -> Drawn:
@@ -113,8 +121,8 @@ class LevelDrawer:
             InternalError: an answer leaves 32 bits (probability below 2^-128 for checked records).
 
         """
-        if self._support is not None:
-            return self._draw_listed(self._support, nodes)
+        if self._listed is not None:
+            return self._draw_listed(*self._listed, nodes)
         out = np.empty((len(nodes), self._level.answers_per_node), dtype=np.int32)
         p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
         row = np.searchsorted(nodes, self._histogram.node[p:q])
@@ -131,11 +139,11 @@ class LevelDrawer:
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
         return Drawn(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
 
-    def _draw_listed(self, support: Support, nodes: NDArray[np.int64]) -> Drawn:
+    def _draw_listed(self, support: Support, depth: int, nodes: NDArray[np.int64]) -> Drawn:
         """Draw the answers that the base release leaves open; an answer counts all records that have it."""
         listed = []
         for node in nodes:
-            cells = support.cells(self._depth, int(node))
+            cells = support.cells(depth, int(node))
             listed.append([support.listed(query, cells) for query in self._queries])
         sizes = np.array([[len(answers) for answers in row] for row in listed], dtype=np.int64)
         ends = np.cumsum(sizes.reshape(-1)).reshape(sizes.shape)
@@ -157,6 +165,21 @@ class LevelDrawer:
                 _add(here, np.zeros(len(count), dtype=np.intp), place[known].astype(np.int32), count)
                 out[ends[i, q] - len(row[q]) : ends[i, q]] = here[0]
         return Drawn(out, sizes.reshape(-1), self._is_release)
+
+
+def level_drawer(context: Context, depth: int, histogram: Histogram, bits: BitSource) -> LevelDrawer:
+    """Return what draws the parts of one level of a plan.
+
+    Args:
+        context: plan and public facts.
+        depth: index of the level.
+        histogram: true counts of the level.
+        bits: source of randomness.
+
+    """
+    level = context.plan.levels[depth]
+    listed = None if context.support is None else (context.support, depth)
+    return LevelDrawer(level, context.queries(level.name), histogram, bits, listed)
 
 
 def _add(

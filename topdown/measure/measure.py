@@ -22,7 +22,7 @@ from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Job, Spend, carry_out
 from topdown.ledger.records import Commit, Intent
 from topdown.measure.confidential import load_records
-from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, plan_parts
+from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, level_drawer, plan_parts
 from topdown.measure.encode import encode
 from topdown.measure.exact import exact_bytes
 from topdown.measure.public_side import write_public_side
@@ -222,7 +222,7 @@ class _Measuring:
         bits = AesBits()
         by_level = groupby(self._run.part_plans, lambda p: p.depth)
         for depth, plans in by_level:
-            drawer = LevelDrawer(self._context, depth, self._levels[depth], bits)
+            drawer = level_drawer(self._context, depth, self._levels[depth], bits)
             for plan in plans:
                 self._check_room(plan)
                 yield Job(plan.part, partial(_make, self._context, plan, drawer))

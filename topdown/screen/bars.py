@@ -16,7 +16,7 @@ from topdown.screen.look import Chunk, Span, dim
 
 BAR = 26  # columns of a bar on a screen of 80
 SENTENCES = ("ledger",)  # every event is a line of its own
-UNITS = {"measure": "areas", "solve": "areas", "simulate": "replicates"}
+UNITS = {"measure": "areas", "solve": "areas", "simulate": "replicates", "audit": "pairs"}
 REDRAW, LOG_EVERY = 0.1, 10.0  # seconds
 
 

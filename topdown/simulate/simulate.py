@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
 from topdown.made_up import Origin
-from topdown.measure.draw import LevelDrawer, PartPlan, plan_parts
+from topdown.measure.draw import PartPlan, level_drawer, plan_parts
 from topdown.measure.records import form_of
 from topdown.model.histogram import Histogram
 from topdown.noise import SimulationBits
@@ -103,7 +103,7 @@ class Simulation:
 
     def _part(self, number: int, plan: PartPlan) -> NDArray[np.int32]:
         bits = SimulationBits(self.seed, ("replicate", number, plan.part.level, plan.part.name))
-        return LevelDrawer(self.context, plan.depth, self.truth[plan.depth], bits).draw(plan.nodes).answers
+        return level_drawer(self.context, plan.depth, self.truth[plan.depth], bits).draw(plan.nodes).answers
 
 
 def simulate(

@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.small_release import build
 from topdown.errors import ConfigError, DataError, InternalError
 from topdown.made_up import mark_of
-from topdown.measure.draw import LevelDrawer, plan_parts
+from topdown.measure.draw import level_drawer, plan_parts
 from topdown.measure.encode import encode
 from topdown.noise import AesBits, SimulationBits
 from topdown.plan.prepare import Prepared, prepare
@@ -164,7 +164,7 @@ def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
     context, truth = prepared.context, open_truth(census / "persons.csv.gz", prepared.context)[1]
     held: list[list[np.ndarray]] = [[] for _ in context.plan.levels]
     for plan in plan_parts(context):
-        drawn = LevelDrawer(context, plan.depth, truth.levels[plan.depth], AesBits()).draw(plan.nodes)
+        drawn = level_drawer(context, plan.depth, truth.levels[plan.depth], AesBits()).draw(plan.nodes)
         path = tmp_path / "measurements" / plan.part.level / f"{plan.part.name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encode(context, plan, drawn))
@@ -184,7 +184,9 @@ def test_seeded_noise_never_becomes_a_measurement(prepared: Prepared, census: Pa
     simulation = open_simulation(prepared, census / "persons.csv.gz")
     part = plan_parts(prepared.context)[0]
     for bits, allowed in ((AesBits(), True), (SimulationBits(1), False)):
-        drawn = LevelDrawer(prepared.context, part.depth, simulation.truth[part.depth], bits).draw(part.nodes)
+        drawn = level_drawer(prepared.context, part.depth, simulation.truth[part.depth], bits).draw(
+            part.nodes
+        )
         assert drawn.is_release is allowed
         if allowed:
             assert encode(prepared.context, part, drawn)

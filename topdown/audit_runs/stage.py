@@ -1,0 +1,139 @@
+"""Run the code that draws a release many times at once, on the nodes and answers that a pair of neighbours has.
+
+A run is the drawing of the nodes above the leaves concerned, at every level. Many runs are one call: their nodes
+stand side by side as nodes of one level. Answers that nobody of the pair's people is in are left out; their noise
+does not depend on anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.audit_runs.pairs import Pair
+from topdown.measure.draw import Drawn, LevelDrawer
+from topdown.model.histogram import Histogram
+from topdown.model.query import Factor, Query
+from topdown.model.schema import Attribute, Schema
+from topdown.noise import AesBits
+from topdown.plan.plan import LevelPlan
+from topdown.plan.prepare import Context
+
+Ints = NDArray[np.int64]
+NUMBERS_A_CALL = 1 << 15  # of one query: what the sampler draws from one stretch of bits
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What one noisy file of a run holds of a pair, by position.
+
+    Args:
+        target: per number, index of its level and of its measurement.
+        truth: the exact answers of both data sets, (2, n).
+        parameter: of the claimed law of each number's noise.
+    """
+
+    target: tuple[tuple[int, int], ...]
+    truth: Ints
+    parameter: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _LevelStage:
+    level: LevelPlan
+    queries: tuple[Query, ...]
+    people: tuple[Histogram, Histogram]  # of one run, of each data set
+
+
+class Stage:
+    """Draw runs on one pair.
+
+    Args:
+        context: plan and public facts.
+        pair: the neighbours.
+    """
+
+    def __init__(self, context: Context, pair: Pair) -> None:
+        cells = np.unique([cell for _, cell, _ in (*pair.people, *pair.after)])
+        up = context.geography.ancestors_of_leaves
+        leaves = [leaf for leaf, _ in (pair.gone, pair.come or pair.gone)]
+        apart = any(nodes[leaves[0]] != nodes[leaves[1]] for nodes in up)
+        self._n_nodes = (
+            2 if apart else 1
+        )  # at every level: the second node is an empty one where both leaves are in one
+        self._levels = [
+            _level(context, depth, cells, [int(nodes[leaf]) for leaf in leaves], self._n_nodes, pair)
+            for depth, nodes in enumerate(up)
+        ]
+        widest = max(m.n_answers for stage in self._levels for m in stage.level.measurements)
+        self._n_runs = max(1, NUMBERS_A_CALL // (self._n_nodes * widest))
+        self.answers = self._positions()
+
+    def runs(self, which: int, n: int) -> Iterator[NDArray[np.int32]]:
+        """Yield noisy answers of n runs on one data set (0 or 1), some runs at a time: int32 (runs, numbers).
+
+        A run has the numbers of `answers`, once for each noisy file that it leaves.
+        """
+        for first in range(0, n, self._n_runs):
+            yield self._draw(which, min(self._n_runs, n - first))
+
+    def _draw(self, which: int, n: int) -> NDArray[np.int32]:
+        bits, files = AesBits(), []
+        nodes = np.arange(n * self._n_nodes, dtype=np.int64)
+        for stage in self._levels:
+            drawer = LevelDrawer(stage.level, stage.queries, _copies(stage.people[which], n), bits)
+            files.append([drawn.answers.reshape(n, -1) for drawn in files_of(drawer, nodes)])
+        return np.concatenate([level[k] for k in range(len(files[0])) for level in files], axis=1)
+
+    def _positions(self) -> Answers:
+        target, truth, parameter = [], [], []
+        for depth, stage in enumerate(self._levels):
+            both = [[people.answers(query) for query in stage.queries] for people in stage.people]
+            for node in range(self._n_nodes):
+                for q, m in enumerate(stage.level.measurements):
+                    target += [(depth, q)] * m.n_answers
+                    truth.append(np.stack([side[q][node] for side in both]))
+                    parameter += [float(m.parameter)] * m.n_answers
+        return Answers(tuple(target), np.concatenate(truth, axis=1), np.array(parameter))
+
+
+def files_of(drawer: LevelDrawer, nodes: Ints) -> list[Drawn]:
+    """Return every noisy file that a run leaves of a level: one, whatever crashes (`topdown.ledger.protocol`)."""
+    return [drawer.draw(nodes)]
+
+
+def _level(
+    context: Context, depth: int, cells: Ints, nodes: list[int], n_nodes: int, pair: Pair
+) -> _LevelStage:
+    """Narrow a level to some cells and the nodes of a pair."""
+    level = context.plan.levels[depth]
+    schema = Schema("made up", "made up", "record", (Attribute("cell", tuple(map(str, cells))),))
+    queries, measurements = [], []
+    for query, measurement in zip(context.queries(level.name), level.measurements, strict=True):
+        answers, group = np.unique(query.labels[cells], return_inverse=True)
+        labels = tuple(map(str, answers))
+        queries.append(Query(query.name, schema, (Factor("cell", "cell", labels, tuple(group.tolist())),)))
+        measurements.append(replace(measurement, n_answers=len(answers)))
+    up = context.geography.ancestors_of_leaves[depth]
+    people = []
+    for rows in (pair.people, pair.after):
+        leaf, cell, count = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        node = (up[leaf] != nodes[0]).astype(np.int64)
+        people.append(Histogram.build(n_nodes, len(cells), node, np.searchsorted(cells, cell), count))
+    narrow = replace(level, measurements=tuple(measurements))
+    return _LevelStage(narrow, tuple(queries), (people[0], people[1]))
+
+
+def _copies(people: Histogram, n: int) -> Histogram:
+    """Return n copies side by side, each with nodes of its own."""
+    shift = np.repeat(np.arange(n, dtype=np.int64) * people.n_nodes, len(people.node))
+    return Histogram(
+        n * people.n_nodes,
+        people.n_cells,
+        np.tile(people.node, n) + shift,
+        np.tile(people.cell, n),
+        np.tile(people.count, n),
+    )
