@@ -40,6 +40,7 @@ def test_right_code_passes_and_the_screen_says_what_that_is_worth(topdown, land,
     assert "each: shown at least / claimed at most" in screen
 
 
+@pytest.mark.slow
 def test_claims_are_those_of_the_audit_without_runs(topdown, land):
     """Two numbers for one claim: what is held against the runs must be what is printed."""
     static = {s["name"]: s for s in topdown("audit", land, "--json").document["secrets"]}
@@ -79,6 +80,7 @@ def test_a_release_folder_is_enough(topdown, tmp_path, check):
     assert said.document["plan_hash"] == plan.document["plan_hash"]
 
 
+@pytest.mark.slow
 def test_disclosed_secrets_have_no_numbers(topdown, tmp_path, check):
     """No pair agrees where a secret is given away: a number there would speak of nothing."""
     from tests.helpers.attacked import exact
