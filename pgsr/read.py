@@ -45,10 +45,13 @@ def read_table(path: Path, needed: tuple[str, ...], ignored: Sequence[str] = ())
 def _read(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[str, Any]:
     import pyarrow as pa
 
+    from topdown.caps import RAISE_TABLE
     from topdown.columns import (
         MISCOUNTED,
         MISCOUNTED_FIX,
+        TOO_LARGE,
         MiscountedError,
+        TooLargeError,
         UnreadableError,
         header_of,
         read_rows,
@@ -61,6 +64,8 @@ def _read(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[st
         table = read_rows(path, dict.fromkeys(columns, pa.string()))
     except UnreadableError:
         raise DataError(f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet") from None
+    except TooLargeError:
+        raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
     except MiscountedError:
         raise DataError(f"{path}: {MISCOUNTED}", code="D042", fix=MISCOUNTED_FIX) from None
     return {name: _column(path, name, table.column(name)) for name in columns}

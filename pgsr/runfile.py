@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from topdown.caps import TooMuchError, parse_toml, read_plain, too_much
 from topdown.errors import ConfigError, DataError
 
 KEYS: dict[str, type] = {
@@ -54,8 +55,10 @@ def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     if run is None:
         return dict(given)
     try:
-        text = run.read_text(encoding="utf-8")
-        plain = tomllib.loads(text)
+        text = read_plain(run).decode("utf-8")
+        plain = parse_toml(text)
+    except TooMuchError as error:
+        raise too_much(run, error) from None
     except FileNotFoundError as error:
         raise ConfigError(f"there is no file {run}", code="C001", fix="check the path") from error
     except (UnicodeDecodeError, OSError) as error:

@@ -19,7 +19,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.caps import table_bytes
+
 MOST_SHOWN = 60
+PACKED = {".gz", ".bz2", ".zst", ".lz4", ".br", ".snappy"}
+TOO_LARGE = "the table is packed, and unpacked it has more bytes than are read"
 MISCOUNTED = "the rows do not agree with the lines of the file"
 MISCOUNTED_FIX = (
     'put a text with quotation marks or line breaks in quotation marks, doubling those inside ("a ""b"" c")'
@@ -30,6 +34,10 @@ _QUOTES = pa_csv.ParseOptions(newlines_in_values=True)
 
 class UnreadableError(Exception):
     """The file is not a whole table. The reader's words may quote the file: only for public ones."""
+
+
+class TooLargeError(Exception):
+    """The file is packed, and unpacked it is larger than is read."""
 
 
 class MiscountedError(Exception):
@@ -92,8 +100,12 @@ def header_of(path: Path) -> list[str]:
 
     Raises:
         UnreadableError: it is not a table.
+        TooLargeError: it is packed, and too large to be unpacked.
+
+    Cost: a packed CSV is unpacked once to see how large it is, a piece at a time.
     """
     try:
+        check_unpacked(path)
         if is_parquet(path):
             with pq.ParquetFile(path) as file:
                 return list(file.schema_arrow.names)
@@ -133,6 +145,28 @@ def read_rows(path: Path, columns: Mapping[str, pa.DataType]) -> pa.Table:
     if counted.n_lines() != table.num_rows + 1:
         raise MiscountedError
     return table
+
+
+def check_unpacked(path: Path) -> None:
+    """Refuse a packed table that takes more bytes than `caps.table_bytes` when it is unpacked, without keeping any.
+
+    A Parquet table takes eight bytes a value.
+
+    Raises:
+        TooLargeError: it does.
+    """
+    most = table_bytes()
+    if is_parquet(path):
+        found = pq.read_metadata(path)
+        if found.num_rows * found.num_columns * 8 > most:
+            raise TooLargeError
+    elif path.suffix in PACKED:
+        n_bytes = 0
+        with pa.input_stream(str(path), compression="detect") as stream:
+            while piece := stream.read(2**20):
+                n_bytes += len(piece)
+                if n_bytes > most:
+                    raise TooLargeError
 
 
 def is_parquet(path: Path) -> bool:

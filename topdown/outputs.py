@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
+from topdown.caps import read_json
 from topdown.errors import ConfigError
 
 OTHER = "give another path; nothing was written"
@@ -118,7 +119,7 @@ def _is_log(start: bytes) -> bool:
         return True
     try:
         return set(json.loads(start.partition(b"\n")[0])) >= _LOG_KEYS
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False
 
 
@@ -130,6 +131,6 @@ def _is_ledger(path: Path) -> bool:
 
 def _type_of(path: Path) -> str:
     try:
-        return str(json.loads(path.read_bytes()).get("type", ""))
-    except (OSError, ValueError, AttributeError, RecursionError):
+        return str(read_json(path).get("type", ""))
+    except (OSError, ValueError, AttributeError):
         return ""

@@ -105,10 +105,13 @@ def _generate(
     from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify
+    from topdown.rehearse.memory import check_memory
     from topdown.rehearse.rehearse import rehearse
 
     clock = _Clock()
     measured_before = is_measured(prepared, out, again=again)
+    if not measured_before:
+        check_memory(prepared.context.plan)
     clock.run("compile", lambda: warm_up(report))
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:

@@ -16,13 +16,14 @@ ADAPTERS = {
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
 }
 ALLOWED = {
-    "model": {"model", "names", "errors"},
-    "plan": {"plan", "model", "columns", "names", "outputs", "errors", "resources"},
+    "model": {"model", "caps", "names", "errors"},
+    "plan": {"plan", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "errors"},
     "accountant": {"accountant", "decimals", "errors"},
-    "ledger": {"ledger", "errors"},
+    "ledger": {"ledger", "caps", "errors"},
     "measure": {
         "measure",
+        "caps",
         "noise",
         "ledger",
         "plan",
@@ -33,7 +34,7 @@ ALLOWED = {
         "progress",
         "interrupt",
     },
-    "solve": {"solve", "plan", "model", "errors", "progress"},
+    "solve": {"solve", "caps", "plan", "model", "errors", "progress"},
     "publish": {
         "publish",
         "accountant",
@@ -72,6 +73,7 @@ ALLOWED = {
     },
 }
 PGSR_MAY_USE = {
+    "caps",
     "held",
     "outputs",
     "names",

@@ -6,11 +6,11 @@ from math import log2
 from typing import Any
 
 from topdown.plan.plan import Plan
+from topdown.rehearse.memory import needed_bytes
 from topdown.screen import figures
 
 # Measured on two cores; good to a factor of two, which is what a person needs before starting a run.
 START_SECONDS, SECONDS_A_NUMBER, SECONDS_A_SOLVE = 3.0, 4e-7, 2e-4
-START_BYTES, BYTES_A_NUMBER = 800e6, 8
 
 
 def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
@@ -28,6 +28,6 @@ def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
     nodes = sum(level.n_nodes for level in plan.levels)
     return {
         "seconds": round(START_SECONDS + SECONDS_A_NUMBER * plan.n_numbers + SECONDS_A_SOLVE * n_solves, 1),
-        "memory_bytes": int(START_BYTES + BYTES_A_NUMBER * plan.n_numbers),
+        "memory_bytes": needed_bytes(plan),
         "disk_bytes": int(1.3 * bits / 8 + 200 * nodes + 100_000),
     }

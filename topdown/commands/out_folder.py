@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
+from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import ConfigError
 from topdown.outputs import refuse_inside
 from topdown.plan.prepare import Prepared
@@ -75,9 +75,7 @@ def run_in(out: Path) -> str | None:
     """Return the plan hash of the run whose files lie in a folder, None if there is none."""
     for name in ("plan.json", "measurements/journal.json"):
         try:
-            first = (out / name).read_text(encoding="utf-8")
-            document = json.loads(first if name.endswith(".json") else first.splitlines()[0])
-            found = document["plan_hash"]
+            found = read_json(out / name, PLAN_BYTES)["plan_hash"]
         except (OSError, ValueError, KeyError, IndexError, TypeError):
             continue
         if isinstance(found, str):

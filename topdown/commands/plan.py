@@ -61,10 +61,12 @@ def plan(
     from topdown.made_up import refuse_simulation
     from topdown.plan.bases import read_plan_document
     from topdown.plan.prepare import prepare
+    from topdown.rehearse.memory import check_memory
 
     if base is not None:
         refuse_simulation(base)
     prepared = prepare(run_file, base)
+    check_memory(prepared.context.plan)
     document = prepared.context.plan.to_document()
     compared = read_plan_document(old) if old else None
     summary = plan_summary(prepared)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import ConfigError
 from topdown.outputs import refuse_needed, refuse_release, write_new
 from topdown.plan.bases import read_plan_document
@@ -56,7 +57,7 @@ def open_plan(path: Path) -> Prepared:
     if path.suffix != ".json":
         return prepare(path)
     saved = read_plan_document(path)
-    name = json.loads(path.read_text(encoding="utf-8")).get("run_file")
+    name = read_json(path, PLAN_BYTES).get("run_file")
     if not isinstance(name, str):
         raise ConfigError(
             f"{path} does not name its run file", code="C081", fix="make it with: topdown plan RUN.toml"
@@ -119,7 +120,7 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _kind(path: Path) -> object:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path, PLAN_BYTES)
     except (OSError, ValueError):
         return None
     return document.get("type") if isinstance(document, dict) else None

@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 from weakref import WeakSet
 
-_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class ReplacedError(OSError):
@@ -97,7 +98,9 @@ class Disk:
             BlockingIOError: someone else holds the lock.
 
         """
-        return self._locked(os.open(path, os.O_RDWR | os.O_APPEND | _FLAGS), path)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | _FLAGS)
+        _check_plain(descriptor, path)
+        return self._locked(descriptor, path)
 
     def lock_folder(self, path: Path) -> LockedFile:
         """Hold a folder that exists under an exclusive lock, so that one process at a time works in it.
@@ -151,6 +154,7 @@ class Disk:
             descriptor = os.open(path, os.O_RDONLY | _FLAGS)
         except FileNotFoundError:
             return None
+        _check_plain(descriptor, path)
         with os.fdopen(descriptor, "rb") as file:
             return file.read()
 
@@ -219,6 +223,13 @@ class Disk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _check_plain(descriptor: int, path: Path) -> None:
+    """Refuse a pipe, a device or a folder: it would hang a run, feed it for ever or keep nothing (OSError EINVAL)."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -18,13 +18,13 @@ whole parts, draws parts never begun under the intents it has, and charges a new
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from topdown.caps import parse_json
 from topdown.errors import BudgetError, CertificateError, ConfigError
 from topdown.ledger.book import Book
 from topdown.ledger.durable import Disk
@@ -196,7 +196,7 @@ def open_journal(folder: Path, binds: dict[str, str], disk: Disk) -> Journal | N
     if data is None:
         return None
     try:
-        head = json.loads(data)
+        head = parse_json(data)
         kind = (head["type"], head["version"])
         journal_id = head["journal"]
         bound = {key: head[key] for key in binds}

@@ -11,6 +11,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from topdown.caps import parse_json
+
 ZEROS = "0" * 64
 
 
@@ -65,7 +67,7 @@ def read_lines(data: bytes) -> tuple[list[Line], int, bool]:
 def _open_line(raw: bytes, before: list[Line]) -> Line:
     number = len(before)
     try:
-        fields = json.loads(raw)
+        fields = parse_json(raw)
         stated = fields.pop("hash")
         sound = (
             canonical(fields | {"hash": stated}) == raw
@@ -84,6 +86,6 @@ def _holds_an_object(tail: bytes) -> bool:
     """Tell whether a tail without newline starts with a complete JSON object: then it is no torn write."""
     try:
         json.JSONDecoder().raw_decode(tail.decode("utf-8", errors="replace"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

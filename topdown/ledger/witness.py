@@ -6,11 +6,11 @@ ledger and witness put back together.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from topdown.caps import parse_json
 from topdown.errors import BudgetError
 from topdown.ledger.book import Book
 from topdown.ledger.durable import Disk
@@ -53,7 +53,7 @@ def read_witness(path: Path, disk: Disk) -> Witness | None:
     if data is None:
         return None
     try:
-        plain = json.loads(data)
+        plain = parse_json(data)
         ledger, records, head = (plain[key] for key in ("ledger", "records", "head"))
         sound = (plain.get("type"), plain.get("version"), len(plain)) == (TYPE, VERSION, 5)
         sound &= type(records) is int and records > 0 and isinstance(ledger, str)

@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from topdown.caps import RAISE_TABLE
 from topdown.columns import (
     MISCOUNTED,
     MISCOUNTED_FIX,
+    TOO_LARGE,
     MiscountedError,
     Odd,
+    TooLargeError,
     UnreadableError,
     find_odd,
     header_of,
@@ -100,6 +103,8 @@ def read_columns(path: Path, names: tuple[str, ...], form: Form) -> dict[str, pa
         refused = Refused(
             "D021", "the records file cannot be read to its end", fix="give a whole CSV(.gz) or Parquet file"
         )
+    except TooLargeError:
+        refused = Refused("D043", TOO_LARGE, fix=RAISE_TABLE)
     except MiscountedError:
         refused = Refused("D042", MISCOUNTED, fix=MISCOUNTED_FIX)
     if refused is not None:  # raised here, so that it carries no context that quotes the file

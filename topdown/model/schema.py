@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.caps import CELLS
 from topdown.errors import ConfigError
 from topdown.names import checked_name
-
-MAX_CELLS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,9 @@ class Schema:
         n_cells = 1
         for attribute in self.attributes:
             n_cells *= len(attribute.labels)
-        if n_cells > MAX_CELLS:
+        if n_cells > CELLS:
             raise ConfigError(
-                f"schema {self.name!r} has {n_cells:,} cells, more than {MAX_CELLS:,}",
+                f"schema {self.name!r} has {n_cells:,} cells, more than {CELLS:,}",
                 code="C023",
                 fix="split the schema and release it in stages",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.model.geography import Geography
 from topdown.model.public import PublicFacts
@@ -66,12 +67,10 @@ def _read_facts(path: Path, plan: Plan, geography: Geography) -> PublicFacts:
 
 def read_plan_document(path: Path) -> dict[str, object]:
     """Read plan.json without its own hash; ConfigError if it does not match that hash."""
-    import json
-
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path, PLAN_BYTES)
         stated = document.pop("plan_hash")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"{path} is not a plan ({type(error).__name__})",
             code="C016",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from topdown.caps import DIGITS, TooMuchError, parse_toml, read_plain, too_much
 from topdown.errors import ConfigError, TopdownError
 
 T = TypeVar("T")
@@ -56,6 +57,14 @@ def dec_hook(kind: type, value: object) -> object:
     raise NotImplementedError(f"no way to read {kind!r}")
 
 
+def _short(kind: type, value: object) -> object:
+    """Let msgspec read Fractions as people type them; those of a plan are computed and may be longer."""
+    parts = value.split("/") if isinstance(value, str) else [f"{value:d}" if type(value) is int else ""]
+    if max(map(len, parts)) > DIGITS:
+        raise ValueError(f"needs an exact number with parts of at most {DIGITS} digits")
+    return dec_hook(kind, value)
+
+
 def enc_hook(value: object) -> object:
     """Let msgspec write Fractions."""
     if isinstance(value, Fraction):
@@ -75,15 +84,19 @@ def read_toml(path: Path, kind: type[T], document_type: str) -> T:
         ConfigError: not TOML, another type or version, unknown key, wrong type, inexact number (C010-C015).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist", code="C001", fix="check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except TooMuchError as error:
+        raise too_much(path, error) from None
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path} cannot be read as text ({error})", code="C002", fix="give a UTF-8 TOML file"
         ) from None
     try:
-        data = tomllib.loads(text)
+        data = parse_toml(text)
+    except TooMuchError as error:
+        raise too_much(path, error) from None
     except tomllib.TOMLDecodeError as error:
         where = re.search(r"line (\d+)", str(error))
         line = int(where.group(1)) if where else None
@@ -103,7 +116,7 @@ def read_toml(path: Path, kind: type[T], document_type: str) -> T:
             fix=f'start the file with type = "{document_type}" and version = 1',
         )
     try:
-        return msgspec.convert(data, kind, dec_hook=dec_hook)
+        return msgspec.convert(data, kind, dec_hook=_short)
     except msgspec.ValidationError as error:
         raise _located(error, path, text, data, kind) from None
 

@@ -10,11 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.caps import RAISE_TABLE
 from topdown.columns import (
     MISCOUNTED,
     MISCOUNTED_FIX,
+    TOO_LARGE,
     MiscountedError,
     Odd,
+    TooLargeError,
     UnreadableError,
     find_odd,
     header_of,
@@ -68,6 +71,8 @@ def read_table(
             file=str(path),
             fix="give a whole CSV or Parquet file",
         ) from None
+    except TooLargeError:
+        raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
     except MiscountedError:
         raise DataError(f"{path}: {MISCOUNTED}", code="D042", file=str(path), fix=MISCOUNTED_FIX) from None
     if table.num_rows == 0:
@@ -268,7 +273,7 @@ def read_leaves(path: Path, geography: Geography) -> PublicFacts:
 def _columns(path: Path) -> list[str]:
     try:
         return header_of(path)
-    except UnreadableError:
+    except (UnreadableError, TooLargeError):
         return []
 
 

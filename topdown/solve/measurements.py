@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import CertificateError
 from topdown.plan.prepare import Context
 
@@ -96,7 +97,7 @@ class MeasurementReader:
         path = self._release / "measurements" / "exact.json"
         plan, geography = self._context.plan, self._context.geography
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = read_json(path, PLAN_BYTES)
             found = {value["name"]: value for value in document["values"]}
             sound = (document["type"], document["version"], document["plan_hash"]) == (
                 "topdown.exact",

@@ -1,0 +1,184 @@
+"""Caps: what is as large as allowed is read, one more is refused, and no file is waited for."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from msgspec import Struct
+
+from tests.helpers.small_release import make_context
+from topdown import caps
+from topdown.columns import TooLargeError, header_of
+from topdown.errors import TopdownError
+from topdown.ledger.durable import Disk
+from topdown.model.schema import Attribute, Schema
+from topdown.plan.document import read_toml
+from topdown.rehearse.memory import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, needed_bytes
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Named(Struct, forbid_unknown_fields=True):
+    """A document with one free value."""
+
+    type: str
+    version: int
+    value: Any
+
+
+def toml(folder: Path, value: str) -> Path:
+    """Write a document with one value."""
+    path = folder / "named.toml"
+    path.write_text(f'type = "named"\nversion = 1\nvalue = {value}\n')
+    return path
+
+
+def code(work, *arguments) -> str:
+    """Return the code of the error that a call ends with, "" if it ends well."""
+    try:
+        work(*arguments)
+    except TopdownError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("value", "past"),
+    [
+        ('"' + "x" * caps.TEXT + '"', '"' + "x" * (caps.TEXT + 1) + '"'),
+        ("{ " + "x" * caps.TEXT + " = 1 }", "{ " + "x" * (caps.TEXT + 1) + " = 1 }"),
+        ("[" * (caps.NESTING - 1) + "]" * (caps.NESTING - 1), "[" * caps.NESTING + "1" + "]" * caps.NESTING),
+        ("1", "[" * 5000 + "]" * 5000),
+        ("1", "{a" + ".a" * 50_000 + " = 1}"),
+        ("1", "9" * 5000),
+    ],
+)
+def test_a_document_has_an_end(value, past, tmp_path):
+    """Brackets without end exhaust the stack, texts without end fill screens and file names."""
+    assert code(read_toml, toml(tmp_path, value), Named, "named") == ""
+    assert code(read_toml, toml(tmp_path, past), Named, "named") == "C140"
+
+
+def test_a_file_has_an_end(tmp_path):
+    """A run file of any size would be held in memory twice before anybody looks at it."""
+    path = tmp_path / "x"
+    path.write_bytes(b"x" * 100)
+    assert len(caps.read_plain(path, 100)) == 100
+    with pytest.raises(caps.TooMuchError, match="more than 99 bytes"):
+        caps.read_plain(path, 99)
+
+
+def test_json_has_an_end():
+    """A plan of brackets would end a run with the interpreter's own error."""
+    assert caps.parse_json("[" * caps.NESTING + "]" * caps.NESTING)
+    for deep in (caps.NESTING + 1, 100_000):
+        with pytest.raises(caps.TooMuchError):
+            caps.parse_json("[" * deep + "1" + "]" * deep)
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "/dev/zero", "/dev/full"])
+def test_only_plain_files_are_read(what, tmp_path):
+    """A pipe nobody writes to hangs a run; a device feeds it for ever."""
+    path = tmp_path / "odd" if not what.startswith("/") else Path(what)
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    for read in (caps.read_plain, Disk().read, Disk().lock):
+        with pytest.raises(OSError, match=r"plain|directory|Permission|Operation"):
+            read(path)
+    assert code(read_toml, path, Named, "named") == "C002"
+
+
+def test_a_packed_table_has_an_end(tmp_path, monkeypatch):
+    """19 MB of gzip hold 19 GB of blank lines: they must end a run at once, whatever they hold."""
+    path = tmp_path / "t.csv.gz"
+    text = b"geocode,count\n" + b"1,1\n" * 1000
+    path.write_bytes(gzip.compress(text))
+    monkeypatch.setenv(caps.TABLE_VARIABLE, str(len(text)))
+    assert header_of(path) == ["geocode", "count"]
+    monkeypatch.setenv(caps.TABLE_VARIABLE, str(len(text) - 1))
+    with pytest.raises(TooLargeError):
+        header_of(path)
+
+
+def test_a_parquet_table_has_an_end(tmp_path, monkeypatch):
+    """A value repeated a billion times takes a few bytes in Parquet."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1] * 100, "b": ["x"] * 100}), path)
+    monkeypatch.setenv(caps.TABLE_VARIABLE, "1600")
+    assert header_of(path) == ["a", "b"]
+    monkeypatch.setenv(caps.TABLE_VARIABLE, "1599")
+    with pytest.raises(TooLargeError):
+        header_of(path)
+
+
+@pytest.mark.parametrize("value", ["1e9", "-1", "0", "1 GB", "٣", "9" * 19])
+def test_the_variable_is_a_number(value, monkeypatch):
+    """A cap that cannot be read must not count as none."""
+    monkeypatch.setenv(caps.TABLE_VARIABLE, value)
+    assert code(caps.table_bytes) == "C143"
+
+
+def schema_of(*lengths: int) -> Schema:
+    """Return a schema with attributes of so many values."""
+    attributes = tuple(Attribute(f"a{i}", tuple(f"v{j}" for j in range(n))) for i, n in enumerate(lengths))
+    return Schema("many", "Many", "person", attributes)
+
+
+def test_a_schema_has_an_end():
+    """Cells beyond the cap must be counted from labels alone: arrays of them would fill the memory first."""
+    many = caps.CELLS // 1024
+    assert schema_of(1024, many).n_cells == caps.CELLS
+    assert code(schema_of, 1024, many + 1) == "C023"
+    assert code(schema_of, *[200] * 30) == "C023"
+
+
+def test_a_plan_fits_the_memory(tmp_path):
+    """200,000 cells ended a run in the solver after the budget was spent: cells squared is counted before."""
+    plan = make_context(tmp_path).plan
+    needed = needed_bytes(plan)
+    assert needed >= START_BYTES + BYTES_A_PAIR * plan.schema.n_cells**2
+    assert code(check_memory, plan, needed - needed // 2) == ""
+    assert code(check_memory, plan, needed // 2 - 1) == "C141"
+    many = replace(plan, schema=schema_of(500, 400))
+    assert needed_bytes(many) > 2e12
+    assert code(check_memory, many, int(1e12)) == "C141"
+
+
+def test_the_limit_of_a_process_counts():
+    """A memory limit of the shell ends a run as surely as the machine's own."""
+    script = "from topdown.rehearse.memory import allowed_bytes; print(allowed_bytes())"
+    limit = 3_000_000_000
+    assert allowed_bytes() > 0
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert int(found.stdout) <= limit
+
+
+def test_the_page_lists_every_cap():
+    """A cap that is written nowhere is found by the person whose run it stops."""
+    page = (ROOT / "docs" / "format.md").read_text()
+    named = set(re.findall(r"^([A-Z]\w+) = ", (ROOT / "topdown" / "caps.py").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"`caps\.([A-Z_]+)`", page))
+    assert named - {"TABLE_VARIABLE", "RAISE_TABLE"} == listed
+    assert caps.TABLE_VARIABLE in page
+    for name in listed:
+        assert re.search(rf"\| {getattr(caps, name):,} \|.*`caps\.{name}`", page), name

@@ -1,0 +1,71 @@
+"""What a run will hold in memory, and what this process may hold: compared before anything is charged."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from topdown.errors import ConfigError
+from topdown.plan.plan import Plan
+
+START_BYTES, BYTES_A_NUMBER = 800e6, 8  # measured on two cores; good to a factor of two
+BYTES_A_PAIR = 52  # of cells, in the dense least squares; measured at 5,000 cells
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def needed_bytes(plan: Plan) -> int:
+    """Estimate the memory of a run, good to a factor of two; an extension solves without the dense matrices."""
+    pairs = 0 if plan.base is not None else plan.schema.n_cells**2
+    return int(START_BYTES) + BYTES_A_NUMBER * plan.n_numbers + BYTES_A_PAIR * pairs
+
+
+def allowed_bytes() -> int:
+    """Return the most that this process may hold: the least of its own limit, its group's and the machine's memory."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    own = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if own != resource.RLIM_INFINITY:
+        found.append(own)
+    return min([*found, *_group_limits()])
+
+
+def check_memory(plan: Plan, allowed: int | None = None) -> None:
+    """Refuse a plan that needs more than twice the memory there is (ConfigError C141).
+
+    Args:
+        plan: of the run.
+        allowed: bytes that may be used; `allowed_bytes` if None.
+    """
+    needed, allowed = needed_bytes(plan), allowed_bytes() if allowed is None else allowed
+    if needed > 2 * allowed:  # the estimate is good to a factor of two
+        raise ConfigError(
+            f"a run of this plan needs about {needed / 1e9:,.0f} GB of memory; this process may use "
+            f"{allowed / 1e9:,.1f} GB",
+            code="C141",
+            details=(("cells", f"{plan.schema.n_cells:,}; memory grows with their square"),),
+            fix="use a larger machine or a schema of fewer cells, and add the other attributes with topdown extend; "
+            "nothing is spent",
+            key=("schema",),
+        )
+
+
+def _group_limits() -> list[int]:
+    """Return the limits of the control groups this process is in, of both versions; none where there are none."""
+    try:
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines()]
+    except OSError:
+        return []
+    found = []
+    for _, kinds, inside in (group for group in groups if len(group) == 3):
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        root, name = (_CGROUP / "memory", "memory.limit_in_bytes") if kinds else (_CGROUP, "memory.max")
+        here = root / inside.lstrip("/")
+        for folder in (here, *here.parents):
+            try:
+                text = (folder / name).read_text("utf-8").strip()
+            except OSError:
+                continue
+            if text.isdigit():
+                found.append(int(text))
+    return found
