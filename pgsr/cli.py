@@ -12,6 +12,14 @@ import click
 
 from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
 from topdown.interrupt import stops_interrupt
+from topdown.screen.streams import (
+    EXIT_NOBODY_READS,
+    ReaderLeftError,
+    last_flush,
+    mute,
+    open_standard,
+    write_or_drop,
+)
 
 if TYPE_CHECKING:
     from topdown.screen.console import Screen
@@ -76,12 +84,23 @@ def spread_lists(arguments: Sequence[str]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130."""
+    """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130; 141 if whoever read the output has left."""
+    open_standard()
     arguments = spread_lists(sys.argv[1:] if argv is None else argv)
     try:
+        code = _run(arguments)
+    except ReaderLeftError:
+        mute(sys.stdout)
+        return EXIT_NOBODY_READS
+    return last_flush(code)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
         with stops_interrupt():
-            result: Any = group.main(args=arguments, prog_name="pgsr", standalone_mode=False)
-            sys.stdout.flush()
+            result: Any = group.main(args=list(arguments), prog_name="pgsr", standalone_mode=False)
+    except ReaderLeftError:
+        raise
     except (click.Abort, KeyboardInterrupt) as stopped:
         error: TopdownError = InternalError(
             "stopped",
@@ -92,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _show(arguments, error, EXIT_INTERRUPTED)
         return EXIT_INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as shown:
-        click.echo(shown.format_message(), err=True)
+        write_or_drop(sys.stderr, shown.format_message() + "\n")
         return 2
     except Exception as raised:
         from topdown.screen.failure import as_topdown
@@ -117,7 +136,10 @@ def _show(arguments: Sequence[str], error: TopdownError, exit_code: int) -> None
     from topdown.screen.error import show_error
 
     screen: Screen = Screen.open(ascii_only="--ascii" in arguments, json_only="--json" in arguments)
-    if screen.json:
+    if error.code == "X005":
+        mute(sys.stdout)
+        show_error(screen.err, error)
+    elif screen.json:
         screen.document(error.to_json() | {"exit_code": exit_code})
     else:
         show_error(screen.err, error)

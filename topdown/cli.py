@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topdown.errors import EXIT_INTERRUPTED, InternalError
+from topdown.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USER, InternalError
 from topdown.interrupt import stops_interrupt
+from topdown.screen.streams import (
+    EXIT_NOBODY_READS,
+    ReaderLeftError,
+    last_flush,
+    mute,
+    open_standard,
+    write_or_drop,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,22 +109,30 @@ def group() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; 141 if whoever read the output has left."""
+    open_standard()
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(arguments)
+    except ReaderLeftError:
+        mute(sys.stdout)
+        return EXIT_NOBODY_READS
+    return last_flush(code)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         with stops_interrupt():
             result: Any = group.main(args=arguments, prog_name="topdown", standalone_mode=False)
-            sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except ReaderLeftError:
+        raise
     except (click.Abort, KeyboardInterrupt):
         return _interrupted(arguments)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return 2
+        write_or_drop(sys.stderr, error.format_message() + "\n")
+        return EXIT_USER
     except Exception as error:
         return _fail(arguments, error)
-    return result if isinstance(result, int) else 0
+    return result if isinstance(result, int) else EXIT_OK
 
 
 def _interrupted(arguments: list[str]) -> int:
@@ -141,7 +157,10 @@ def _fail(arguments: list[str], error: Exception) -> int:
     if "this run spent" not in dict(shown.details):
         shown.details += tuple(("this run spent", note.removeprefix(SPENT)) for note in notes)
     screen = _screen(arguments)
-    if screen.json:
+    if shown.code == "X005":
+        mute(sys.stdout)
+        show_error(screen.err, shown)
+    elif screen.json:
         screen.document(shown.to_json())
     else:
         show_error(screen.err, shown)
@@ -153,7 +172,8 @@ def _fail(arguments: list[str], error: Exception) -> int:
 def _traceback(error: Exception) -> None:
     import traceback
 
-    click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
+    places = "".join(traceback.format_tb(error.__traceback__))
+    write_or_drop(sys.stderr, f"{places}{type(error).__name__}\n")
 
 
 def _screen(arguments: list[str]) -> Screen:

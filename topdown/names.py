@@ -15,6 +15,7 @@ MOST_BYTES = 60
 MOST_FILE_BYTES = (
     200  # of names put together, such as a table's; file systems take 255 and need room for endings
 )
+MOST_PART_BYTES, MOST_PATH_BYTES = 255, 4000  # of a path
 INSIDE = "_-."
 _ENDINGS = (".tmp", ".json", ".jsonl", ".parquet", ".csv", ".gz", ".txt", ".toml", ".drawn", ".lock")
 _DEVICES = {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
@@ -39,6 +40,29 @@ def checked_name(name: str, what: str, *, key: tuple[str, ...] = ()) -> str:
     if problem:
         raise ConfigError(f"{what} {_shown(name)!r} {problem}", code="C130", fix=ALPHABET, key=key)
     return name
+
+
+def checked_path(value: str, what: str, *, key: tuple[str, ...] = ()) -> None:
+    """Refuse text that no file system takes for a path, or that no document can quote.
+
+    Args:
+        value: a path; a folder may end with a slash.
+        what: the key or option that gives it.
+        key: place in the run file.
+
+    Raises:
+        ConfigError: C136 it is empty, has a control character, is not text, or is too long.
+    """
+    odd = [c for c in value if unicodedata.category(c)[0] == "C"]
+    sizes = [len(part.encode("utf-8", "replace")) for part in value.split("/")]
+    if not value or odd or max(sizes) > MOST_PART_BYTES or sum(sizes) + len(sizes) > MOST_PATH_BYTES:
+        raise ConfigError(
+            f"{what} is no path of a file",
+            code="C136",
+            fix="give a path without control characters and broken letters, at most "
+            f"{MOST_PART_BYTES} bytes a name and {MOST_PATH_BYTES} in all",
+            key=key,
+        )
 
 
 def joined(names: Iterable[str]) -> str:

@@ -51,8 +51,7 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
     if resume and already:
         name = figures.loss(plan.loss_name, already)
         out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")
-    out.stream.write("This cannot be undone. Type the first four characters of the plan to go on: ")
-    out.stream.flush()
+    out.put("This cannot be undone. Type the first four characters of the plan to go on: ")
     answer = sys.stdin.readline()
     if not answer:
         raise click.Abort

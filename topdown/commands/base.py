@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from topdown.names import checked_path
 from topdown.screen.console import Screen
 
 _EXITS = {
@@ -63,6 +65,8 @@ def command(
     """
 
     def make(function: Callable[..., int]) -> Command:
+        names: dict[str, str] = {}
+
         @functools.wraps(function)
         def run(
             *,
@@ -76,6 +80,10 @@ def command(
             screen = Screen.open(
                 color=color, ascii_only=ascii_only, quiet=quiet, verbose=verbose, json_only=as_json
             )
+            for name, value in options.items():
+                for path in value if isinstance(value, tuple) else (value,):
+                    if isinstance(path, Path):
+                        checked_path(str(path), names.get(name, name))
             return function(screen, **options)
 
         decorated: Callable[..., int] = run
@@ -84,6 +92,7 @@ def command(
         make_command = click.command(name, cls=Command, examples=examples, exits=exits)
         made = make_command(decorated)
         # the shared options last
+        names.update({p.name: p.get_error_hint(None) for p in made.params if p.name})
         shared = {"as_json", "ascii_only", "color", "quiet", "verbose"}
         made.params.sort(key=lambda p: p.name in shared)
         return made

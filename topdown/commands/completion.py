@@ -30,5 +30,5 @@ def completion(screen: Screen, *, shell: str) -> int:
     found = get_completion_class(shell)
     if found is None:
         raise LookupError(shell)
-    screen.out.stream.write(found(group, {}, "topdown", "_TOPDOWN_COMPLETE").source() + "\n")
+    screen.out.put(found(group, {}, "topdown", "_TOPDOWN_COMPLETE").source() + "\n")
     return EXIT_OK

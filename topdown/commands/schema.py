@@ -65,5 +65,5 @@ def show_schemas(
         )
     import json
 
-    screen.out.stream.write(json.dumps(known[name], indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
+    screen.out.put(json.dumps(known[name], indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
     return EXIT_OK

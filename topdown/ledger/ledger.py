@@ -35,7 +35,7 @@ from topdown.ledger.records import (
     to_fields,
 )
 from topdown.ledger.refusals import missing, not_in_use, over_budget, released_before, wrong_ledger
-from topdown.ledger.witness import check_witness, witness_path, write_witness
+from topdown.ledger.witness import check_witness, read_witness, witness_path, write_witness
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def vouch(place: Place, reason: str, disk: Disk | None = None) -> None:
 
     """
     disk = disk or Disk()
-    if disk.read(place.witness) is None:
+    if read_witness(place.witness, disk) is None:
         data = disk.read(place.path)
         book = read_book(data or b"", place.path)[0]
         if book.opened is not None and book.opened.ledger == place.id:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +10,10 @@ from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
 from topdown.model.query import Neighbours
-from topdown.names import checked_name, refuse_same_file
+from topdown.names import checked_name, checked_path, refuse_same_file
 from topdown.plan.document import locate, read_toml
 from topdown.plan.files import BudgetTable, LevelTable, Mechanism
 
-MOST_NAME, MOST_PATH = 255, 4000  # bytes
 OPEN = "?"  # an answer only a person can give, not given yet
 
 
@@ -144,14 +142,11 @@ def _check(run: RunFile, path: Path) -> None:
 
 
 def _check_path(value: str, key: tuple[str, ...]) -> None:
-    parts = value.split("/")
-    odd = [c for c in value if unicodedata.category(c)[0] == "C"]
-    long = any(len(part.encode()) > MOST_NAME for part in parts) or len(value.encode()) > MOST_PATH
-    if not value or parts[-1] in ("", ".", "..") or odd or long:
+    checked_path(value, ".".join(key), key=key)
+    if value.split("/")[-1] in ("", ".", ".."):
         raise ConfigError(
             f"{'.'.join(key)} is no path of a file",
             code="C136",
-            fix="give the path of a file, relative to the run file: no slash at its end, no control character, "
-            f"at most {MOST_NAME} bytes a name",
+            fix="give the path of a file, relative to the run file, without a slash at its end",
             key=key,
         )

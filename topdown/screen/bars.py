@@ -13,6 +13,7 @@ from topdown.screen import figures
 from topdown.screen.console import Painter, Screen
 from topdown.screen.layout import line_width, wrap
 from topdown.screen.look import Chunk, Span, dim
+from topdown.screen.streams import write_or_drop
 
 BAR = 26  # columns of a bar on a screen of 80
 SENTENCES = ("ledger",)  # every event is a line of its own
@@ -21,7 +22,7 @@ REDRAW, LOG_EVERY = 0.1, 10.0  # seconds
 
 
 class Progress:
-    """Follow the stages of a run; call it with every event.
+    """Follow the stages of a run; call it with every event. What cannot be shown is dropped: no run ends of it.
 
     Args:
         painter: stream for bars or log lines; None shows nothing.
@@ -56,8 +57,9 @@ class Progress:
         self.seconds[event.stage] = now - began
         if self._log is not None:
             record = {"time": _utc(), "stage": event.stage, "done": event.done, "total": event.total}
-            self._log.write(json.dumps(record | ({"text": event.text} if event.text else {})) + "\n")
-            self._log.flush()
+            line = json.dumps(record | ({"text": event.text} if event.text else {})) + "\n"
+            if not write_or_drop(self._log, line):
+                self._log = None
         if self._painter is None:
             return
         ended = event.done >= event.total or event.stage in SENTENCES
@@ -77,7 +79,6 @@ class Progress:
             fields += [f'text="{event.text}"'] if event.text else []
             fields += [f"seconds={now - began:.1f}"] if ended else []
             self._painter.raw((" ".join(fields),))
-            self._painter.stream.flush()
             self._drawn = now
         if ended:
             self._ended = event
@@ -86,8 +87,7 @@ class Progress:
     def close(self) -> None:
         """Leave an unfinished bar on its own line."""
         if self._unfinished and self._painter is not None:
-            self._painter.stream.write("\n")
-            self._painter.stream.flush()
+            self._painter.put("\n")
             self._unfinished = False
 
     def _draw(self, painter: Painter, event: Event, elapsed: float, ended: bool) -> None:
@@ -97,8 +97,7 @@ class Progress:
         spare = painter.look.width - 1 - line_width(line, painter.look)
         if spare < 0 and not ended:
             text = "".join(painter.look.plain(chunk) for chunk in line)[: painter.look.width - 1]
-        painter.stream.write(("\r\x1b[2K" if self._unfinished else "") + text + ("\n" if ended else ""))
-        painter.stream.flush()
+        painter.put(("\r\x1b[2K" if self._unfinished else "") + text + ("\n" if ended else ""))
         self._unfinished = not ended
 
     def _middle(self, painter: Painter, event: Event, elapsed: float, ended: bool) -> list[Chunk]:

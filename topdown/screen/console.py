@@ -9,20 +9,29 @@ from typing import Any, TextIO
 
 from topdown.screen.layout import PROSE, Column, Line, line_width, table_lines, wrap
 from topdown.screen.look import GLUE, OK, WARN, Chunk, ColorChoice, Look, bold, detect, standard
+from topdown.screen.streams import write_or_drop, write_result
 
 
 @dataclass(frozen=True, eq=False)
 class Painter:
-    """One stream and what it can show."""
+    """One stream and what it can show; text of an optional one is dropped where it cannot be written."""
 
     stream: TextIO
     look: Look
+    optional: bool = False
+
+    def put(self, text: str) -> None:
+        """Write text as it is."""
+        if self.optional:
+            write_or_drop(self.stream, text)
+        else:
+            write_result(self.stream, text)
 
     def raw(self, line: Line) -> None:
         """Write one line as it is."""
         text = "".join(self.look.paint(chunk) for chunk in line).replace(GLUE, " ").rstrip(" ")
         encoding = getattr(self.stream, "encoding", None) or "utf-8"
-        self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        self.put(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
     def line(self, *chunks: Chunk, indent: int = 0, hang: int | None = None) -> None:
         """Write text, wrapped at words."""
@@ -96,8 +105,8 @@ class Screen:
     ) -> Screen:
         """Look at both streams of the process and make a screen of them."""
         painters = [
-            Painter(stream, detect(stream, color=color, ascii_only=ascii_only))
-            for stream in (standard(out, "stdout"), standard(err, "stderr"))
+            Painter(stream, detect(stream, color=color, ascii_only=ascii_only), optional)
+            for stream, optional in ((standard(out, "stdout"), False), (standard(err, "stderr"), True))
         ]
         return cls(painters[0], painters[1], quiet, verbose, json_only)
 
@@ -158,4 +167,4 @@ class Screen:
     def document(self, document: dict[str, Any]) -> None:
         """Write the one JSON document of the command."""
         if self.json:
-            self.out.stream.write(json.dumps(document, ensure_ascii=self.out.look.ascii, indent=2) + "\n")
+            self.out.put(json.dumps(document, ensure_ascii=self.out.look.ascii, indent=2) + "\n")
