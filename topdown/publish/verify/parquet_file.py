@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.publish.verify.footer import describes_every_column
 from topdown.publish.verify.reader import UnreadableError, open_inside, unreadable
 from topdown.publish.verify.result import Finding
 
@@ -63,6 +64,7 @@ class ParquetTable:
             raise unreadable(code, path, f"cannot be opened ({type(error).__name__})") from None
         try:
             size = os.fstat(self._stream.fileno()).st_size
+            self._check_footer(size)
             self._file = pq.ParquetFile(self._stream, read_dictionary=text, memory_map=False)
             self._check_stamps({"type": kind, "version": "1"} | (stamps or {}))
             self._check_size(max_rows, max_list_values, size)
@@ -73,6 +75,17 @@ class ParquetTable:
         except Exception as error:  # a damaged footer can surface as almost anything
             self.close()
             raise unreadable(code, path, f"is not a whole Parquet file ({type(error).__name__})") from None
+
+    def _check_footer(self, size: int) -> None:
+        """Refuse a footer that leaves out a column; what is no footer at all is Arrow's to refuse."""
+        self._stream.seek(max(0, size - 4 - len(MAGIC)))
+        length = int.from_bytes(self._stream.read(4), "little")
+        if length > size:
+            return
+        self._stream.seek(max(0, size - 4 - len(MAGIC) - length))
+        if not describes_every_column(self._stream.read(length)):
+            raise unreadable(self._code, self.path, "does not describe every column")
+        self._stream.seek(0)
 
     def _check_stamps(self, stamps: dict[str, str]) -> None:
         """Compare the stamps; no other text may stand beside them."""

@@ -1,0 +1,84 @@
+"""Footers of Parquet files with damage: refused with a finding, never the end of the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from topdown.publish.verify.footer import describes_every_column
+
+TURNED = """
+import sys
+from pathlib import Path
+from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable
+from topdown.publish.verify.reader import UnreadableError
+path = Path(sys.argv[1])
+data, said = path.read_bytes(), 0
+start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+for at in range(start, len(data)):
+    for bits in map(int, sys.argv[2:]):
+        path.write_bytes(data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :])
+        print(at, bits, flush=True)
+        try:
+            ParquetTable(path.parent, path.name, "V015", "k", {"a": WHOLE, "b": TEXT}, 9, None).read()
+        except UnreadableError:
+            said += 1
+assert said > len(data[start:])
+print("whole")
+"""
+
+
+def write(path: Path) -> Path:
+    """Write a small table with the stamps of a release."""
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"type": "k", "version": "1"})
+    return path
+
+
+def footer_of(path: Path) -> bytes:
+    """Return the footer of a file."""
+    data = path.read_bytes()
+    return data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+
+@pytest.mark.parametrize(
+    "bits", [["1", "16"], pytest.param([str(b) for b in range(1, 256)], marks=pytest.mark.slow)]
+)
+def test_no_damage_ends_the_process(bits, tmp_path):
+    """One bit of a footer made Arrow abort: no check ran, and the verifier said nothing at all."""
+    path = write(tmp_path / "t.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", TURNED, str(path), *bits], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split("\n")[-2]) == (0, "whole"), (
+        done.stdout[-20:],
+        done.stderr[-900:],
+    )
+
+
+def test_a_whole_footer_describes_every_column(tmp_path):
+    """A reader of footers that refuses whole ones would refuse every release."""
+    footer = footer_of(write(tmp_path / "t.parquet"))
+    assert describes_every_column(footer)
+    for end in range(len(footer)):
+        with pytest.raises((ValueError, LookupError, TypeError, AttributeError)):
+            describes_every_column(footer[:end])
+
+
+def test_claims_without_end_are_refused():
+    """A list of 2^60 items, or structs in structs, would take the memory or the stack."""
+    for data in (
+        b"\x49\xfc" + b"\xff" * 8 + b"\x0f",
+        b"\x1c" * 1000,
+        b"\x18\xff\xff\x7f",
+        b"\x15" + b"\xff" * 30,
+    ):
+        with pytest.raises((ValueError, IndexError)):
+            describes_every_column(data)
