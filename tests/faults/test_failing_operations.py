@@ -1,0 +1,176 @@
+"""Every operation on files fails once, one after the other, until a run sees none: nothing is lost or charged twice."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.crash_model import BINDS, PARTS, SPEND
+from tests.helpers.small_release import build, certified
+from topdown.errors import TopdownError
+from topdown.ledger import durable
+from topdown.ledger.durable import Disk
+from topdown.ledger.journal import open_journal, start_journal
+from topdown.ledger.ledger import Place, create_ledger, open_ledger, read_ledger
+from topdown.ledger.protocol import Job, carry_out
+from topdown.ledger.records import Binding
+from topdown.publish import atomic
+from topdown.publish.publish import publish
+
+BINDING = Binding("people", "bounded", "person", "rho")
+WHYS = ("EIO", "ENOSPC", "short write")
+FAILING = ("write", "fsync", "open", "ftruncate", "rename")
+
+
+class FailingOs:
+    """The module os, with one operation that fails: the n-th of those that change or open files."""
+
+    def __init__(self, n: int, why: str) -> None:
+        self.left, self.why, self.failed = n, why, False
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the real thing, or one that counts down."""
+        real = getattr(os, name)
+        return self.counted(name, real) if name in FAILING else real
+
+    def counted(self, name: str, real: Any) -> Any:
+        """Wrap an operation."""
+
+        def operation(*arguments: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left != 0 and name == "fsync":
+                return None  # waiting for the disk shows nothing here
+            if self.left != 0:
+                return real(*arguments, **options)
+            self.failed = True
+            if self.why == "short write" and name == "write":
+                return real(arguments[0], bytes(arguments[1])[: max(1, len(arguments[1]) // 2)])
+            if name == "write":  # half of it reached the disk before it was full
+                real(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+            number = errno.ENOSPC if self.why == "ENOSPC" else errno.EIO
+            raise OSError(number, os.strerror(number))
+
+        return operation
+
+
+@contextmanager
+def failing(n: int, why: str) -> Iterator[FailingOs]:
+    """Let the n-th operation of ledger, journal and publish fail."""
+    fake = FailingOs(n, why)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(durable, "os", fake)
+        patch.setattr(atomic, "os", fake)
+        rename = fake.counted("rename", os.rename)
+        patch.setattr(Path, "replace", lambda self, target: rename(self, target) or Path(target))
+        yield fake
+
+
+class Tokens:
+    """Parts that are countable: each draw is another."""
+
+    def __init__(self) -> None:
+        self.drawn: list[str] = []
+
+    def charged(self, entry: object) -> None:
+        """Hear of a charge."""
+
+    def exact(self) -> bytes:
+        """Return some bytes."""
+        return b"exact"
+
+    def jobs(self) -> list[Job]:
+        """Draw tokens."""
+        return [Job(part, lambda part=part: self.token(part.key)) for part in PARTS]
+
+    def token(self, key: str) -> bytes:
+        """Draw one."""
+        self.drawn.append(key)
+        return f"{key} {len(self.drawn)}".encode()
+
+    def done(self, part: object, drawn: bool) -> None:
+        """Hear of a part."""
+
+
+def measure(place: Place, out: Path, work: Tokens) -> None:
+    """Run the real protocol on the real disk."""
+    disk = Disk()
+    with open_ledger(place, disk) as ledger:
+        disk.make_folder(out)
+        journal = open_journal(out, BINDS, disk)
+        if journal is None:
+            SPEND.check_new(ledger, again=False)
+            journal = start_journal(out, BINDS, disk)
+        carry_out(journal, ledger, PARTS, SPEND, work, disk)
+
+
+@pytest.mark.parametrize("why", [WHYS[0], *(pytest.param(why, marks=pytest.mark.slow) for why in WHYS[1:])])
+def test_a_measurement_ends_whatever_fails(why, tmp_path):
+    """An operation that fails after the charge must cost at most the parts it tore, and leave no dead end."""
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        place = Place(folder / "l.jsonl", folder, create_ledger(folder / "l.jsonl", folder, BINDING), BINDING)
+        out, work = folder / "out", Tokens()
+        with failing(n, why) as fake, suppress(OSError, TopdownError):
+            measure(place, out, work)
+        with failing(0, why):  # nothing fails
+            measure(place, out, work)
+        book = read_ledger(place.path)
+        intents = list(book.intents.values())
+        assert len(book.committed) == len(intents) <= 2, n
+        for part in PARTS:
+            assert work.drawn.count(part.key) <= sum(part.level in i.covers for i in intents), n
+            assert (out / part.level / f"{part.name}.parquet").exists(), n
+        if not fake.failed:
+            assert (1, len(PARTS)) == (len(intents), len(work.drawn))
+            assert n > 40
+            return
+
+
+@pytest.mark.parametrize("why", WHYS)
+def test_a_ledger_is_made_whole_or_not_at_all(why, tmp_path):
+    """Half a first record under the ledger's name would stop the data set before anything was spent."""
+    for n in itertools.count(1):
+        path = tmp_path / str(n) / "l.jsonl"
+        path.parent.mkdir()
+        made = ""
+        with failing(n, why) as fake, suppress(OSError, TopdownError):
+            made = create_ledger(path, path.parent, BINDING)
+        if made:
+            with open_ledger(Place(path, path.parent, made, BINDING)) as ledger:
+                assert Fraction(0) == ledger.book.charged
+        elif path.exists():
+            assert len(read_ledger(path).entries) == 1
+        if not fake.failed:
+            return
+
+
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_publish_is_done_again_whatever_fails(step, tmp_path):
+    """A file that is half written under its final name would be taken for a part of the release."""
+    small = build(tmp_path)
+    whole = {p.relative_to(tmp_path): p.read_bytes() for p in small.folder.rglob("*") if p.is_file()}
+
+    def work() -> None:
+        publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified())
+
+    for n in itertools.count(1, step):
+        with failing(n, WHYS[n % 2]) as fake, suppress(OSError, TopdownError):
+            work()
+        for path in small.folder.rglob("*"):
+            if path.is_file() and path.suffix != ".tmp":
+                assert whole[path.relative_to(tmp_path)] == path.read_bytes(), (n, path.name)
+        if not fake.failed:
+            return
+        work()
+        assert whole == {
+            p.relative_to(tmp_path): p.read_bytes() for p in small.folder.rglob("*") if p.is_file()
+        }
