@@ -65,7 +65,7 @@ neighbours = "{relation}"
 mechanism = "{mechanism}"
 [release]
 id = "{random.choice(("odd", "Odd release 7", "o" * 60))}"
-title = "Odd, «quoted» and long {"x" * random.choice((0, 3000))}"
+title = "Odd, «quoted» and long {"x" * random.choice((0, 1500))}"
 data_set = "odd"
 agency = "nobody"
 contact = "nobody"
