@@ -72,7 +72,8 @@ def test_toy_release_with_an_exact_table(topdown, toy, tmp_path, level, query):
 
 
 @pytest.mark.parametrize(
-    ("level", "query", "route"), [("state", "votingage", "milp"), ("county", "hhgq", "flow")]
+    ("level", "query", "route"),
+    [("state", "votingage", "milp"), pytest.param("county", "hhgq", "flow", marks=pytest.mark.slow)],
 )
 def test_sample_county_with_an_exact_table(topdown, tmp_path, level, query, route):
     """The production plan on the sample county: every answer exact, everything optimal, by the documented route."""

@@ -231,6 +231,7 @@ def _on_terminal(command: list[str], answer: bytes) -> tuple[int, str]:
     return process.wait(timeout=30), said.decode()
 
 
+@pytest.mark.slow
 def test_demo_replaces_only_its_own(topdown, tmp_path, check):
     """The demo runs twice in one place, and never removes a folder or file that it did not make."""
     first = topdown("demo", "--workers", 1, "--json")

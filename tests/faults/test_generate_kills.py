@@ -67,7 +67,9 @@ def reached(out: Path, stage: str) -> bool:
     }[stage]
 
 
-@pytest.mark.parametrize("stage", ["measure", "solve", "publish", "certify"])
+@pytest.mark.parametrize(
+    "stage", ["measure", *(pytest.param(s, marks=pytest.mark.slow) for s in ("solve", "publish", "certify"))]
+)
 def test_a_killed_run_goes_on_to_a_verified_release(census: Path, tmp_path: Path, stage: str) -> None:
     """Kill -9 at any stage: resume ends in a verified release, and what was charged is what the ledger says."""
     run, out = copy_of(census, tmp_path), tmp_path / "release"
@@ -136,7 +138,8 @@ def test_a_killed_worker_ends_the_run_and_a_second_run_waits(census: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    "stop", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+    "stop",
+    [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGINT, signal.SIGHUP))],
 )
 def test_an_interrupt_says_what_is_spent_and_how_to_go_on(
     census: Path, tmp_path: Path, stop: signal.Signals
