@@ -21,7 +21,7 @@ from topdown.publish.verify.result import Findings
 from topdown.publish.verify.session import Session
 
 SMALL_FILE = 3000
-SAMPLES = 12
+SAMPLES = 5
 
 
 @pytest.fixture(scope="module")
