@@ -6,20 +6,14 @@ import importlib
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
 from topdown.interrupt import stops_interrupt
-from topdown.screen.streams import (
-    EXIT_NOBODY_READS,
-    ReaderLeftError,
-    last_flush,
-    mute,
-    open_standard,
-    write_or_drop,
-)
+from topdown.screen.program import run_program
+from topdown.screen.streams import mute
 
 if TYPE_CHECKING:
     from topdown.screen.console import Screen
@@ -85,42 +79,35 @@ def spread_lists(arguments: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130; 141 if whoever read the output has left."""
-    open_standard()
     arguments = spread_lists(sys.argv[1:] if argv is None else argv)
-    try:
-        code = _run(arguments)
-    except ReaderLeftError:
-        mute(sys.stdout)
-        return EXIT_NOBODY_READS
-    return last_flush(code)
 
-
-def _run(arguments: Sequence[str]) -> int:
-    try:
+    def call() -> object:
         with stops_interrupt():
-            result: Any = group.main(args=list(arguments), prog_name="pgsr", standalone_mode=False)
-    except ReaderLeftError:
-        raise
-    except (click.Abort, KeyboardInterrupt) as stopped:
-        error: TopdownError = InternalError(
-            "stopped",
-            code="X130",
-            fix="run the same command again, with --resume if the ledger was charged: noise is kept",
-        )
-        _note(error, stopped.__cause__ or stopped)  # click makes an Abort of every interrupt
-        _show(arguments, error, EXIT_INTERRUPTED)
-        return EXIT_INTERRUPTED
-    except click.exceptions.NoArgsIsHelpError as shown:
-        write_or_drop(sys.stderr, shown.format_message() + "\n")
-        return 2
-    except Exception as raised:
-        from topdown.screen.failure import as_topdown
+            return group.main(args=arguments, prog_name="pgsr", standalone_mode=False)
 
-        error = as_topdown(raised, "pgsr")
-        _note(error, raised)
-        _show(arguments, error, error.exit_code)
-        return error.exit_code
-    return result if isinstance(result, int) else 0
+    return run_program(
+        call, lambda raised: _stopped(arguments, raised), lambda error: _failed(arguments, error)
+    )
+
+
+def _stopped(arguments: Sequence[str], raised: BaseException) -> int:
+    error = InternalError(
+        "stopped",
+        code="X130",
+        fix="run the same command again, with --resume if the ledger was charged: noise is kept",
+    )
+    _note(error, raised.__cause__ or raised)  # click makes an Abort of every interrupt
+    _show(arguments, error, EXIT_INTERRUPTED)
+    return EXIT_INTERRUPTED
+
+
+def _failed(arguments: Sequence[str], raised: Exception) -> int:
+    from topdown.screen.failure import as_topdown
+
+    error = as_topdown(raised, "pgsr")
+    _note(error, raised)
+    _show(arguments, error, error.exit_code)
+    return error.exit_code
 
 
 def _note(error: TopdownError, raised: BaseException) -> None:

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topdown.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USER, InternalError
+from topdown.errors import EXIT_INTERRUPTED, InternalError
 from topdown.interrupt import stops_interrupt
-from topdown.screen.streams import (
-    EXIT_NOBODY_READS,
-    ReaderLeftError,
-    last_flush,
-    mute,
-    open_standard,
-    write_or_drop,
-)
+from topdown.screen.program import run_program
+from topdown.screen.streams import mute, write_or_drop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,30 +103,13 @@ def group() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; 141 if whoever read the output has left."""
-    open_standard()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        code = _run(arguments)
-    except ReaderLeftError:
-        mute(sys.stdout)
-        return EXIT_NOBODY_READS
-    return last_flush(code)
 
-
-def _run(arguments: list[str]) -> int:
-    try:
+    def call() -> object:
         with stops_interrupt():
-            result: Any = group.main(args=arguments, prog_name="topdown", standalone_mode=False)
-    except ReaderLeftError:
-        raise
-    except (click.Abort, KeyboardInterrupt):
-        return _interrupted(arguments)
-    except click.exceptions.NoArgsIsHelpError as error:
-        write_or_drop(sys.stderr, error.format_message() + "\n")
-        return EXIT_USER
-    except Exception as error:
-        return _fail(arguments, error)
-    return result if isinstance(result, int) else EXIT_OK
+            return group.main(args=arguments, prog_name="topdown", standalone_mode=False)
+
+    return run_program(call, lambda _: _interrupted(arguments), lambda error: _fail(arguments, error))
 
 
 def _interrupted(arguments: list[str]) -> int:
