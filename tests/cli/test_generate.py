@@ -298,3 +298,16 @@ def test_account(topdown, check):
         assert "A040" in topdown("account", "--rho", wrong, "--json").out
     vast = topdown("account", "--rho", "1*1000000000000000000", "--json").document
     assert vast["engine"].startswith("bounds")
+
+
+def test_an_interrupt_after_the_charge_never_says_that_nothing_is_spent(topdown, toy, tmp_path, monkeypatch):
+    """Ctrl-C while the result was being shown said "Nothing is spent" of a release that was paid for."""
+    run = toy(tmp_path / "toy")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("topdown.commands.generate.show_result", interrupted)
+    said = topdown("generate", run, "--out", "release", "--yes", "--json")
+    assert (said.code, said.document["code"], said.document["details"]) == (130, "X130", [["spent", "2"]])
+    assert "is spent and its noise is kept" in said.document["text"]

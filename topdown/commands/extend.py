@@ -80,10 +80,11 @@ def extend(
         stack.callback(progress.close)
         try:
             result = run(prepared, out, progress, workers=workers or cores(), csv=csv, again=again, base=base)
+            progress.close()
+            return show_result(screen, prepared, out, result)
         except (KeyboardInterrupt, click.Abort):
             progress.close()
             return stopped(screen, prepared, progress.where, command_line, before)
         except Exception as error:
             note_spent(prepared, error, before)
             raise
-    return show_result(screen, prepared, out, result)

@@ -89,6 +89,8 @@ def generate(
         stack.callback(progress.close)
         try:
             result = run(prepared, out, progress, workers=workers or cores(), csv=csv, again=again)
+            progress.close()
+            return show_result(screen, prepared, out, result)
         except (KeyboardInterrupt, click.Abort):
             progress.close()
             return stopped(
@@ -97,7 +99,6 @@ def generate(
         except Exception as error:
             note_spent(prepared, error, before)
             raise
-    return show_result(screen, prepared, out, result)
 
 
 def run(
