@@ -60,7 +60,8 @@ class Pool:
             raise InternalError(
                 "a worker process was killed",
                 code="X046",
-                fix="was memory short? Go on with --resume and fewer --workers: the noise is kept",
+                fix="was memory short? Run it again with fewer --workers; a release goes on with --resume, "
+                "its noise is kept",
             ) from None
 
 
