@@ -109,7 +109,7 @@ def make_plan(
         public_sha256=public_sha256(geography, facts),
         geography_sha256=geography_sha256(geography),
     )
-    check_solvable(plan, geography)
+    check_solvable(plan, geography, is_extension=run.base is not None)
     if rules is not None:
         check_guarantee(Policy(plan, (), geography, facts))
     return plan

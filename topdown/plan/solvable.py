@@ -19,7 +19,7 @@ MOST_WEIGHT = 10**6  # of one person of rounding error
 MOST_COST = 2**52 // 10**6  # persons of weight 1 that a flow network may cost in all
 
 
-def check_solvable(plan: Plan, geography: Geography) -> None:
+def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> None:
     """Refuse a plan whose noise cannot be written, or whose levels cannot be solved and rounded.
 
     Raises:
@@ -30,7 +30,7 @@ def check_solvable(plan: Plan, geography: Geography) -> None:
     for depth, level in enumerate(plan.levels):
         with at("level", str(depth)):
             _check_variances(level)
-            _check_weights(plan, level, _most_children(geography, depth))
+            _check_weights(plan, level, _most_children(geography, depth), is_extension=is_extension)
 
 
 def _check_variances(level: LevelPlan) -> None:
@@ -58,11 +58,14 @@ def _check_variances(level: LevelPlan) -> None:
         )
 
 
-def _check_weights(plan: Plan, level: LevelPlan, n_children: int) -> None:
-    """Bound the nodes of the network from above: a node an answer and child for each table, one a cell."""
+def _check_weights(plan: Plan, level: LevelPlan, n_children: int, *, is_extension: bool) -> None:
+    """Bound the nodes of the network from above: a node an answer and child for each table, one a cell.
+
+    An extension rounds stage by stage, in networks of its own, which only a weight itself bounds.
+    """
     answers = [plan.query(step.table).n_answers for step in level.rounding]
     n_nodes = sum(answers) * n_children + plan.schema.n_cells
-    most = min(MOST_WEIGHT, MOST_COST // max(n_nodes, 1))
+    most = MOST_WEIGHT if is_extension else min(MOST_WEIGHT, MOST_COST // max(n_nodes, 1))
     large = next((step for step in level.rounding if step.weight > most), None)
     if large is not None:
         raise ConfigError(
