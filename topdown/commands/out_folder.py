@@ -9,9 +9,12 @@ from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import ConfigError
 from topdown.outputs import refuse_inside
 from topdown.plan.prepare import Prepared
+from topdown.rehearse import FOLDER
 
 _UNSTARTED = re.compile(
-    r"\.rehearsal/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
+    re.escape(FOLDER)
+    + r"/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp"
+    + r"|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
 )
 
 

@@ -1,1 +1,3 @@
 """Try a whole release before anything is spent."""
+
+FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured

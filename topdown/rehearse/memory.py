@@ -44,7 +44,7 @@ def check_memory(plan: Plan, allowed: int | None = None) -> None:
             code="C141",
             details=(("cells", f"{plan.schema.n_cells:,}; memory grows with their square"),),
             fix="use a larger machine or a schema of fewer cells, and add the other attributes with topdown extend; "
-            "nothing is spent",
+            "this run has charged nothing",
             key=("schema",),
         )
 

@@ -60,7 +60,7 @@ def make_miniature(
     solve_and_publish(small, folder / "release")
 
 
-def few_leaves(geography: Geography, inhabited: NDArray[np.bool_]) -> NDArray[np.int64]:
+def few_leaves(inhabited: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return at most three leaves: the first that holds people with the next one, and the last."""
     open_leaves = np.flatnonzero(inhabited)
     return np.unique(open_leaves[[0, min(1, len(open_leaves) - 1), -1]])
@@ -83,7 +83,7 @@ def only(geography: Geography, leaves: NDArray[np.int64]) -> Geography:
 
 
 def _thin(context: Context) -> Context:
-    leaves = few_leaves(context.geography, context.inhabited[-1])
+    leaves = few_leaves(context.inhabited[-1])
     geography = only(context.geography, leaves)
     facts = PublicFacts({name: values[leaves] for name, values in context.facts.columns.items()})
     plan = replace(

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from topdown.errors import ConfigError, DataError, TopdownError
+from topdown.errors import ConfigError, TopdownError
 from topdown.ledger.durable import Disk
 from topdown.measure.public_side import write_public_side
 from topdown.plan.prepare import Prepared, load_context
 from topdown.publish.verify import verify_public_side
+from topdown.rehearse import FOLDER
 from topdown.rehearse.miniature import make_miniature
 
-FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured
+UNCHARGED = "this run has charged nothing"  # an earlier one that is resumed may have
 
 
 def rehearse(
@@ -37,31 +38,20 @@ def rehearse(
         solve_and_publish: makes a release of a measured folder; called with the miniature's run and its folder.
 
     Raises:
-        TopdownError: what would have failed later; nothing is spent.
+        TopdownError: what would have failed later; nothing was charged by this run.
+        OSError: the folder cannot be written.
 
     Cost: Rhode Island (2,016 cells, 25,181 blocks) about a second.
     """
     folder = out / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)  # of a rehearsal that was killed
     try:
-        clear(out)
         folder.mkdir(parents=True)
         _public_side(prepared, folder / "public side", privacy)
         if prepared.context.plan.base is None:
             _miniature(prepared, folder / "miniature", solve_and_publish)
-    except OSError as error:
-        raise DataError(
-            f"cannot write {error.filename or out}: {error.strerror}",
-            code="D050",
-            file=str(error.filename or out),
-            fix="make room or correct the rights; nothing is spent",
-        ) from None
     finally:
-        clear(out)
-
-
-def clear(out: Path) -> None:
-    """Remove what a rehearsal that was killed left behind."""
-    shutil.rmtree(out / FOLDER, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _public_side(prepared: Prepared, folder: Path, privacy: dict[str, Any]) -> None:
@@ -86,7 +76,7 @@ def _miniature(prepared: Prepared, folder: Path, solve_and_publish: Callable[[Pr
             f"a few areas of this release, with made-up people, could not be released: {error}",
             code="C077",
             details=(("found", error.code),),
-            fix=f"{error.fix}; nothing is spent" if error.fix else "change the plan; nothing is spent",
+            fix=f"{error.fix or 'change the plan'}; {UNCHARGED}",
         ) from None
 
 
@@ -94,5 +84,5 @@ def _unusable(text: str) -> ConfigError:
     return ConfigError(
         f"the plan and public files of this release {text}",
         code="C077",
-        fix="change what the message names; nothing is spent",
+        fix=f"change what the message names; {UNCHARGED}",
     )
