@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topdown.errors import ConfigError
+from topdown.ledger.same_records import DIGEST
 from topdown.made_up import WARNING
 
 COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
@@ -74,7 +75,7 @@ def _no_folder(shown: str, why: str) -> ConfigError:
 
 def refuse_strangers(out: Path, levels: Sequence[str]) -> None:
     """Refuse a folder that holds anything but files of this run, whole or half written (ConfigError C164)."""
-    own = {*release_files(levels, is_release=True), MANIFEST}
+    own = {*release_files(levels, is_release=True), MANIFEST, f"{MEASUREMENTS}/{DIGEST}"}
     own |= {name + WRITING for name in own}
     folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
     for place, inner, names in os.walk(out):

@@ -86,6 +86,10 @@ class Tokens:
         """Return some bytes."""
         return b"exact"
 
+    def digest(self, key: bytes) -> str:
+        """Return what changes with the key."""
+        return key.hex()
+
     def jobs(self) -> list[Job]:
         """Draw tokens."""
         return [Job(part, lambda part=part: self.token(part.key)) for part in PARTS]

@@ -111,11 +111,11 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 folder, what = Path(sys.argv[1]), sys.argv[2]
 prepared = prepare(folder / "run.toml")
 class Full(Disk):
-    def write_new(self, path, data):
+    def write_new(self, path, data, **how):
         if what == "part" and path.suffix == ".drawn":
             super().write_new(path, data[: len(data) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        super().write_new(path, data)
+        super().write_new(path, data, **how)
 def report(event):
     if event.stage == "measure" and what == "ledger":
         resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))

@@ -141,14 +141,14 @@ def test_nothing_put_back_gives_a_second_answer_for_one_charge(what):
             tolerant(disk, world)
             if world.refused:
                 n_refused += 1
-                assert set(world.refused) <= {"B008", "B013", "V020"}, (now, then)
+                assert set(world.refused) <= {"B008", "B013", "V020", "D039"}, (now, then)
                 assert n_before == len(world.draws)
             else:
                 n_recharged += len(world.draws) > 3
                 world.check(disk, n_lost=None, ended=True)
                 assert world.violations == [], (now, then)
     assert len(states) > 30
-    assert (n_refused > 0) == (what != "witness")
+    assert n_refused > 0
     assert n_recharged > 0 or what != "folder"
 
 
@@ -156,12 +156,12 @@ def test_ledger_and_witness_put_back_together_are_not_noticed():
     """SECURITY.md says that this is not covered; if it ever is, the page must follow."""
     old = list(backups())
     noticed = []
-    for now, (killed, seen) in enumerate(kills(*fresh())):
+    for killed, seen in kills(*fresh()):
         disk, world = killed.snapshot(), seen.copy()
         restored((in_folder, is_ledger, is_witness), old[0], disk)
         tolerant(disk, world)
         noticed.append(bool(world.refused))
-        if now > 20:
+        if seen.draws:
             assert (
                 any("twice" in text or "draws" in text for text in world.violations) or len(world.draws) > 3
             )

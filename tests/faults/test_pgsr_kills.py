@@ -212,6 +212,10 @@ def test_without_resume_the_folder_of_a_run_says_what_it_spent(tmp_path):
     with pytest.raises(Exception, match="another plan") as caught:
         release(GROUPS, REGIONS, "tracking", "1/3", resume=True, **settings)
     assert caught.value.code == "C070"
+    changed = GROUPS | {"size": [*GROUPS["size"][:-1], GROUPS["size"][-1] % 2 + 1]}
+    with pytest.raises(Exception, match="records were changed") as caught:
+        release(changed, REGIONS, "tracking", "1/2", resume=True, **settings)
+    assert caught.value.code == "D037"
     made = release(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
     assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
@@ -224,11 +228,11 @@ def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):
     settings, said = options(tmp_path), []
 
     class Torn(Disk):
-        def write_new(self, path: Path, data: bytes) -> None:
+        def write_new(self, path: Path, data: bytes, *, private: bool = False) -> None:
             if path.suffix == ".drawn":
                 super().write_new(path, data[: len(data) // 2])
                 raise OSError(28, os.strerror(28), str(path))
-            super().write_new(path, data)
+            super().write_new(path, data, private=private)
 
     with pytest.raises(Exception, match="cannot write") as caught:
         release(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **settings)

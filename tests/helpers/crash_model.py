@@ -122,6 +122,10 @@ class ModelWork:
         """Return some bytes."""
         return b"exact"
 
+    def digest(self, key: bytes) -> str:
+        """Return what changes with the key."""
+        return key.hex()
+
     def jobs(self) -> list[Job]:
         """Make every part a token."""
         return [Job(part, lambda part=part: self.world.draw(self.disk, part)) for part in PARTS]
@@ -205,6 +209,7 @@ def same_every_time(monkeypatch: Any) -> None:
 
     monkeypatch.setattr("topdown.ledger.ledger.datetime", Noon)
     monkeypatch.setattr("topdown.ledger.journal.secrets.token_hex", lambda n: "0" * 2 * n)
+    monkeypatch.setattr("topdown.ledger.same_records.secrets.token_bytes", bytes)
 
 
 def book_of(disk: ModelDisk) -> Book:

@@ -119,7 +119,7 @@ class ModelDisk(durable.Disk):
     def make_folder(self, path: Path) -> None:
         """Do nothing: a folder lost in a crash is like one whose names were lost."""
 
-    def write_new(self, path: Path, data: bytes) -> None:
+    def write_new(self, path: Path, data: bytes, *, private: bool = False) -> None:
         """Write a file from its first byte."""
         inode = self.names_now.get(path)
         if inode is None:

@@ -141,10 +141,17 @@ class Disk:
             os.close(descriptor)
         self.sync_folder(path.parent)
 
-    def replace(self, path: Path, data: bytes) -> None:
-        """Give a file other content in one step, durably: after a crash it has the old content or the new."""
+    def replace(self, path: Path, data: bytes, *, private: bool = False) -> None:
+        """Give a file other content in one step, durably: after a crash it has the old content or the new.
+
+        Args:
+            path: the file.
+            data: its content.
+            private: only the owner may read it.
+
+        """
         part = path.with_name(path.name + ".tmp")
-        self.write_new(part, data)
+        self.write_new(part, data, private=private)
         self.rename(part, path)
         self.sync_folder(path.parent)
 
@@ -173,9 +180,10 @@ class Disk:
         path.mkdir(exist_ok=True)
         self.sync_folder(path.parent)
 
-    def write_new(self, path: Path, data: bytes) -> None:
+    def write_new(self, path: Path, data: bytes, *, private: bool = False) -> None:
         """Write a file from its first byte; its name is durable only after `sync_folder`."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o644)
+        mode = 0o600 if private else 0o644
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, mode)
         try:
             _write_all(descriptor, data)
             os.fsync(descriptor)

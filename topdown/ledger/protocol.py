@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from topdown.errors import DataError, InternalError
+from topdown.errors import InternalError
 from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, check_not_rolled_back, digest
 from topdown.ledger.ledger import Ledger
 from topdown.ledger.records import Commit, DrawnLaw, Intent
+from topdown.ledger.same_records import changed, forget_records, hold_to_records
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ class Work(Protocol):
     def exact(self) -> bytes:
         """Return the content of exact.json."""
 
+    def digest(self, key: bytes) -> str:
+        """Return the HMAC-SHA256 of the records under a key; see `same_records`."""
+
     def jobs(self) -> Iterable[Job]:
         """Return all parts, in order."""
 
@@ -89,18 +93,30 @@ def carry_out(
     Raises:
         BudgetError: the limit is reached, or the ledger was rolled back.
         CertificateError: committed files are missing or altered.
-        DataError: exact statistics differ from those of an earlier attempt.
+        DataError: the records differ from those of an earlier attempt (D037), or nobody can tell (D039).
 
     """
     made = ledger.book.commit_of(journal.id)
     if made is None:
         check_not_rolled_back(journal, parts, ledger.book, ledger.path)
+        hold_to_records(journal, ledger, parts, work, disk)
         intent = _charge(journal, ledger, parts, spend)
         if intent is not None:
             work.charged(intent)
         _write_exact(journal, disk, work.exact())
         _draw_missing(journal, ledger, work)
         made = _commit(journal, ledger, parts, disk)
+    finish(journal, ledger, parts, made, disk)
+
+
+def finish(journal: Journal, ledger: Ledger, parts: Sequence[Part], made: Commit, disk: Disk) -> None:
+    """Give the parts of a committed measurement the names readers know; harmless if it was done before.
+
+    Raises:
+        CertificateError: committed files are missing or altered.
+
+    """
+    forget_records(journal, ledger, disk)
     journal.publish(parts, ledger.book, made.files)
 
 
@@ -145,12 +161,7 @@ def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
     if there == data:
         return
     if there is not None:
-        raise DataError(
-            "the records were changed since this measurement began",
-            code="D037",
-            file=str(path),
-            fix="restore the records, or measure into a new folder, which is charged anew",
-        )
+        raise changed(path)
     disk.replace(path, data)
 
 

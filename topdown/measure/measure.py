@@ -19,7 +19,7 @@ from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, Part, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
-from topdown.ledger.protocol import Job, Spend, carry_out
+from topdown.ledger.protocol import Job, Spend, carry_out, finish
 from topdown.ledger.records import Commit, Intent
 from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, level_drawer, plan_parts
@@ -84,7 +84,7 @@ def measure(
 
     Raises:
         ConfigError: `out` belongs to another plan, or is damaged.
-        DataError: the records break a rule, or the disk is full.
+        DataError: the records break a rule or are others than those of the parts there are, or the disk is full.
         InfeasibleError: exact statistics exclude each other or the public facts (I002).
         BudgetError: the ledger is missing, another one, in use, damaged, rolled back or refuses the loss; or it
             holds this release already and `again` is not given.
@@ -123,7 +123,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: D
     with run.ledger() as ledger:  # what it refuses is refused before the records are read
         journal, made = run.begun(ledger, again=again)
         if journal is not None and made is not None:
-            journal.publish(run.parts, ledger.book, made.files)
+            finish(journal, ledger, run.parts, made, run.disk)
             report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
             return run.result(journal, ledger, 0)
     truth = Truth(context, load_records(prepared.records_path, context, form_of(prepared.run)))
@@ -217,6 +217,9 @@ class _Measuring:
 
     def exact(self) -> bytes:
         return exact_bytes(self._context, self._truth.exact)
+
+    def digest(self, key: bytes) -> str:
+        return self._truth.digest(key)
 
     def jobs(self) -> Iterator[Job]:
         bits = AesBits()

@@ -294,20 +294,59 @@ def test_planted_counts_appear_nowhere_but_in_noisy_answers(toy, capfd, caplog):
         assert [n for n in needles if n in data] == [], name
 
 
-def test_changed_records_are_refused_on_the_way(toy, monkeypatch):
-    """Half a release of one file and half of another would describe nobody."""
-    prepared = toy.prepare()
+def begun(toy, out: Path, **settings):
+    """Prepare a run and stop it after its first part."""
+    prepared = toy.prepare(**settings)
     with pytest.raises(KeyboardInterrupt):
         measure(
-            prepared,
-            toy.folder / "out",
-            lambda e: e.stage == "measure" and os.kill(os.getpid(), signal.SIGINT),
+            prepared, out, lambda e: e.stage == "measure" and os.kill(os.getpid(), signal.SIGINT), again=True
         )
-    toy.rows[0][4] = "99"
+    return prepared
+
+
+@pytest.mark.parametrize("column", [2, 4], ids=["a value", "a count"])
+def test_changed_records_are_refused_on_the_way(toy, column):
+    """Half a release of one file and half of another would describe nobody, the same number of people or not."""
+    prepared = begun(toy, toy.folder / "out")
+    toy.rows[0][column] = {2: "male" if toy.rows[0][2] == "female" else "female", 4: "99"}[column]
     toy.write()
     with pytest.raises(DataError, match="changed since") as error:
         measure(prepared, toy.folder / "out")
     assert error.value.code == "D037"
+
+
+def test_records_in_another_order_are_the_same_records(toy):
+    """A data base that lists its rows anew each time must not cost a second charge."""
+    prepared = begun(toy, toy.folder / "out")
+    toy.rows.reverse()
+    toy.write()
+    assert measure(prepared, toy.folder / "out").n_attempts == 1
+
+
+def test_the_digest_of_the_records_is_of_no_use_to_others_and_gone_at_the_end(toy):
+    """Whoever guesses the records could confirm the guess with a digest that is not keyed, or not removed."""
+    prepared, found = begun(toy, toy.folder / "out", limit="100"), set()
+    begun(toy, toy.folder / "again", limit="100")
+    for out in ("out", "again"):
+        folder = toy.folder / out / "measurements"
+        journal = json.loads((folder / "journal.json").read_text())["journal"]
+        key = toy.folder / f"measurement-{journal}.key"
+        assert (key.stat().st_mode & 0o777, key.stat().st_size) == (0o600, 32)
+        found.add((folder / "records.hmac").read_text())
+    assert len(found) == 2
+    measure(prepared, toy.folder / "out")
+    assert not (toy.folder / "out/measurements/records.hmac").exists()
+    assert len(list(toy.folder.glob("*.key"))) == 1  # of the other run, which goes on
+
+
+@pytest.mark.parametrize("lost", ["*.key", "out/measurements/records.hmac"])
+def test_a_lost_key_or_digest_is_refused(toy, lost):
+    """A file that was removed must not let changed records in."""
+    prepared = begun(toy, toy.folder / "out")
+    next(toy.folder.glob(lost)).unlink()
+    with pytest.raises(DataError, match="nobody can tell") as error:
+        measure(prepared, toy.folder / "out")
+    assert error.value.code == "D039"
 
 
 def test_an_interrupt_waits_for_the_part_and_costs_nothing(toy):
