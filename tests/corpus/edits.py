@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +128,17 @@ def _parquet(path: Path, column: str, kind: str) -> None:
     run.write_text(run.read_text().replace(path.name, path.with_suffix(".parquet").name))
 
 
+def _bomb(path: Path, row: str) -> None:
+    """Pack the table's header and a row, repeated until one more than 2^30 bytes are unpacked, and name that file."""
+    line = path.read_text().splitlines()[1] if row == "row" else row
+    many = f"{line}\n" * (2**24 // (len(line) + 1) + 1)
+    packed = path.with_suffix(".csv.gz")
+    head = path.read_text().split("\n", 1)[0]
+    packed.write_bytes(gzip.compress(f"{head}\n".encode()) + gzip.compress(many.encode(), 1) * 64)
+    run = path.parent / "run.toml"
+    run.write_text(run.read_text().replace(path.name, packed.name))
+
+
 _TEXT: dict[str, Callable[..., str]] = {
     "replace": _replaced,
     "cell": _cell,
@@ -146,6 +158,7 @@ _OTHER: dict[str, Callable[..., object]] = {
     "link": lambda path, target: _empty(path).symlink_to(target),
     "locked": lambda path: path.chmod(0o500),
     "parquet": _parquet,
+    "bomb": _bomb,
     "json": lambda path, keys, value: edit_json(path, lambda document: _set(document, "json", keys, value)),
     "unset": lambda path, keys: edit_json(path, lambda document: _set(document, "unset", keys)),
     "count": lambda path, *values: edit_table(path, lambda rows: _add(rows, *values)),

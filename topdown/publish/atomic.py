@@ -1,4 +1,4 @@
-"""Write files of a release: under a temporary name first, equal content giving equal bytes."""
+"""Write files of a release, durably: under a temporary name first, equal content giving equal bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(part, flags, 0o644), "wb") as file:
         file.write(data)
-    part.replace(path)
+    _name(part, path)
 
 
 def json_bytes(document: Any) -> bytes:
@@ -44,7 +44,21 @@ def write_parquet(
         part, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
     ) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata(
-            stamps
-        )  # without Arrow's schema, the table's own metadata is not written
+        # Without Arrow's schema, the table's own metadata is not written.
+        writer.add_key_value_metadata(stamps)
+    _name(part, path)
+
+
+def _name(part: Path, path: Path) -> None:
+    """Give a whole file its name; after a power cut it is there whole, or not at all."""
+    _sync(part, os.O_RDONLY)
     part.replace(path)
+    _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
