@@ -27,7 +27,7 @@ COMMANDS = {
     "synth": ("topdown", "synth", "--people", "100", "--schema", "toy", "--out", "made"),
     "ledger": ("topdown", "ledger", "void", "run.toml", "--record", "1", "--reason", "x", "--witness", "y"),
     "pgsr": ("pgsr", "release", "groups.toml"),
-    "pgsr ledger": ("pgsr", "ledger", "new", "groups.toml"),
+    "pgsr synth": ("pgsr", "synth", "--shape", "tiny", "--out", "made"),
 }
 
 
