@@ -161,7 +161,7 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
     regions = public_regions(census.schema, census.invariants, census.geography, rules)
     for depth in range(3):
-        if regions.limited(depth) or not regions.needed(depth):
+        if regions.limited(depth) or not regions.needed[depth]:
             tables = fitting_tables(rules, regions, depth, None)
             chain = chain_of(regions, depth, tables, (1,) * len(tables), None)
             assert places(rules, regions, depth, chain) is not None

@@ -108,7 +108,7 @@ class Descent:
             InfeasibleError: no table of the node's total splits over its children.
         """
         code = self.context.geography.levels[depth].codes[parent.index]
-        doubtful = self.known.regions.needed(depth) and not self.known.levels[depth].limited
+        doubtful = self.known.regions.needed[depth] and not self.known.levels[depth].limited
         try:
             if not doubtful:
                 try:

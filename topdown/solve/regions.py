@@ -62,10 +62,14 @@ class Regions:
         Lower bounds on disjoint cells and open cells say everything at leaves without upper bounds, and above if
         no total below is exact and each bound's open cells are open and closed together.
         """
-        return self.needed(depth) and self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
+        return self.needed[depth] and self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
 
-    def needed(self, depth: int) -> bool:
-        """Tell whether lower bounds and open cells leave tables in that cannot be split."""
+    @cached_property
+    def needed(self) -> tuple[bool, ...]:
+        """Whether lower bounds and open cells of a level leave tables in that cannot be split."""
+        return tuple(self._needed(depth) for depth in range(len(self.geography.levels)))
+
+    def _needed(self, depth: int) -> bool:
         if (self.kinds.high < NO_LIMIT).any() or are_nested(self.rules):
             return True
         if self.answers is not None and depth == self.unit_depth:

@@ -126,7 +126,7 @@ def _judge(ground: Ground, depth: int) -> Verdict:
     regions, name = ground.regions, ground.level_names[depth]
     causes = causes_of(ground, depth)
     limited = regions.limited(depth)
-    if regions.needed(depth) and not limited:
+    if regions.needed[depth] and not limited:
         said = "; ".join(text for text, _, _ in causes)
         why = (
             f"{said}; the {regions.kinds.n_kinds} kinds of cells are more than the {MAX_KINDS - 1} whose limits are "
