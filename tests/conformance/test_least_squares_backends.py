@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.helpers.problems import limits_around
+from tests.helpers.problems import bounds_of, limits_around
 from topdown.errors import ConfigError, InternalError
 from topdown.solve.backends import quadratic
 from topdown.solve.backends.polish import polish
 from topdown.solve.backends.quadratic import NAMES, solve_with
 from topdown.solve.backends.standard import standard_form
+from topdown.solve.groups import AtLeast, Table, group_sums
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import infeasibility_persons, residual_persons
-from topdown.solve.problem import Problem, Solution, group_sums
+from topdown.solve.problem import Compared, Problem
 
 
 def make_problem(
@@ -63,13 +64,11 @@ def make_problem(
         pointers=pointers.astype(np.int64),
         sums=sums,
         allowed=np.ascontiguousarray(allowed),
-        fixed_of=group if fixed else None,
-        fixed=group_sums(truth, group, 2) if fixed else np.zeros((0, m)),
-        bound_of=np.ascontiguousarray(bound_of.astype(np.int64)),
-        lower=lower,
+        fixed=Table(group, group_sums(truth, group, 2)) if fixed else Table.none(n, m).floats(),
+        bounds=bounds_of(bound_of, lower, table),
+        compared=Compared.none(n, m),
         curvature=0.05,
         scale=0.01,
-        limits=table,
     )
 
 
@@ -133,7 +132,6 @@ def test_projection_and_explicit_limits_agree_in_objective(shape: str) -> None:
 
     for seed in range(20):
         problem = make_problem(seed, **SHAPES[shape])
-        assert problem.limits is not None
         values = [objective(problem, solve_with(name, problem).z) for name in ("admm", "piqp")]
         assert values[0] == pytest.approx(values[1], rel=1e-9)
 
@@ -150,7 +148,7 @@ def test_the_residual_bounds_the_true_distance(shape: str) -> None:
             other = solve_with(
                 "admm", replace(problem, g=problem.g + rng.normal(size=problem.g.shape) * size)
             )
-            moved = Solution(other.z, best.fixed_multipliers, best.bound_multipliers, 0)
+            moved = replace(best, z=other.z)
             distance = float(np.linalg.norm(other.z - best.z))
             assert residual_persons(problem, moved) >= distance - 1e-4
 
@@ -163,8 +161,9 @@ def test_gurobi_size_is_checked_before_a_model_is_built() -> None:
         g=np.tile(problem.g, (1, 8)),
         allowed=np.tile(np.ones_like(problem.allowed), (1, 8)),
         pointers=np.arange(0, 9 * 32 + 1, 32),
-        lower=np.zeros((0, 32)),
-        fixed=np.zeros((0, 32)),
+        fixed=Table.none(9, 32).floats(),
+        bounds=AtLeast.none(9, 32).floats(),
+        compared=Compared.none(9, 32),
     )
     with pytest.raises(ConfigError, match="200"):
         solve_with("gurobi", wide)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from topdown.solve.groups import AtLeast, Bounds, Table, Within, group_sums
 from topdown.solve.kernels import gram
-from topdown.solve.problem import Problem, group_sums
+from topdown.solve.problem import Compared, Problem
 
 
 def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) -> np.ndarray:
@@ -25,6 +26,12 @@ def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) ->
             if slack:
                 out[j, 1 << k :] -= least[others]
     return out
+
+
+def bounds_of(of: np.ndarray, lower: np.ndarray, limits: np.ndarray | None) -> Bounds:
+    """Return lower bounds, or limits if there are some."""
+    of = np.ascontiguousarray(of.astype(np.int64))
+    return AtLeast(of, lower) if limits is None else Within(of, len(lower), limits)
 
 
 def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
@@ -66,13 +73,11 @@ def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
         pointers=pointers.astype(np.int64),
         sums=sums.astype(np.float64),
         allowed=np.ascontiguousarray(allowed[order]),
-        fixed_of=group if fixed else None,
-        fixed=group_sums(truth, group, n_groups) if fixed else np.zeros((0, m)),
-        bound_of=np.ascontiguousarray(bound_of[order].astype(np.int64)),
-        lower=lower,
+        fixed=Table(group, group_sums(truth, group, n_groups)) if fixed else Table.none(n, m).floats(),
+        bounds=bounds_of(bound_of[order], lower, table),
+        compared=Compared.none(n, m),
         curvature=0.0 if len(labels) < 4 else float(weights[3]),
         scale=float(weights.min()),
-        limits=table,
     )
     return problem, truth[order]
 

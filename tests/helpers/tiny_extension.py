@@ -18,7 +18,7 @@ from topdown.model.support import Support, base_labels
 from topdown.plan.make import make_plan
 from topdown.plan.prepare import Context
 from topdown.plan.runfile import RunFile, load_runfile
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 KINDS, SEXES, AGES = ("k0", "k1", "k2", "k3"), ("m", "f"), ("young", "old")
 SCHEMA = Schema(

@@ -20,7 +20,7 @@ from topdown.solve.extend.checks import extensions, tables
 from topdown.solve.extend.descend import Extension
 from topdown.solve.extend.patterns import Patterns, find_patterns
 from topdown.solve.extend.reserves import assign, nest
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.solve import descend, solved
 
 SEEDS = st.integers(0, 2**31)

@@ -16,7 +16,8 @@ from topdown.solve.extend.fit import LinearStep, Partition, StageProblem, picker
 from topdown.solve.extend.least_squares import solve
 from topdown.solve.extend.reserves import assign
 from topdown.solve.extend.rounding import StageRounding, round_stage
-from topdown.solve.problem import Problem
+from topdown.solve.groups import AtLeast, Table
+from topdown.solve.problem import Compared, Problem
 
 SEEDS = st.integers(0, 2**31)
 
@@ -43,7 +44,9 @@ def random_stage(seed: int, *, root: bool = False) -> tuple[StageProblem, np.nda
         target = picker(label, len(used)) @ table + rng.normal(size=(len(used), m)) * 2
         queries.append(Partition(label, rng.uniform(0.1, 1.0, len(used)), target))
     sums = np.full(n, -1.0) if root else table.sum(axis=1).astype(float)
-    return StageProblem(tuple(queries), sums, group, fixed.astype(float), supergroup, allowed), table
+    return StageProblem(
+        tuple(queries), sums, group, fixed.astype(float), supergroup, allowed, Compared.none(n, m)
+    ), table
 
 
 def hessian(problem: StageProblem) -> tuple[np.ndarray, np.ndarray]:
@@ -85,10 +88,9 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
         pointers=starts if root else np.arange(0, n * m + 1, m),
         sums=problem.fixed[:, 0].copy() if root else problem.row_sums,
         allowed=problem.allowed,
-        fixed_of=None if root else problem.group,
-        fixed=np.zeros((0, m)) if root else problem.fixed,
-        bound_of=np.full(n, -1),
-        lower=np.zeros((0, m)),
+        fixed=Table.none(n, m).floats() if root else Table(problem.group, problem.fixed),
+        bounds=AtLeast.none(n, m).floats(),
+        compared=Compared.none(n, m),
         curvature=float(np.linalg.eigvalsh(h)[0]),
         scale=0.1,
     )

@@ -26,9 +26,10 @@ from topdown.model.kinds import find_kinds
 from topdown.model.public import derive_rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.solve.exact import complete_totals
+from topdown.solve.groups import excess
 from topdown.solve.implied.causes import arranged
 from topdown.solve.implied.classify import Verdict, judge, verdicts
-from topdown.solve.regions import Regions, excess
+from topdown.solve.regions import Regions
 
 FEW = 4  # people of a node whose tables are all written out
 MOST = 7  # the same, where only their existence is asked

@@ -14,10 +14,11 @@ from topdown.model.contradiction import find_contradiction
 from topdown.model.kinds import are_nested, find_kinds
 from topdown.model.public import derive_rules
 from topdown.solve.exact import complete_totals
+from topdown.solve.groups import excess
 from topdown.solve.implied.causes import Ground, public_regions
 from topdown.solve.implied.naming import kind_names, selection_text
 from topdown.solve.implied.node import NodeConstraints, node_constraints
-from topdown.solve.regions import Regions, excess
+from topdown.solve.regions import Regions
 
 MOST = 3  # people of a kind in the vectors tried
 

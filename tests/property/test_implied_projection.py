@@ -14,10 +14,11 @@ from tests.helpers.implied_brute import exact_projection, group_limits, random_g
 from tests.helpers.regions import make_regions
 from topdown.model.kinds import NO_LIMIT
 from topdown.solve import admm
+from topdown.solve.groups import Table, Within
 from topdown.solve.implied.combinations import Combinations
 from topdown.solve.implied.projection import certify
 from topdown.solve.kernels import gram, project_base
-from topdown.solve.problem import Problem
+from topdown.solve.problem import Compared, Problem
 from topdown.solve.regions import Regions
 
 
@@ -142,13 +143,11 @@ def make_split(regions: Regions, rng: np.random.Generator) -> Problem:
         pointers=np.arange(0, 4 * k + 1, 2),
         sums=truth.sum(axis=1),
         allowed=np.ones((2 * k, 2), dtype=bool),
-        fixed_of=None,
-        fixed=np.zeros((0, 2)),
-        bound_of=kind,
-        lower=np.zeros((k, 2)),
+        fixed=Table.none(2 * k, 2).floats(),
+        bounds=Within(kind, k, limits),
+        compared=Compared.none(2 * k, 2),
         curvature=0.3,
         scale=0.2,
-        limits=limits,
     )
 
 
@@ -187,7 +186,7 @@ def solve_with_flows(problem: Problem, regions: Regions) -> np.ndarray:
                 shape=(1, size),
             )
             if node <= regions.kinds.n_kinds:
-                leaving = j * n + np.flatnonzero(problem.bound_of == node - 1)
+                leaving = j * n + np.flatnonzero(problem.bounds.of == node - 1)
             else:
                 leaving = at[arcs.tails == node]
             outward = sparse.coo_matrix(

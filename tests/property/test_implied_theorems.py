@@ -17,11 +17,11 @@ from tests.helpers.implied_brute import (
     sums,
 )
 from topdown.errors import InfeasibleError
+from topdown.solve.groups import excess
 from topdown.solve.implied import groups as theorem3
 from topdown.solve.implied import margins as lemma1
 from topdown.solve.implied.combinations import assign
 from topdown.solve.implied.margins import Margins
-from topdown.solve.regions import excess
 
 
 def keeps(limits: np.ndarray, x: tuple[int, ...]) -> bool:

@@ -30,9 +30,10 @@ from topdown.model.query import parse_query
 from topdown.solve import regions as regions_module
 from topdown.solve.chain import chain_of, fitting_tables, places
 from topdown.solve.exact import complete_totals
+from topdown.solve.groups import excess
 from topdown.solve.implied.causes import public_regions
 from topdown.solve.implied.classify import judge, verdicts
-from topdown.solve.regions import Regions, excess
+from topdown.solve.regions import Regions
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out

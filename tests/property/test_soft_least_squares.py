@@ -46,7 +46,6 @@ def with_rules(
 def objective(problem: Problem, z: np.ndarray) -> float:
     """Return the quadratic plus the price of what rules are broken by."""
     soft = problem.compared
-    assert soft is not None
     over = np.maximum(soft.rows @ z - soft.most, 0.0).sum()
     return float((z * (problem.hessian @ z / 2 - problem.g)).sum() + soft.hinge * over)
 
@@ -57,7 +56,6 @@ def allowance(problem: Problem, solution: Solution) -> float:
     What is certified is the optimum of the problem with rules shifted by the residual.
     """
     z, soft = solution.z, problem.compared
-    assert soft is not None
     terms = np.abs(z * problem.g).sum() + soft.hinge * np.abs(soft.rows @ z - soft.most).sum()
     return float(1e-9 * terms + soft.hinge * soft.most.size * residual_persons(problem, solution))
 
@@ -143,7 +141,6 @@ def test_rules_that_can_be_kept_are_kept(shape: str, seed: int) -> None:
     """The price must be an exact penalty: where a table keeps all rules, the optimum does."""
     problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=True, times=(1, 2))
     soft = problem.compared
-    assert soft is not None
     assert float((soft.rows @ admm.solve(problem).z - soft.most).max()) <= 1e-5
 
 
@@ -155,14 +152,14 @@ def moved(problem: Problem, z: np.ndarray, seed: int, step: float = 0.01) -> np.
     rng = np.random.default_rng(seed)
     n, m = problem.shape
     segment = np.searchsorted(problem.pointers, np.arange(n * m), side="right").reshape(n, m)
-    table = np.zeros(n) if problem.fixed_of is None else problem.fixed_of
+    table, bound_of = problem.fixed.of, problem.bounds.of
     pairs = [
         (a, b)
         for a in range(n)
         for b in range(n)
         if a != b
         and table[a] == table[b]
-        and problem.bound_of[a] == problem.bound_of[b]
+        and bound_of[a] == bound_of[b]
         and (m > 1 or segment[a, 0] == segment[b, 0])
     ]
     for a, b in rng.permutation(np.array(pairs, dtype=np.int64).reshape(-1, 2)):
@@ -200,7 +197,7 @@ def test_a_table_that_ignores_the_rules_is_refused() -> None:
         problem = with_rules(plain, seed + 1, feasible=True)
         found, without = admm.solve(problem), admm.solve(plain)
         distance = float(np.linalg.norm(found.z - without.z))
-        for multipliers in (found.compared_multipliers, np.zeros_like(problem.compared.most), None):
+        for multipliers in (found.compared_multipliers, np.zeros_like(problem.compared.most)):
             wrong = replace(without, compared_multipliers=multipliers)
             assert residual_persons(problem, wrong) >= distance - 1e-4
         n_refused += distance > 1e-2

@@ -16,6 +16,7 @@ from topdown.solve import twins
 from topdown.solve.backends.milp import round_by_milp
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.flow import laminar_places
+from topdown.solve.groups import AtLeast, Table, Within
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 
@@ -44,22 +45,19 @@ def meets(problem: RoundingProblem, table: np.ndarray) -> bool:
     """Tell whether a table keeps all that must hold."""
     if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
         return False
-    if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
-        return False
-    if (
-        problem.exact is not None
-        and (held(problem.exact_of, len(problem.exact), table) != problem.exact).any()
-    ):
-        return False
-    sums = held(problem.bound_of, len(problem.lower), table)
-    if problem.limits is None:
-        return bool((sums >= problem.lower).all())
-    for j, limits in enumerate(problem.limits):
+    for known in (problem.totals, problem.exact):
+        if (held(known.of, len(known.answers), table) != known.answers).any():
+            return False
+    bounds = problem.bounds
+    sums = held(bounds.of, bounds.n_groups, table)
+    if isinstance(bounds, AtLeast):
+        return bool((sums >= bounds.lower).all())
+    for j, limits in enumerate(bounds.limits):
         for chosen, most in enumerate(limits):
             inside = [k for k in range(len(sums)) if chosen >> k & 1]
             if sums[inside, j].sum() > most:
                 return False
-    return bool((sums.sum(axis=0) == problem.limits[:, -1]).all())
+    return bool((sums.sum(axis=0) == bounds.limits[:, -1]).all())
 
 
 def best(
@@ -100,22 +98,21 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     if not (middle == 0).any():
         bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
     problem = RoundingProblem(
-        estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, bound_of, lower,
-        places, None, comparisons=draw_rules(rng, n),
+        estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, Table.none(n, m),
+        Table.none(n, m), None, AtLeast(bound_of, lower), places, (), draw_rules(rng, n),
     )  # fmt: skip
     if kind == "totals":
-        return replace(problem, totals=some.sum(axis=0))
+        return replace(problem, totals=Table.total(n, some.sum(axis=0)))
     if kind == "crossing":
         crossing = np.stack([middle, rng.integers(0, 2, n), np.arange(n)])
         return replace(problem, chain=crossing, bound_places=None)
     if kind == "exact":
         of = np.arange(n) % 2
-        return replace(problem, exact_of=of, exact=held(of, 2, some), bound_places=None)
+        return replace(problem, exact=Table(of, held(of, 2, some)), bound_places=None)
     if kind == "limits":
         of = rng.integers(0, 3, n)
         limits = limits_around(rng, held(of, 3, some).astype(float), slack=False).astype(np.int64)
-        none = np.zeros((3, m), dtype=np.int64)
-        return replace(problem, limits=limits, bound_of=of, lower=none, bound_places=None)
+        return replace(problem, bounds=Within(of, 3, limits), bound_places=None)
     return problem
 
 
@@ -171,10 +168,12 @@ def test_of_two_rules_the_cheaper_one_is_broken() -> None:
             sums=None,
             chain=np.array([[0, 0], [0, 1]]),
             weights=(1, 1),
-            bound_of=np.full(2, -1),
-            lower=np.zeros((0, 1), dtype=np.int64),
+            totals=Table.total(2, np.array([1])),
+            exact=Table.none(2, 1),
+            exact_place=None,
+            bounds=AtLeast.none(2, 1),
             bound_places=(),
-            totals=np.array([1]),
+            arcs=(),
             comparisons=np.array([[1, 0], [0, 1]]),
         )
         result = round_table(problem)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.helpers.exact_tables import N_CELLS, Case
 from topdown.solve.failsafe import _least_change
-from topdown.solve.regions import Regions, excess
+from topdown.solve.groups import excess
+from topdown.solve.regions import Regions
 
 seeds = st.integers(0, 10_000_000)
 

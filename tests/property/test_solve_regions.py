@@ -10,8 +10,9 @@ from tests.helpers.regions import make_regions, node_vectors
 from topdown.model.kinds import NO_LIMIT
 from topdown.solve import twins
 from topdown.solve.failsafe import _least_change
+from topdown.solve.groups import excess
 from topdown.solve.kernels import project_base
-from topdown.solve.regions import Regions, excess
+from topdown.solve.regions import Regions
 
 seeds = st.integers(0, 1_000_000)
 EXACT = st.sampled_from([0, 1, 2, None])

@@ -12,6 +12,7 @@ from topdown.solve import twins
 from topdown.solve.backends import networkx_flow, ortools_flow
 from topdown.solve.backends.milp import round_by_milp
 from topdown.solve.flow import build_network, laminar_places
+from topdown.solve.groups import AtLeast, Table
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 
@@ -33,7 +34,11 @@ def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
     places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
     lower = lower.astype(np.int64)[None, :] if (middle == 0).any() else np.zeros((0, m), dtype=np.int64)
     weights = (int(rng.integers(1, 50)), int(rng.integers(1, 5)), 1)
-    return RoundingProblem(estimate, allowed, sums, chain, weights, bound_of, lower, places, None)
+    none, bounds = Table.none(n, m), AtLeast(bound_of, lower)
+    soft = np.zeros((0, n), dtype=np.int64)
+    return RoundingProblem(
+        estimate, allowed, sums, chain, weights, none, none, None, bounds, places, (), soft
+    )
 
 
 @given(st.integers(0, 1_000_000))
@@ -54,7 +59,7 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
     """As mandatory flow where the table fits the chain, as rows of the integer program where it crosses it."""
     problem = make_problem(seed, m=1 if root else 2)
     if root:
-        problem = replace(problem, sums=None, lower=problem.lower * 0)
+        problem = replace(problem, sums=None, bounds=AtLeast(problem.bounds.of, problem.bounds.lower * 0))
     exact_of = np.random.default_rng(seed).integers(0, 2, 4) if crossing else problem.chain[1]
     exact_of = np.unique(exact_of, return_inverse=True)[1].reshape(-1)
     _, table = twins.best_rounding(problem)
@@ -65,10 +70,9 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
         else table
     )
     up = np.minimum(up, np.floor(problem.estimate + 1e-6).astype(np.int64) + problem.allowed)
-    exact = np.zeros((int(exact_of.max()) + 1, table.shape[1]), dtype=np.int64)
-    np.add.at(exact, exact_of, up)
+    exact = Table(exact_of, np.array([up[exact_of == a].sum(axis=0) for a in range(int(exact_of.max()) + 1)]))
     if crossing:
-        problem = replace(problem, exact_of=exact_of, exact=exact, bound_places=None)
+        problem = replace(problem, exact=exact, bound_places=None)
     else:
         chain = np.stack([problem.chain[0], exact_of, *problem.chain[1:]])
         weights = (problem.weights[0], 0, *problem.weights[1:])
@@ -77,7 +81,6 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
             problem,
             chain=chain,
             weights=weights,
-            exact_of=exact_of,
             exact=exact,
             exact_place=1,
             bound_places=places,
@@ -86,7 +89,7 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
     result = round_table(problem)
     assert result.optimal
     assert result.route == ("milp" if crossing else "flow")
-    np.testing.assert_array_equal(twins.exact_sums(problem, result.counts), exact)
+    np.testing.assert_array_equal(twins.sums_of(exact, result.counts), exact.answers)
     assert twins.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
     result.counts[0, 0] += 1
     with pytest.raises(InternalError, match=r"exact table|parent|records where"):
@@ -100,9 +103,9 @@ def test_exact_totals_are_met_exactly(seed: int) -> None:
     problem = make_problem(seed)
     _, table = twins.best_rounding(problem)
     assume(table is not None)
-    problem = replace(problem, totals=table.sum(axis=0))
+    problem = replace(problem, totals=Table.total(len(table), table.sum(axis=0)))
     result = round_table(problem)
-    np.testing.assert_array_equal(result.counts.sum(axis=0), problem.totals)
+    np.testing.assert_array_equal(result.counts.sum(axis=0), table.sum(axis=0))
     assert twins.rounding_cost(problem, result.counts) == pytest.approx(
         twins.best_rounding(problem)[0], abs=1e-4
     )
@@ -154,10 +157,13 @@ def test_the_integer_check_catches_each_broken_constraint(damage: str) -> None:
         sums=np.array([2, 2]),
         chain=np.array([[0, 0], [0, 1]]),
         weights=(1, 1),
-        bound_of=np.array([0, -1]),
-        lower=np.array([[1, 0]]),
+        totals=Table.none(2, 2),
+        exact=Table.none(2, 2),
+        exact_place=None,
+        bounds=AtLeast(np.array([0, -1]), np.array([[1, 0]])),
         bound_places=None,
-        totals=None,
+        arcs=(),
+        comparisons=np.zeros((0, 2), dtype=np.int64),
     )
     good = np.array([[1, 1], [2, 0]])
     check_rounding(problem, good)

@@ -14,14 +14,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.errors import InfeasibleError
+from topdown.solve.groups import AtLeast, Floats
 from topdown.solve.kernels import admm
-from topdown.solve.kkt import TARGET_PERSONS, bounds_broken, infeasibility_persons, residual_persons
-from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums, largest_curvature
+from topdown.solve.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
+from topdown.solve.problem import Problem, Solution, largest_curvature
 
 STEPS = 40  # between two looks at the balance of the residuals
 MAX_STEPS = 20_000
 TOLERANCE_PERSONS = 1e-7
-SLACK_PERSONS = 1e-7  # sums of a solution without limits this far outside them count as inside
 MOST_INTERIOR = (
     5_000_000  # entries of the dense blocks that interior points may factor: a minute, half a gigabyte
 )
@@ -34,9 +34,8 @@ def solve(problem: Problem) -> Solution:
         InfeasibleError: a linear program finds that the constraints have no common point.
     """
     found, done = _run(_without_bounds(problem))
-    sums = group_sums(found.z, problem.bound_of, len(problem.lower))
-    if bounds_broken(problem, sums) <= (0.0 if problem.limits is None else SLACK_PERSONS):
-        found = _with_bounds(problem, found)
+    if problem.bounds.are_met(problem.bounds.sums(found.z)):
+        found = replace(found, bound_multipliers=np.zeros_like(problem.bounds.lower))
     else:
         found, done = _run(problem)
     done = done or residual_persons(problem, found) <= TARGET_PERSONS
@@ -63,31 +62,24 @@ def _finish(problem: Problem, found: Solution) -> Solution:
 
 
 def _without_bounds(problem: Problem) -> Problem:
-    n, m = problem.shape
-    none = np.full(n, -1, dtype=np.int64)
-    return replace(problem, bound_of=none, lower=np.zeros((0, m)), limits=None)
-
-
-def _with_bounds(problem: Problem, solution: Solution) -> Solution:
-    return replace(solution, bound_multipliers=np.zeros_like(problem.lower))
+    return replace(problem, bounds=AtLeast.none(*problem.shape).floats())
 
 
 def _run(problem: Problem) -> tuple[Solution, bool]:
     # The second value: whether the optimality check accepts the first.
     n, m = problem.shape
-    bound_of, lower = problem.bound_of, problem.lower
-    limits = np.zeros((m, 0)) if problem.limits is None else np.ascontiguousarray(problem.limits)
+    bounds = problem.bounds
+    bound_of, lower, limits = bounds.of, bounds.lower, np.ascontiguousarray(bounds.limits)
     rho = first_rho = _first_penalty(problem)
     z = _start(problem)
     u = np.zeros((n, m))
-    soft = problem.compared or Compared(np.zeros((0, n)), np.zeros((0, m)), 0.0)
-    rows = np.ascontiguousarray(soft.rows)
+    soft, rows = problem.compared, np.ascontiguousarray(problem.compared.rows)
     s, t = np.minimum(rows @ z, soft.most), np.zeros_like(soft.most)
-    y = np.maximum(group_sums(z, bound_of, len(lower)), lower)
+    y = np.maximum(bounds.sums(z), lower)
     w = np.zeros_like(y)
     tolerance, taken = TOLERANCE_PERSONS, 0
     allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
-    step = _LinearStep(problem, bound_of, len(lower))
+    step = _LinearStep(problem)
     step.factor(rho)
     while True:
         done, primal, dual = admm(
@@ -141,21 +133,17 @@ def _polish(problem: Problem, z: Floats, taken: int) -> Solution | None:
 
     Only for a single column without bounds (the root), where segments and a fixed table are all there is.
     """
-    if z.shape[1] != 1 or len(problem.lower) or problem.curvature <= 0:
-        return None
-    if problem.compared is not None:
+    if z.shape[1] != 1 or problem.bounds.n_groups or len(problem.compared.rows) or problem.curvature <= 0:
         return None
     free = np.flatnonzero(z[:, 0] > 0)
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[free]
     known, row = np.unique(segment[problem.sums[segment] >= 0], return_inverse=True)
     kept = np.flatnonzero(problem.sums[segment] >= 0)
-    n_fixed = len(problem.fixed)
+    n_fixed, fixed_of = problem.fixed.n_groups, problem.fixed.of[free]
     ties = np.zeros((len(known) + n_fixed, len(free)))
     ties[row, kept] = 1.0
-    right = problem.sums[known]
-    if problem.fixed_of is not None:
-        ties[len(known) + problem.fixed_of[free], np.arange(len(free))] = 1.0
-        right = np.concatenate([right, problem.fixed[:, 0]])
+    ties[len(known) + fixed_of[fixed_of >= 0], np.flatnonzero(fixed_of >= 0)] = 1.0
+    right = np.concatenate([problem.sums[known], problem.fixed.answers[:, 0]])
     factor = cho_factor(problem.hessian[np.ix_(free, free)])
     plain, half = cho_solve(factor, problem.g[free, 0]), cho_solve(factor, ties.T)
     x, push = plain, np.zeros(len(right))
@@ -168,26 +156,23 @@ def _polish(problem: Problem, z: Floats, taken: int) -> Solution | None:
         return None
     point = np.zeros_like(z)
     point[free, 0] = x
-    solution = Solution(point, -push[len(right) - n_fixed :, None], np.zeros((0, 1)), taken)
+    none = np.zeros((0, 1))
+    solution = Solution(point, -push[len(right) - n_fixed :, None], none, none, taken)
     return solution if residual_persons(problem, solution) <= TARGET_PERSONS else None
 
 
 class _LinearStep:
     """x = argmin of the quadratic plus penalties subject to the fixed table, as one matrix and one constant."""
 
-    def __init__(self, problem: Problem, bound_of: Ints, n_bounds: int) -> None:
+    def __init__(self, problem: Problem) -> None:
         n, m = problem.shape
-        self.problem, self.bound_of, self.n_bounds = problem, bound_of, n_bounds
-        inside = bound_of >= 0
+        self.problem, bound_of = problem, problem.bounds.of
+        inside, n_bounds = bound_of >= 0, problem.bounds.n_groups
         self.bound_ratio = 1.0 / max(1.0, float(np.sqrt(max(inside.sum(), 1) / max(n_bounds, 1))))
-        soft = problem.compared
-        self.rows = np.zeros((0, n)) if soft is None else soft.rows
+        self.rows = problem.compared.rows
         self.row_ratio = 1.0 / np.maximum(1.0, np.sqrt((self.rows**2).sum(axis=1)))
         self.same_bound = (bound_of[:, None] == bound_of[None, :]) & inside[:, None] if n_bounds else None
-        self.select = None
-        if problem.fixed_of is not None:
-            self.select = np.zeros((len(problem.fixed), n))
-            self.select[problem.fixed_of, np.arange(n)] = 1.0
+        self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of[None, :]).astype(float)
         self.inverse = np.zeros((n, n))
         self.constant = np.zeros((n, m))
 
@@ -200,30 +185,21 @@ class _LinearStep:
             k = k + rho * self.rows.T @ (self.row_ratio[:, None] * self.rows)
         self.plain = cho_solve(cho_factor(k), np.eye(len(k)))
         self.inverse = self.plain
-        if self.select is not None:
+        if len(self.select):
             self.half = self.plain @ self.select.T
             self.middle = np.linalg.inv(self.select @ self.half)
             self.inverse = self.plain - self.half @ self.middle @ self.half.T
-            self.constant = np.ascontiguousarray(self.half @ (self.middle @ self.problem.fixed))
+            self.constant = np.ascontiguousarray(self.half @ (self.middle @ self.problem.fixed.answers))
         self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
 
     def solution(
         self, z: Floats, u: Floats, y: Floats, w: Floats, s: Floats, t: Floats, rho: float, taken: int
     ) -> Solution:
         """Read the multipliers off the scaled duals."""
-        bound = np.zeros((len(self.problem.lower), z.shape[1]))
-        right = self.problem.g + rho * (z - u)
-        if self.n_bounds:
-            bound = -rho * self.bound_ratio * w
-            bound = np.maximum(bound, 0.0) if self.problem.limits is None else bound
-            push = rho * self.bound_ratio * (y - w)
-            inside = self.bound_of >= 0
-            right[inside] += push[self.bound_of[inside]]
-        soft = None
+        bounds, table = self.problem.bounds, self.problem.fixed.answers
+        right = self.problem.g + rho * (z - u) + bounds.spread(rho * self.bound_ratio * (y - w))
         if len(self.rows):
-            soft = rho * self.row_ratio[:, None] * t
             right += self.rows.T @ (rho * self.row_ratio[:, None] * (s - t))
-        fixed = np.zeros((len(self.problem.fixed), z.shape[1]))
-        if self.select is not None:
-            fixed = -self.middle @ (self.half.T @ right - self.problem.fixed)
-        return Solution(z.copy(), fixed, bound, taken, soft)
+        fixed = -self.middle @ (self.half.T @ right - table) if len(table) else np.zeros_like(table)
+        bound = bounds.signed(-rho * self.bound_ratio * w)
+        return Solution(z.copy(), fixed, bound, rho * self.row_ratio[:, None] * t, taken)

@@ -10,7 +10,7 @@ import numpy as np
 from topdown.model.labels import refines
 from topdown.model.public import Rules
 from topdown.solve.flow import laminar_places
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.regions import Regions
 
 Tables = tuple[Ints, ...]  # labels of the tables of a rounding chain, coarse to fine, each (n_cells,)

@@ -15,7 +15,7 @@ import numpy as np
 from topdown.model.kinds import NO_LIMIT, find_kinds
 from topdown.plan.prepare import Context
 from topdown.solve.failsafe import splits
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.regions import Marks, Regions
 
 MAX_TRIES = 300  # sets smaller than the irreducible one that are tried; each is a maximum flow

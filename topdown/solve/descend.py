@@ -14,17 +14,17 @@ from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
+from topdown.solve.groups import AtLeast, Bounds, Ints, Within
 from topdown.solve.judge import judge_split
 from topdown.solve.kkt import TARGET_PERSONS
 from topdown.solve.known import Known
 from topdown.solve.node import Node
 from topdown.solve.passes import SLACK_PERSONS, Fit, estimate, worst_break
-from topdown.solve.problem import Ints
 from topdown.solve.region_network import Arcs
 from topdown.solve.repair import Repairer
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
-from topdown.solve.split import Split, check_exact_fits, no_table_fits
+from topdown.solve.split import Split, check_exact_fits
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
 from topdown.solve.weigh import Weighed
@@ -86,10 +86,9 @@ class Descent:
         """Return what is to be solved at the top, and the node's index."""
         level, index = self.known.levels[0], np.zeros(1, dtype=np.int64)
         _, answers = self.targets.answers(0, 0, 1)
-        is_open = level.open[0][level.class_of_cell]
-        if level.exact_table is not None and level.exact_of_cell is not None:
-            is_open = is_open & (level.exact_table[0][level.exact_of_cell] > 0)
-        cells = np.flatnonzero(is_open)
+        everywhere = np.arange(len(level.class_of_cell))
+        may = level.exact.may_hold(index, everywhere)[0]
+        cells = np.flatnonzero(level.open[0][level.class_of_cell] & may)
         split = Split(
             cells=cells,
             counts=None,
@@ -98,7 +97,7 @@ class Descent:
             **self._public(0, index, cells),
         )
         if not level.exact_told:
-            check_exact_fits(split, level.bound_of_cell[cells])
+            check_exact_fits(split)
         return split, index
 
     def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
@@ -177,11 +176,12 @@ class Descent:
         measured, answers = self.targets.answers(depth + 1, int(first), int(last))
         if not np.array_equal(measured, index):
             raise InfeasibleError("measurements are missing for some areas", code="I011")
-        if level.exact is not None:  # a child whose exact total is zero holds nobody
-            answers, index = answers[level.exact[index] > 0], index[level.exact[index] > 0]
-        allowed = level.open[index][:, level.class_of_cell[parent.cells]].T
-        if level.exact_table is not None and level.exact_of_cell is not None:
-            allowed = allowed & (level.exact_table[index][:, level.exact_of_cell[parent.cells]].T > 0)
+        holds = level.totals.may_hold(index, parent.cells[:1])[
+            :, 0
+        ]  # a child whose exact total is zero does not
+        answers, index = answers[holds], index[holds]
+        allowed = level.open[index][:, level.class_of_cell[parent.cells]]
+        allowed = (allowed & level.exact.may_hold(index, parent.cells)).T
         split = Split(
             cells=parent.cells,
             counts=parent.counts,
@@ -208,26 +208,16 @@ class Descent:
 
     def _public(self, depth: int, index: Ints, cells: Ints) -> dict[str, Any]:
         """Return what public knowledge asks of some nodes of a level: bounds or limits, exact totals and tables."""
-        level = self.known.levels[depth]
-        exact_of = exact = None
-        if level.exact_table is not None and level.exact_of_cell is not None:
-            present, exact_of = np.unique(level.exact_of_cell[cells], return_inverse=True)
-            exact, exact_of = (
-                np.ascontiguousarray(level.exact_table[index][:, present].T),
-                exact_of.reshape(-1),
-            )
-            if exact.sum() != level.exact_table[index].sum():
-                raise no_table_fits()
-        n_kinds = self.known.regions.kinds.n_kinds
+        level, regions = self.known.levels[depth], self.known.regions
+        bound_of = level.bound_of_cell[cells]
+        bounds: Bounds = AtLeast(bound_of, np.ascontiguousarray(level.lower[index].T))
+        if level.limited:
+            bounds = Within(bound_of, regions.kinds.n_kinds, regions.limits(depth, index))
         return {
-            "lower": np.zeros((n_kinds, len(index)), dtype=np.int64)
-            if level.limited
-            else np.ascontiguousarray(level.lower[index].T),
-            "totals": level.exact[index] if level.exact is not None else None,
-            "limits": self.known.regions.limits(depth, index) if level.limited else None,
-            "exact_of": exact_of,
-            "exact": exact,
+            "totals": level.totals.at(index, cells),
+            "exact": level.exact.at(index, cells),
             "exact_told": level.exact_told,
+            "bounds": bounds,
         }
 
     def solve_split(
@@ -254,16 +244,13 @@ class Descent:
             sums=split.counts,
             chain=np.stack([table[split.cells] for table in chain.tables]),
             weights=chain.weights,
-            bound_of=level.bound_of_cell[split.cells],
-            lower=split.lower,
-            bound_places=self.known.places[depth],
             totals=split.totals,
-            limits=split.limits,
-            arcs=arcs,
-            exact_of=split.exact_of,
             exact=split.exact,
             exact_place=chain.exact_place,
-            comparisons=soft if len(soft) else None,
+            bounds=split.bounds,
+            bound_places=self.known.places[depth],
+            arcs=arcs,
+            comparisons=soft,
         )
         rounded = round_table(problem)
         if (

@@ -13,7 +13,7 @@ from topdown.model.geography import Geography
 from topdown.model.kinds import NO_LIMIT, Kinds, outer_sets, set_ranges
 from topdown.model.public import Rules
 from topdown.plan.prepare import Context
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:

@@ -16,7 +16,7 @@ from topdown.model.constraint import Selection
 from topdown.plan.prepare import Context
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import Network
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs
 from topdown.solve.regions import Regions
 

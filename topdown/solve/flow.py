@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from topdown.model.labels import refines
-from topdown.solve.problem import Floats, Ints
-from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks, exact_left
+from topdown.solve.groups import AtLeast, Floats, Ints, Within
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks
 
 UNIT = 1_000_000  # integer cost of one person of error
 SNAP = 1e-6  # closer to a whole number than this counts as whole
@@ -91,6 +91,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         UnroundableError: the cells that may go up cannot meet a sum or a bound.
     """
     n, m = problem.estimate.shape
+    through_kinds = isinstance(problem.bounds, Within)
     whole, fraction = floors(problem)
     up = problem.allowed & ((fraction > 0) | every_cell)
     row, child = np.nonzero(up)
@@ -106,7 +107,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     for key in keys:
         code = key[:, None] * m + np.arange(m)[None, :]
         present = np.unique(code[row, child]) if len(row) else np.zeros(0, dtype=np.int64)
-        if problem.limits is not None and not occurs:
+        if through_kinds and not occurs:
             present = np.arange(m)  # every child's people pass through its network
         node_of.append(np.searchsorted(present, code))
         occurs.append(present)
@@ -120,12 +121,12 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         else np.zeros(len(row), dtype=np.int64)
     )
     tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
-    if problem.limits is not None:
+    if through_kinds:
         inner, kind_node, supplies = child_networks(problem, whole, (whole + up).sum(axis=0), supplies)
-        tails = [bottom if depth > 1 else kind_node[problem.bound_of[row], child], inner.tails]
+        tails = [bottom if depth > 1 else kind_node[problem.bounds.of[row], child], inner.tails]
         heads, capacities = [*heads, inner.heads], [*capacities, inner.high]
         cost.append(np.zeros(len(inner.tails), dtype=np.int64))
-    forced = _forced_units(problem, whole)
+    forced, certain = _forced_units(problem, whole), {place for place, _ in problem.placed}
     for t in range(depth):
         base, value, most = _tree_values(problem, t, occurs[t], whole, up)
         head = first_node[t] + np.arange(len(occurs[t]))
@@ -133,10 +134,10 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         if t:
             parent = node_of[t - 1][row, child]
             tail[node_of[t][row, child]] = first_node[t - 1] + parent
-            if t == 1 and problem.limits is not None:
-                tail[node_of[t][row, child]] = kind_node[problem.bound_of[row], child]
+            if t == 1 and through_kinds:
+                tail[node_of[t][row, child]] = kind_node[problem.bounds.of[row], child]
         must = np.array([forced.pop((t, int(code)), 0) for code in occurs[t]], dtype=np.int64)
-        if (t == 0 and problem.totals is not None) or t == problem.exact_place:
+        if t in certain:
             most = must
         if (most < must).any() or (must < 0).any():
             raise UnroundableError
@@ -153,10 +154,11 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         supplies[first_node[-1] : first_node[-1] + n] -= left
         placed = int(left.sum())
     else:
-        placed = int(problem.totals.sum() - whole.sum()) if problem.totals is not None else len(row)
+        known = problem.totals.n_groups > 0
+        placed = int(problem.totals.answers.sum() - whole.sum()) if known else len(row)
         left = np.array([placed])
         supplies[first_node[-1]] -= placed
-        if problem.totals is None:  # no known total: a unit may stay at home for nothing
+        if not known:  # no known total: a unit may stay at home for nothing
             tails.append(np.array([0]))
             heads.append(np.array([first_node[-1]]))
             capacities.append(np.array([placed]))
@@ -179,22 +181,18 @@ def _forced_units(problem: RoundingProblem, whole: Ints) -> dict[tuple[int, int]
     """Units that lower bounds and exact totals force through a tree edge: {(table, answer * m + child): units}."""
     m = problem.estimate.shape[1]
     forced: dict[tuple[int, int], int] = {}
-    for b, (t, answer) in enumerate(problem.bound_places or ()):
-        if problem.lower[b].any():
-            short = problem.lower[b] - whole[problem.bound_of == b].sum(axis=0)
-            forced |= {(t, answer * m + j): units for j, units in enumerate(short.tolist()) if units > 0}
-    if problem.totals is not None:
-        missing = (problem.totals - whole.sum(axis=0)).tolist()
-        forced |= {(0, j): units for j, units in enumerate(missing)}
-    if problem.exact_place is not None and problem.exact_of is not None and problem.exact is not None:
-        answer_of = np.zeros(len(problem.exact), dtype=np.int64)
-        answer_of[problem.exact_of] = problem.chain[problem.exact_place]
-        left = exact_left(problem, whole)
-        forced |= {
-            (problem.exact_place, int(answer_of[a]) * m + j): units
-            for a, row in enumerate(left.tolist())
-            for j, units in enumerate(row)
-        }
+    if isinstance(problem.bounds, AtLeast):
+        short = problem.bounds.lower - problem.bounds.sums(whole)
+        for (t, answer), lower, row in zip(
+            problem.bound_places or (), problem.bounds.lower, short, strict=True
+        ):
+            if lower.any():
+                forced |= {(t, answer * m + j): units for j, units in enumerate(row.tolist()) if units > 0}
+    for place, table in problem.placed:
+        answer_of = np.zeros(table.n_groups, dtype=np.int64)
+        answer_of[table.of] = problem.chain[place]
+        for answer, row in zip(answer_of.tolist(), table.left(whole).tolist(), strict=True):
+            forced |= {(place, answer * m + j): units for j, units in enumerate(row)}
     return forced
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from topdown.errors import InfeasibleError
+from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
-from topdown.solve.problem import Ints
 from topdown.solve.rounding import Rounded, broken_constraint
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.tally import Tally
@@ -58,7 +58,7 @@ def _weighed(problem: RoundingProblem, rounded: Rounded, fit: Fit, published: In
         return Weighed()
     far = FAR if beyond_rounding(problem.estimate, published) else ""
     soft = problem.comparisons
-    if soft is not None and excess_of(soft, 0, published) != excess_of(soft, 0, rounded.counts):
+    if excess_of(soft, 0, published) != excess_of(soft, 0, rounded.counts):
         far = SOFT
     tables = tuple(problem.chain)
     over, allowed = weigh(

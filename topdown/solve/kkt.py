@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.solve.problem import Compared, Floats, Problem, Solution, group_sums
-from topdown.solve.regions import subset_sums
+from topdown.solve.groups import AtLeast, Floats, Within
+from topdown.solve.problem import Compared, Problem, Solution
 
 TARGET_PERSONS = 1e-5  # what every solve should reach
 SAME_MULTIPLIER = 1e-9  # relative to a column's largest
@@ -35,7 +35,7 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
     where that happens room below SHIFT_PERSONS counts as a shift of the bound, as it always does for limits.
     """
     found = _residual(problem, solution, 0.0 if problem.curvature > 0 else SHIFT_PERSONS)
-    if strict or found <= TARGET_PERSONS or problem.limits is not None:
+    if strict or found <= TARGET_PERSONS or isinstance(problem.bounds, Within):
         return found
     return min(found, _residual(problem, solution, SHIFT_PERSONS))
 
@@ -43,30 +43,19 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
 def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     z = solution.z
     violation = infeasibility_persons(problem, z)
-    d = problem.hessian @ z - problem.g
-    if problem.fixed_of is not None:
-        d = d - solution.fixed_multipliers[problem.fixed_of]
-    complementarity = 0.0
-    if problem.compared is not None:  # without multipliers the rules still count, with zeros
-        told = solution.compared_multipliers
-        mu = np.clip(0.0 * problem.compared.most if told is None else told, 0.0, problem.compared.hinge)
-        d += problem.compared.rows.T @ mu
-        complementarity, shifted = hinge_gap(problem.compared, mu, z)
-        violation = max(violation, shifted)
-    if len(problem.lower):
-        mu = solution.bound_multipliers if problem.limits is None else _settled(problem, solution)
-        inside = problem.bound_of >= 0
-        d[inside] -= mu[problem.bound_of[inside]]
-        sums = group_sums(z, problem.bound_of, len(problem.lower))
-        if problem.limits is None:
-            room = np.maximum(sums - problem.lower, 0.0)
-            small = (room <= np.maximum(shift, ROUNDING * sums)) & (mu > 0)
-            violation = max(violation, float(room[small].max(initial=0.0)))
-            complementarity += float((mu * np.where(small, 0.0, room)).sum())
-        else:
-            gap, shifted = _limits_gap(problem.limits, mu, sums)
-            complementarity += gap
-            violation = max(violation, shifted)
+    d = problem.hessian @ z - problem.g - problem.fixed.spread(solution.fixed_multipliers)
+    sigma = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
+    d += problem.compared.rows.T @ sigma
+    soft_gap, soft_shift = hinge_gap(problem.compared, sigma, z)
+    bounds, sums = problem.bounds, problem.bounds.sums(z)
+    if isinstance(bounds, Within):
+        mu = _settled(bounds, solution.bound_multipliers)
+        gap, shifted = _limits_gap(bounds.limits, mu, sums)
+    else:
+        mu = solution.bound_multipliers
+        gap, shifted = _bounds_gap(bounds, mu, sums, shift)
+    d -= bounds.spread(mu)
+    complementarity, violation = soft_gap + gap, max(violation, soft_shift, shifted)
     r = _rest(problem, z, d)
     if problem.curvature <= 0.0:
         off = float(np.sqrt(max(complementarity, 0.0) / problem.scale))
@@ -93,25 +82,20 @@ def infeasibility_persons(problem: Problem, z: Floats) -> float:
     sums = np.add.reduceat(z.reshape(-1), problem.pointers[:-1])
     known = problem.sums >= 0
     worst = max(worst, float(np.abs(sums - problem.sums)[known].max(initial=0.0)))
-    if problem.fixed_of is not None:
-        off = group_sums(z, problem.fixed_of, len(problem.fixed)) - problem.fixed
-        worst = max(worst, float(np.abs(off).max(initial=0.0)))
-    if len(problem.lower):
-        worst = max(worst, bounds_broken(problem, group_sums(z, problem.bound_of, len(problem.lower))))
-    return worst
+    worst = max(worst, float(np.abs(problem.fixed.left(z)).max(initial=0.0)))
+    return max(worst, problem.bounds.over(problem.bounds.sums(z)))
 
 
-def bounds_broken(problem: Problem, sums: Floats) -> float:
-    """Return by how much sums of the bounded groups (n_bounds, m) break lower bounds or limits, in persons."""
-    if problem.limits is None:
-        return float((problem.lower - sums).max(initial=0.0))
-    over = subset_sums(problem.limits, sums) - problem.limits  # the last set is everybody, who are known
-    return max(float(over.max(initial=0.0)), float(np.abs(over[:, -1]).max(initial=0.0)))
+def _bounds_gap(bounds: AtLeast, mu: Floats, sums: Floats, shift: float) -> tuple[float, float]:
+    """Return mu . room, and by how much bounds with next to no room had to be shifted for it."""
+    room = np.maximum(sums - bounds.lower, 0.0)
+    small = (room <= np.maximum(shift, ROUNDING * sums)) & (mu > 0)
+    return float((mu * np.where(small, 0.0, room)).sum()), float(room[small].max(initial=0.0))
 
 
-def _settled(problem: Problem, solution: Solution) -> Floats:
+def _settled(bounds: Within, multipliers: Floats) -> Floats:
     """Make multipliers of a column that differ by rounding error only equal; what is lost stays in the gradient."""
-    mu = _with_slack(problem.limits, solution.bound_multipliers)
+    mu = _with_slack(bounds.limits, multipliers)
     close = SAME_MULTIPLIER * np.abs(mu).max(axis=0, initial=0.0)
     order = np.argsort(mu, axis=0, kind="stable")
     sorted_mu = np.take_along_axis(mu, order, axis=0)
@@ -120,7 +104,7 @@ def _settled(problem: Problem, solution: Solution) -> Floats:
         sorted_mu[i][near] = sorted_mu[i - 1][near]
     settled = np.empty_like(mu)
     np.put_along_axis(settled, order, sorted_mu, axis=0)
-    k = len(solution.bound_multipliers)
+    k = len(multipliers)
     if len(mu) > k:  # the slack entry's multiplier is zero
         settled = np.where(settled == settled[k], 0.0, settled)
     return settled[:k]
@@ -149,9 +133,9 @@ def _limits_gap(limits: Floats, mu: Floats, sums: Floats) -> tuple[float, float]
     return gap, shift
 
 
-def _with_slack(limits: Floats | None, values: Floats) -> Floats:
+def _with_slack(limits: Floats, values: Floats) -> Floats:
     """Add the row of the entry without cost where the limits have one."""
-    if limits is None or limits.shape[1] == 1 << len(values):
+    if limits.shape[1] == 1 << len(values):
         return values
     return np.vstack([values, np.zeros((1, values.shape[1]))])
 

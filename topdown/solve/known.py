@@ -10,9 +10,9 @@ from topdown.model.public import with_exact_tables
 from topdown.plan.prepare import Context
 from topdown.solve.chain import Chain, Places, chain_of, places
 from topdown.solve.exact import Margins, complete_totals, exact_margins
+from topdown.solve.groups import Ints
 from topdown.solve.implied.classify import Verdict, plan_verdicts
 from topdown.solve.level import LevelModel, build_levels
-from topdown.solve.problem import Ints
 from topdown.solve.regions import Regions
 
 
@@ -59,7 +59,7 @@ class Known:
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """Rounding chain of every level."""
-        exact = [None if v.exact_told else v.exact_of_cell for v in self.levels]
+        exact = [v.exact.of_cell if v.exact.is_told and not v.exact_told else None for v in self.levels]
         return tuple(
             chain_of(self.regions, v.index, v.chain, v.chain_weights, beside)
             for v, beside in zip(self.levels, exact, strict=True)

@@ -13,8 +13,48 @@ from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
 from topdown.solve.chain import bound_of_cell, exact_beside
 from topdown.solve.exact import Margins
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.groups import Floats, Ints, Table
 from topdown.solve.regions import Regions
+from topdown.solve.split import no_table_fits
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """An exact table of every node of a level; without answers where nothing is exact.
+
+    Args:
+        of_cell: int64 (n_cells,), answer of each cell, -1 for none.
+        answers: int64 (n_nodes, n_answers).
+    """
+
+    of_cell: Ints
+    answers: Ints
+
+    @staticmethod
+    def none(n_cells: int, n_nodes: int) -> NodeTable:
+        """Return a table without answers."""
+        return NodeTable(np.full(n_cells, -1, dtype=np.int64), np.zeros((n_nodes, 0), dtype=np.int64))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there are answers."""
+        return bool(self.answers.shape[1])
+
+    def at(self, index: Ints, cells: Ints) -> Table:
+        """Return the answers of some cells at some nodes (InfeasibleError I013: other cells would have records)."""
+        if not self.is_told:
+            return Table.none(len(cells), len(index))
+        present, of = np.unique(self.of_cell[cells], return_inverse=True)
+        answers = np.ascontiguousarray(self.answers[index][:, present].T)
+        if answers.sum() != self.answers[index].sum():
+            raise no_table_fits()
+        return Table(of.reshape(-1), answers)
+
+    def may_hold(self, index: Ints, cells: Ints) -> NDArray[np.bool_]:
+        """Return which of some cells may hold records at some nodes, bool (n_nodes, n_cells): where no answer is 0."""
+        if not self.is_told:
+            return np.ones((len(index), len(cells)), dtype=bool)
+        return self.answers[index][:, self.of_cell[cells]] > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +73,9 @@ class LevelModel:
         chain_weights: int64, weight of one person of rounding error in each table of the chain.
         bound_of_cell: lower bound (or kind, where there are limits) each cell belongs to, -1 for none.
         class_of_cell, open, lower: see `Rules`, of this level.
-        exact: exact node totals of the level, or None.
+        totals: exact node totals of the level.
+        exact: exact table of the level that tells more than totals.
         limited: whether nodes have limits on sets of kinds (`Regions`), which take the place of lower bounds.
-        exact_of_cell: answer of each cell in the exact table of the level, int64 (n_cells,); None without one.
-        exact_table: its answers, int64 (n_nodes, n_answers).
         exact_told: whether the limits tell that table too: it is exact at this level or sums up one below.
         comparisons: int64 (n_rules, n_cells), soft rules (`model.comparison`).
     """
@@ -54,12 +93,11 @@ class LevelModel:
     class_of_cell: Ints
     open: NDArray[np.bool_]
     lower: Ints
-    exact: Ints | None
+    totals: NodeTable
+    exact: NodeTable
+    exact_told: bool
     limited: bool
     comparisons: Ints
-    exact_of_cell: Ints | None = None
-    exact_table: Ints | None = None
-    exact_told: bool = False
 
 
 def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[LevelModel, ...]:
@@ -80,6 +118,9 @@ def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[
         chain = [parse_query(plan.schema, r.table) for r in level.rounding]
         own = margins.root if i == 0 else None
         exact = own or _sums(context, regions, margins, i)
+        none = NodeTable.none(plan.schema.n_cells, level.n_nodes)
+        everybody = np.zeros(plan.schema.n_cells, dtype=np.int64)
+        known = regions.totals.get(i)
         levels.append(
             LevelModel(
                 index=i,
@@ -97,10 +138,9 @@ def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[
                 class_of_cell=rules.class_of_cell,
                 open=rules.open[i],
                 lower=rules.lower[i],
-                exact=regions.totals.get(i),
+                totals=none if known is None else NodeTable(everybody, known[:, None]),
+                exact=NodeTable(*exact) if exact else none,
                 limited=regions.limited(i),
-                exact_of_cell=None if exact is None else exact[0],
-                exact_table=None if exact is None else exact[1],
                 exact_told=exact is not None and exact_beside(regions, i, root, split) is None,
                 comparisons=comparisons,
             )

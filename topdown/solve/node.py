@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ from topdown.errors import InternalError
 from topdown.model.labels import refines
 from topdown.plan.plan import Pass
 from topdown.solve import admm
+from topdown.solve.groups import AtLeast, Bounds, Floats, Ints, Table, Within, group_sums
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
-from topdown.solve.problem import Compared, Floats, Ints, Problem, Solution, group_sums, largest_curvature
+from topdown.solve.problem import Compared, Problem, Solution, largest_curvature
 from topdown.solve.split import Split, bounds_fit
 
 SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
@@ -53,28 +54,20 @@ def estimate(
     Raises:
         InternalError: two passes that must nest do not.
     """
-    fixed_rows: Ints | None = None
-    fixed = np.zeros((0, split.allowed.shape[1]))
-    if split.exact_of is not None and split.exact is not None:
-        fixed_rows, fixed = split.exact_of, split.exact.astype(np.float64)
-    elif split.totals is not None:
-        fixed_rows, fixed = (
-            np.zeros(len(split.cells), dtype=np.int64),
-            split.totals[None, :].astype(np.float64),
-        )
+    fixed = (split.exact if split.exact.n_groups else split.totals).floats()
     worst, iterations, n_problems, n_variables, unique = 0.0, 0, 0, 0, True
     z = np.zeros(split.allowed.shape)
     for step in level.passes:
         last = step is level.passes[-1]
         table = level.tables[step.table][split.cells]
-        told = (split.counts is not None or split.exact_of is not None) and not last
-        if told and fixed_rows is not None and refines(fixed_rows, table):
+        told = (split.counts is not None or split.exact.n_groups) and fixed.n_groups and not last
+        if told and refines(fixed.of, table):
             continue  # exact statistics fix this table already
         answers, group = np.unique(table, return_inverse=True)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
         for refine in (False, True) if split.counts is None and not last and not over_persons else (True,):
             problem, row_of_cell, back = _problem(
-                level, split, step, fixed_rows, fixed, refine=refine, over_persons=over_persons
+                level, split, step, fixed, refine=refine, over_persons=over_persons
             )
             solution = least_squares(problem)
             z = solution.z[back]
@@ -82,14 +75,14 @@ def estimate(
             row_table[row_of_cell] = group
             values = group_sums(z, row_table, len(answers))
             rows = (row_of_cell, z) if _keeps_exact(split, table) else (group, values)
-            if refine or bounds_fit(split, level.bound_of_cell[split.cells], rows[0], rows[1][:, 0]):
+            if refine or bounds_fit(split, rows[0], rows[1][:, 0]):
                 break
         worst = max(worst, residual_persons(problem, solution))
         iterations += solution.iterations
         n_problems += 1
         n_variables += problem.g.size
         unique &= _tells_apart(level, split, step, table)
-        fixed_rows, fixed = group.astype(np.int64), values
+        fixed = Table(group.reshape(-1).astype(np.int64), values)
     return z, Fit(worst, iterations, n_problems, n_variables, unique)
 
 
@@ -103,8 +96,7 @@ def _problem(
     level: LevelModel,
     split: Split,
     step: Pass,
-    fixed_rows: Ints | None,
-    fixed: Floats,
+    fixed: Table,
     *,
     refine: bool,
     over_persons: float,
@@ -112,45 +104,39 @@ def _problem(
     """Set up one pass; returns it, the row of each cell, and the order that puts rows back."""
     n, m = split.allowed.shape
     last = step is level.passes[-1]
-    bound_of_cell = level.bound_of_cell[split.cells] if len(split.lower) else np.full(n, -1, dtype=np.int64)
+    bounds: Bounds = split.bounds.floats()
     table = level.tables[step.table][split.cells]
     if last:
         row_of_cell = np.arange(n)
     elif not refine:
-        told = [split.exact_of] if split.exact_of is not None and _keeps_exact(split, table) else []
-        if split.exact_of is not None and not told and fixed_rows is split.exact_of:
-            fixed_rows, fixed = np.zeros_like(fixed_rows), fixed.sum(axis=0, keepdims=True)
+        told = [split.exact.of] if _keeps_exact(split, table) else []
+        if not told and fixed.of is split.exact.of:
+            fixed = Table.total(n, fixed.answers.sum(axis=0))
         row_of_cell = np.unique(np.stack([table, *told]), axis=1, return_inverse=True)[1].reshape(-1)
-        bound_of_cell = np.full(n, -1, dtype=np.int64)
+        bounds = AtLeast.none(n, m).floats()
     else:
         # Rows: the table, refined so that bounds and open cells can still be told apart.
-        keys = np.stack([table, bound_of_cell, level.class_of_cell[split.cells]])
-        if fixed_rows is not None:
-            keys = np.vstack([keys, fixed_rows])
-        if over_persons:
-            keys = np.vstack([keys, level.comparisons[:, split.cells]])
-        if split.exact_of is not None:
-            keys = np.vstack([keys, split.exact_of])
+        soft = level.comparisons[:, split.cells] if over_persons else np.zeros((0, n), dtype=np.int64)
+        classes = level.class_of_cell[split.cells]
+        keys = np.vstack([table, bounds.of, classes, fixed.of, soft, split.exact.of])
         row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     n_rows = int(row_of_cell.max()) + 1
-    bounded = bool((bound_of_cell >= 0).any())
-    lower = split.lower if bounded else np.zeros((0, m), dtype=np.int64)
+    if not (bounds.of >= 0).any():
+        bounds = AtLeast.none(n, m).floats()
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
     hessian, g, curvature, scale = _objective(level, split, step, table, first, last)
-    fixed_of = fixed_rows[first] if fixed_rows is not None else None
     order = np.arange(n_rows)
     if split.counts is not None:
         sums = np.zeros(n_rows)
         np.add.at(sums, row_of_cell, split.counts.astype(np.float64))
         pointers = np.arange(0, n_rows * m + 1, m, dtype=np.int64)
-    elif fixed_of is not None and fixed_rows is not None:  # root: the fixed table's groups are the segments
-        beside = _crossing(split, fixed_rows) if last or refine or _keeps_exact(split, table) else None
-        order = np.argsort(fixed_of, kind="stable")
-        pointers = np.searchsorted(fixed_of[order], np.arange(len(fixed) + 1)).astype(np.int64)
-        sums, fixed_of, fixed = fixed[:, 0].copy(), None, np.zeros((0, m))
-        if beside is not None:
-            fixed_of, fixed = beside[0][first][order], beside[1]
+    elif fixed.n_groups:  # root: the fixed table's groups are the segments
+        order = np.argsort(fixed.of[first], kind="stable")
+        pointers = np.searchsorted(fixed.of[first][order], np.arange(fixed.n_groups + 1)).astype(np.int64)
+        sums = fixed.answers[:, 0].copy()
+        beside = (last or refine or _keeps_exact(split, table)) and not refines(fixed.of, split.exact.of)
+        fixed = split.exact.floats() if beside else Table.none(n, m).floats()
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     problem = Problem(
@@ -159,13 +145,10 @@ def _problem(
         pointers=pointers,
         sums=sums,
         allowed=np.ascontiguousarray(split.allowed[first][order]),
-        fixed_of=fixed_of,
-        fixed=fixed if fixed_of is not None else np.zeros((0, m)),
-        bound_of=np.ascontiguousarray(bound_of_cell[first][order]),
-        lower=lower.astype(np.float64),
+        fixed=fixed.at(first[order]),
+        bounds=bounds.at(first[order]),
         curvature=curvature,
         scale=scale,
-        limits=split.limits.astype(np.float64) if split.limits is not None and bounded else None,
         compared=_compared(level.comparisons[:, split.cells[first][order]], hessian, m, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
@@ -180,20 +163,13 @@ def worst_break(rows: Ints, table: Floats, most: Ints | None = None) -> float:
     return float((held if most is None else held - most / scale).max(initial=0.0))
 
 
-def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compared | None:
+def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compared:
     """Return the soft rules of a problem, at a price above what keeping them can be worth."""
     if not over_persons or not len(rows):
-        return None
+        return Compared.none(len(hessian), m)
     largest = largest_curvature(hessian)
     scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
     return Compared(scaled, np.zeros((len(rows), m)), PRICE * largest * max(over_persons, 1.0))
-
-
-def _crossing(split: Split, rows: Ints) -> tuple[Ints, Floats] | None:
-    """Return the exact table, answer of each cell and answers, unless a table of these rows tells it."""
-    if split.exact_of is None or split.exact is None or refines(rows, split.exact_of):
-        return None
-    return split.exact_of, split.exact.astype(np.float64)
 
 
 def _keeps_exact(split: Split, table: Ints) -> bool:
@@ -201,29 +177,23 @@ def _keeps_exact(split: Split, table: Ints) -> bool:
 
     A table that crosses the exact one is solved without it too, and looked at together with it afterwards.
     """
-    if split.exact_of is None:
+    if not split.exact.n_groups:
         return False
-    return refines(table, split.exact_of) or (split.limits is not None and not split.exact_told)
+    return refines(table, split.exact.of) or (isinstance(split.bounds, Within) and not split.exact_told)
 
 
 def _pinned(problem: Problem) -> Problem:
     """Write limits that leave one value for every kind (an exact table) as a fixed table, which is solved faster."""
-    if problem.limits is None or problem.limits.shape[1] > 1 << len(problem.lower):
+    bounds = problem.bounds
+    if not isinstance(bounds, Within) or not bounds.is_whole:
         return problem
-    alone = problem.limits[:, 1 << np.arange(len(problem.lower))]
-    free = (alone.sum(axis=1) != problem.limits[:, -1]).any()
-    if free or (problem.fixed_of is not None and not refines(problem.bound_of, problem.fixed_of)):
+    alone = bounds.limits[:, 1 << np.arange(bounds.n_kinds)]
+    free = (alone.sum(axis=1) != bounds.limits[:, -1]).any()
+    if free or not refines(bounds.of, problem.fixed.of):
         return problem
-    present, fixed_of = np.unique(problem.bound_of, return_inverse=True)
-    none = np.full(len(problem.g), -1, dtype=np.int64)
-    return replace(
-        problem,
-        fixed_of=fixed_of.reshape(-1).astype(np.int64),
-        fixed=np.ascontiguousarray(alone.T[present]),
-        bound_of=none,
-        lower=np.zeros((0, problem.g.shape[1])),
-        limits=None,
-    )
+    present, fixed_of = np.unique(bounds.of, return_inverse=True)
+    table = Table(fixed_of.reshape(-1).astype(np.int64), np.ascontiguousarray(alone.T[present]))
+    return replace(problem, fixed=table, bounds=AtLeast.none(*problem.shape).floats())
 
 
 def _objective(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from topdown.solve.groups import Bounds, Floats, Ints, Table
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
     """Soft rules of a problem: the objective gains hinge * sum of max(0, rows @ x - most), an exact penalty.
+
+    There may be none (k = 0).
 
     Args:
         rows: (k, n), largest absolute value 1 in every row.
@@ -24,6 +25,11 @@ class Compared:
     rows: Floats
     most: Floats
     hinge: float
+
+    @staticmethod
+    def none(n: int, m: int) -> Compared:
+        """Return no rules."""
+        return Compared(np.zeros((0, n)), np.zeros((0, m)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +46,11 @@ class Problem:
         pointers: (n_segments + 1,), runs of the flattened array.
         sums: (n_segments,) in persons; negative where a segment has no known sum.
         allowed: (n, m) bool, False where no record may be.
-        fixed_of: (n,), answer of the already fixed table each row belongs to; None if there is no such table.
-        fixed: (n_fixed, m), its values in persons.
-        bound_of: (n,), bounded group of rows each row belongs to, -1 for none.
-        lower: (n_bounds, m), persons.
+        fixed: the already fixed table.
+        bounds: what the children can hold: lower bounds of disjoint groups of rows, or limits on sets of kinds.
         curvature: smallest eigenvalue of `hessian` or a positive number below it; 0 if it is singular.
         scale: smallest weight of a query, to express gradients in persons when the Hessian is singular.
-        limits: (m, 2^n_bounds) or (m, 2^(n_bounds + 1)), most persons in every set of groups, see
-            `Regions.limits`; they take the place of `lower`. None if there are none.
-        compared: soft rules between sums of rows; None if there are none.
+        compared: soft rules between sums of rows.
     """
 
     hessian: Floats
@@ -56,14 +58,11 @@ class Problem:
     pointers: Ints
     sums: Floats
     allowed: NDArray[np.bool_]
-    fixed_of: Ints | None
-    fixed: Floats
-    bound_of: Ints
-    lower: Floats
+    fixed: Table
+    bounds: Bounds
+    compared: Compared
     curvature: float
     scale: float
-    limits: Floats | None = None
-    compared: Compared | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,15 +78,15 @@ class Solution:
         z: (n, m), nonnegative, zero where not allowed, segment sums exact to rounding error.
         fixed_multipliers: (n_fixed, m), of the equalities with the fixed table.
         bound_multipliers: (n_bounds, m), nonnegative for lower bounds, of any sign for limits.
+        compared_multipliers: (k, m), 0..hinge, of the soft rules.
         iterations: of the backend.
-        compared_multipliers: (k, m), 0..hinge, of the soft rules; None if there are none.
     """
 
     z: Floats
     fixed_multipliers: Floats
     bound_multipliers: Floats
+    compared_multipliers: Floats
     iterations: int
-    compared_multipliers: Floats | None = None
 
 
 def largest_curvature(hessian: Floats) -> float:
@@ -97,11 +96,3 @@ def largest_curvature(hessian: Floats) -> float:
         v = hessian @ v
         v /= np.linalg.norm(v)
     return float(v @ hessian @ v)
-
-
-def group_sums(values: Floats, group: Ints, n_groups: int) -> Floats:
-    """Add the rows of `values` by group; rows with group -1 are left out."""
-    out = np.zeros((n_groups, values.shape[1]))
-    inside = group >= 0
-    np.add.at(out, group[inside], values[inside])
-    return out

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.kinds import NO_LIMIT, Kinds, outer_sets, set_ranges
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 Marks = NDArray[np.bool_]
 

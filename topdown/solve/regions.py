@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +26,10 @@ from topdown.errors import InternalError
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, NO_LIMIT, Kinds, are_nested, set_ranges
 from topdown.model.public import Rules
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs, Pieces, network
 
 Marks = NDArray[np.bool_]
-Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,25 +169,6 @@ class Regions:
     def arcs(self, depth: int, node: int) -> Arcs:
         """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
         return network(self.kinds, self._answer_of, self.pieces(depth, node))
-
-
-def excess(limits: Ints, held: Ints) -> Ints:
-    """Return how far each column of kind counts is outside its limits, int64 (n,); 0 or less is inside.
-
-    Args:
-        limits: as from `Regions.limits`, (n, 2^k). held: int64 (n_kinds, n).
-    """
-    return np.asarray((subset_sums(limits, held) - limits).max(axis=1), dtype=np.int64)
-
-
-def subset_sums(limits: NDArray[Number], held: NDArray[Number]) -> NDArray[Number]:
-    """Return the sum of `held` over every set of kinds, in the shape of `limits`."""
-    if limits.shape[1] > 1 << len(held):
-        held = np.vstack([held, -held.sum(axis=0, keepdims=True)])
-    sums = np.zeros(limits.shape, dtype=held.dtype)
-    for k in range(len(held)):
-        sums[:, 1 << k : 2 << k] = sums[:, : 1 << k] + held[k][:, None]
-    return sums
 
 
 def _add(values: Ints, group: Ints, n_groups: int) -> Ints:

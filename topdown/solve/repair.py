@@ -21,8 +21,8 @@ from topdown.model.comparison import comparison_rows
 from topdown.model.kinds import NO_LIMIT
 from topdown.plan.prepare import Context
 from topdown.solve.backends.integer_program import minimise
+from topdown.solve.groups import Ints
 from topdown.solve.node import Node
-from topdown.solve.problem import Ints
 from topdown.solve.tally import Tally
 
 

@@ -14,10 +14,9 @@ import numpy as np
 from topdown.errors import InfeasibleError, InternalError
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import build_network
+from topdown.solve.groups import Ints, Within
 from topdown.solve.kernels import has_negative_cycle
-from topdown.solve.problem import Ints
-from topdown.solve.regions import excess
-from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, exact_left, kind_counts
+from topdown.solve.rounding_problem import RoundingProblem, UnroundableError
 
 LARGEST_COST = 2**52
 
@@ -40,8 +39,7 @@ def round_table(problem: RoundingProblem) -> Rounded:
     """
     result = _by_flow(problem) if problem.bound_places is not None else None
     # A flow knows nothing of soft rules; if it keeps them all the same it is optimal with them too.
-    soft = problem.comparisons
-    if result is None or (soft is not None and (soft @ result.counts > 0).any()):
+    if result is None or (problem.comparisons @ result.counts > 0).any():
         from topdown.solve.backends.milp import round_by_milp
 
         result = round_by_milp(problem)
@@ -103,12 +101,15 @@ def broken_constraint(problem: RoundingProblem, counts: Ints) -> str:
         return "records where none may be"
     if problem.sums is not None and (counts.sum(axis=1) != problem.sums).any():
         return "children that do not add up to their parent"
-    if problem.totals is not None and (counts.sum(axis=0) != problem.totals).any():
+    if problem.totals.left(counts).any():
         return "an exact total that is missed"
-    if exact_left(problem, counts).any():
+    if problem.exact.left(counts).any():
         return "an exact table that is missed"
-    if problem.limits is not None and excess(problem.limits, kind_counts(problem, counts)).max() > 0:
-        return "kinds of cells that do not split down to the leaves"
-    if any((counts[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
-        return "a lower bound that is missed"
+    if problem.bounds.over(problem.bounds.sums(counts)) > 0:
+        are_kinds = isinstance(problem.bounds, Within)
+        return (
+            "kinds of cells that do not split down to the leaves"
+            if are_kinds
+            else "a lower bound that is missed"
+        )
     return ""

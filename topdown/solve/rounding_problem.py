@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.groups import Bounds, Floats, Ints, Table
 from topdown.solve.region_network import Arcs
 
 
@@ -23,13 +23,12 @@ class RoundingProblem:
         sums: int64 (n,), the parent's counts; None at the root.
         chain: answers of each row in each table, coarse to fine, int64 (n_tables, n); the last tells rows apart.
         weights: weight of one person of error in each table.
-        bound_of: int64 (n,); lower: int64 (n_bounds, m).
-        bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
-        totals: int64 (m,), exact totals of the children; None if not exact. The first table is then the total.
-        limits: what kinds of cells can hold (`Regions.limits`), in place of `lower`; `bound_of` is then the kind.
-        arcs: the same as a flow network for each child.
-        exact_of: int64 (n,), answer of each row in an exact table; exact: int64 (n_exact, m), its answers.
+        totals: exact totals of the children; if there are any, the first table of the chain is the total.
+        exact: an exact table that tells more.
         exact_place: its place in the chain where it is kept as mandatory flow there; None where `arcs` keep it.
+        bounds: lower bounds of disjoint rows, or limits on sets of kinds of rows.
+        bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
+        arcs: limits as a flow network for each child.
         comparisons: int64 (n_rules, n), soft rules: rows that should add up to 0 or less in every column.
     """
 
@@ -38,32 +37,19 @@ class RoundingProblem:
     sums: Ints | None
     chain: Ints
     weights: tuple[int, ...]
-    bound_of: Ints
-    lower: Ints
+    totals: Table
+    exact: Table
+    exact_place: int | None
+    bounds: Bounds
     bound_places: tuple[tuple[int, int], ...] | None
-    totals: Ints | None
-    limits: Ints | None = None
-    arcs: tuple[Arcs, ...] = ()
-    exact_of: Ints | None = None
-    exact: Ints | None = None
-    exact_place: int | None = None
-    comparisons: Ints | None = None
+    arcs: tuple[Arcs, ...]
+    comparisons: Ints
 
-
-def kind_counts(problem: RoundingProblem, counts: Ints) -> Ints:
-    """Add a table up by kind of cell, int64 (n_kinds, m)."""
-    held = np.zeros_like(problem.lower)
-    np.add.at(held, problem.bound_of, counts)
-    return held
-
-
-def exact_left(problem: RoundingProblem, counts: Ints) -> Ints:
-    """Return the exact table minus a table, int64 (n_exact, m); no rows where no table is exact."""
-    if problem.exact_of is None or problem.exact is None:
-        return np.zeros((0, counts.shape[1]), dtype=np.int64)
-    left = problem.exact.copy()
-    np.subtract.at(left, problem.exact_of, counts)
-    return left
+    @property
+    def placed(self) -> tuple[tuple[int, Table], ...]:
+        """Exact tables that are mandatory flow, each with its place in the chain."""
+        found = [(0, self.totals), (self.exact_place, self.exact)]
+        return tuple((place, table) for place, table in found if table.n_groups and place is not None)
 
 
 def child_networks(
@@ -83,7 +69,7 @@ def child_networks(
     Raises:
         UnroundableError: a bound is beyond everybody who can be there.
     """
-    m, n_kinds, n_nodes = whole.shape[1], len(problem.lower), len(supplies)
+    m, n_kinds, n_nodes = whole.shape[1], problem.bounds.n_groups, len(supplies)
     kind_node = np.zeros((n_kinds, m), dtype=np.int64)
     parts = []
     for j, arcs in enumerate(problem.arcs):
@@ -97,8 +83,8 @@ def child_networks(
         raise UnroundableError
     supplies = np.concatenate([supplies, np.zeros(n_nodes - len(supplies), dtype=np.int64)])
     supplies[1 : 1 + m] += whole.sum(axis=0)
-    for k, nodes in enumerate(kind_node):
-        supplies[nodes] -= whole[problem.bound_of == k].sum(axis=0)
+    for nodes, held in zip(kind_node, problem.bounds.sums(whole), strict=True):
+        supplies[nodes] -= held
     np.subtract.at(supplies, tails, low)
     np.add.at(supplies, heads, low)
     return Arcs(tails, heads, low, high - low, n_nodes), kind_node, supplies

@@ -14,9 +14,9 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.descend import Descent
+from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.pool import Pool
-from topdown.solve.problem import Ints
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
 from topdown.solve.weigh import Weighed

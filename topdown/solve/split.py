@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from topdown.errors import InfeasibleError
 from topdown.model.labels import refines
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.groups import AtLeast, Bounds, Floats, Ints, Table, Within
 
 SLACK_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
 
@@ -26,47 +26,43 @@ class Split:
         counts: int64 (n,), the parent's counts; None at the root.
         allowed: bool (n, m).
         targets: float64 (n_answers_of_all_queries, m), what each query should answer at each child.
-        lower: int64 (n_bounds, m).
-        totals: int64 (m,), exact totals of the children; None if not exact.
-        limits: int64, what each child's kinds of cells can hold (`Regions.limits`), in place of `lower`; or None.
-        exact_of: int64 (n,), answer of each cell in an exact table of the children, 0..n_exact-1; None without one.
-        exact: int64 (n_exact, m), its answers.
-        exact_told: whether `limits` tell that table too.
+        totals: exact totals of the children.
+        exact: an exact table of the children that tells more than their totals.
+        exact_told: whether limits tell that table too.
+        bounds: what each child can hold: lower bounds of disjoint cells, or limits on sets of kinds of cells.
     """
 
     cells: Ints
     counts: Ints | None
     allowed: NDArray[np.bool_]
     targets: Floats
-    lower: Ints
-    totals: Ints | None
-    limits: Ints | None = None
-    exact_of: Ints | None = None
-    exact: Ints | None = None
-    exact_told: bool = False
+    totals: Table
+    exact: Table
+    exact_told: bool
+    bounds: Bounds
 
 
-def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats, slack: float = SLACK_PERSONS) -> bool:
+def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = SLACK_PERSONS) -> bool:
     """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.
 
     Beside an exact table that the fixed one crosses it is a linear program. Then `limits`, if any, must tell the
     exact table.
 
     Args:
-        bound: bound or kind of each cell, -1 for none.
+        split: of the root.
         group: answer of the table each cell belongs to, 0..n_groups-1.
         values: the table, persons; only whole persons are counted on.
         slack: limits closer than this are taken for broken; 0 if `values` are whole.
     """
-    if split.limits is not None:
-        limits = split.limits[0].astype(np.float64)
-        fits = _limits_fit(limits, bound, len(split.lower), group, values, slack)
-        if split.exact_of is not None:  # what an exact table fixes is no near miss
-            fits |= _told(limits, bound, len(split.lower), group, values)
+    bounds = split.bounds
+    if isinstance(bounds, Within):
+        fits = _limits_fit(bounds, group, values, slack)
+        if split.exact.n_groups:  # what an exact table fixes is no near miss
+            fits |= _told(bounds, group, values)
         return bool(fits.all())
-    if split.exact_of is not None and not refines(group, split.exact_of):
-        return _table_fits(split, bound, group, values)
-    need = split.lower[:, 0]
+    if not refines(group, split.exact.of):
+        return _table_fits(split.exact, bounds, group, values)
+    need, bound = bounds.lower[:, 0], bounds.of
     if not need.any():
         return True
     n_groups, n_bounds = len(values), len(need)
@@ -80,35 +76,32 @@ def bounds_fit(split: Split, bound: Ints, group: Ints, values: Floats, slack: fl
     return bool(maximum_flow(csr_array(network), 0, len(network) - 1).flow_value == need.sum())
 
 
-def _table_fits(split: Split, bound: Ints, group: Ints, values: Floats) -> bool:
+def _table_fits(exact: Table, bounds: AtLeast, group: Ints, values: Floats) -> bool:
     """Tell whether some table has these sums of groups, the exact table's answers, and meets the lower bounds."""
-    if split.exact_of is None or split.exact is None:
-        return False
-    keys = np.unique(np.stack([group, split.exact_of, bound]), axis=1)
-    at, none = np.arange(keys.shape[1]), np.zeros(len(split.lower))
+    keys = np.unique(np.stack([group, exact.of, bounds.of]), axis=1)
+    at, need = np.arange(keys.shape[1]), bounds.lower[:, 0]
     inside = keys[2] >= 0
-    shape = (len(split.lower), len(at))
+    shape = (len(need), len(at))
     lower = csr_array((-np.ones(int(inside.sum())), (keys[2][inside], at[inside])), shape=shape)
-    sums = [(keys[0], values), (keys[1], split.exact[:, 0].astype(np.float64))]
+    sums = [(keys[0], values), (keys[1], exact.answers[:, 0].astype(np.float64))]
     equal = [csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
     found = linprog(
         np.zeros(len(at)),
-        A_ub=lower if len(none) else None,
-        b_ub=-(split.lower[:, 0] + SLACK_PERSONS * (split.lower[:, 0] > 0)) if len(none) else None,
+        A_ub=lower if len(need) else None,
+        b_ub=-(need + SLACK_PERSONS * (need > 0)) if len(need) else None,
         A_eq=vstack(equal).tocsr(),
         b_eq=np.concatenate([v for _, v in sums]),
     )
     return bool(found.status == 0)
 
 
-def _limits_fit(
-    limits: Floats, kind: Ints, n_kinds: int, group: Ints, values: Floats, slack: float
-) -> NDArray[np.bool_]:
+def _limits_fit(bounds: Within, group: Ints, values: Floats, slack: float) -> NDArray[np.bool_]:
     """Tell for each set of the root's kinds whether it can keep its limits once a table is fixed (Rado's theorem).
 
     A group whose cells are of kinds A only counts towards every set that holds A. Near misses count as misses.
     """
-    n_sets, inside = 1 << n_kinds, _inside(kind, n_kinds, group, values)
+    limits = bounds.limits[0].astype(np.float64)
+    n_sets, inside = 1 << bounds.n_kinds, _inside(bounds, group, values)
     everybody = values.sum()
     fits = (inside <= limits[:n_sets] - slack) | (
         (inside >= everybody - slack) & (limits[:n_sets] >= everybody - 1e-6)
@@ -121,31 +114,31 @@ def _limits_fit(
     return np.asarray(fits, dtype=bool)
 
 
-def _told(limits: Floats, kind: Ints, n_kinds: int, group: Ints, values: Floats) -> NDArray[np.bool_]:
+def _told(bounds: Within, group: Ints, values: Floats) -> NDArray[np.bool_]:
     """Tell which sets of kinds have one possible number of people, and hold no more."""
-    if len(limits) > 1 << n_kinds:
-        return np.zeros(1 << n_kinds, dtype=bool)
+    if not bounds.is_whole:
+        return np.zeros(1 << bounds.n_kinds, dtype=bool)
+    limits = bounds.limits[0].astype(np.float64)
     fixed = limits + limits[::-1] == limits[-1]
-    return np.asarray(fixed & (_inside(kind, n_kinds, group, values) <= limits + 1e-6), dtype=bool)
+    return np.asarray(fixed & (_inside(bounds, group, values) <= limits + 1e-6), dtype=bool)
 
 
-def _inside(kind: Ints, n_kinds: int, group: Ints, values: Floats) -> Floats:
+def _inside(bounds: Within, group: Ints, values: Floats) -> Floats:
     """Return the people of the groups whose cells are all of kinds in a set, for every set."""
     kinds = np.zeros(len(values), dtype=np.int64)
-    np.bitwise_or.at(kinds, group, 1 << kind)
-    inside = np.zeros(1 << n_kinds)
+    np.bitwise_or.at(kinds, group, 1 << bounds.of)
+    inside = np.zeros(1 << bounds.n_kinds)
     np.add.at(inside, kinds, values)
-    for k in range(n_kinds):
+    for k in range(bounds.n_kinds):
         have = (np.arange(len(inside)) >> k) & 1 == 1
         inside[have] += inside[np.arange(len(inside))[have] - (1 << k)]
     return inside
 
 
-def check_exact_fits(split: Split, bound: Ints) -> None:
+def check_exact_fits(split: Split) -> None:
     """Refuse a root whose exact table does not go together with everything below it; whole numbers, exact (I013)."""
-    if split.exact_of is None or split.exact is None:
-        return
-    if not bounds_fit(split, bound, split.exact_of, split.exact[:, 0].astype(np.float64), slack=0.0):
+    exact = split.exact.floats()
+    if exact.n_groups and not bounds_fit(split, exact.of, exact.answers[:, 0], slack=0.0):
         raise no_table_fits()
 
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from topdown.plan.plan import Plan
+from topdown.solve.groups import Ints
 from topdown.solve.kkt import TARGET_PERSONS
 from topdown.solve.passes import Fit
-from topdown.solve.problem import Ints
 from topdown.solve.rounding import Rounded
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 class Targets(Protocol):

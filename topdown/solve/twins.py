@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.solve.flow import floors
-from topdown.solve.problem import Floats, Ints
-from topdown.solve.regions import excess
-from topdown.solve.rounding_problem import RoundingProblem, kind_counts
+from topdown.solve.groups import AtLeast, Floats, Groups, Ints, excess
+from topdown.solve.rounding_problem import RoundingProblem
 
 
 def gram(labels: Ints, weights: Floats) -> Floats:
@@ -81,10 +80,10 @@ def rounding_cost(problem: RoundingProblem, counts: Ints) -> float:
     return cost
 
 
-def exact_sums(problem: RoundingProblem, counts: Ints) -> Ints:
-    """Add a table up by the answers of the exact table."""
-    answers = range(len(problem.exact)) if problem.exact is not None else ()
-    return np.array([counts[problem.exact_of == a].sum(axis=0) for a in answers], dtype=np.int64)
+def sums_of(groups: Groups, counts: Ints) -> Ints:
+    """Twin of `Groups.sums`: add a table up group by group."""
+    found = [counts[groups.of == a].sum(axis=0) for a in range(groups.n_groups)]
+    return np.array(found, dtype=np.int64).reshape(groups.n_groups, counts.shape[1])
 
 
 def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
@@ -98,13 +97,14 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
         table = counts.reshape(whole.shape)
         if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
             continue
-        if problem.totals is not None and (table.sum(axis=0) != problem.totals).any():
+        if any((sums_of(t, table) != t.answers).any() for t in (problem.totals, problem.exact)):
             continue
-        if problem.exact is not None and (exact_sums(problem, table) != problem.exact).any():
-            continue
-        if problem.limits is not None and excess(problem.limits, kind_counts(problem, table)).max() > 0:
-            continue
-        if any((table[problem.bound_of == b].sum(axis=0) < low).any() for b, low in enumerate(problem.lower)):
+        held, bounds = sums_of(problem.bounds, table), problem.bounds
+        if (
+            (held < bounds.lower).any()
+            if isinstance(bounds, AtLeast)
+            else excess(bounds.limits, held).max() > 0
+        ):
             continue
         cost = rounding_cost(problem, table)
         if cost < best[0]:

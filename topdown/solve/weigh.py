@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.solve.flow import SNAP, UNIT
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.kkt import TARGET_PERSONS
 from topdown.solve.node import Node
-from topdown.solve.problem import Floats, Ints
 from topdown.solve.rounding import Rounded
 
 APART_PERSONS = 2 * TARGET_PERSONS  # between two certified estimates of one problem

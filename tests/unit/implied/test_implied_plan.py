@@ -14,7 +14,8 @@ from topdown.model.constraint import Exact
 from topdown.model.contradiction import Contradiction, find_contradiction
 from topdown.model.kinds import find_kinds
 from topdown.solve.exact import complete_totals
-from topdown.solve.regions import Regions, excess
+from topdown.solve.groups import excess
+from topdown.solve.regions import Regions
 
 
 @pytest.fixture

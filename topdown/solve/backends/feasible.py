@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from topdown.solve.backends.standard import standard_form
-from topdown.solve.problem import Problem
+from topdown.solve.problem import Compared, Problem
 
 APART_PERSONS = (
     1e-4  # fixed tables are right to 1e-7; whole numbers that exclude each other are further apart
@@ -18,7 +18,7 @@ APART_PERSONS = (
 
 def have_common_point(problem: Problem) -> bool | None:
     """Tell whether some table breaks no constraint by more than `APART_PERSONS`; None if HiGHS cannot tell."""
-    s = standard_form(replace(problem, compared=None))
+    s = standard_form(replace(problem, compared=Compared.none(*problem.shape)))
     n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
     give = lambda rows, sign: sparse.hstack([sign * rows, -np.ones((rows.shape[0], 1))])  # noqa: E731
     result = linprog(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import coo_array, hstack, vstack
 
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.groups import Floats, Ints
 
 NODE_LIMIT = 20_000  # of branch and bound; a limit in seconds would make the result depend on the machine
 GAP = 1e-6
@@ -79,14 +79,14 @@ class Program:
         """Charge `price` a person of distance between rows @ up and the target."""
         self.blocks.append(Block(rows, target, target, price))
 
-    def solve(self, soft: coo_array | None = None, most: Floats | None = None) -> Answer | None:
+    def solve(self, soft: coo_array, most: Floats) -> Answer | None:
         """Solve to optimality; None if no choice of cells meets the blocks.
 
         Args:
-            soft, most: rows and their upper limits, kept if possible; else the sum of what is above is made as
-                small as can be first, and then kept.
+            soft, most: rows, maybe none, and their upper limits, kept if possible; else the sum of what is above is
+                made as small as can be first, and then kept.
         """
-        if soft is None or most is None:
+        if not len(most):
             return self._answer(self._run(self.cost, []), np.zeros(0))
         kept = Block(soft, np.full(len(most), -np.inf), most)
         found = self._answer(self._run(self.cost, [kept]), np.zeros(len(most)))

@@ -8,10 +8,9 @@ from scipy.sparse import coo_array
 from topdown.errors import InfeasibleError, InternalError
 from topdown.solve.backends.integer_program import Program
 from topdown.solve.flow import floors
-from topdown.solve.problem import Floats, Ints
-from topdown.solve.regions import subset_sums
+from topdown.solve.groups import AtLeast, Floats, Groups, Ints, subset_sums
 from topdown.solve.rounding import Rounded
-from topdown.solve.rounding_problem import RoundingProblem, exact_left, kind_counts
+from topdown.solve.rounding_problem import RoundingProblem
 
 MAX_CUTS = 500
 
@@ -31,16 +30,16 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
     if problem.sums is not None:
         left = problem.sums - whole.sum(axis=1)
         program.between(program.sums(row, len(problem.sums)), left, left)
-    if problem.totals is not None:
-        left = problem.totals - whole.sum(axis=0)
-        program.between(program.sums(child, m), left, left)
-    for a, missing in enumerate(exact_left(problem, whole)):
-        inside = np.where(np.asarray(problem.exact_of)[row] == a, child, -1)
-        program.between(program.sums(inside, m), missing, missing)
-    for b, bound in enumerate(problem.lower):
-        inside = np.where(problem.bound_of[row] == b, child, -1)
-        need = bound - whole[problem.bound_of == b].sum(axis=0)
-        program.between(program.sums(inside, m), need, np.full(m, np.inf))
+
+    def add(groups: Groups, low: Ints, spare: float) -> None:
+        for group, need in enumerate(low):
+            inside = np.where(groups.of[row] == group, child, -1)
+            program.between(program.sums(inside, m), need, need + spare)
+
+    for table in (problem.totals, problem.exact):
+        add(table, table.left(whole), 0.0)
+    if isinstance(problem.bounds, AtLeast):
+        add(problem.bounds, problem.bounds.lower - problem.bounds.sums(whole), np.inf)
     for table, weight in zip(problem.chain[:-1], problem.weights[:-1], strict=True):
         code = table[:, None] * m + np.arange(m)[None, :]
         present, group = np.unique(code[row, child], return_inverse=True)
@@ -67,12 +66,8 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
     raise InternalError("the integer program needs too many limits on kinds of cells", code="X003")
 
 
-def soft_rows(
-    comparisons: Ints | None, whole: Ints, row: Ints, child: Ints
-) -> tuple[coo_array | None, Floats | None]:
+def soft_rows(comparisons: Ints, whole: Ints, row: Ints, child: Ints) -> tuple[coo_array, Floats]:
     """Return soft rules as rows over cells that may go up, one a rule and child, and what they may add up to."""
-    if comparisons is None or not len(comparisons):
-        return None, None
     m, cells = whole.shape[1], np.arange(len(row))
     rule, cell = np.nonzero(comparisons[:, row])
     rows = coo_array(
@@ -86,14 +81,15 @@ def _cuts(
     problem: RoundingProblem, whole: Ints, counts: Ints, row: Ints, child: Ints
 ) -> tuple[coo_array, Floats]:
     """Return the most broken limit of every child as rows over the cells, and what they may add up to."""
-    if problem.limits is None:
+    bounds = problem.bounds
+    if isinstance(bounds, AtLeast):
         return coo_array((0, len(row))), np.zeros(0)
-    over = subset_sums(problem.limits, kind_counts(problem, counts)) - problem.limits
+    over = subset_sums(bounds.limits, bounds.sums(counts)) - bounds.limits
     worst = over.argmax(axis=1)
     broken = np.flatnonzero(over.max(axis=1) > 0)
-    k = len(problem.lower)
+    k = bounds.n_kinds
     holds = ((worst[broken, None] >> np.arange(k)) & 1) - (worst[broken, None] >> k)  # slack: minus all kinds
-    signs = holds[:, problem.bound_of[row]] * (child[None, :] == broken[:, None])
-    placed = subset_sums(problem.limits, kind_counts(problem, whole))[broken, worst[broken]]
-    most = problem.limits[broken, worst[broken]] - placed
+    signs = holds[:, bounds.of[row]] * (child[None, :] == broken[:, None])
+    placed = subset_sums(bounds.limits, bounds.sums(whole))[broken, worst[broken]]
+    most = bounds.limits[broken, worst[broken]] - placed
     return coo_array(signs.astype(np.float64)), most.astype(np.float64)

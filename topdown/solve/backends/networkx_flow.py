@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from topdown.solve.flow import Network
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 def solve(network: Network) -> Ints | None:

@@ -6,7 +6,7 @@ import numpy as np
 from ortools.graph.python import min_cost_flow
 
 from topdown.solve.flow import Network
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 def solve(network: Network) -> Ints | None:

@@ -13,8 +13,9 @@ from topdown.errors import ConfigError, InternalError
 from topdown.solve.backends.interior import interior_point
 from topdown.solve.backends.polish import polish
 from topdown.solve.backends.standard import Standard, solution_of, standard_form
+from topdown.solve.groups import Floats
 from topdown.solve.kkt import residual_persons
-from topdown.solve.problem import Floats, Problem, Solution
+from topdown.solve.problem import Problem, Solution
 
 GUROBI_FREE_VARIABLES = 200  # of a quadratic program under the licence that pip installs
 NAMES = ("admm", "interior", "piqp", "clarabel", "gurobi")

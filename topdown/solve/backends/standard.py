@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from topdown.errors import InternalError
 from topdown.model.kinds import NO_LIMIT
-from topdown.solve.problem import Floats, Ints, Problem, Solution
+from topdown.solve.groups import AtLeast, Floats, Ints, Within
+from topdown.solve.problem import Problem, Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,33 +50,31 @@ def standard_form(problem: Problem) -> Standard:
     inside = known[which]
     equal = [_picker(position[which[inside]], np.flatnonzero(inside), int(known.sum()), len(entries))]
     equal_to = [problem.sums[known]]
-    if problem.fixed_of is not None:
-        key = problem.fixed_of[row] * m + column
-        equal.append(_picker(key, np.arange(len(entries)), len(problem.fixed) * m, len(entries)))
-        equal_to.append(problem.fixed.reshape(-1))
-    if problem.limits is not None and _whole(problem):  # base polytopes: everybody is known
-        inside = problem.bound_of[row] >= 0
-        equal.append(_picker(column[inside], np.flatnonzero(inside), m, len(entries)))
-        equal_to.append(problem.limits[:, -1])
+    told = np.flatnonzero(problem.fixed.of[row] >= 0)
+    key = problem.fixed.of[row[told]] * m + column[told]
+    equal.append(_picker(key, told, problem.fixed.answers.size, len(entries)))
+    equal_to.append(problem.fixed.answers.reshape(-1))
+    bounds = problem.bounds
+    bounded = np.flatnonzero(bounds.of[row] >= 0)
+    if isinstance(bounds, Within) and bounds.is_whole:  # base polytopes: everybody is known
+        equal.append(_picker(column[bounded], bounded, m, len(entries)))
+        equal_to.append(bounds.limits[:, -1])
     a = sparse.vstack(equal, format="csc")
     equal_to = [np.concatenate(equal_to) - a @ base_t]
     below = [-sparse.eye_array(len(entries), format="csc")]
     limit = [base_t]
-    if problem.limits is not None:
-        groups, sets, child = _limited_sets(problem)
-        pick = sparse.csc_array(
-            (groups[:, np.maximum(problem.bound_of, 0)] * (problem.bound_of >= 0))[:, row]
-        )
+    if isinstance(bounds, Within):
+        groups, sets, child = _limited_sets(bounds)
+        pick = sparse.csc_array((groups[:, np.maximum(bounds.of, 0)] * (bounds.of >= 0))[:, row])
         g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
         below.append(g)
-        limit.append(problem.limits[child, sets] - g @ base_t)
-    elif len(problem.lower):
-        bounded = problem.bound_of[row] >= 0
-        key = problem.bound_of[row][bounded] * m + column[bounded]
-        g = _picker(key, np.flatnonzero(bounded), len(problem.lower) * m, len(entries))
+        limit.append(bounds.limits[child, sets] - g @ base_t)
+    else:
+        key = bounds.of[row[bounded]] * m + column[bounded]
+        g = _picker(key, bounded, bounds.lower.size, len(entries))
         below.append(-g)
-        limit.append(g @ base_t - problem.lower.reshape(-1))
-    if problem.compared is not None:
+        limit.append(g @ base_t - bounds.lower.reshape(-1))
+    if len(problem.compared.rows):
         quadratic, linear, a = _with_slack(problem, below, limit, quadratic, linear, a, (row, column, base_t))
     return Standard(
         quadratic,
@@ -104,8 +102,6 @@ def _with_slack(
     Two blocks are put last in `below`: signs of these variables, then the rules.
     """
     soft, (row, column, base_t) = problem.compared, at
-    if soft is None:
-        return quadratic, linear, a
     k, m = soft.most.shape
     rule, entry = np.nonzero(soft.rows[:, row])
     rows = sparse.csc_array(
@@ -125,23 +121,16 @@ def _with_slack(
     )
 
 
-def _limited_sets(problem: Problem) -> tuple[Floats, np.ndarray, np.ndarray]:
+def _limited_sets(bounds: Within) -> tuple[Floats, np.ndarray, np.ndarray]:
     """Return every limit but that of everybody: (signed groups it adds up, its set, its child)."""
-    limits, k = problem.limits, len(problem.lower)
-    if limits is None:
-        raise InternalError("a problem without limits was asked for them")
+    limits, k = bounds.limits, bounds.n_kinds
     sets = np.arange(limits.shape[1])
     holds = ((sets[:, None] >> np.arange(k)) & 1).astype(np.float64)
     holds[sets >> k == 1] -= 1.0  # the slack entry is minus the sum of all groups
     child, chosen = np.nonzero(limits < NO_LIMIT)
     told = np.abs(holds[chosen]).sum(axis=1) > 0
-    told &= (chosen < limits.shape[1] - 1) | (not _whole(problem))
+    told &= (chosen < limits.shape[1] - 1) | (not bounds.is_whole)
     return holds[chosen[told]], chosen[told], child[told]
-
-
-def _whole(problem: Problem) -> bool:
-    """Tell whether limits say how many people there are: they do without an entry that takes up the slack."""
-    return problem.limits is not None and problem.limits.shape[1] == 1 << len(problem.lower)
 
 
 def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
@@ -155,20 +144,21 @@ def solution_of(
     n, m = problem.shape
     z_t = np.zeros(n * m)
     x = standard.base + d[: len(standard.base)]
-    soft = None
-    if problem.compared is not None:
-        size = problem.compared.most.size
-        soft, below = below[len(below) - size :].reshape(problem.compared.most.shape), below[: -2 * size]
+    size, ends = problem.compared.most.size, len(below)
+    soft = below[ends - size :].reshape(problem.compared.most.shape)
+    below = below[: ends - 2 * size]
     z_t[standard.entries] = np.where(below[: len(x)] >= x, 0.0, np.maximum(x, 0.0))  # one of the two is zero
     n_known = int((problem.sums >= 0).sum())
-    ends = n_known + problem.fixed.size
-    fixed = -equal[n_known:ends].reshape(problem.fixed.shape)
-    if problem.limits is not None:
-        groups, _, child = _limited_sets(problem)
-        bound = np.zeros_like(problem.lower)
-        if _whole(problem):
+    ends = n_known + problem.fixed.answers.size
+    fixed = -equal[n_known:ends].reshape(problem.fixed.answers.shape)
+    bounds, pushed = problem.bounds, below[len(standard.entries) :]
+    if isinstance(bounds, AtLeast):
+        bound = pushed.reshape(bounds.lower.shape)
+    else:
+        groups, _, child = _limited_sets(bounds)
+        bound = np.zeros_like(bounds.lower)
+        if bounds.is_whole:
             bound -= equal[ends:]
-        np.add.at(bound.T, child, -groups * below[len(standard.entries) :, None])
-        return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, bound, steps, soft)
-    bound = below[len(standard.entries) :].reshape(problem.lower.shape)
-    return Solution(np.ascontiguousarray(z_t.reshape(m, n).T), fixed, np.maximum(bound, 0.0), steps, soft)
+        np.add.at(bound.T, child, -groups * pushed[:, None])
+    z = np.ascontiguousarray(z_t.reshape(m, n).T)
+    return Solution(z, fixed, bounds.signed(bound), soft, steps)

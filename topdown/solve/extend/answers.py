@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from topdown.errors import CertificateError, ConfigError
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 KEPT_PARTS = 4  # about 8 MB each
 

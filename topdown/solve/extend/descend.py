@@ -25,9 +25,10 @@ from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.soft import rules_of_stage, solve_with_rules, with_rules
 from topdown.solve.extend.stages import Measured, Stage, rounding_chain, stages, targets
+from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
-from topdown.solve.problem import Ints
+from topdown.solve.problem import Compared
 from topdown.solve.repair import Repairer
 from topdown.solve.tally import LevelTally, Tally
 from topdown.solve.weigh import NOWHERE, Weighed, joined, table_of
@@ -257,6 +258,7 @@ class Extension:
             fixed=goal.astype(np.float64),
             supergroup=work.supergroup[first][free],
             allowed=allowed,
+            compared=Compared.none(*allowed.shape),
         )
         soft = np.ascontiguousarray(work.soft[:, first][:, free])
         most = -(work.soft[:, first] @ known)

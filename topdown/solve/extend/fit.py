@@ -19,7 +19,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, vstack
 
 from topdown.errors import ConfigError
-from topdown.solve.problem import Compared, Floats, Ints
+from topdown.solve.groups import Floats, Ints
+from topdown.solve.problem import Compared
 
 MOST_CROSSING = 4000  # answers that cross supergroups; one dense matrix of this size is factored
 CHUNK = 64
@@ -45,7 +46,7 @@ class StageProblem:
         fixed: (n_groups, m) persons.
         supergroup: (n,), coarser than group.
         allowed: bool (n, m).
-        compared: soft rules between sums of rows, or None.
+        compared: soft rules between sums of rows.
     """
 
     queries: tuple[Partition, ...]
@@ -54,7 +55,7 @@ class StageProblem:
     fixed: Floats
     supergroup: Ints
     allowed: NDArray[np.bool_]
-    compared: Compared | None = None
+    compared: Compared
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -125,7 +126,7 @@ class LinearStep:
         self.chain, crossing = _sort_out(problem)
         rows = [picker(lab, len(w)) for lab, w in crossing]
         self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
-        soft = np.zeros((0, len(problem.group))) if problem.compared is None else problem.compared.rows
+        soft = problem.compared.rows
         self.soft = csr_array(soft)
         self.soft_ratio = np.maximum(1.0, (soft**2).sum(axis=1)) ** -power
         rows += [self.soft] if len(soft) else []

@@ -9,7 +9,7 @@ import numpy as np
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import curvature
 from topdown.solve.extend.rounding import StageRounding, broken_constraint
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.rounding import Rounded
 from topdown.solve.weigh import FAR, SEVERAL, SOFT, Weighed, beyond_rounding, excess_of, unproved, weigh
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from topdown.model.histogram import Histogram
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 def join(coarse: Ints, fine: Ints) -> tuple[Ints, int]:

@@ -7,9 +7,9 @@ from scipy.sparse import csr_array
 
 from topdown.solve.extend.fit import LinearStep, StageProblem
 from topdown.solve.extend.polish import polish
+from topdown.solve.groups import Floats
 from topdown.solve.kernels import project_segments
 from topdown.solve.kkt import hinge_gap
-from topdown.solve.problem import Compared, Floats
 
 TARGET_PERSONS = 1e-5
 TOLERANCE_PERSONS = 1e-7
@@ -43,7 +43,7 @@ def solve(
     step.factor(rho)
     z = start(problem, root=root)
     u = np.zeros((n, m))
-    soft = problem.compared or Compared(np.zeros((0, n)), np.zeros((0, m)), 0.0)
+    soft = problem.compared
     s, t = np.minimum(step.soft @ z, soft.most), np.zeros_like(soft.most)
     new = np.empty((n, m))
     tolerance, taken, best = TOLERANCE_PERSONS, 0, (np.inf, z)
@@ -72,9 +72,9 @@ def solve(
             if residual <= TARGET_PERSONS or taken >= most_steps or tolerance <= 1e-11:
                 return best[1], best[0], taken
             tolerance /= 10
-        if root and problem.compared is None and taken % POLISH == 0:
+        if root and not len(s) and taken % POLISH == 0:
             point = polish(problem, z)
-            residual = residual_persons(problem, point, None, pointers, sums)
+            residual = residual_persons(problem, point, None, pointers, sums, t)
             best = min(best, (residual, point), key=lambda pair: pair[0])
             if residual <= TARGET_PERSONS:
                 return point, residual, taken
@@ -133,7 +133,7 @@ def residual_persons(
     multipliers: Floats | None,
     pointers: np.ndarray,
     sums: Floats,
-    sigma: Floats | None = None,
+    sigma: Floats,
 ) -> float:
     """Return the larger of the constraint violation and a bound on the distance to the optimum, in persons.
 
@@ -151,12 +151,10 @@ def residual_persons(
     d = matrix.T @ (weight[:, None] * (matrix @ z - target))
     if multipliers is not None:
         d = d - multipliers[problem.group]
-    gap = 0.0
-    if problem.compared is not None and sigma is not None:
-        sigma = np.clip(sigma, 0.0, problem.compared.hinge)
-        d = d + problem.compared.rows.T @ sigma
-        gap, shift = hinge_gap(problem.compared, sigma, z)
-        violation = max(violation, shift)
+    sigma = np.clip(sigma, 0.0, problem.compared.hinge)
+    d = d + problem.compared.rows.T @ sigma
+    gap, shift = hinge_gap(problem.compared, sigma, z)
+    violation = max(violation, shift)
     flat, positive = d.reshape(-1), (z > 0).reshape(-1)
     allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
     starts = pointers[:-1]
@@ -168,7 +166,7 @@ def residual_persons(
     r = np.where(allowed, np.where(positive, e, np.minimum(e, 0.0)), 0.0).reshape(z.shape)
     least = curvature(matrix, weight)
     if least <= 0:
-        price = problem.compared.hinge if problem.compared is not None else 1.0
+        price = problem.compared.hinge or 1.0
         return max(violation, gap / price, float(np.abs(r).max(initial=0.0)) / float(weight.min()))
     distance = float(np.linalg.norm(r)) / least
     if distance > TARGET_PERSONS:

@@ -21,7 +21,7 @@ from topdown.model.histogram import Histogram
 from topdown.model.public import classes
 from topdown.plan.prepare import Context
 from topdown.solve.extend.reserves import find_reserves
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 @dataclass(frozen=True, eq=False)

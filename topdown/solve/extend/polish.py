@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from topdown.solve.extend.fit import LinearStep, Partition, StageProblem
-from topdown.solve.problem import Floats
+from topdown.solve.groups import Floats
 
 ROUNDS = 30
 PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat

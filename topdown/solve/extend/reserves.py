@@ -21,7 +21,7 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import Network
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 Bools = NDArray[np.bool_]
 

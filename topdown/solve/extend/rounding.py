@@ -17,8 +17,8 @@ from topdown.solve.backends import ortools_flow
 from topdown.solve.backends.integer_program import Program
 from topdown.solve.backends.milp import soft_rows
 from topdown.solve.flow import SNAP, UNIT, Network
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.kernels import has_negative_cycle
-from topdown.solve.problem import Floats, Ints
 from topdown.solve.rounding import Rounded
 
 
@@ -85,8 +85,6 @@ def _by_program(problem: StageRounding, flow: Ints) -> Rounded | None:
         np.add.at(goal, table, problem.estimate - whole)
         program.near(program.sums(group.reshape(-1), len(present)), goal.reshape(-1)[present], float(weight))
     soft, most = soft_rows(problem.comparisons, whole, row, child)
-    if soft is None or most is None:
-        return None
     found = program.solve(soft, most + problem.most.reshape(-1))
     if found is None:
         return None

@@ -16,8 +16,9 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from topdown.model.labels import refines
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import TARGET_PERSONS, solve, stage_curvature
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.passes import PRICE, SLACK_PERSONS, worst_break
-from topdown.solve.problem import Compared, Floats, Ints
+from topdown.solve.problem import Compared
 
 FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
 SECOND_POWER = 0.25
@@ -70,7 +71,7 @@ def _relaxed(problem: StageProblem) -> StageProblem | None:
     """Return the problem with every rule loosened by what no table can keep, the least in all; None if too large."""
     soft, (n, m) = problem.compared, problem.shape
     row, child = np.nonzero(problem.allowed)
-    if soft is None or len(row) > MOST_ENTRIES:
+    if len(row) > MOST_ENTRIES:
         return None
     k, entry = len(soft.rows), np.arange(len(row))
     by_group = csr_array((np.ones(len(row)), (problem.group[row] * m + child, entry)))

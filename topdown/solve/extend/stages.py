@@ -13,7 +13,7 @@ from topdown.model.support import Support
 from topdown.plan.plan import LevelPlan
 from topdown.solve.extend.fit import Partition
 from topdown.solve.extend.labels import join
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.groups import Floats, Ints
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
 

@@ -7,8 +7,8 @@ import numpy as np
 from topdown.errors import InternalError
 from topdown.plan.prepare import Context
 from topdown.solve.extend.patterns import Patterns
+from topdown.solve.groups import Ints
 from topdown.solve.implied.classify import Kind, Verdict, with_soft
-from topdown.solve.problem import Ints
 
 _SPLITS = (
     "every area's table is kept by cell and pattern of open cells, and every cell of a pattern is open in all its "

@@ -16,7 +16,7 @@ from topdown.model.public import PublicFacts, Rules, with_exact_tables
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.solve.chain import Tables, exact_beside
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.regions import Regions
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topdown.model.kinds import NO_LIMIT
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 _BOUNDLESS = np.int64(2**60)
 

@@ -7,7 +7,7 @@ import numpy as np
 from topdown.model.constraint import Selection
 from topdown.model.kinds import Kinds
 from topdown.model.schema import Schema
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 SHOWN = 3  # labels, or runs of labels, that are named one by one
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.describe import soft_lines
 from topdown.solve.implied.naming import kind_names, selection_text
 from topdown.solve.implied.node_limits import Combination, Patterns, limit_lines
-from topdown.solve.problem import Ints
 from topdown.solve.regions import Marks
 
 Line = tuple[str, str]  # algebra, reason

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.kinds import are_nested
+from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.facets import facets
-from topdown.solve.problem import Ints
 from topdown.solve.regions import Marks
 
 

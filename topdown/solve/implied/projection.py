@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from topdown.solve.problem import Floats, Ints
+from topdown.solve.groups import Floats, Ints
 
 
 @dataclass(frozen=True)
