@@ -1,4 +1,4 @@
-"""A small census on disk, the command line run in this process, and a reader of JSON Schemas."""
+"""A small census on disk, the command line run in this process, and a judge of JSON documents."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from pgsr.cli import main as pgsr_main
 from pgsr.documents import schemas as pgsr_schemas
+from tests.helpers.schemas import problems
 from topdown.cli import main
 from topdown.documents import document_schema
 from topdown.errors import TopdownError
@@ -128,55 +129,6 @@ def check() -> Callable[[dict[str, Any]], None]:
     def validate(document: dict[str, Any]) -> None:
         program, name = document["type"].split(".", 1)
         schema = pgsr_schemas()[name] if program == "pgsr" else document_schema(name)
-        problems = list(_problems(document, schema, "$"))
-        assert problems == []
+        assert problems(document, schema) == []
 
     return validate
-
-
-_TYPES: dict[str, Callable[[object], bool]] = {
-    "object": lambda v: isinstance(v, dict),
-    "array": lambda v: isinstance(v, list),
-    "string": lambda v: isinstance(v, str),
-    "boolean": lambda v: isinstance(v, bool),
-    "null": lambda v: v is None,
-    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
-    "number": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
-}
-_KNOWN = {
-    *("type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems"),
-    *("enum", "const", "pattern", "minimum", "anyOf", "title", "$schema", "$id"),
-}
-
-
-def _problems(value: Any, schema: dict[str, Any], place: str) -> list[str]:
-    """Say where a value breaks a schema; only the keywords that the shipped schemas use are known."""
-    assert set(schema) <= _KNOWN, f"teach the validator {set(schema) - _KNOWN}"
-    if "anyOf" in schema:
-        tries = [_problems(value, each, place) for each in schema["anyOf"]]
-        return [] if [] in tries else tries[0]
-    if "const" in schema and value != schema["const"]:
-        return [f"{place}: {value!r} is not {schema['const']!r}"]
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{place}: {value!r} is not one of {schema['enum']}"]
-    if "type" in schema and not _TYPES[schema["type"]](value):
-        return [f"{place}: {value!r} is no {schema['type']}"]
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        return [f"{place}: {value!r} does not match {schema['pattern']}"]
-    if value is not None and "minimum" in schema and value < schema["minimum"]:
-        return [f"{place}: {value} is below {schema['minimum']}"]
-    found: list[str] = []
-    if isinstance(value, list):
-        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
-            found.append(f"{place}: {len(value)} items")
-        for i, item in enumerate(value):
-            found += _problems(item, schema.get("items", {}), f"{place}[{i}]")
-    if isinstance(value, dict):
-        found += [f"{place}: {key} is missing" for key in schema.get("required", []) if key not in value]
-        for key, item in value.items():
-            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
-            if inner is False:
-                found.append(f"{place}: {key} is not known")
-            elif isinstance(inner, dict):
-                found += _problems(item, inner, f"{place}.{key}")
-    return found

@@ -13,6 +13,7 @@ import pgsr
 import topdown as engine
 from pgsr.documents import VERSION, VERSIONS, schemas
 from pgsr.pages import OWN_PAGES, known_pages
+from tests.helpers.schemas import problems
 from topdown.documents import document_names
 from topdown.explain import FAMILIES, pages
 
@@ -140,3 +141,5 @@ def test_the_validator_can_fail(check):
     ):
         with pytest.raises(AssertionError):
             check(bad)
+    assert problems(1.0, {"type": "integer"}) != []
+    assert problems(1, {"type": "integer"}) == []

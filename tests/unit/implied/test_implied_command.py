@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import _problems
+from tests.helpers.schemas import problems
 from topdown.cli import main
 from topdown.documents import document_schema
 
@@ -33,7 +33,7 @@ def test_example_json(capsys: pytest.CaptureFixture[str], name: str) -> None:
     document = json.loads(out)
     assert code == 0
     assert document["elimination_agrees"] is True
-    assert _problems(document, document_schema("implied"), "$") == []
+    assert problems(document, document_schema("implied")) == []
 
 
 def test_bundled_invariants(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_bundled_invariants(capsys: pytest.CaptureFixture[str]) -> None:
     assert "pl94_2020: complete and integral at every level" in out
     code, out = run(capsys, "pl94_2020", "--schema", "pl94", "--json")
     document = json.loads(out)
-    assert _problems(document, document_schema("implied"), "$") == []
+    assert problems(document, document_schema("implied")) == []
     assert [v["needs"] for v in document["verdicts"]] == ["combination_table", "nothing", "nothing"]
 
 
