@@ -61,9 +61,13 @@ def write_mark(table: Path, generator: str, seed: int) -> Path:
         generator: command that made it.
         seed: its seed; the same generator and seed make the same rows.
     """
-    document = {"type": _TYPE, "version": 1, "generator": generator, "seed": seed, "sha256": _sha256(table)}
+    from msgspec import to_builtins
+
+    from topdown.documents.made_up import MadeUp
+
+    document = MadeUp(generator=generator, seed=seed, sha256=_sha256(table))
     mark = mark_of(table)
-    mark.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    mark.write_text(json.dumps(to_builtins(document), indent=1) + "\n", encoding="utf-8")
     return mark
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.commands.explain import show_pages
 from topdown.screen.console import Screen
@@ -20,6 +19,10 @@ from topdown.screen.console import Screen
 @click.argument("code", required=False)
 def explain(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
+    from pgsr.documents.explain import Explain
     from pgsr.pages import known_pages
+    from topdown import __version__
 
-    return show_pages(screen, known_pages(), code, head("explain"), "pgsr")
+    return show_pages(
+        screen, known_pages(), code, lambda found: Explain(engine=__version__, pages=found), "pgsr"
+    )

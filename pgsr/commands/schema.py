@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.commands.schema import show_schemas
 from topdown.screen.console import Screen
@@ -20,7 +19,11 @@ from topdown.screen.console import Screen
 @click.argument("name", required=False)
 def schema(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document."""
-    from pgsr.documents import schemas
+    from pgsr.documents import all_schemas
+    from pgsr.documents.schemas import Schemas
+    from topdown import __version__
 
     wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
-    return show_schemas(screen, schemas(), wanted, head("schemas"))
+    return show_schemas(
+        screen, all_schemas(), wanted, lambda titles: Schemas(engine=__version__, schemas=titles)
+    )

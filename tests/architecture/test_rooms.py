@@ -20,6 +20,7 @@ ALLOWED = {
     "plan": {"plan", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "errors"},
     "accountant": {"accountant", "decimals", "errors"},
+    "documents": {"documents"},
     "ledger": {"ledger", "caps", "errors"},
     "measure": {
         "measure",
@@ -39,6 +40,7 @@ ALLOWED = {
         "publish",
         "accountant",
         "decimals",
+        "documents",
         "ledger",
         "plan",
         "model",
@@ -61,6 +63,7 @@ ALLOWED = {
     },
     "simulate": {
         "simulate",
+        "documents",
         "measure",
         "solve",
         "publish",

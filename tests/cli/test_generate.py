@@ -300,7 +300,9 @@ def test_account(topdown, check):
     assert vast["engine"].startswith("bounds")
 
 
-def test_an_interrupt_after_the_charge_never_says_that_nothing_is_spent(topdown, toy, tmp_path, monkeypatch):
+def test_an_interrupt_after_the_charge_never_says_that_nothing_is_spent(
+    topdown, toy, tmp_path, monkeypatch, check
+):
     """Ctrl-C while the result was being shown said "Nothing is spent" of a release that was paid for."""
     run = toy(tmp_path / "toy")
 
@@ -310,4 +312,5 @@ def test_an_interrupt_after_the_charge_never_says_that_nothing_is_spent(topdown,
     monkeypatch.setattr("topdown.commands.generate.show_result", interrupted)
     said = topdown("generate", run, "--out", "release", "--yes", "--json")
     assert (said.code, said.document["code"], said.document["details"]) == (130, "X130", [["spent", "2"]])
+    check(said.document)
     assert "is spent and its noise is kept" in said.document["text"]

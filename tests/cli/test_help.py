@@ -22,11 +22,11 @@ def test_help_imports_nothing_heavy():
         text=True,
         check=True,
     )
-    imported = {
-        line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line
-    }
+    modules = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if "|" in line}
+    imported = {name.split(".")[0] for name in modules}
     assert set() == imported & set(HEAVY)
     assert "click" in imported
+    assert set() == {name for name in modules if name.startswith("topdown.documents.")}
 
 
 def test_help_is_quick():

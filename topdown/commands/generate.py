@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from topdown.screen.console import Screen
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from topdown.documents.generate import Generate
     from topdown.pipeline import GenerateResult
     from topdown.plan.prepare import Prepared
     from topdown.screen.bars import Progress
@@ -125,27 +126,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> dict[str, Any]:
+def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Generate:
     """Return the `topdown.generate` document."""
     from importlib.metadata import version
 
+    from msgspec import convert
+
+    from topdown.documents.generate import Generate
+    from topdown.documents.verify import Verify
+
     plan = prepared.context.plan
-    return {
-        "type": "topdown.generate",
-        "version": 1,
-        "engine": version("census-topdown"),
-        "release_id": plan.release.id,
-        "release": str(out),
-        "plan_hash": plan.plan_hash,
-        "loss_name": plan.loss_name,
-        "loss": str(plan.loss),
-        "seconds": {stage: round(value, 2) for stage, value in result.seconds.items()},
-        "peak_memory_bytes": result.peak_memory_bytes,
-        "n_records": result.n_records,
-        "n_splits": result.n_splits,
-        "n_failsafe": result.n_failsafe,
-        "checks": result.checks.to_json(),
-    }
+    return Generate(
+        engine=version("census-topdown"),
+        release_id=plan.release.id,
+        release=str(out),
+        plan_hash=plan.plan_hash,
+        loss_name=plan.loss_name,
+        loss=str(plan.loss),
+        seconds={stage: round(value, 2) for stage, value in result.seconds.items()},
+        peak_memory_bytes=result.peak_memory_bytes,
+        n_records=result.n_records,
+        n_splits=result.n_splits,
+        n_failsafe=result.n_failsafe,
+        checks=convert(result.checks.to_json(), Verify),
+    )
 
 
 def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResult) -> int:
@@ -173,21 +177,22 @@ def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateR
 
 def stopped(screen: Screen, prepared: Prepared, where: str, again: str, before: Fraction) -> int:
     """Say what an interrupted run has spent and how to go on; return the exit code."""
+    from topdown.documents.error import Error
+
     text, spent = spent_text(prepared, where, before)
     screen.document(
-        {
-            "type": "topdown.error",
-            "version": 1,
-            "code": "X130",
-            "text": text,
-            "details": [["spent", spent]],
-            "file": None,
-            "line": None,
-            "column": None,
-            "node": None,
-            "fix": f"go on with: {again}" if spent != "0" else "run the command again",
-            "exit_code": EXIT_INTERRUPTED,
-        }
+        Error(
+            code="X130",
+            text=text,
+            details=[["spent", spent]],
+            file=None,
+            line=None,
+            column=None,
+            node=None,
+            key=None,
+            fix=f"go on with: {again}" if spent != "0" else "run the command again",
+            exit_code=EXIT_INTERRUPTED,
+        )
     )
     if not screen.json:
         screen.err.line(text)

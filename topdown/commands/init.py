@@ -80,6 +80,7 @@ def init(
     Makes the ledger of its data set too, or joins the one that is there. The tables are not opened. Answers only a
     person can give are marked "?" in it.
     """
+    from topdown.documents.init import Init, LedgerPlace
     from topdown.measure.run_ledger import create_for_run
     from topdown.outputs import refuse_needed, refuse_release, write_new
     from topdown.plan.init import Answers, run_file_text
@@ -101,15 +102,13 @@ def init(
     missing = [str(path) for path in (records, leaves) if not path.is_file()]
     correct = "CORRECT THESE" in text
     screen.document(
-        {
-            "type": "topdown.init",
-            "version": 1,
-            "run_file": str(out),
-            "open_answers": unasked,
-            "missing_files": missing,
-            "check_prefix_lengths": correct,
-            "ledger": None if place is None else {"id": place.id, "path": str(place.path)},
-        }
+        Init(
+            run_file=str(out),
+            open_answers=unasked,
+            missing_files=missing,
+            check_prefix_lengths=correct,
+            ledger=None if place is None else LedgerPlace(id=place.id, path=str(place.path)),
+        )
     )
     marked = f'. {len(unasked)} answers only a person can give are marked "?" in it:' if unasked else ""
     screen.last("Wrote ", bold(str(out)), marked)

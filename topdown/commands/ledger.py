@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -13,6 +13,8 @@ from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from topdown.ledger.ledger import Place
+
+Action = Literal["new", "vouch", "void"]
 
 
 @command(
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--record", type=click.IntRange(1), help="With void: number of the intent.")
 @click.option("--witness", default="", help="With void: who saw that the noise was destroyed.")
 def ledger(
-    screen: Screen, *, action: str, source: Path, reason: str, record: int | None, witness: str
+    screen: Screen, *, action: Action, source: Path, reason: str, record: int | None, witness: str
 ) -> int:
     """Make the ledger of a data set, or write down what happened to it.
 
@@ -66,24 +68,26 @@ def ledger(
     return EXIT_OK
 
 
-def _show(screen: Screen, place: Place, action: str, source: Path) -> None:
+def _show(screen: Screen, place: Place, action: Action, source: Path) -> None:
+    from topdown.documents.ledger import LedgerState
     from topdown.ledger.ledger import read_ledger
     from topdown.ledger.records import exact_text
     from topdown.screen.look import bold
 
     book, bound = read_ledger(place.path), place.binding
     screen.document(
-        {
-            "type": "topdown.ledger",
-            "version": 1,
-            "action": action,
-            "ledger": place.id,
-            "path": str(place.path),
-            "witness": str(place.witness),
-            **vars(bound),
-            "charged": exact_text(book.charged),
-            "n_records": len(book.entries),
-        }
+        LedgerState(
+            action=action,
+            ledger=place.id,
+            path=str(place.path),
+            witness=str(place.witness),
+            data_set=bound.data_set,
+            neighbours=bound.neighbours,
+            unit=bound.unit,
+            loss_name="rho" if bound.loss_name == "rho" else "epsilon",
+            charged=exact_text(book.charged),
+            n_records=len(book.entries),
+        )
     )
     done = {"new": "is the ledger of", "vouch": "has a new witness:", "void": "has one charge less:"}[action]
     screen.last("Ledger ", bold(place.id), f' {done} data set "{bound.data_set}"')

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,6 +11,9 @@ from click.shell_completion import CompletionItem
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 
 def _names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
@@ -34,14 +37,18 @@ def schema(screen: Screen, *, name: str | None) -> int:
     Every file and every --json output that starts with a type has one.
     """
     from topdown.documents import document_names, document_schema
+    from topdown.documents.schemas import Schemas
 
     known = {n: document_schema(n) for n in document_names()}
     wanted = name and name.removeprefix("topdown.")
-    return show_schemas(screen, known, wanted, {"type": "topdown.schemas", "version": 1})
+    return show_schemas(screen, known, wanted, lambda titles: Schemas(schemas=titles))
 
 
 def show_schemas(
-    screen: Screen, known: Mapping[str, dict[str, Any]], name: str | None, head: dict[str, object]
+    screen: Screen,
+    known: Mapping[str, dict[str, Any]],
+    name: str | None,
+    listed: Callable[[dict[str, str]], Struct | dict[str, Any]],
 ) -> int:
     """Print one schema, or the list of all.
 
@@ -49,14 +56,14 @@ def show_schemas(
         screen: where.
         known: schemas by short name.
         name: short name; None for the list.
-        head: first keys of the JSON document that lists them.
+        listed: makes the JSON document that lists them of titles by name.
 
     Raises:
         ConfigError: no such document.
     """
     if name is None:
         titles = {n: str(found["title"]) for n, found in known.items()}
-        screen.document({**head, "schemas": titles})
+        screen.document(listed(titles))
         screen.pairs(list(titles.items()))
         return EXIT_OK
     if name not in known:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown.documents.simulation import SimulationErrors
 
 
 @command(
@@ -103,31 +106,31 @@ def simulate(
     return EXIT_OK
 
 
-def _show(screen: Screen, made: dict[str, Any], out: Path) -> None:
+def _show(screen: Screen, made: SimulationErrors, out: Path) -> None:
     from topdown.screen.layout import Column
 
-    truth = made["truth"]
+    truth = made.truth
     kind = {"made_up": "made-up records", "release": "published release", "public": "public records"}
     screen.say(
-        f"{kind[truth['kind']]} {truth['name']}, {truth['n_records']:,} {made['unit']}s"
-        + (f"; public because: {truth['reason']}" if truth["reason"] else "")
+        f"{kind[truth.kind]} {truth.name}, {truth.n_records:,} {made.unit}s"
+        + (f"; public because: {truth.reason}" if truth.reason else "")
     )
-    given = " (the default)" if made["seed_is_default"] else ""
+    given = " (the default)" if made.seed_is_default else ""
     screen.say(
-        f"Seed {made['seed']}{given}, plan {made['plan_hash'][:8]}. MAE: mean absolute error of an answer; bias: "
+        f"Seed {made.seed}{given}, plan {made.plan_hash[:8]}. MAE: mean absolute error of an answer; bias: "
         "mean of released minus true."
     )
-    for level in made["levels"]:
-        screen.heading(level["level"], f", {level['n_nodes']:,} area{'s' if level['n_nodes'] != 1 else ''}")
+    for level in made.levels:
+        screen.heading(level.level, f", {level.n_nodes:,} area{'s' if level.n_nodes != 1 else ''}")
         columns = [Column("table", wraps=True), Column("MAE", right=True), Column("±", right=True)]
         rows = [
-            [q["query"], _number(q["mae"]), _number(q["mae_standard_error"]), _number(q["bias"], "+")]
-            for q in level["queries"]
+            [q.query, _number(q.mae), _number(q.mae_standard_error), _number(q.bias, "+")]
+            for q in level.queries
         ]
         screen.table([*columns, Column("bias", right=True)], rows)
-    n = made["replicates"]
+    n = made.replicates
     screen.last(
-        f"{made['stamp']}: {n:,} simulated release{'s' if n > 1 else ''}; errors in {out / 'simulation.json'}"
+        f"{made.stamp}: {n:,} simulated release{'s' if n > 1 else ''}; errors in {out / 'simulation.json'}"
     )
 
 

@@ -43,6 +43,7 @@ def synth(
 
     The same options give the same tables on every machine. Nobody in them is real.
     """
+    from topdown.documents.synth import LevelSize, Synth
     from topdown.measure.run_ledger import create_for_run
     from topdown.screen.look import bold
     from topdown.synth import synth as make
@@ -57,17 +58,15 @@ def synth(
     for run_file in filter(None, (made.base_run_file, made.run_file)):
         create_for_run(run_file)
     screen.document(
-        {
-            "type": "topdown.synth",
-            "version": 1,
-            "records": str(made.records),
-            "leaves": str(made.leaves),
-            "run_file": None if made.run_file is None else str(made.run_file),
-            "n_people": made.n_people,
-            "n_rows": made.n_rows,
-            "n_empty": made.n_empty,
-            "nodes": [{"level": level, "n_nodes": n} for level, n in made.nodes],
-        }
+        Synth(
+            records=str(made.records),
+            leaves=str(made.leaves),
+            run_file=None if made.run_file is None else str(made.run_file),
+            n_people=made.n_people,
+            n_rows=made.n_rows,
+            n_empty=made.n_empty,
+            nodes=[LevelSize(level=level, n_nodes=n) for level, n in made.nodes],
+        )
     )
     leaves = made.nodes[-1]
     screen.last(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -35,10 +35,6 @@ class Page:
     why: str
     fix: str
     example: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """Return the page as JSON-ready values."""
-        return asdict(self)
 
 
 @cache

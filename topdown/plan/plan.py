@@ -21,6 +21,7 @@ from topdown.plan.document import dec_hook, enc_hook
 from topdown.plan.files import Mechanism
 
 Law = Literal["discrete_gaussian", "two_sided_geometric"]
+LossName = Literal["rho", "epsilon"]
 VERSION = 2  # of plan.json
 
 
@@ -151,7 +152,7 @@ class Plan:
         return sum((level.loss for level in self.levels), Fraction(0))
 
     @property
-    def loss_name(self) -> str:
+    def loss_name(self) -> LossName:
         """`rho` or `epsilon`: the unit of every loss in this plan."""
         return "rho" if self.mechanism == "discrete_gaussian" else "epsilon"
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -29,7 +30,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def json_bytes(document: Any) -> bytes:
     """Return the canonical bytes of a JSON document: sorted keys, two spaces, a last newline."""
-    text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        msgspec.to_builtins(document), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False
+    )
     return (text + "\n").encode("utf-8")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from topdown.documents.manifest import Manifest, SealedFile
 from topdown.publish.atomic import json_bytes, write_bytes
 
 MANIFEST = "manifest.json"
@@ -26,9 +27,8 @@ def write_manifest(release: Path, plan_hash: str) -> list[str]:
     """Write `manifest.json` over all files that are there now; return their paths."""
     paths = list_files(release)
     files = [
-        {"path": path, "bytes": (release / path).stat().st_size, "sha256": sha256(release / path)}
+        SealedFile(path=path, bytes=(release / path).stat().st_size, sha256=sha256(release / path))
         for path in paths
     ]
-    document = {"type": "topdown.manifest", "version": 1, "plan_hash": plan_hash, "files": files}
-    write_bytes(release / MANIFEST, json_bytes(document))
+    write_bytes(release / MANIFEST, json_bytes(Manifest(plan_hash=plan_hash, files=files)))
     return paths

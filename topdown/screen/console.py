@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from topdown.screen.layout import PROSE, Column, Line, line_width, table_lines, wrap
 from topdown.screen.look import GLUE, OK, WARN, Chunk, ColorChoice, Look, bold, detect, standard
 from topdown.screen.streams import write_or_drop, write_result
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,10 @@ class Screen:
         if not self.quiet:
             self.err.item(WARN, *chunks, indent=0)
 
-    def document(self, document: dict[str, Any]) -> None:
+    def document(self, document: Struct | dict[str, Any]) -> None:
         """Write the one JSON document of the command."""
         if self.json:
-            self.out.put(json.dumps(document, ensure_ascii=self.out.look.ascii, indent=2) + "\n")
+            import msgspec
+
+            plain = document if isinstance(document, dict) else msgspec.to_builtins(document)
+            self.out.put(json.dumps(plain, ensure_ascii=self.out.look.ascii, indent=2) + "\n")

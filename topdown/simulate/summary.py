@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
+from topdown.documents.simulation import LevelError, QueryError
 from topdown.measure.differences import difference
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query, parse_query
@@ -42,31 +42,31 @@ class ErrorSums:
             if depth:
                 released = released.aggregate(tree[depth].parent, len(tree[depth - 1]))
 
-    def levels(self) -> list[dict[str, Any]]:
+    def levels(self) -> list[LevelError]:
         """Return errors by level and query, in records an answer; released minus true.
 
         `mae_standard_error` is that of `mae` over the replicates; None if there is only one.
         """
         names = self._simulation.context.geography.level_names
         return [
-            {
-                "level": names[depth],
-                "n_nodes": self._simulation.truth[depth].n_nodes,
-                "queries": [self._row(depth, query) for query in queries],
-            }
+            LevelError(
+                level=names[depth],
+                n_nodes=self._simulation.truth[depth].n_nodes,
+                queries=[self._row(depth, query) for query in queries],
+            )
             for depth, queries in enumerate(self._queries)
         ]
 
-    def _row(self, depth: int, query: Query) -> dict[str, Any]:
+    def _row(self, depth: int, query: Query) -> QueryError:
         sums = self._sums[depth, query.name]
         n_values, n = self._simulation.truth[depth].n_nodes * query.n_answers, len(sums)
         absolute = [size for size, _ in sums]
         # n * (sum of squares) - (sum)^2 in whole numbers, so that nothing cancels
         spread = n * sum(size * size for size in absolute) - sum(absolute) ** 2
-        return {
-            "query": query.name,
-            "n_answers": query.n_answers,
-            "mae": sum(absolute) / (n_values * n),
-            "mae_standard_error": sqrt(spread / (n - 1)) / (n_values * n) if n > 1 else None,
-            "bias": sum(signed for _, signed in sums) / (n_values * n),
-        }
+        return QueryError(
+            query=query.name,
+            n_answers=query.n_answers,
+            mae=sum(absolute) / (n_values * n),
+            mae_standard_error=sqrt(spread / (n - 1)) / (n_values * n) if n > 1 else None,
+            bias=sum(signed for _, signed in sums) / (n_values * n),
+        )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from topdown import __version__
+from topdown.documents.simulation import SimulationErrors, Truth
 from topdown.errors import ConfigError
 from topdown.made_up import SIMULATION, STAMP, WARNING
 from topdown.publish.atomic import json_bytes, write_bytes, write_parquet
@@ -43,25 +44,22 @@ def keep(out: Path, simulation: Simulation, replicate: Replicate) -> None:
     write_parquet(path, table, "topdown.simulated", context.plan, stamps)
 
 
-def document(simulation: Simulation, errors: ErrorSums, replicates: int, n_failsafe: int) -> dict[str, Any]:
+def document(simulation: Simulation, errors: ErrorSums, replicates: int, n_failsafe: int) -> SimulationErrors:
     """Return the `topdown.simulation` document: what was simulated on what, and the errors."""
     plan = simulation.context.plan
-    return {
-        "type": "topdown.simulation",
-        "version": 1,
-        "stamp": STAMP,
-        "engine": __version__,
-        "plan_hash": plan.plan_hash,
-        "unit": plan.schema.unit,
-        "truth": simulation.origin.to_document() | {"n_records": simulation.truth[0].n_records},
-        "seed": simulation.seed,
-        "seed_is_default": simulation.seed == DEFAULT_SEED,
-        "replicates": replicates,
-        "n_failsafe": n_failsafe,
-        "levels": errors.levels(),
-    }
+    return SimulationErrors(
+        engine=__version__,
+        plan_hash=plan.plan_hash,
+        unit=plan.schema.unit,
+        truth=Truth(**asdict(simulation.origin), n_records=simulation.truth[0].n_records),
+        seed=simulation.seed,
+        seed_is_default=simulation.seed == DEFAULT_SEED,
+        replicates=replicates,
+        n_failsafe=n_failsafe,
+        levels=errors.levels(),
+    )
 
 
-def finish(out: Path, made: dict[str, Any]) -> None:
+def finish(out: Path, made: SimulationErrors) -> None:
     """Write simulation.json."""
     write_bytes(out / SIMULATION, json_bytes(made))

@@ -219,8 +219,8 @@ def test_errors_are_those_of_the_replicates(prepared: Prepared, census: Path) ->
         errors.add(one)
     tree, levels = prepared.context.geography.levels, errors.levels()
     for depth in (len(tree) - 1, len(tree) - 2):
-        for row in levels[depth]["queries"]:
-            query = prepared.context.plan.query(row["query"])
+        for row in levels[depth].queries:
+            query = prepared.context.plan.query(row.query)
             gaps = []
             for one in made:
                 here = (
@@ -230,9 +230,9 @@ def test_errors_are_those_of_the_replicates(prepared: Prepared, census: Path) ->
                 )
                 gaps.append(here.answers(query) - simulation.truth[depth].answers(query))
             size = np.abs(gaps).mean(axis=(1, 2))
-            assert row["mae"] == pytest.approx(size.mean())
-            assert row["bias"] == pytest.approx(np.mean(gaps))
-            assert row["mae_standard_error"] == pytest.approx(size.std(ddof=1) / 3**0.5)
+            assert row.mae == pytest.approx(size.mean())
+            assert row.bias == pytest.approx(np.mean(gaps))
+            assert row.mae_standard_error == pytest.approx(size.std(ddof=1) / 3**0.5)
 
 
 @pytest.mark.parametrize(("replicates", "workers"), [(0, 1), (1, 0), (-1, 2)])

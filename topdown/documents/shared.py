@@ -1,0 +1,22 @@
+"""Pieces that several documents are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 in hex")]
+LedgerId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="Random id of a ledger")]
+Rational = Annotated[
+    str, Meta(pattern="^[0-9]+(/[1-9][0-9]*)?$", description="Exact number, whole or a fraction a/b")
+]
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Enclosure = Annotated[tuple[str, str], Meta(description="Lower and upper bound as decimals, rounded outward")]
+Neighbours = Literal["bounded", "add_remove"]
+LossName = Literal["rho", "epsilon"]
+
+
+class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document or a part of one."""
