@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
 from pgsr.hierarchy import Tree
 from pgsr.numbers import fraction
@@ -14,7 +14,7 @@ from topdown.errors import BudgetError, ConfigError
 
 Noise = Literal["geometric", "gaussian"]
 CALIBRATIONS = ("correct", "published")
-NOT_A_RELEASE = "NOT-A-RELEASE"
+NOT_A_RELEASE: Final = "NOT-A-RELEASE"
 WIDEST = {"geometric": 2**24, "gaussian": 2**54}  # scale and variance that the sampler draws
 LARGEST_LOSS = 10_000  # past it noise protects nothing, and the accountant takes minutes to say so
 

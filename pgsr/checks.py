@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.certificate_form import Manifest, check_form
 from pgsr.check import Check
 from pgsr.check_ledger import check_ledger
 from pgsr.check_privacy import check_privacy
-from pgsr.documents import VERSIONS
+from pgsr.documents.manifest import Manifest
 from pgsr.folder import CERTIFICATE, MANIFEST, MEASUREMENTS, release_files
 from pgsr.mechanism import MECHANISMS
-from pgsr.verify_files import Files, OddFileError, load, read_certificate, read_document, sha256_of
+from pgsr.verify_files import (
+    Files,
+    OddFileError,
+    check_form,
+    load,
+    read_certificate,
+    read_document,
+    sha256_of,
+)
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING
 
@@ -62,12 +69,6 @@ def check_folder(place: Path) -> list[Check]:
         certificate = read_certificate(place)
     except OddFileError as error:
         return [_guarded("manifest", lambda: _sealed(place, None)), _failed("files", str(error))]
-    if certificate["version"] != VERSIONS["certificate"]:
-        raise DataError(
-            f"{place} was written by another version of pgsr, whose certificate says less",
-            code="D138",
-            fix="check it with that version, or release again",
-        )
     sealed = _guarded("manifest", lambda: _sealed(place, certificate))
     try:
         files = load(place, certificate)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgsr import _engine
 from pgsr.budget import NOT_A_RELEASE, Calibration
+from pgsr.documents.shared import Stamp
 from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.mechanism import Estimate, Mechanism, estimate
@@ -117,7 +118,7 @@ class Release:
         return self.seed is None and self.calibration.private
 
     @property
-    def stamp(self) -> str:
+    def stamp(self) -> Stamp:
         """NOT-A-RELEASE, or empty."""
         return "" if self.is_release else NOT_A_RELEASE
 

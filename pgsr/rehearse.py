@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pgsr.certificate_form import Certificate, check_form
 from pgsr.check_privacy import check_privacy
+from pgsr.documents.certificate import Certificate
 from pgsr.prepared import Prepared
-from pgsr.verify_files import Files
+from pgsr.verify_files import Files, check_form
 from pgsr.write import certificate, contents
 from topdown.errors import ConfigError
 

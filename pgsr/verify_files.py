@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, convert
 from numpy.typing import NDArray
 
-from pgsr.certificate_form import Certificate, check_form
+from pgsr.documents.certificate import VERSION, Certificate
 from pgsr.folder import CERTIFICATE, COUNTS, part_file
 from pgsr.write import ANSWER, COUNT, json_bytes
+from topdown.errors import DataError
 from topdown.publish.verify.reader import UnreadableError, open_inside, parse_json, read_bytes
 from topdown.publish.verify.reader import sha256_of as digest_of
 
@@ -82,13 +84,32 @@ def load(place: Path, certificate: dict[str, Any]) -> Files:
 
 
 def read_certificate(place: Path) -> dict[str, Any]:
-    """Return the certificate; OddFileError if it has another form, or is not written in its canonical form."""
+    """Return the certificate; OddFileError if it has another form, or is not written in its canonical form.
+
+    Raises:
+        DataError: it is one of another version (D138).
+    """
     document = read_document(place, CERTIFICATE)
+    if (
+        document.get("type") == "pgsr.certificate"
+        and type(document.get("version")) is int
+        and document["version"] != VERSION
+    ):
+        raise DataError(
+            f"{place} was written by another version of pgsr, whose certificate says less",
+            code="D138",
+            fix="check it with that version, or release again",
+        )
     try:
         check_form(document, Certificate)
     except (ValueError, TypeError, RecursionError) as error:
         raise OddFileError(f"{CERTIFICATE} is not of its form: {str(error)[:120]}") from None
     return document
+
+
+def check_form(document: dict[str, Any], form: type[Struct]) -> None:
+    """Raise ValueError, in words that name the place, unless a document has exactly this form."""
+    convert(document, form, strict=True)
 
 
 def read_document(place: Path, path: str) -> dict[str, Any]:

@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
-from pgsr.documents import VERSION, head
+from pgsr.documents.certificate import VERSION
+from pgsr.documents.manifest import Manifest, SealedFile
+from pgsr.documents.shared import Stamp
 from pgsr.folder import CERTIFICATE, COUNTS, LEDGER, MANIFEST, part_file, release_files
 from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
+from topdown import __version__
 from topdown.ledger.durable import Disk
 from topdown.made_up import WARNING
 
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from pgsr.vectors import Kind
 
 COUNT, ANSWER = "count", "answer"
+TABLE_VERSION = "1"
 NO_RELEASE = b"""NOT-A-RELEASE
 This folder holds a simulation: its noise was drawn from a known seed, on made-up or public groups, and nothing was
 charged for it. It protects nobody.
@@ -76,10 +82,13 @@ def publish(made: Release, folder: Path, files: Mapping[str, bytes], disk: Disk)
     disk.replace(folder / MANIFEST, json_bytes(manifest(entries, made.is_release, made.stamp)))
 
 
-def manifest(files: Mapping[str, bytes], is_release: bool, stamp: str) -> dict[str, Any]:
+def manifest(files: Mapping[str, bytes], is_release: bool, stamp: Stamp) -> Manifest:
     """Return the manifest of a release's other files."""
-    sizes = {n: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for n, data in files.items()}
-    return {**head("manifest"), "release": is_release, "stamp": stamp, "files": sizes}
+    sealed = {
+        name: SealedFile(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+        for name, data in files.items()
+    }
+    return Manifest(engine=__version__, release=is_release, stamp=stamp, files=sealed)
 
 
 def plan_sections(
@@ -139,7 +148,9 @@ def certificate(made: Release) -> dict[str, Any]:
     """Return the certificate document: everything public that a checker needs."""
     proof, plan = made.estimate.certificate, made.prepared
     return {
-        **head("certificate"),
+        "type": "pgsr.certificate",
+        "version": VERSION,
+        "engine": __version__,
         "release": made.is_release,
         "stamp": made.stamp,
         "truth": None if made.origin is None else made.origin.to_document(),
@@ -193,11 +204,13 @@ def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = sl
     ) as writer:
         writer.write_table(table)
         stamps = {"stamp": stamp} if stamp else {}
-        writer.add_key_value_metadata({"type": kind, "version": str(VERSION)} | stamps)
+        writer.add_key_value_metadata({"type": kind, "version": TABLE_VERSION} | stamps)
     return sink.getvalue()
 
 
-def json_bytes(document: dict[str, Any]) -> bytes:
+def json_bytes(document: Struct | dict[str, Any]) -> bytes:
     """Return the only bytes a document of a release may have: sorted keys, two spaces, a last newline."""
-    text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        msgspec.to_builtins(document), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False
+    )
     return (text + "\n").encode()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
 from topdown.screen.console import Screen
@@ -29,6 +28,8 @@ from topdown.screen.console import Screen
 def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
     """Print what one person can change in every measured vector, and prove the published chain's flaw."""
     from pgsr.audit import chain_leaks, confirm_by_enumeration, sensitivity_table
+    from pgsr.documents.audit import Audit, ChainOutput, Enumeration, VectorSensitivity
+    from topdown import __version__
     from topdown.screen import figures
     from topdown.screen.layout import Column
     from topdown.screen.look import FAIL, OK
@@ -40,46 +41,42 @@ def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | No
     ok = all(found.agreed for found in confirmed)
     levels = "/".join(f"{len(level):,}" for level in tree.parents)
     screen.document(
-        {
-            **head("audit"),
-            "hierarchy": where,
-            "regions": [len(level) for level in tree.parents],
-            "n_sizes": n_sizes,
-            "ok": ok,
-            "sensitivities": [
-                {
-                    "vector": row.kind,
-                    "move_l1": row.moves.l1,
-                    "move_l2_squared": row.moves.l2_squared,
-                    "move_l1_by_level": list(row.moves.l1_by_level),
-                    "new_l1": row.new.l1,
-                    "dropped_l1": row.dropped.l1,
-                    "true_epsilon_of_published_noise_at_1": str(row.published_epsilon),
-                }
+        Audit(
+            engine=__version__,
+            hierarchy=where,
+            regions=[len(level) for level in tree.parents],
+            n_sizes=n_sizes,
+            ok=ok,
+            sensitivities=[
+                VectorSensitivity(
+                    vector=row.kind,
+                    move_l1=row.moves.l1,
+                    move_l2_squared=row.moves.l2_squared,
+                    move_l1_by_level=list(row.moves.l1_by_level),
+                    new_l1=row.new.l1,
+                    dropped_l1=row.dropped.l1,
+                    true_epsilon_of_published_noise_at_1=str(row.published_epsilon),
+                )
                 for row in rows
             ],
-            "enumerations": [
-                {
-                    "regions": list(c.levels),
-                    "n_sizes": c.n_sizes,
-                    "total": c.total,
-                    "n_pairs": c.n_pairs,
-                    "ok": c.agreed,
-                }
+            enumerations=[
+                Enumeration(
+                    regions=list(c.levels), n_sizes=c.n_sizes, total=c.total, n_pairs=c.n_pairs, ok=c.agreed
+                )
                 for c in confirmed
             ],
-            "published_chain_output": [
-                {
-                    "claimed": str(leak.claimed),
-                    "epsilon": float(figures.decimal(Fraction(leak.epsilon), 6, down=True)),
-                    "bound": str(leak.bound),
-                    "output": list(leak.output),
-                    "data": [list(leak.first), list(leak.second)],
-                    "smallest_probability": leak.floor,
-                }
+            published_chain_output=[
+                ChainOutput(
+                    claimed=str(leak.claimed),
+                    epsilon=float(figures.decimal(Fraction(leak.epsilon), 6, down=True)),
+                    bound=str(leak.bound),
+                    output=list(leak.output),
+                    data=(list(leak.first), list(leak.second)),
+                    smallest_probability=leak.floor,
+                )
                 for leak in leaks
             ],
-        }
+        )
     )
     screen.say(f"Sensitivities for {where}: {levels} regions, {n_sizes:,} sizes. Derived, not typed in.")
     screen.heading(

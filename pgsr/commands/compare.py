@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.decimals import fixed, significant
 from topdown.errors import EXIT_OK, ConfigError
@@ -17,6 +16,7 @@ from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from pgsr.compare import Row
+    from pgsr.documents.compare import Compare
     from topdown.made_up import Origin
 
 
@@ -120,7 +120,7 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
         drawing = BytesIO()
         plot_svg(rows, names, drawing)
         write_new(svg, drawing.getvalue())
-    screen.document(_document(shape, names, rows, NOT_A_RELEASE, origin))
+    screen.document(_document(shape, names, rows, origin))
     screen.say(
         f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "
         f"{len(truth):,} sizes, {int(truth[:, 0].sum()):,} groups; mean of {options['repeats']}"
@@ -216,28 +216,31 @@ def _table(screen: Screen, rows: list[Row], names: tuple[str, ...]) -> None:
     )
 
 
-def _document(
-    shape: str, names: tuple[str, ...], rows: list[Row], stamp: str, origin: Origin | None
-) -> dict[str, Any]:
-    return {
-        **head("compare"),
-        "stamp": stamp,
-        "truth": None if origin is None else origin.to_document(),
-        "shape": shape,
-        "levels": list(names),
-        "rows": [
-            {
-                "mechanism": row.mechanism,
-                "calibration": row.calibration,
-                "claimed": str(row.claimed),
-                "true_epsilon": str(row.true_epsilon),
-                "private_as_claimed": row.private,
-                "l1": list(row.l1),
-                "emd": list(row.emd),
-                "violations": row.violations,
-                "seconds": row.seconds,
-                "repeats": row.repeats,
-            }
+def _document(shape: str, names: tuple[str, ...], rows: list[Row], origin: Origin | None) -> Compare:
+    from msgspec import convert
+
+    from pgsr.documents.compare import Compare, ComparedMechanism
+    from pgsr.documents.shared import Truth
+    from topdown import __version__
+
+    return Compare(
+        engine=__version__,
+        truth=None if origin is None else convert(origin.to_document(), Truth),
+        shape=shape,
+        levels=list(names),
+        rows=[
+            ComparedMechanism(
+                mechanism=row.mechanism,
+                calibration="published" if row.calibration == "published" else "correct",
+                claimed=str(row.claimed),
+                true_epsilon=str(row.true_epsilon),
+                private_as_claimed=row.private,
+                l1=list(row.l1),
+                emd=list(row.emd),
+                violations=row.violations,
+                seconds=row.seconds,
+                repeats=row.repeats,
+            )
             for row in rows
         ],
-    }
+    )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
@@ -15,6 +14,7 @@ from topdown.screen.console import Screen
 if TYPE_CHECKING:
     from topdown.ledger.ledger import Place
 
+Action = Literal["new", "found", "vouch", "void"]
 NAMED = ("data_set", "relations", "smallest", "unit", "ledger", "ledger_id", "witness")
 
 
@@ -65,7 +65,7 @@ def ledger(
     screen: Screen,
     run: Path | None,
     *,
-    action: str,
+    action: Action,
     rho: bool,
     reason: str,
     record: int | None,
@@ -124,25 +124,27 @@ def _new(screen: Screen, place: Place, run: Path | None, settings: dict[str, Any
     return EXIT_OK
 
 
-def _show(screen: Screen, place: Place, action: str, last: str) -> None:
+def _show(screen: Screen, place: Place, action: Action, last: str) -> None:
+    from pgsr.documents.ledger import LedgerState
+    from topdown import __version__
     from topdown.ledger.ledger import read_ledger
     from topdown.ledger.records import exact_text
 
     book, bound = read_ledger(place.path), place.binding
     screen.document(
-        {
-            **head("ledger"),
-            "id": place.id,
-            "action": action,
-            "path": str(place.path),
-            "witness": str(place.witness_folder),
-            "data_set": bound.data_set,
-            "neighbours": bound.neighbours,
-            "unit": bound.unit,
-            "loss_name": bound.loss_name,
-            "charged": exact_text(book.charged),
-            "n_records": len(book.entries),
-        }
+        LedgerState(
+            engine=__version__,
+            id=place.id,
+            action=action,
+            path=str(place.path),
+            witness=str(place.witness_folder),
+            data_set=bound.data_set,
+            neighbours=bound.neighbours,
+            unit=bound.unit,
+            loss_name="rho" if bound.loss_name == "rho" else "epsilon",
+            charged=exact_text(book.charged),
+            n_records=len(book.entries),
+        )
     )
     near = "beside it: a copy put back brings both; name another --witness"
     apart = place.witness_folder.resolve() != place.path.parent.resolve()

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
@@ -125,26 +124,31 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
 
 
 def _show(screen: Screen, made: Any) -> None:
+    from msgspec import convert
+
+    from pgsr.documents.release import Release
+    from pgsr.documents.shared import Privacy
+    from topdown import __version__
     from topdown.screen import figures
     from topdown.screen.look import FAIL, OK
 
     plan, noise = made.prepared, made.calibration
     name = "epsilon" if noise.noise == "geometric" else "rho"
     screen.document(
-        {
-            **head("release"),
-            "release": made.is_release,
-            "stamp": made.stamp,
-            "folder": str(made.folder),
-            "mechanism": plan.mechanism.name,
-            "plan_hash": plan.plan_hash,
-            "n_regions": plan.hierarchy.tree.n_nodes,
-            "n_sizes": plan.sizes.n_sizes,
-            "total": plan.total,
-            "charged": str(made.charged),
-            "n_attempts": made.n_attempts,
-            "privacy": plan.sections["privacy"],
-        }
+        Release(
+            engine=__version__,
+            release=made.is_release,
+            stamp=made.stamp,
+            folder=str(made.folder),
+            mechanism=plan.mechanism.name,
+            plan_hash=plan.plan_hash,
+            n_regions=plan.hierarchy.tree.n_nodes,
+            n_sizes=plan.sizes.n_sizes,
+            total=plan.total,
+            charged=str(made.charged),
+            n_attempts=made.n_attempts,
+            privacy=convert(plan.sections["privacy"], Privacy),
+        )
     )
     private = f"{figures.loss(name, noise.loss)}, exact {noise.loss}"
     if not noise.private:

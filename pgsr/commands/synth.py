@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
@@ -30,7 +29,9 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
 
     import numpy as np
 
+    from pgsr.documents.synth import Synth
     from pgsr.synth import synthesize
+    from topdown import __version__
     from topdown.made_up import write_mark
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -56,7 +57,7 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
         f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
         encoding="utf-8",
     )
-    screen.document({**head("synth"), "shape": shape, "folder": str(out), "groups": made.total})
+    screen.document(Synth(engine=__version__, shape=shape, folder=str(out), groups=made.total))
     screen.last(f"Made-up {shape} data in {out}: {made.total:,} groups. No real household is in it.")
     screen.next(
         (f"pgsr ledger new {out / 'run.toml'}", "make the ledger of these data, once"),

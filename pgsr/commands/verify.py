@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from pgsr.documents import head
 from topdown.commands.base import command
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
 from topdown.screen.console import Screen
@@ -24,29 +23,31 @@ from topdown.screen.console import Screen
 def verify(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
     from pgsr.checks import verify as check_release
+    from pgsr.documents.verify import Checked, Verify
+    from topdown import __version__
     from topdown.screen.look import FAIL, OK
 
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
     checks = check_release(folder)
     failed = [check for check in checks if not check.ok]
     screen.document(
-        {
-            **head("verify"),
-            "ok": not failed,
-            "n_checks": len(checks),
-            "n_failed": len(failed),
-            "checks": [
-                {
-                    "name": check.name,
-                    "ok": check.ok,
-                    "summary": check.summary,
-                    "n_checked": check.n_checked,
-                    "n_failed": check.n_failed,
-                    "findings": check.findings,
-                }
+        Verify(
+            engine=__version__,
+            ok=not failed,
+            n_checks=len(checks),
+            n_failed=len(failed),
+            checks=[
+                Checked(
+                    name=check.name,
+                    ok=check.ok,
+                    summary=check.summary,
+                    n_checked=check.n_checked,
+                    n_failed=check.n_failed,
+                    findings=check.findings,
+                )
                 for check in checks
             ],
-        }
+        )
     )
     for check in checks:
         screen.item(

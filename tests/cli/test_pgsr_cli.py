@@ -10,7 +10,18 @@ import pytest
 
 from pgsr.cli import main, spread_lists
 
-FORBIDDEN = ("numba", "scipy", "pyarrow", "pandas", "ortools", "matplotlib", "pulp", "networkx", "numpy")
+FORBIDDEN = (
+    "numba",
+    "scipy",
+    "pyarrow",
+    "pandas",
+    "ortools",
+    "matplotlib",
+    "pulp",
+    "networkx",
+    "numpy",
+    "msgspec",
+)
 
 
 def run(capsys, *arguments):

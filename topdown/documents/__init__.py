@@ -5,44 +5,46 @@ Structs are imported when a document is wanted, so that no command starts slower
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 DOCUMENTS = {
+    "account": "Account",
+    "account.dhc2020": "AccountDhc2020",
+    "audit.ledger": "AuditLedger",
+    "audit.runs": "AuditRuns",
+    "audit.static": "AuditStatic",
+    "certificate": "Certificate",
     "error": "Error",
+    "evaluation": "Evaluation",
     "explain": "Explain",
     "generate": "Generate",
+    "implied": "Implied",
     "init": "Init",
     "ledger": "LedgerState",
     "made_up": "MadeUp",
     "manifest": "Manifest",
+    "plan": "Plan",
+    "plan_summary": "PlanSummary",
     "schemas": "Schemas",
     "simulation": "SimulationErrors",
+    "solve": "Solve",
     "synth": "Synth",
     "verify": "Verify",
 }
-"""Struct by name of the document; its module has that name too, with _ for a point."""
-_HERE = Path(__file__).parent
+"""Struct by name of the document, which is that of its module too, with _ for a point."""
 
 
-def document_names(folder: Path = _HERE) -> list[str]:
+def document_names() -> list[str]:
     """List the documents by name, without the prefix `topdown.`."""
-    old = [path.name.removesuffix(".schema.json") for path in folder.glob("*.schema.json")]
-    return sorted(old + list(DOCUMENTS if folder == _HERE else ()))
+    return list(DOCUMENTS)
 
 
 def document_schema(
-    name: str, folder: Path = _HERE, package: str = __name__, documents: Mapping[str, str] = DOCUMENTS
+    name: str, package: str = __name__, documents: Mapping[str, str] = DOCUMENTS
 ) -> dict[str, Any]:
     """Return the JSON Schema of one document; KeyError if there is none."""
     from topdown.documents.json_schema import schema_of
 
-    file = folder / f"{name}.schema.json"
-    if file.exists():
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return found
-    module = import_module(f"{package}.{name.replace('.', '_')}")
-    return schema_of(getattr(module, documents[name]))
+    return schema_of(getattr(import_module(f"{package}.{name.replace('.', '_')}"), documents[name]))

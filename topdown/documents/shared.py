@@ -20,3 +20,21 @@ LossName = Literal["rho", "epsilon"]
 
 class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document or a part of one."""
+
+
+class Basis(Part, frozen=True, kw_only=True):
+    """Why a statistic is published without noise; "?" while open."""
+
+    legal_basis: str
+    decided_by: str
+    date: str
+
+
+class ReleaseNames(Part, frozen=True, kw_only=True):
+    """Names of a release and answers only people can give; "?" while open."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str
+    contact: str

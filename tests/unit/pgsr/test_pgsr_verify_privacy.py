@@ -84,7 +84,7 @@ EDITS = {
     "disclosed row with a loss": secret(1)(loss="1/2"),
     "disclosed row, other words": secret(1)(sentence="protected by noise"),
     "row left out": lambda d: d["privacy"]["secrets"].pop(),
-    "conditions left out": lambda d: d["privacy"].update(conditional_on=[]),
+    "condition left out": lambda d: d["privacy"]["conditional_on"].pop(),
     "public totals left out": lambda d: d.update(public_totals={}),
     "top-coding invented": lambda d: d["sizes"].update(too_large="top-code"),
     "steps without move": lambda d: d["privacy"].update(relations=["new"]),
@@ -97,6 +97,13 @@ def test_a_false_claim_is_found(made, tmp_path, what):
     """Each claim is changed alone, manifest and plan hash are renewed, and the check of privacy itself must see it."""
     assert "privacy" in findings(tampered(made, tmp_path, EDITS[what]))
     assert "privacy" in findings(tampered(made, tmp_path / "again", EDITS[what], rehash=False))
+
+
+@pytest.mark.parametrize("key", ["relations", "conditional_on", "secrets"])
+def test_an_empty_claim_has_no_form(made, tmp_path, key):
+    """A certificate that names no step, no condition or no secret says nothing that could be checked."""
+    said = findings(tampered(made, tmp_path, lambda d: d["privacy"].update({key: []})))
+    assert f"$.privacy.{key}" in said["files"][0]
 
 
 @pytest.mark.parametrize(

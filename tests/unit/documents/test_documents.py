@@ -1,0 +1,170 @@
+"""Structs of documents and the JSON Schemas made from them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from jsonschema import Draft202012Validator
+from msgspec import UNSET, Meta, UnsetType, ValidationError, convert, to_builtins
+
+from pgsr.documents import DOCUMENTS as PGSR_DOCUMENTS
+from pgsr.documents import all_schemas
+from tests.helpers import policies
+from tests.helpers.schemas import problems
+from topdown.documents import DOCUMENTS, document_schema
+from topdown.documents.json_schema import either, schema_of
+from topdown.documents.shared import Count, Part, Rational
+
+TOP = Path(__file__).resolve().parents[3]
+ALL = {f"topdown.{name}": document_schema(name) for name in DOCUMENTS} | {
+    f"pgsr.{name}": all_schemas()[name] for name in PGSR_DOCUMENTS
+}
+WITHOUT_SCHEMA = {"topdown.exact", "topdown.measurements", "topdown.journal"}
+"""Documents inside measurements/, which docs/format.md describes."""
+
+
+class Leaf(Part, frozen=True, kw_only=True):
+    """A part."""
+
+    loss: Rational
+    n: Count | None
+
+
+class Other(Part, frozen=True, kw_only=True):
+    """Another part."""
+
+    word: str
+
+
+class Tree(Part, frozen=True, kw_only=True, tag_field="type", tag="tests.tree"):
+    """A document that has everything."""
+
+    version: Literal[1] = 1
+    name: Annotated[str, Meta(pattern="^[a-z]+$", max_length=5)]
+    kind: Literal["a", "b"]
+    leaf: Leaf
+    leaves: Annotated[list[Leaf], Meta(min_length=1, max_length=2)]
+    pair: tuple[str, int]
+    by_name: dict[str, float]
+    chosen: Annotated[dict[str, Any], either(Leaf, Other)]
+    more: bool | UnsetType = UNSET
+
+
+GOOD = {
+    "type": "tests.tree",
+    "version": 1,
+    "name": "abc",
+    "kind": "a",
+    "leaf": {"loss": "1/2", "n": None},
+    "leaves": [{"loss": "0", "n": 3}],
+    "pair": ["x", 1],
+    "by_name": {"x": 0.5},
+    "chosen": {"word": "w"},
+}
+ODD: tuple[object, ...] = (None, "", "abcdef", "1/0", -1, 7, 0.5, True, [], ["x"], ["x", "y"], {}, {"x": "y"})
+
+
+def _places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value inside a document."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield (*at, key)
+        yield from _places(item, (*at, key))
+
+
+def _with(value: Any, at: tuple[Any, ...], new: object) -> Any:
+    """Return a document with one value replaced, or added."""
+    if not at:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[at[0]] = _with(copy[at[0]] if len(at) > 1 else None, at[1:], new)
+    return copy
+
+
+def _fits(document: Any) -> bool:
+    """Tell whether msgspec reads a document as its struct; forms that it cannot tell apart are tried in turn."""
+    try:
+        tree = convert(document, Tree, strict=True)
+    except ValidationError:
+        return False
+    for form in (Leaf, Other):
+        try:
+            convert(tree.chosen, form, strict=True)
+        except ValidationError:
+            continue
+        return True
+    return False
+
+
+def test_schema_and_struct_judge_alike():
+    """A schema that takes more, or less, than the struct says something that no program keeps to."""
+    schema = schema_of(Tree)
+    assert problems(GOOD, schema) == []
+    assert problems(to_builtins(convert(GOOD, Tree)) | {"pair": ["x", 1]}, schema) == []
+    changed = [_with(GOOD, at, new) for at, new in product(_places(GOOD), ODD)]
+    changed += [GOOD | {"more": new} for new in ODD]
+    changed += [_with(GOOD, (*at, "new"), 1) for at in ((), ("leaf",), ("leaves", 0), ("chosen",))]
+    changed += [
+        {k: v for k, v in GOOD.items() if k != gone} for gone in GOOD if gone not in ("type", "version")
+    ]
+    judged = [(problems(document, schema) == [], _fits(document)) for document in changed]
+    assert [d for d, (one, other) in zip(changed, judged, strict=True) if one != other] == []
+    assert {True, False} == {one for one, _ in judged}
+
+
+def test_type_and_version_are_required():
+    """A reader that does not know what it reads, or of which version, cannot be strict."""
+    for name, schema in ALL.items():
+        assert schema["required"][:2] == ["type", "version"]
+        assert f"{name}.{schema['properties']['version']['const']}" == schema["$id"]
+        assert name == schema["properties"]["type"]["const"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_schemas_are_closed_and_sound(name):
+    """An object that takes any other key hides misspelled ones; a reference that leads nowhere accepts nothing."""
+    schema = ALL[name]
+    Draft202012Validator.check_schema(schema)
+    parts = [schema, *schema.get("$defs", {}).values()]
+    assert all(part["additionalProperties"] is False for part in parts)
+    used = set(re.findall(r"'#/\$defs/(\w+)'", str(schema)))
+    assert used == set(schema.get("$defs", {}))
+
+
+def test_every_document_that_is_written_has_a_schema():
+    """A type that no schema describes cannot be relied on."""
+    written = set()
+    for path in (p for room in ("topdown", "pgsr") for p in (TOP / room).rglob("*.py")):
+        written |= set(re.findall(r'(?:"type": |tag=)"((?:topdown|pgsr)\.[\w.]+)"', path.read_text("utf-8")))
+    assert set(ALL) | WITHOUT_SCHEMA == written
+
+
+@pytest.mark.parametrize(("package", "documents"), [("topdown", DOCUMENTS), ("pgsr", PGSR_DOCUMENTS)])
+def test_documents_have_modules_of_their_name(package, documents):
+    """A struct nobody finds is written a second time."""
+    for name, kind in documents.items():
+        module = import_module(f"{package}.documents.{name.replace('.', '_')}")
+        assert f"{package}.{name}" == getattr(module, kind).__struct_config__.tag
+
+
+SOFT = f"""
+[[no_more_than]]
+name = "children"
+cells = {{ age = ["0_17"] }}
+than = {{ age = ["18_64", "65_plus"] }}
+{policies.BASIS}"""
+
+
+def test_plans_with_caps_and_soft_rules_fit_their_schema(tmp_path):
+    """Two kinds of rules were in plan.json and not in its schema."""
+    plan = policies.make_census(tmp_path, 1, policies.FULL_BARRACKS + SOFT).context.plan
+    document = plan.to_document() | {"plan_hash": plan.plan_hash}
+    assert {"at_most", "no_more_than"} <= set(document["invariants"])
+    assert problems(json.loads(json.dumps(document)), document_schema("plan")) == []

@@ -1,0 +1,44 @@
+"""The document of `topdown audit --ledger`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from topdown.documents.shared import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
+from topdown.documents.statements import LedgerSecrets
+
+
+class PaidRelease(Part, frozen=True, kw_only=True):
+    """A release that charged the ledger."""
+
+    release: str
+    plan_hash: Sha256
+    loss: Rational
+    n_charges: Positive
+    n_unfinished: Count
+
+
+class VoidedCharge(Part, frozen=True, kw_only=True):
+    """A charge that a person has taken back, before a witness."""
+
+    record: int
+    reason: str
+    witness: str
+
+
+class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.audit.ledger"):
+    """The result of topdown audit --ledger --json."""
+
+    version: Literal[1] = 1
+    ledger: LedgerId
+    head: Sha256
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: LossName
+    charged: Rational
+    conditional_on: list[str]
+    secrets: LedgerSecrets
+    releases: list[PaidRelease]
+    voided: list[VoidedCharge]
+    vouched: list[str]

@@ -1,0 +1,99 @@
+"""What is said of secrets: rows with their numbers, and the ends that they lie between."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from topdown.documents.json_schema import either
+from topdown.documents.shared import Count, Enclosure, Part, Rational, Sha256
+
+ByDelta = Annotated[dict[str, Enclosure], Meta(description="Enclosure by delta")]
+SecretKind = Literal["presence", "everything", "attribute", "within_level"]
+Status = Literal["protected", "conditional", "disclosed"]
+Stated = Literal["protected", "conditional"]
+
+
+class UsualConversions(Part, frozen=True, kw_only=True):
+    """Epsilon by delta, as others would state it."""
+
+    bun_steinke: dict[str, str]
+    canonne_kamath_steinke: dict[str, str]
+    gaussian_comparison: dict[str, float]
+    gaussian_note: str
+
+
+class Numbers(Part, frozen=True, kw_only=True):
+    """What can be learned of one secret."""
+
+    n_counts_moved: Count
+    epsilon: ByDelta
+    best_guess: Annotated[Enclosure, Meta(description="Probability that the best guess is right")]
+    right_in_100: Count
+    method: str
+    sentence: str
+
+
+class PureSecret(Numbers, frozen=True, kw_only=True):
+    """A secret behind geometric noise."""
+
+    name: str
+    kind: SecretKind
+    status: Stated
+    exact: list[str]
+
+
+class GaussianSecret(PureSecret, frozen=True, kw_only=True):
+    """A secret behind Gaussian noise."""
+
+    rho: Rational
+    mu: float
+    usual: UsualConversions
+
+
+class DisclosedSecret(Part, frozen=True, kw_only=True):
+    """A secret that exact statistics give away: it has no number."""
+
+    name: str
+    kind: SecretKind
+    status: Literal["disclosed"]
+    exact: list[str]
+    sentence: Annotated[str, Meta(pattern="^disclosed by: ")]
+
+
+class PureLedgerSecret(Numbers, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger of epsilon."""
+
+    name: str
+    kind: Literal["presence", "everything", "step"]
+
+
+class GaussianLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger of rho."""
+
+    rho: Rational
+    mu: float
+    usual: UsualConversions
+
+
+Secrets = Annotated[
+    list[Annotated[dict[str, Any], either(GaussianSecret, PureSecret, DisclosedSecret)]], Meta(min_length=1)
+]
+SecretOrNone = Annotated[Any, either(GaussianSecret, PureSecret, None)]
+LedgerSecrets = list[Annotated[dict[str, Any], either(GaussianLedgerSecret, PureLedgerSecret)]]
+
+
+class Step(Part, frozen=True, kw_only=True):
+    """One release of a chain, alone."""
+
+    release: str
+    plan_hash: Sha256
+    secrets: Secrets
+
+
+class CurvePoint(Part, frozen=True, kw_only=True):
+    """Power of the best attack at a false-alarm rate."""
+
+    alpha: str
+    power: Enclosure
