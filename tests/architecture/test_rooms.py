@@ -52,6 +52,7 @@ ALLOWED = {
     "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},
     "audit_runs": {
         "audit_runs",
+        "documents",
         "measure",
         "noise",
         "plan",

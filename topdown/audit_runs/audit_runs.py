@@ -16,6 +16,7 @@ from topdown.audit_runs.judge import Shown, choose, loss_of, rates, shown
 from topdown.audit_runs.pairs import LEAST_PAIRS, Pair, Target, find_pairs
 from topdown.audit_runs.score import LikelihoodRatio, Score, learned
 from topdown.audit_runs.stage import Stage
+from topdown.documents.audit_runs import ScoreName
 from topdown.errors import ConfigError
 from topdown.model.changes import Change
 from topdown.plan.prepare import Context
@@ -38,7 +39,7 @@ class View:
     """
 
     target: Target | None
-    score: str
+    score: ScoreName
     shown: tuple[Shown, ...]
 
 
@@ -152,7 +153,7 @@ def _audit(context: Context, pair: Pair, runs: int, delta: Fraction, level: floa
     stage = Stage(context, pair)
     answers, law = stage.answers, context.plan.levels[0].measurements[0].law
     taught = min(runs // 4, _MOST_TAUGHT)
-    scores: list[tuple[Target | None, str, Score]] = [
+    scores: list[tuple[Target | None, ScoreName, Score]] = [
         (None, "learned", learned((stage.runs(0, taught), stage.runs(1, taught))))
     ]
     for target in _likely(pair):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
+    from topdown.documents.implied import ExampleName, RefusedTable, TitledVerdict
     from topdown.solve.implied.classify import Verdict
     from topdown.solve.implied.examples import Example
 
@@ -53,7 +54,7 @@ def implied(
     levels: str | None,
     geography: Path | None,
     node: str | None,
-    example: str | None,
+    example: ExampleName | None,
 ) -> int:
     """Show what invariants imply for areas above the leaves.
 
@@ -84,6 +85,8 @@ def implied(
 
 
 def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None) -> int:
+    from topdown.commands.implied_area import algebra_lines
+    from topdown.documents.implied import Implied
     from topdown.plan.files import load_invariants, load_schema
     from topdown.resources import find
     from topdown.solve.implied.classify import verdicts
@@ -106,13 +109,7 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
     judged = verdicts(schema, found, names)
     lines = node_lines(schema, found, judged)
     screen.document(
-        {
-            "type": "topdown.implied",
-            "version": 1,
-            "invariants": found.name,
-            "constraints": [{"algebra": algebra, "reason": reason} for algebra, reason in lines],
-            "verdicts": [v.to_json() | {"title": v.title} for v in judged],
-        }
+        Implied(invariants=found.name, constraints=algebra_lines(lines), verdicts=_titled(judged))
     )
     screen.heading("Constraints", " of an area above the leaves; sums run over its leaves")
     for algebra, reason in lines:
@@ -126,19 +123,19 @@ def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None)
 def _area(
     screen: Screen, name: str, schema_name: str, levels: str | None, leaves: Path, node: str | None
 ) -> int:
-    from topdown.commands.implied_area import judge_area, show_area
+    from msgspec import UNSET
+
+    from topdown.commands.implied_area import algebra_lines, area_document, judge_area, show_area
+    from topdown.documents.implied import Implied
 
     found, judged, area = judge_area(schema_name, name, leaves, levels, node)
-    lines = [] if area is None else area.to_json()["lines"]
     screen.document(
-        {
-            "type": "topdown.implied",
-            "version": 1,
-            "invariants": found,
-            "constraints": lines,
-            "verdicts": [v.to_json() | {"title": v.title} for v in judged],
-        }
-        | ({} if area is None else {"area": area.to_json()})
+        Implied(
+            invariants=found,
+            constraints=[] if area is None else algebra_lines(area.lines),
+            verdicts=_titled(judged),
+            area=UNSET if area is None else area_document(area),
+        )
     )
     if area is not None:
         show_area(screen, area)
@@ -176,7 +173,16 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
     screen.last(f"{name}: {said}", symbol="")
 
 
-def _example(screen: Screen, name: str) -> int:
+def _titled(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
+    from msgspec import convert
+
+    from topdown.documents.implied import TitledVerdict
+
+    return [convert(verdict, TitledVerdict, from_attributes=True) for verdict in judged]
+
+
+def _example(screen: Screen, name: ExampleName) -> int:
+    from topdown.documents.implied import AlgebraLine, Implied
     from topdown.solve.implied.algebra import system_lines
     from topdown.solve.implied.examples import EXAMPLES
     from topdown.solve.implied.fourier_motzkin import eliminate, equivalent
@@ -186,16 +192,15 @@ def _example(screen: Screen, name: str) -> int:
     agree = equivalent(system, eliminate(*example.definition))
     lines = system_lines(system, solved=example.solved)
     refused = _refused(example)
-    document: dict[str, Any] = {
-        "type": "topdown.implied",
-        "version": 1,
-        "example": name,
-        "facts": list(example.facts),
-        "constraints": [{"algebra": line, "reason": example.theorem} for line in lines],
-        "elimination_agrees": agree,
-        "refused": refused,
-    }
-    screen.document(document)
+    screen.document(
+        Implied(
+            example=name,
+            facts=list(example.facts),
+            constraints=[AlgebraLine(algebra=line, reason=example.theorem) for line in lines],
+            elimination_agrees=agree,
+            refused=refused,
+        )
+    )
     screen.heading("Example", f" {example.title}")
     for fact in example.facts:
         screen.say(fact, indent=2, hang=4)
@@ -204,17 +209,18 @@ def _example(screen: Screen, name: str) -> int:
         screen.say(line, indent=2, hang=4)
     screen.blank()
     if refused is not None:
-        screen.say(f"Refused: ({', '.join(map(str, refused['table']))}) breaks {refused['breaks']}.")
+        screen.say(f"Refused: ({', '.join(map(str, refused.table))}) breaks {refused.breaks}.")
     said = "gives the same constraints" if agree else "gives other constraints"
     screen.last(f"Elimination of the leaves {said}.", symbol="")
     return EXIT_OK
 
 
-def _refused(example: Example) -> dict[str, Any] | None:
+def _refused(example: Example) -> RefusedTable | None:
+    from topdown.documents.implied import RefusedTable
     from topdown.solve.implied.algebra import row_text
 
     broken = example.implied.broken(example.refused) if example.refused else None
     if broken is None:
         return None
     variables = example.implied.variables
-    return {"table": list(example.refused), "breaks": row_text(broken, variables)}
+    return RefusedTable(table=list(example.refused), breaks=row_text(broken, variables))

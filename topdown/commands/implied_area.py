@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from topdown.screen.layout import Column
 from topdown.screen.look import Chunk
 
 if TYPE_CHECKING:
+    from topdown.documents.implied import AlgebraLine, Area
     from topdown.model.geography import Geography
     from topdown.model.public import PublicFacts
     from topdown.solve.implied.classify import Verdict
@@ -115,6 +117,22 @@ def judge_area(
     ground = Ground(schema, invariants, rules, public_regions(schema, invariants, geography, rules), ())
     area = node_constraints(ground, facts.columns, depth, node, most_limits=MOST_LIMITS)
     return invariants.name, judged, area
+
+
+def algebra_lines(lines: Iterable[tuple[str, str]]) -> list[AlgebraLine]:
+    """Return constraints and their reasons as they stand in the document."""
+    from topdown.documents.implied import AlgebraLine
+
+    return [AlgebraLine(algebra=algebra, reason=reason) for algebra, reason in lines]
+
+
+def area_document(area: NodeConstraints) -> Area:
+    """Return the constraints of an area as they stand in the document."""
+    from msgspec import convert
+
+    from topdown.documents.implied import Area
+
+    return convert(vars(area) | {"lines": algebra_lines(area.lines)}, Area, from_attributes=True)
 
 
 def show_area(screen: Screen, area: NodeConstraints) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,7 @@ def _feasible(context: Context, patterns: Patterns | None) -> dict[str, Any]:
     from topdown.solve.implied.classify import plan_verdicts
 
     found = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
-    return {"ok": True, "verdicts": [verdict.to_json() for verdict in found]}
+    return {"ok": True, "verdicts": [asdict(verdict) for verdict in found]}
 
 
 def solve_sizes(context: Context, depth: int, patterns: Patterns | None = None) -> dict[str, int]:

@@ -11,6 +11,7 @@ from topdown.documents.json_schema import either
 from topdown.documents.shared import Count, Neighbours, Part, Rational, Sha256
 from topdown.documents.statements import Status
 
+ScoreName = Literal["likelihood ratio", "learned"]
 End = Annotated[str, Meta(pattern=r"^([0-9]+\.[0-9]+|inf)$")]
 ShownClaimed = Annotated[
     tuple[End, End], Meta(description="What runs have shown, rounded down; what is claimed, rounded up")
@@ -72,7 +73,7 @@ class View(Part, frozen=True, kw_only=True):
     """What the guesser looked at, and how it told the neighbours apart."""
 
     of: Target | None
-    score: Literal["likelihood ratio", "learned"]
+    score: ScoreName
     tests: list[ThresholdTest]
 
 
@@ -100,8 +101,6 @@ class AuditRuns(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.
     n_tests: Count
     passes: bool
     code: Literal["A053"] | None
-    secrets: Annotated[
-        list[Annotated[dict[str, Any], either(ReachedSecret, UnreachedSecret)]], Meta(min_length=1)
-    ]
+    secrets: Annotated[list[Annotated[Any, either(ReachedSecret, UnreachedSecret)]], Meta(min_length=1)]
     not_reached: list[NotReached]
     pairs: Annotated[list[Pair], Meta(min_length=1)]

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from topdown.documents.shared import Count, Part
 
 Needs = Literal["nothing", "combination_table"]
+ExampleName = Literal["college-town", "two-by-two", "appendix", "seven-counties"]
 
 
 class Verdict(Part, frozen=True, kw_only=True):
@@ -81,7 +82,7 @@ class Implied(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.im
 
     version: Literal[1] = 1
     invariants: str | UnsetType = UNSET
-    example: Literal["college-town", "two-by-two", "appendix", "seven-counties"] | UnsetType = UNSET
+    example: ExampleName | UnsetType = UNSET
     facts: list[str] | UnsetType = UNSET
     constraints: list[AlgebraLine]
     verdicts: list[TitledVerdict] | UnsetType = UNSET

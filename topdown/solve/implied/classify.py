@@ -7,8 +7,8 @@ splits down to the leaves, `chain` whether its rounding is a flow. Soft rules pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
@@ -64,10 +64,6 @@ class Verdict:
     def title(self) -> str:
         """The promise in words."""
         return TITLES[self.kind]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        return asdict(self) | {"theorems": list(self.theorems), "constraints": list(self.constraints)}
 
 
 def verdicts(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> tuple[Verdict, ...]:

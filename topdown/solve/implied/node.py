@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,15 +51,6 @@ class NodeConstraints:
     totals: tuple[Combination, ...]
     limits: tuple[str, ...]
     n_more: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        document = asdict(self) | {"limits": list(self.limits)}
-        document["kinds"] = [asdict(kind) for kind in self.kinds]
-        document["lines"] = [{"algebra": algebra, "reason": reason} for algebra, reason in self.lines]
-        for key, combinations in (("leaves", self.leaves), ("totals", self.totals)):
-            document[key] = [asdict(c) | {"kinds": list(c.kinds)} for c in combinations]
-        return document
 
 
 def node_constraints(
