@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.helpers.extension import make_land
+from tests.helpers.schemas import check_release
 from topdown.commands.plan_summary import plan_summary
 from topdown.plan.prepare import prepare
 
@@ -22,6 +23,7 @@ def test_extend_from_the_command_line(topdown, check, tmp_path):
     assert said.code == 0
     check(said.document)
     assert said.document["checks"]["ok"]
+    check_release(more)
     assert said.document["loss"] == "1"
     again = topdown(*line, "--yes")
     assert (again.code, "error[C086]" in again.err) == (2, True)

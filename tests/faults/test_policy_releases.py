@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers import policies
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from tests.helpers.solved import Census
 from topdown.cli import main
@@ -45,7 +46,9 @@ def release(
     write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', f'rho = "{rho}"'))
-    return census, generate(prepare(with_ledger(run)), folder / "release")
+    made = generate(prepare(with_ledger(run)), folder / "release")
+    check_release(made.release)
+    return census, made
 
 
 def test_a_release_with_upper_and_nested_bounds_verifies(tmp_path: Path) -> None:
@@ -265,6 +268,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
     made = generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert made.checks.ok
     assert made.n_failsafe > 0  # misses once in about 2^9 runs
+    check_release(made.release)
     assert made.n_records == 9 * 33
     certificate = json.loads((tmp_path / "release" / "certificate.json").read_text())
     warnings = " ".join(made.checks.check("solver").warnings)
@@ -323,7 +327,9 @@ def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
     write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
-    return census, generate(prepare(with_ledger(run)), folder / "release")
+    made = generate(prepare(with_ledger(run)), folder / "release")
+    check_release(made.release)
+    return census, made
 
 
 def test_soft_rules_are_kept_reported_and_verified(tmp_path: Path) -> None:

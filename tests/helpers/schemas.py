@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator, TypeChecker
 from jsonschema.validators import extend
+
+from topdown.documents import document_schema
 
 
 def _is_whole(checker: TypeChecker, value: object) -> bool:
@@ -23,3 +27,10 @@ _Validator = extend(
 def problems(document: Any, schema: dict[str, Any]) -> list[str]:
     """Say where a document breaks a schema."""
     return [f"{error.json_path}: {error.message[:200]}" for error in _Validator(schema).iter_errors(document)]
+
+
+def check_release(folder: Path) -> None:
+    """Fail unless the documents of a release fit their schemas."""
+    for name in ("plan", "solve", "certificate", "manifest"):
+        document = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        assert problems(document, document_schema(name)) == []
