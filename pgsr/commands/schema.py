@@ -19,11 +19,15 @@ from topdown.screen.console import Screen
 @click.argument("name", required=False)
 def schema(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document."""
-    from pgsr.documents import all_schemas
+    from pgsr.documents import document_names, document_schema
     from pgsr.documents.schemas import Schemas
     from topdown import __version__
 
     wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
     return show_schemas(
-        screen, all_schemas(), wanted, lambda titles: Schemas(engine=__version__, schemas=titles)
+        screen,
+        document_names(),
+        document_schema,
+        wanted,
+        lambda titles: Schemas(engine=__version__, schemas=titles),
     )

@@ -19,9 +19,15 @@ DOCUMENTS = {
 """Struct by name of the document and of its module."""
 
 
-def all_schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas of pgsr's documents by the name after "pgsr.", and that of an error, which is topdown's."""
-    from topdown.documents import document_schema
+def document_names() -> list[str]:
+    """List the documents by name, without the prefix; an error is topdown's."""
+    return sorted([*DOCUMENTS, "error"])
 
-    own = {name: document_schema(name, __name__, DOCUMENTS) for name in DOCUMENTS}
-    return dict(sorted((own | {"error": document_schema("error")}).items()))
+
+def document_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of one document; KeyError if there is none."""
+    from topdown import documents
+
+    if name == "error":
+        return documents.document_schema(name)
+    return documents.document_schema(name, __name__, DOCUMENTS)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pgsr.cli import main as pgsr_main
-from pgsr.documents import all_schemas
+from pgsr.documents import document_schema as pgsr_schema
 from tests.helpers.schemas import problems
 from topdown.cli import main
 from topdown.documents import document_schema
@@ -128,7 +128,7 @@ def check() -> Callable[[dict[str, Any]], None]:
 
     def validate(document: dict[str, Any]) -> None:
         program, name = document["type"].split(".", 1)
-        schema = all_schemas()[name] if program == "pgsr" else document_schema(name)
+        schema = pgsr_schema(name) if program == "pgsr" else document_schema(name)
         assert problems(document, schema) == []
 
     return validate

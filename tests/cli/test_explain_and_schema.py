@@ -11,7 +11,7 @@ import pytest
 
 import pgsr
 import topdown as engine
-from pgsr.documents import all_schemas
+from pgsr.documents import document_names as pgsr_names
 from pgsr.pages import OWN_PAGES, known_pages
 from tests.helpers.schemas import problems
 from topdown.documents import document_names
@@ -67,7 +67,7 @@ def test_pgsr_explains_both(pgsr_cli, check):
     assert "pgsr explain" in said.err
 
 
-@pytest.mark.parametrize("name", all_schemas())
+@pytest.mark.parametrize("name", pgsr_names())
 def test_pgsr_schema_prints(pgsr_cli, name):
     """The schema that ships is the one that prints, under the short and the long name; an error's is topdown's."""
     said = pgsr_cli("schema", name)
@@ -83,7 +83,7 @@ def test_pgsr_schema_lists(pgsr_cli, check):
     """The command lists every document that has a schema."""
     document = pgsr_cli("schema", "--json").document
     check(document)
-    assert list(all_schemas()) == list(document["schemas"])
+    assert pgsr_names() == list(document["schemas"])
     assert pgsr_cli("schema", "nothing").code == 2
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,14 +39,16 @@ def schema(screen: Screen, *, name: str | None) -> int:
     from topdown.documents import document_names, document_schema
     from topdown.documents.schemas import Schemas
 
-    known = {n: document_schema(n) for n in document_names()}
     wanted = name and name.removeprefix("topdown.")
-    return show_schemas(screen, known, wanted, lambda titles: Schemas(schemas=titles))
+    return show_schemas(
+        screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
+    )
 
 
 def show_schemas(
     screen: Screen,
-    known: Mapping[str, dict[str, Any]],
+    names: Sequence[str],
+    schema_of: Callable[[str], dict[str, Any]],
     name: str | None,
     listed: Callable[[dict[str, str]], Struct | dict[str, Any]],
 ) -> int:
@@ -54,7 +56,8 @@ def show_schemas(
 
     Args:
         screen: where.
-        known: schemas by short name.
+        names: short names of all documents.
+        schema_of: makes the schema of one of them.
         name: short name; None for the list.
         listed: makes the JSON document that lists them of titles by name.
 
@@ -62,15 +65,15 @@ def show_schemas(
         ConfigError: no such document.
     """
     if name is None:
-        titles = {n: str(found["title"]) for n, found in known.items()}
+        titles = {each: str(schema_of(each)["title"]) for each in names}
         screen.document(listed(titles))
         screen.pairs(list(titles.items()))
         return EXIT_OK
-    if name not in known:
+    if name not in names:
         raise ConfigError(
-            f'there is no document "{name}"', code="C089", fix="use one of: " + ", ".join(known)
+            f'there is no document "{name}"', code="C089", fix="use one of: " + ", ".join(names)
         )
     import json
 
-    screen.out.put(json.dumps(known[name], indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
+    screen.out.put(json.dumps(schema_of(name), indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
     return EXIT_OK

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from msgspec import UNSET, Meta, UnsetType, ValidationError, convert, to_builtins
 
 from pgsr.documents import DOCUMENTS as PGSR_DOCUMENTS
-from pgsr.documents import all_schemas
+from pgsr.documents import document_schema as pgsr_schema
 from tests.helpers import policies
 from tests.helpers.schemas import problems
 from topdown.documents import DOCUMENTS, document_schema
@@ -24,7 +24,7 @@ from topdown.documents.shared import Count, Part, Rational
 
 TOP = Path(__file__).resolve().parents[3]
 ALL = {f"topdown.{name}": document_schema(name) for name in DOCUMENTS} | {
-    f"pgsr.{name}": all_schemas()[name] for name in PGSR_DOCUMENTS
+    f"pgsr.{name}": pgsr_schema(name) for name in PGSR_DOCUMENTS
 }
 WITHOUT_SCHEMA = {"topdown.exact", "topdown.measurements", "topdown.journal"}
 """Documents inside measurements/, which docs/format.md describes."""
