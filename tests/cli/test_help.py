@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -27,16 +26,6 @@ def test_help_imports_nothing_heavy():
     assert set() == imported & set(HEAVY)
     assert "click" in imported
     assert set() == {name for name in modules if name.startswith("topdown.documents.")}
-
-
-def test_help_is_quick():
-    """`topdown --help` over 0.3 s feels broken; the best of three counts, the machine may be busy."""
-    times = []
-    for _ in range(3):
-        start = time.monotonic()
-        subprocess.run([sys.executable, "-m", "topdown.cli", "--help"], capture_output=True, check=True)
-        times.append(time.monotonic() - start)
-    assert min(times) < 0.3
 
 
 @pytest.mark.parametrize("name", NAMES)
