@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,18 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.helpers.attacked import write_leaves, write_run
+from tests.helpers.attacked import (
+    BLOCKS,
+    CENSUS,
+    TOY,
+    TOY_BLOCKS,
+    body_of,
+    columns_of,
+    shipped,
+    without_exact,
+    write_leaves,
+    write_run,
+)
 from topdown.audit_runs import stage
 from topdown.measure import draw
 from topdown.model.histogram import Histogram
@@ -100,6 +112,23 @@ def write_land(
         neighbours=neighbours,
         mechanism=mechanism,
     )
+
+
+def make_shipped(folder: Path, policy: str, settings: str, relation: str = "bounded") -> Context:
+    """Write a few blocks under shipped invariants and settings, and return the plan."""
+    text, toy = shipped("invariants", policy), policy == "toy"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_leaves(folder / "leaves.csv", TOY_BLOCKS if toy else BLOCKS, dict.fromkeys(columns_of(text), (1,)))
+    run = write_run(
+        folder,
+        "plain",
+        schema=tomllib.loads(text)["schema"],
+        invariants=text if relation == "bounded" else without_exact(text),
+        body=body_of(settings),
+        tree=TOY if toy else CENSUS,
+        neighbours=relation,
+    )
+    return prepare(run).context
 
 
 Init = Callable[..., None]

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import attacked, audited, policies, solved
-from tests.helpers.attacked import body_of, columns_of, shipped, without_exact
+from tests.helpers import audited, policies, solved
 from topdown.audit_runs import audit_runs
-from topdown.plan.prepare import Context, prepare
+from topdown.plan.prepare import Context
 
 RARELY = Fraction(1, 10**6)
 LAWS = [(m, n) for m in ("discrete_gaussian", "geometric") for n in ("bounded", "add_remove")]
@@ -91,27 +90,15 @@ def test_right_drawing_passes_under_rules(name, tmp_path):
                 ("pl94_2020", "pl94_2020", "bounded"),
                 ("pl94_block_population", "pl94_2020", "bounded"),
                 ("pl94_2020", "pl94_2020", "add_remove"),
+                ("dhc_persons_2020", "dhc_persons_2022_tracts", "bounded"),
             )
         ),
     ],
 )
 def test_right_drawing_passes_under_shipped_policies(policy, settings, relation, tmp_path):
     """What is shipped must pass its own audit, whatever its schema and budget."""
-    text = shipped("invariants", policy)
-    codes, tree = (
-        (attacked.TOY_BLOCKS, attacked.TOY) if policy == "toy" else (attacked.BLOCKS, attacked.CENSUS)
-    )
-    attacked.write_leaves(tmp_path / "leaves.csv", codes, dict.fromkeys(columns_of(text), (1,)))
-    run = attacked.write_run(
-        tmp_path,
-        "plain",
-        schema=policy.split("_")[0],
-        invariants=text if relation == "bounded" else without_exact(text),
-        body=body_of(settings),
-        tree=tree,
-        neighbours=relation,
-    )
-    found = audit_runs(prepare(run).context, 1_000, false_alarm=RARELY, at_least=8)
+    context = audited.make_shipped(tmp_path, policy, settings, relation)
+    found = audit_runs(context, 1_000, false_alarm=RARELY, at_least=8)
     assert found.passes
     assert found.pairs
 

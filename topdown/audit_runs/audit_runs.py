@@ -11,10 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from topdown.audit_runs.judge import Shown, choose, loss_of, rates, shown
 from topdown.audit_runs.pairs import LEAST_PAIRS, Pair, Target, find_pairs
-from topdown.audit_runs.score import LikelihoodRatio, Score, learned
+from topdown.audit_runs.score import LikelihoodRatios, Score, learned
 from topdown.audit_runs.stage import Stage
 from topdown.documents.audit_runs import ScoreName
 from topdown.errors import ConfigError
@@ -134,9 +135,10 @@ def audit_runs(
     views = sum(_n_views(pair) for pair in pairs)
     level = float(false_alarm) / (_ENDS * views)
     out = []
-    for number, pair in enumerate(pairs, 1):
-        out.append(_audit(context, pair, runs, delta, level))
-        report(Event("audit", number, len(pairs), "pairs"))
+    with threadpool_limits(limits=1):  # these tables are too small for more than one thread
+        for number, pair in enumerate(pairs, 1):
+            out.append(_audit(context, pair, runs, delta, level))
+            report(Event("audit", number, len(pairs), "pairs"))
     return AuditRuns(runs, delta, false_alarm, tuple(out), missing)
 
 
@@ -152,17 +154,17 @@ def _likely(pair: Pair) -> tuple[Target | None, ...]:
 def _audit(context: Context, pair: Pair, runs: int, delta: Fraction, level: float) -> Audited:
     stage = Stage(context, pair)
     answers, law = stage.answers, context.plan.levels[0].measurements[0].law
+    targets = _likely(pair)
     taught = min(runs // 4, _MOST_TAUGHT)
-    scores: list[tuple[Target | None, ScoreName, Score]] = [
-        (None, "learned", learned((stage.runs(0, taught), stage.runs(1, taught))))
-    ]
-    for target in _likely(pair):
-        chosen = np.array([target in (None, t) for t in answers.target])
-        scores.append((target, "likelihood ratio", LikelihoodRatio(answers, law, chosen)))
-    values = [_values(stage, which, runs - runs // 4, [s for *_, s in scores]) for which in (0, 1)]
+    scores: list[Score] = [learned((stage.runs(0, taught), stage.runs(1, taught)))]
+    if targets:
+        scores.append(LikelihoodRatios(answers, law, targets))
+    values = [_values(stage, which, runs - runs // 4, scores) for which in (0, 1)]
+    names: list[tuple[Target | None, ScoreName]] = [(None, "learned")]
+    names += [(target, "likelihood ratio") for target in targets]
     half = runs // 4
     views = []
-    for (target, name, _), first, second in zip(scores, *values, strict=True):
+    for (target, name), first, second in zip(names, *values, strict=True):
         tests = choose(first[:half], second[:half], float(delta), level)
         found = [rates(test, first[half:], second[half:], level) for test in tests]
         loss = loss_of(context.plan, pair, None if target is None else frozenset([target]))
@@ -172,4 +174,5 @@ def _audit(context: Context, pair: Pair, runs: int, delta: Fraction, level: floa
 
 def _values(stage: Stage, which: int, n: int, scores: list[Score]) -> NDArray[np.float64]:
     """Return the scores of n runs: (n_scores, n)."""
-    return np.concatenate([np.stack([s.of(runs) for s in scores]) for runs in stage.runs(which, n)], axis=1)
+    calls = stage.runs(which, n)
+    return np.concatenate([np.concatenate([s.of(runs) for s in scores]) for runs in calls], axis=1)

@@ -141,12 +141,13 @@ class _Finder:
             gone, come = self._propose(change)
             if gone == come or not self._agrees(gone, come):
                 continue
-            moved = self._moved(gone, come)
-            if target is not None and not moved[target[0]][target[1]]:
+            if target is not None and not self._counts(
+                target[0], self.queries[target[0]][target[1]], gone, come
+            ):
                 continue
             people = self._people(gone, come)
             if people is not None:
-                return Pair(change.kind, change.of, gone, come, people, moved)
+                return Pair(change.kind, change.of, gone, come, people, self._moved(gone, come))
         return None
 
     def _propose(self, change: Change) -> tuple[Place, Place | None]:

@@ -1,51 +1,59 @@
-"""One number a run that says which of two data sets it was drawn from: large for the second.
+"""Numbers of a run that say which of two data sets it was drawn from: large for the second.
 
-`likelihood_ratio` is the best score if the noise has the claimed laws and is independent. `learned` needs no claim: it
-is the linear score that separates a few runs best (Fisher 1936), and sees noise that is shared or shifted elsewhere.
-Any score is allowed: what is shown of it holds whatever it is, so float64 will do.
+A likelihood ratio is the best score if the noise has the claimed laws and is independent. The learned one needs no
+claim: it is the linear score that separates a few runs best (Fisher 1936), and sees noise that is shared or shifted
+elsewhere. Any score is allowed: what is shown of it holds whatever it is, so float64 will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.audit_runs.pairs import Target
 from topdown.audit_runs.stage import Answers
 from topdown.plan.plan import Law
 
 Floats = NDArray[np.float64]
+Runs = NDArray[np.int32]
 _RIDGE = 1e-9  # of the mean variance: noise that is a function of other noise has none of its own
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodRatio:
-    """The log-likelihood ratio under the claimed laws, over some of a run's numbers.
+class LikelihoodRatios:
+    """Log-likelihood ratios under the claimed laws, each over some of a run's numbers.
 
     Args:
         answers: what the numbers are.
         law: of all noise.
-        chosen: bool, which numbers count.
+        targets: what each ratio looks at; None: everything.
     """
 
     answers: Answers
     law: Law
-    chosen: NDArray[np.bool_]
+    targets: Sequence[Target | None]
 
-    def of(self, runs: NDArray[np.int32]) -> Floats:
-        """Return the score of each run, summed over its files."""
-        width = len(self.chosen)
-        first, second = self.answers.truth[:, self.chosen].astype(np.float64)
-        parameter = self.answers.parameter[self.chosen]
-        out = np.zeros(len(runs))
-        for start in range(0, runs.shape[1], width):
-            noisy = runs[:, start : start + width][:, self.chosen]
+    def of(self, runs: Runs) -> Floats:
+        """Return the scores of each run, summed over its files: (n_targets, n_runs). Numbers that stay add nothing."""
+        first, second = self.answers.truth.astype(np.float64)
+        moved = np.flatnonzero(first != second)
+        first, second, parameter = first[moved], second[moved], self.answers.parameter[moved]
+        counts = np.array(
+            [[target in (None, self.answers.target[i]) for i in moved] for target in self.targets],
+            dtype=float,
+        ).reshape(len(self.targets), len(moved))
+        out = np.zeros((len(self.targets), len(runs)))
+        for start in range(0, runs.shape[1], len(self.answers.target)):
+            noisy = runs[:, start + moved].T.astype(np.float64)
             if self.law == "discrete_gaussian":
-                out += (noisy - (first + second) / 2) @ ((second - first) / parameter)
+                noisy -= ((first + second) / 2)[:, None]
+                out += (counts * ((second - first) / parameter)) @ noisy
             else:
-                out += (np.abs(noisy - first) - np.abs(noisy - second)) @ (1 / parameter)
+                noisy = np.abs(noisy - first[:, None]) - np.abs(noisy - second[:, None])
+                out += (counts / parameter) @ noisy
         return out
 
 
@@ -55,19 +63,23 @@ class Linear:
 
     weights: Floats
 
-    def of(self, runs: NDArray[np.int32]) -> Floats:
-        """Return the score of each run."""
-        return np.asarray(runs @ self.weights)
+    def of(self, runs: Runs) -> Floats:
+        """Return the score of each run, (1, n_runs)."""
+        return np.asarray(runs @ self.weights)[None, :]
 
 
-Score = LikelihoodRatio | Linear
+Score = LikelihoodRatios | Linear
 
 
-def learned(runs: tuple[Iterable[NDArray[np.int32]], Iterable[NDArray[np.int32]]]) -> Linear:
+def learned(runs: tuple[Iterable[Runs], Iterable[Runs]]) -> Linear:
     """Return the linear score that separates runs on two data sets best."""
-    first, second = (np.concatenate(list(side)).astype(np.float64) for side in runs)
-    within = np.cov(first, rowvar=False, ddof=0) + np.cov(second, rowvar=False, ddof=0)
-    within = np.atleast_2d(within)
+    means: list[Floats] = []
+    within = np.zeros(())
+    for side in runs:
+        noisy = np.concatenate(list(side)).astype(np.float64)
+        means.append(noisy.mean(axis=0))
+        noisy -= means[-1]
+        within = within + noisy.T @ noisy / len(noisy)
     mean = float(np.trace(within)) / len(within)
     within += (_RIDGE * mean + 1e-12) * np.eye(len(within))
-    return Linear(np.linalg.solve(within, second.mean(axis=0) - first.mean(axis=0)))
+    return Linear(np.asarray(np.linalg.solve(within, means[1] - means[0]), dtype=np.float64))

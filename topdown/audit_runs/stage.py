@@ -1,19 +1,20 @@
 """Run the code that draws a release many times at once, on the nodes and answers that a pair of neighbours has.
 
 A run is the drawing of the nodes above the leaves concerned, at every level. Many runs are one call: their nodes
-stand side by side as nodes of one level. Answers that nobody of the pair's people is in are left out; their noise
-does not depend on anybody.
+stand side by side as nodes of one level. Drawn are the answers that the changed record is in, before or after; the
+people who are the same in both data sets add the same number to the same answers and are left out, as are answers
+that only they are in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.audit_runs.pairs import Pair
+from topdown.audit_runs.pairs import Pair, Place
 from topdown.measure.draw import Drawn, LevelDrawer
 from topdown.model.histogram import Histogram
 from topdown.model.query import Factor, Query
@@ -57,15 +58,15 @@ class Stage:
     """
 
     def __init__(self, context: Context, pair: Pair) -> None:
-        cells = np.unique([cell for _, cell, _ in (*pair.people, *pair.after)])
+        records = (pair.gone,), (() if pair.come is None else (pair.come,))
+        cells = np.unique([cell for side in records for _, cell in side])
         up = context.geography.ancestors_of_leaves
         leaves = [leaf for leaf, _ in (pair.gone, pair.come or pair.gone)]
         apart = any(nodes[leaves[0]] != nodes[leaves[1]] for nodes in up)
-        self._n_nodes = (
-            2 if apart else 1
-        )  # at every level: the second node is an empty one where both leaves are in one
+        # at every level: the second node is an empty one where both leaves are in one
+        self._n_nodes = 2 if apart else 1
         self._levels = [
-            _level(context, depth, cells, [int(nodes[leaf]) for leaf in leaves], self._n_nodes, pair)
+            _level(context, depth, cells, int(nodes[leaves[0]]), self._n_nodes, records)
             for depth, nodes in enumerate(up)
         ]
         widest = max(m.n_answers for stage in self._levels for m in stage.level.measurements)
@@ -106,9 +107,9 @@ def files_of(drawer: LevelDrawer, nodes: Ints) -> list[Drawn]:
 
 
 def _level(
-    context: Context, depth: int, cells: Ints, nodes: list[int], n_nodes: int, pair: Pair
+    context: Context, depth: int, cells: Ints, node: int, n_nodes: int, records: tuple[Sequence[Place], ...]
 ) -> _LevelStage:
-    """Narrow a level to some cells and the nodes of a pair."""
+    """Narrow a level to some cells and the nodes of a pair, the first of which is given."""
     level = context.plan.levels[depth]
     schema = Schema("made up", "made up", "record", (Attribute("cell", tuple(map(str, cells))),))
     queries, measurements = [], []
@@ -119,10 +120,12 @@ def _level(
         measurements.append(replace(measurement, n_answers=len(answers)))
     up = context.geography.ancestors_of_leaves[depth]
     people = []
-    for rows in (pair.people, pair.after):
-        leaf, cell, count = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-        node = (up[leaf] != nodes[0]).astype(np.int64)
-        people.append(Histogram.build(n_nodes, len(cells), node, np.searchsorted(cells, cell), count))
+    for side in records:
+        leaf, cell = np.array(side, dtype=np.int64).reshape(-1, 2).T
+        here = (up[leaf] != node).astype(np.int64)
+        people.append(
+            Histogram.build(n_nodes, len(cells), here, np.searchsorted(cells, cell), np.ones_like(leaf))
+        )
     narrow = replace(level, measurements=tuple(measurements))
     return _LevelStage(narrow, tuple(queries), (people[0], people[1]))
 

@@ -133,7 +133,7 @@ class LevelDrawer:
         ):
             block = np.empty((len(nodes), measurement.n_answers), dtype=np.int32)
             sampler.draw_into(block)
-            _add(block, row, query.labels[cell], count)
+            add_counts(block, row, query.labels[cell], count)
             out[:, first : first + measurement.n_answers] = block
             first += measurement.n_answers
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
@@ -162,7 +162,7 @@ class LevelDrawer:
                 known = place < len(row[q])
                 known[known] = row[q][place[known]] == answer[known]
                 count = self._histogram.count[p[i] : last[i]][known]
-                _add(here, np.zeros(len(count), dtype=np.intp), place[known].astype(np.int32), count)
+                add_counts(here, np.zeros(len(count), dtype=np.intp), place[known].astype(np.int32), count)
                 out[ends[i, q] - len(row[q]) : ends[i, q]] = here[0]
         return Drawn(out, sizes.reshape(-1), self._is_release)
 
@@ -182,15 +182,26 @@ def level_drawer(context: Context, depth: int, histogram: Histogram, bits: BitSo
     return LevelDrawer(level, context.queries(level.name), histogram, bits, listed)
 
 
-def _add(
+def add_counts(
     block: NDArray[np.int32], row: NDArray[np.intp], answer: NDArray[np.int32], count: NDArray[np.int64]
 ) -> None:
-    """Add counts to block[row, answer], exactly."""
-    key, place = np.unique(row * block.shape[1] + answer, return_inverse=True)
-    flat = block.reshape(-1)
+    """Add counts to block[row, answer], exactly; in 32 bits if no sum can leave them in any order."""
+    flat, key = block.reshape(-1), row * block.shape[1] + answer
+    if not len(key):
+        return
+    before, most = flat[key], int(np.abs(count).sum())
+    if int(before.max()) + most > _INT32_MAX or int(before.min()) - most < -_INT32_MAX:
+        add_in_64_bits(flat, key, count)
+    else:
+        np.add.at(flat, key, count.astype(np.int32))
+
+
+def add_in_64_bits(flat: NDArray[np.int32], key: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+    """Add counts to flat[key] by way of 64 bits; InternalError (X020) if a sum does not fit in 32."""
+    key, place = np.unique(key, return_inverse=True)
     exact = flat[key].astype(np.int64)
     np.add.at(exact, place.reshape(-1), count)
-    if len(exact) and (exact.max() > _INT32_MAX or exact.min() < -_INT32_MAX):
+    if exact.max() > _INT32_MAX or exact.min() < -_INT32_MAX:
         raise InternalError(
             "an answer does not fit in 32 bits; nothing of this part was written",
             code="X020",

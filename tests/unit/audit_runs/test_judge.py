@@ -13,7 +13,7 @@ from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import secrets
 from topdown.audit_runs import find_pairs
 from topdown.audit_runs.judge import Cut, choose, loss_of, rates, shown
-from topdown.audit_runs.score import LikelihoodRatio, learned
+from topdown.audit_runs.score import LikelihoodRatios, learned
 from topdown.audit_runs.stage import Answers
 from topdown.noise import DiscreteGaussian, TwoSidedGeometric
 from topdown.publish.certified import claims_of, steps_of
@@ -49,16 +49,21 @@ def test_the_likelihood_ratio_is_that_of_the_laws(law):
     truth = np.array([[5, 0, 2], [4, 1, 2]])
     answers = Answers(((0, 0), (1, 0), (1, 1)), truth, np.array([float(p) for p in parameters]))
     name = "discrete_gaussian" if law is DiscreteGaussian else "two_sided_geometric"
-    chosen = np.array([True, True, False])
     runs = random.integers(-9, 9, (50, 6)).astype(np.int32)  # two files of three numbers
-    found = LikelihoodRatio(answers, name, chosen).of(runs)
-    for run, score in zip(runs.tolist(), found, strict=True):
-        exact = sum(
-            law(p).energy(y - int(a)) - law(p).energy(y - int(b))
-            for first in (0, 3)
-            for y, a, b, p in list(zip(run[first : first + 3], *truth, parameters, strict=True))[:2]
-        )
-        assert score == pytest.approx(float(exact), abs=1e-9)
+    targets = (None, (0, 0), (1, 0), (1, 1))
+    found = LikelihoodRatios(answers, name, targets).of(runs)
+    assert found.shape == (4, 50)
+    for target, scores in zip(targets, found, strict=True):
+        for run, score in zip(runs.tolist(), scores, strict=True):
+            exact = sum(
+                law(p).energy(y - int(a)) - law(p).energy(y - int(b))
+                for first in (0, 3)
+                for of, y, a, b, p in zip(
+                    answers.target, run[first : first + 3], *truth, parameters, strict=True
+                )
+                if target in (None, of)
+            )
+            assert score == pytest.approx(float(exact), abs=1e-9)
 
 
 def test_what_is_learned_sees_shared_noise():
@@ -67,7 +72,7 @@ def test_what_is_learned_sees_shared_noise():
     noise = random.normal(0, 5, (2, 4000)).round().astype(np.int32)
     sides = [np.stack([side, side + shift], axis=1) for side, shift in zip(noise, (0, 1), strict=True)]
     score = learned(([s[:1000] for s in sides[:1]], [s[:1000] for s in sides[1:]]))
-    first, second = (score.of(side[1000:]) for side in sides)
+    first, second = (score.of(side[1000:])[0] for side in sides)
     assert first.max() < second.min()
 
 
