@@ -115,6 +115,15 @@ def test_what_cannot_be_run_is_refused(topdown, land, tmp_path):
     assert (said.code, said.document["code"]) == (2, "A050")
 
 
+def test_no_pair_is_no_audit(topdown, tmp_path):
+    """An audit without a pair has shown nothing, and must not say that nothing beat the claim."""
+    run = audited.write_almost_closed(tmp_path)
+    stated = topdown("audit", run, "--json").document["secrets"]
+    assert [s["name"] for s in stated if s["status"] != "disclosed"] == ["one person, everything"]
+    said = topdown("audit", run, "--runs", 1000, "--json")
+    assert (said.code, said.document["code"]) == (2, "A052")
+
+
 def test_the_how_to_page_runs(topdown, capsys):
     """A command on the page that no longer works stops a reader at the first step."""
     text, commands = PAGE.read_text(encoding="utf-8"), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,6 +130,42 @@ def make_shipped(folder: Path, policy: str, settings: str, relation: str = "boun
         neighbours=relation,
     )
     return prepare(run).context
+
+
+def write_almost_closed(folder: Path) -> Path:
+    """Write a plan that leaves one block and 2 of 14,400 cells open: neighbours exist, but are not met by chance."""
+    labels = [str(i) for i in range(120)]
+    head = SCHEMA[: SCHEMA.index("[[attribute]]")]
+    attributes = "".join(
+        f'[[attribute]]\nname = "{name}"\nlabels = {json.dumps(labels)}\n' for name in ("east", "north")
+    )
+    shut = (
+        {"east": labels[2:]},
+        {"north": labels[2:]},
+        {"east": ["0"], "north": ["1"]},
+        {"east": ["1"], "north": ["0"]},
+    )
+    rules = [
+        f'[[never]]\nname = "{k}"\nlegal_basis = "made up"\ncells = {{ {_inline(cells)} }}\n'
+        for k, cells in enumerate(shut)
+    ]
+    rules.append(
+        f'[[none_where_zero]]\nname = "homes"\nlegal_basis = "made up"\ncolumns = ["homes"]\n'
+        f"cells = {{ {_inline({'east': labels})} }}\n"
+    )
+    write_leaves(folder / "leaves.csv", CODES, {"homes": (1, 0)})
+    return write_run(
+        folder,
+        "closed",
+        schema=head + attributes,
+        invariants=NOTHING + "".join(rules),
+        body=body("1/2").replace("sex * age", "east"),
+        tree=LEVELS,
+    )
+
+
+def _inline(cells: dict[str, list[str]]) -> str:
+    return ", ".join(f"{name} = {json.dumps(values)}" for name, values in cells.items())
 
 
 Init = Callable[..., None]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from topdown.audit_runs.judge import Shown, choose, loss_of, rates, shown
-from topdown.audit_runs.pairs import LEAST_PAIRS, Pair, Target, find_pairs
+from topdown.audit_runs.pairs import LEAST_PAIRS, Pair, Target, find_pairs, queries_of
 from topdown.audit_runs.score import LikelihoodRatios, Score, learned
 from topdown.audit_runs.stage import Stage
 from topdown.documents.audit_runs import ScoreName
@@ -134,10 +134,10 @@ def audit_runs(
         )
     views = sum(_n_views(pair) for pair in pairs)
     level = float(false_alarm) / (_ENDS * views)
-    out = []
+    out, queries = [], queries_of(context)
     with threadpool_limits(limits=1):  # these tables are too small for more than one thread
         for number, pair in enumerate(pairs, 1):
-            out.append(_audit(context, pair, runs, delta, level))
+            out.append(_audit(context, Stage(context, queries, pair), pair, runs, delta, level))
             report(Event("audit", number, len(pairs), "pairs"))
     return AuditRuns(runs, delta, false_alarm, tuple(out), missing)
 
@@ -151,8 +151,7 @@ def _likely(pair: Pair) -> tuple[Target | None, ...]:
     return (None, *pair.targets) if any(map(any, pair.moved)) else ()
 
 
-def _audit(context: Context, pair: Pair, runs: int, delta: Fraction, level: float) -> Audited:
-    stage = Stage(context, pair)
+def _audit(context: Context, stage: Stage, pair: Pair, runs: int, delta: Fraction, level: float) -> Audited:
     answers, law = stage.answers, context.plan.levels[0].measurements[0].law
     targets = _likely(pair)
     taught = min(runs // 4, _MOST_TAUGHT)

@@ -105,6 +105,12 @@ def _fill(
             idle = 0
 
 
+def queries_of(context: Context) -> tuple[tuple[Query, ...], ...]:
+    """Return the queries of every level in the order of its measurements, each made once: their labels are large."""
+    every = {q.name: q for level in context.plan.levels for q in context.queries(level.name)}
+    return tuple(tuple(every[m.query] for m in level.measurements) for level in context.plan.levels)
+
+
 @dataclass(frozen=True, eq=False)
 class _Finder:
     context: Context
@@ -116,7 +122,7 @@ class _Finder:
 
     @cached_property
     def queries(self) -> tuple[tuple[Query, ...], ...]:
-        return tuple(self.context.queries(level.name) for level in self.context.plan.levels)
+        return queries_of(self.context)
 
     @cached_property
     def exact(self) -> tuple[tuple[int, Query], ...]:

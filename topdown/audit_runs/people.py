@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from topdown.model.public import Rules
+from topdown.model.public import Rules, classes
 
 Marks = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -23,6 +24,19 @@ class LeafPeople:
     """
 
     rules: Rules
+
+    @cached_property
+    def _sets(self) -> Marks:
+        """Return the cells of every bound, then of every cap: (n_sets, n_cells)."""
+        sets = [*self.rules.bound_cells, *self.rules.cap_cells]
+        return np.array(sets, dtype=bool).reshape(len(sets), len(self.rules.class_of_cell))
+
+    @cached_property
+    def _one_of_each(self) -> Ints:
+        """Return the first of all cells that no rule tells apart, increasing."""
+        _, kind = classes(self._sets.T)
+        _, first = np.unique(kind + (kind.max() + 1) * self.rules.class_of_cell, return_index=True)
+        return np.sort(first)
 
     def allows(self, leaf: int, cell: int) -> bool:
         """Tell whether no rule closes a cell at a leaf."""
@@ -41,12 +55,11 @@ class LeafPeople:
         """
         if not all(self.allows(leaf, cell) for cell in (gone, come) if cell is not None):
             return None
-        bounds, caps = self.rules.bound_cells, self.rules.cap_cells
-        if not bounds and not caps:
+        sets, n_caps = self._sets, len(self.rules.cap_cells)
+        if not len(sets):
             return {} if gone is None else {gone: 1}
-        sets = np.array([*bounds, *caps], dtype=bool)
-        low = np.concatenate([self.rules.lower[-1][leaf], np.zeros(len(caps), dtype=np.int64)])
-        high = np.concatenate([np.full(len(bounds), np.inf), self.rules.caps[leaf]])
+        low = np.concatenate([self.rules.lower[-1][leaf], np.zeros(n_caps, dtype=np.int64)])
+        high = np.concatenate([np.full(len(sets) - n_caps, np.inf), self.rules.caps[leaf]])
         change = np.zeros(len(sets), dtype=np.int64)
         if gone is not None:
             change -= sets[:, gone]
@@ -56,13 +69,14 @@ class LeafPeople:
         alone = np.zeros(len(sets)) if gone is None else sets[:, gone].astype(float)
         if (low <= alone).all() and (alone <= high).all():
             return {} if gone is None else {gone: 1}
-        return self._fewest(leaf, gone, sets, low, high)
+        return self._fewest(leaf, gone, low, high)
 
     def _fewest(
-        self, leaf: int, gone: int | None, sets: Marks, low: Ints, high: NDArray[np.float64]
+        self, leaf: int, gone: int | None, low: Ints, high: NDArray[np.float64]
     ) -> dict[int, int] | None:
         """Solve for the fewest people; cells in the same sets are one unknown."""
-        usable = np.flatnonzero(self.rules.open[-1][leaf, self.rules.class_of_cell])
+        sets, usable = self._sets, self._one_of_each
+        usable = usable[self.rules.open[-1][leaf, self.rules.class_of_cell[usable]]]
         kinds, first = np.unique(sets[:, usable], axis=1, return_index=True)
         cells = usable[first]
         least = np.zeros(len(cells))

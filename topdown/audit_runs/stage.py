@@ -54,10 +54,11 @@ class Stage:
 
     Args:
         context: plan and public facts.
+        queries: of every level, see `queries_of`.
         pair: the neighbours.
     """
 
-    def __init__(self, context: Context, pair: Pair) -> None:
+    def __init__(self, context: Context, queries: tuple[tuple[Query, ...], ...], pair: Pair) -> None:
         records = (pair.gone,), (() if pair.come is None else (pair.come,))
         cells = np.unique([cell for side in records for _, cell in side])
         up = context.geography.ancestors_of_leaves
@@ -66,7 +67,14 @@ class Stage:
         # at every level: the second node is an empty one where both leaves are in one
         self._n_nodes = 2 if apart else 1
         self._levels = [
-            _level(context, depth, cells, int(nodes[leaves[0]]), self._n_nodes, records)
+            _level(
+                context.plan.levels[depth],
+                queries[depth],
+                nodes,
+                cells,
+                (pair.gone[0], self._n_nodes),
+                records,
+            )
             for depth, nodes in enumerate(up)
         ]
         widest = max(m.n_answers for stage in self._levels for m in stage.level.measurements)
@@ -107,27 +115,31 @@ def files_of(drawer: LevelDrawer, nodes: Ints) -> list[Drawn]:
 
 
 def _level(
-    context: Context, depth: int, cells: Ints, node: int, n_nodes: int, records: tuple[Sequence[Place], ...]
+    level: LevelPlan,
+    queries: tuple[Query, ...],
+    node_of: Ints,
+    cells: Ints,
+    nodes: tuple[int, int],
+    records: tuple[Sequence[Place], ...],
 ) -> _LevelStage:
-    """Narrow a level to some cells and the nodes of a pair, the first of which is given."""
-    level = context.plan.levels[depth]
+    """Narrow a level to some cells and to some nodes: how many, and a leaf of the first."""
     schema = Schema("made up", "made up", "record", (Attribute("cell", tuple(map(str, cells))),))
-    queries, measurements = [], []
-    for query, measurement in zip(context.queries(level.name), level.measurements, strict=True):
+    narrow, measurements = [], []
+    for query, measurement in zip(queries, level.measurements, strict=True):
         answers, group = np.unique(query.labels[cells], return_inverse=True)
         labels = tuple(map(str, answers))
-        queries.append(Query(query.name, schema, (Factor("cell", "cell", labels, tuple(group.tolist())),)))
+        narrow.append(Query(query.name, schema, (Factor("cell", "cell", labels, tuple(group.tolist())),)))
         measurements.append(replace(measurement, n_answers=len(answers)))
-    up = context.geography.ancestors_of_leaves[depth]
     people = []
     for side in records:
         leaf, cell = np.array(side, dtype=np.int64).reshape(-1, 2).T
-        here = (up[leaf] != node).astype(np.int64)
+        here = (node_of[leaf] != node_of[nodes[0]]).astype(np.int64)
         people.append(
-            Histogram.build(n_nodes, len(cells), here, np.searchsorted(cells, cell), np.ones_like(leaf))
+            Histogram.build(nodes[1], len(cells), here, np.searchsorted(cells, cell), np.ones_like(leaf))
         )
-    narrow = replace(level, measurements=tuple(measurements))
-    return _LevelStage(narrow, tuple(queries), (people[0], people[1]))
+    return _LevelStage(
+        replace(level, measurements=tuple(measurements)), tuple(narrow), (people[0], people[1])
+    )
 
 
 def _copies(people: Histogram, n: int) -> Histogram:

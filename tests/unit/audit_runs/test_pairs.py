@@ -8,6 +8,7 @@ import pytest
 from tests.helpers import audited, policies, solved
 from tests.helpers.small_release import make_context
 from topdown.audit_runs import Pair, find_pairs
+from topdown.audit_runs.pairs import queries_of
 from topdown.audit_runs.stage import Stage
 from topdown.measure.checks import check_against_public
 from topdown.measure.exact import exact_values
@@ -98,7 +99,7 @@ def test_a_stage_holds_all_that_differs(neighbours, tmp_path):
     """An answer that moves and is not drawn would hide what it gives away."""
     context = audited.make_land(tmp_path, neighbours=neighbours)
     for pair in find_pairs(context)[0]:
-        stage = Stage(context, pair)
+        stage = Stage(context, queries_of(context), pair)
         first, second = stage.answers.truth
         differ = np.zeros((4, 2), dtype=int)
         for (depth, q), by in zip(stage.answers.target, np.abs(first - second), strict=True):
@@ -110,7 +111,7 @@ def test_runs_stand_on_the_truth_in_every_number(tmp_path):
     """Numbers in another order than the truth's would make every score blind."""
     context = audited.make_land(tmp_path)
     pair = next(p for p in find_pairs(context)[0] if p.kind == "within_level")
-    stage = Stage(context, pair)
+    stage = Stage(context, queries_of(context), pair)
     for which in (0, 1):
         runs = np.concatenate(list(stage.runs(which, 8_000)))
         assert runs.shape == (8_000, len(stage.answers.target))
