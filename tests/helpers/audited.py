@@ -254,6 +254,19 @@ def silent(level: str, number: int) -> object:
     return drawn_with(change)
 
 
+def without_noise() -> object:
+    """Draw no noise at all."""
+
+    def change(right: Init) -> Init:
+        def wrong(self, *more):
+            right(self, *more)
+            self._samplers = [_Silent() for _ in self._samplers]
+
+        return wrong
+
+    return drawn_with(change)
+
+
 def counted_twice(level: str) -> object:
     """Count every record of one level twice: a change moves two where one is claimed."""
 

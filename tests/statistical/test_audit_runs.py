@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import audited, policies, solved
+from tests.helpers.tiny_extension import draw_world
 from topdown.audit_runs import audit_runs
 from topdown.plan.prepare import Context
 
@@ -151,3 +152,22 @@ def test_a_census_on_disk_needs_no_records(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.csv.gz"))
     assert not (tmp_path / "persons.csv").exists()
     assert audit_runs(census.context, 1_000, at_least=4, false_alarm=RARELY).pairs
+
+
+def test_an_extension_is_audited_on_what_its_base_leaves_open():
+    """Extensions draw by other code: it must pass where it is right, and be found where it is wrong."""
+    context = draw_world(4, n_leaves=4).context()
+    found = audit_runs(context, 4_000, false_alarm=RARELY, at_least=8)
+    assert found.passes
+    assert {n for a in found.pairs for row in a.pair.moved for n in row} == {
+        0,
+        1,
+        2,
+    }  # 1: half of it is closed
+    for wrong in (
+        audited.silent("leaf", 1),
+        audited.counted_twice("middle"),
+        audited.one_stream("top", "leaf"),
+    ):
+        with wrong:
+            assert not audit_runs(context, 4_000, at_least=8).passes

@@ -6,13 +6,15 @@ answers. Which pairs are taken follows from the plan: the same plan has the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.audit_runs.people import LeafPeople
 from topdown.model.changes import Change, Kind
+from topdown.model.possible import along
 from topdown.model.query import Query
 from topdown.plan.prepare import Context
 
@@ -115,6 +117,7 @@ def queries_of(context: Context) -> tuple[tuple[Query, ...], ...]:
 class _Finder:
     context: Context
     random: np.random.Generator
+    _listed: dict[tuple[Target, int], frozenset[int]] = field(default_factory=dict)
 
     @cached_property
     def people(self) -> LeafPeople:
@@ -125,9 +128,17 @@ class _Finder:
         return queries_of(self.context)
 
     @cached_property
-    def exact(self) -> tuple[tuple[int, Query], ...]:
-        plan, geography = self.context.plan, self.context.geography
-        return tuple((geography.index(e.level), plan.query(e.query)) for e in plan.invariants.exact)
+    def exact(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """Return the node of every leaf and the answer of every cell, for each exact statistic of every step."""
+        schema, up = self.context.plan.schema, self.context.geography.ancestors_of_leaves
+        out = []
+        for known in self.context.policy.known:
+            answer = np.zeros(schema.shape, dtype=np.int64)
+            for axis, attribute in enumerate(schema.attributes):
+                group = np.asarray(known.groups.get(attribute.name, (0,) * len(attribute.labels)))
+                answer = answer * (group.max() + 1) + along(group, axis, len(schema.shape))
+            out.append((up[known.depth], answer.reshape(-1)))
+        return tuple(out)
 
     def targets(self, change: Change) -> tuple[Target, ...]:
         """Return the levels and measurements that some change of a kind can touch, by labels."""
@@ -147,9 +158,7 @@ class _Finder:
             gone, come = self._propose(change)
             if gone == come or not self._agrees(gone, come):
                 continue
-            if target is not None and not self._counts(
-                target[0], self.queries[target[0]][target[1]], gone, come
-            ):
+            if target is not None and not self._counts(target, gone, come):
                 continue
             people = self._people(gone, come)
             if people is not None:
@@ -198,18 +207,33 @@ class _Finder:
         """Tell whether every exact statistic stays as it is."""
         if come is None:
             return not self.exact
-        return all(not self._counts(depth, query, gone, come) for depth, query in self.exact)
+        return all(
+            node[gone[0]] == node[come[0]] and answer[gone[1]] == answer[come[1]]
+            for node, answer in self.exact
+        )
 
-    def _counts(self, depth: int, query: Query, gone: Place, come: Place | None) -> int:
-        if come is None:
-            return 1
-        node = self.context.geography.ancestors_of_leaves[depth]
-        same = node[gone[0]] == node[come[0]] and query.labels[gone[1]] == query.labels[come[1]]
-        return 0 if same else 2
+    def _counts(self, target: Target, gone: Place, come: Place | None) -> int:
+        """Return how many measured counts of a level and measurement differ."""
+        node = self.context.geography.ancestors_of_leaves[target[0]]
+        answer = self.queries[target[0]][target[1]].labels
+        if come is not None and node[gone[0]] == node[come[0]] and answer[gone[1]] == answer[come[1]]:
+            return 0
+        return sum(self.is_listed(target, place) for place in (gone, come) if place is not None)
+
+    def is_listed(self, target: Target, place: Place) -> bool:
+        """Tell whether the answer that a record is in is measured at its node."""
+        if self.context.support is None:
+            return True
+        node = int(self.context.geography.ancestors_of_leaves[target[0]][place[0]])
+        if (target, node) not in self._listed:
+            query = self.queries[target[0]][target[1]]
+            cells = self.context.support.cells(target[0], node)
+            self._listed[target, node] = frozenset(self.context.support.listed(query, cells).tolist())
+        return int(self.queries[target[0]][target[1]].labels[place[1]]) in self._listed[target, node]
 
     def _moved(self, gone: Place, come: Place | None) -> tuple[tuple[int, ...], ...]:
         return tuple(
-            tuple(self._counts(depth, query, gone, come) for query in queries)
+            tuple(self._counts((depth, q), gone, come) for q in range(len(queries)))
             for depth, queries in enumerate(self.queries)
         )
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.audit_runs.pairs import Pair, Place
 from topdown.measure.draw import Drawn, LevelDrawer
+from topdown.measure.listing import Listed, Listing, listed_at
 from topdown.model.histogram import Histogram
 from topdown.model.query import Factor, Query
 from topdown.model.schema import Attribute, Schema
@@ -47,6 +49,7 @@ class _LevelStage:
     level: LevelPlan
     queries: tuple[Query, ...]
     people: tuple[Histogram, Histogram]  # of one run, of each data set
+    listing: Listing | None  # of one run; None: every answer
 
 
 class Stage:
@@ -72,8 +75,9 @@ class Stage:
                 queries[depth],
                 nodes,
                 cells,
-                (pair.gone[0], self._n_nodes),
+                leaves[: self._n_nodes],
                 records,
+                None if context.support is None else listed_at(context.support, depth, queries[depth]),
             )
             for depth, nodes in enumerate(up)
         ]
@@ -93,7 +97,8 @@ class Stage:
         bits, files = AesBits(), []
         nodes = np.arange(n * self._n_nodes, dtype=np.int64)
         for stage in self._levels:
-            drawer = LevelDrawer(stage.level, stage.queries, _copies(stage.people[which], n), bits)
+            listed = None if stage.listing is None else partial(_listed, stage.listing, n)
+            drawer = LevelDrawer(stage.level, stage.queries, _copies(stage.people[which], n), bits, listed)
             files.append([drawn.answers.reshape(n, -1) for drawn in files_of(drawer, nodes)])
         return np.concatenate([level[k] for k in range(len(files[0])) for level in files], axis=1)
 
@@ -103,9 +108,14 @@ class Stage:
             both = [[people.answers(query) for query in stage.queries] for people in stage.people]
             for node in range(self._n_nodes):
                 for q, m in enumerate(stage.level.measurements):
-                    target += [(depth, q)] * m.n_answers
-                    truth.append(np.stack([side[q][node] for side in both]))
-                    parameter += [float(m.parameter)] * m.n_answers
+                    drawn = np.arange(m.n_answers)
+                    if stage.listing is not None:
+                        drawn = np.split(stage.listing.answers[q], np.cumsum(stage.listing.sizes[:, q])[:-1])[
+                            node
+                        ]
+                    target += [(depth, q)] * len(drawn)
+                    truth.append(np.stack([side[q][node][drawn] for side in both]))
+                    parameter += [float(m.parameter)] * len(drawn)
         return Answers(tuple(target), np.concatenate(truth, axis=1), np.array(parameter))
 
 
@@ -119,27 +129,47 @@ def _level(
     queries: tuple[Query, ...],
     node_of: Ints,
     cells: Ints,
-    nodes: tuple[int, int],
+    leaves: Sequence[int],
     records: tuple[Sequence[Place], ...],
+    listed: Listed | None,
 ) -> _LevelStage:
-    """Narrow a level to some cells and to some nodes: how many, and a leaf of the first."""
+    """Narrow a level to some cells and to the nodes above some leaves."""
     schema = Schema("made up", "made up", "record", (Attribute("cell", tuple(map(str, cells))),))
-    narrow, measurements = [], []
+    narrow, measurements, open_answers = [], [], []
     for query, measurement in zip(queries, level.measurements, strict=True):
         answers, group = np.unique(query.labels[cells], return_inverse=True)
         labels = tuple(map(str, answers))
         narrow.append(Query(query.name, schema, (Factor("cell", "cell", labels, tuple(group.tolist())),)))
         measurements.append(replace(measurement, n_answers=len(answers)))
+        open_answers.append(answers)
     people = []
     for side in records:
         leaf, cell = np.array(side, dtype=np.int64).reshape(-1, 2).T
-        here = (node_of[leaf] != node_of[nodes[0]]).astype(np.int64)
+        here = (node_of[leaf] != node_of[leaves[0]]).astype(np.int64)
         people.append(
-            Histogram.build(nodes[1], len(cells), here, np.searchsorted(cells, cell), np.ones_like(leaf))
+            Histogram.build(len(leaves), len(cells), here, np.searchsorted(cells, cell), np.ones_like(leaf))
         )
     return _LevelStage(
-        replace(level, measurements=tuple(measurements)), tuple(narrow), (people[0], people[1])
+        replace(level, measurements=tuple(measurements)),
+        tuple(narrow),
+        (people[0], people[1]),
+        _narrow_listing(listed, node_of[np.array(leaves)], open_answers),
     )
+
+
+def _narrow_listing(listed: Listed | None, nodes: Ints, answers: list[NDArray[np.int32]]) -> Listing | None:
+    """Keep of what is listed at some nodes the given answers of each query, by position among them."""
+    if listed is None:
+        return None
+    whole = [listed(node[None]).answers for node in nodes]
+    kept = [[np.flatnonzero(np.isin(a, node[q])) for q, a in enumerate(answers)] for node in whole]
+    sizes = np.array([[len(a) for a in node] for node in kept], dtype=np.int64)
+    return Listing(sizes, tuple(np.concatenate(column) for column in zip(*kept, strict=True)))
+
+
+def _listed(listing: Listing, n: int, _nodes: Ints) -> Listing:
+    """Return what is listed at the nodes of n runs side by side."""
+    return Listing(np.tile(listing.sizes, (n, 1)), tuple(np.tile(a, n) for a in listing.answers))
 
 
 def _copies(people: Histogram, n: int) -> Histogram:

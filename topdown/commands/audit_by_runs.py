@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,9 +33,10 @@ def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple
         found = audit_runs(context, runs, delta=delta, report=progress)
     finally:
         progress.close()
-    made = runs_document(context, found, statement_of(context.policy, deltas)["secrets"])
+    own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
+    made = runs_document(context, found, statement_of(own, deltas)["secrets"])
     screen.document(made)
-    _show(screen, made)
+    _show(screen, made, extends=context.plan.base is not None)
     return EXIT_OK if made.passes else EXIT_CHECK_FAILED
 
 
@@ -54,7 +56,7 @@ def _context(source: Path, base: Path | None) -> Context:
     return open_plan(source).context
 
 
-def _show(screen: Screen, made: AuditRuns) -> None:
+def _show(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import FAIL, OK, WARN, bold, dim
 
@@ -63,6 +65,8 @@ def _show(screen: Screen, made: AuditRuns) -> None:
         f", {made.runs:,} runs on each side of {made.n_pairs} pairs of made-up neighbours "
         f"(plan {made.plan_hash[:8]}; no records were opened)",
     )
+    if extends:
+        screen.say(dim("this step alone, not what it extends"), indent=2)
     screen.blank()
     columns = [Column("secret", wraps=True), Column("pairs", right=True)]
     columns += [Column(name, right=True) for name in ("right in 100", "μ", f"ε at δ {_delta(made)}")]

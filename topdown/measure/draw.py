@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
 from topdown.ledger.journal import Part
+from topdown.measure.listing import Listed, Listing, listed_at
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
-from topdown.model.support import Support
 from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric
 from topdown.plan.plan import LevelPlan, MeasurementPlan
 from topdown.plan.prepare import Context
@@ -96,7 +97,7 @@ class LevelDrawer:
         queries: of its measurements, in their order.
         histogram: true counts of the level.
         bits: source of randomness.
-        listed: what a base release leaves open, and the index of the level; None: everything.
+        listed: lists the answers that a base release leaves open; None: everything.
 
     """
 
@@ -106,7 +107,7 @@ class LevelDrawer:
         queries: tuple[Query, ...],
         histogram: Histogram,
         bits: BitSource,
-        listed: tuple[Support, int] | None = None,
+        listed: Listed | None = None,
     ) -> None:
         self._level, self._queries = level, queries
         self._samplers = [Sampler(law_of(m), bits) for m in level.measurements]
@@ -122,7 +123,7 @@ class LevelDrawer:
 
         """
         if self._listed is not None:
-            return self._draw_listed(*self._listed, nodes)
+            return self._draw_listed(self._listed(nodes), nodes)
         out = np.empty((len(nodes), self._level.answers_per_node), dtype=np.int32)
         p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
         row = np.searchsorted(nodes, self._histogram.node[p:q])
@@ -139,32 +140,21 @@ class LevelDrawer:
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
         return Drawn(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
 
-    def _draw_listed(self, support: Support, depth: int, nodes: NDArray[np.int64]) -> Drawn:
-        """Draw the answers that the base release leaves open; an answer counts all records that have it."""
-        listed = []
-        for node in nodes:
-            cells = support.cells(depth, int(node))
-            listed.append([support.listed(query, cells) for query in self._queries])
-        sizes = np.array([[len(answers) for answers in row] for row in listed], dtype=np.int64)
-        ends = np.cumsum(sizes.reshape(-1)).reshape(sizes.shape)
-        out = np.empty(int(sizes.sum()), dtype=np.int32)
-        p = np.searchsorted(self._histogram.node, np.append(nodes, nodes[-1] + 1))
-        last = np.searchsorted(self._histogram.node, nodes + 1)
-        for q, (sampler, query) in enumerate(zip(self._samplers, self._queries, strict=True)):
-            block = np.empty((1, int(sizes[:, q].sum())), dtype=np.int32)
+    def _draw_listed(self, listing: Listing, nodes: NDArray[np.int64]) -> Drawn:
+        """Draw the answers that are listed; an answer counts all records that have it."""
+        out = np.empty(int(listing.sizes.sum()), dtype=np.int32)
+        p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
+        row = np.searchsorted(nodes, self._histogram.node[p:q])
+        here = nodes[row] == self._histogram.node[p:q]
+        row, cell, count = row[here], self._histogram.cell[p:q][here], self._histogram.count[p:q][here]
+        for number, (sampler, query) in enumerate(zip(self._samplers, self._queries, strict=True)):
+            block = np.empty((1, len(listing.answers[number])), dtype=np.int32)
             sampler.draw_into(block)
-            start = 0
-            for i, row in enumerate(listed):
-                here = block[:, start : start + len(row[q])]
-                start += len(row[q])
-                answer = query.labels[self._histogram.cell[p[i] : last[i]]]
-                place = np.searchsorted(row[q], answer)
-                known = place < len(row[q])
-                known[known] = row[q][place[known]] == answer[known]
-                count = self._histogram.count[p[i] : last[i]][known]
-                add_counts(here, np.zeros(len(count), dtype=np.intp), place[known].astype(np.int32), count)
-                out[ends[i, q] - len(row[q]) : ends[i, q]] = here[0]
-        return Drawn(out, sizes.reshape(-1), self._is_release)
+            place, known = listing.places(number, query.n_answers, row, query.labels[cell])
+            place = place[known]
+            add_counts(block, np.zeros_like(place), place, count[known])
+            out[listing.positions(number)] = block[0]
+        return Drawn(out, listing.sizes.reshape(-1), self._is_release)
 
 
 def level_drawer(context: Context, depth: int, histogram: Histogram, bits: BitSource) -> LevelDrawer:
@@ -178,12 +168,16 @@ def level_drawer(context: Context, depth: int, histogram: Histogram, bits: BitSo
 
     """
     level = context.plan.levels[depth]
-    listed = None if context.support is None else (context.support, depth)
-    return LevelDrawer(level, context.queries(level.name), histogram, bits, listed)
+    queries = context.queries(level.name)
+    listed = None if context.support is None else listed_at(context.support, depth, queries)
+    return LevelDrawer(level, queries, histogram, bits, listed)
 
 
 def add_counts(
-    block: NDArray[np.int32], row: NDArray[np.intp], answer: NDArray[np.int32], count: NDArray[np.int64]
+    block: NDArray[np.int32],
+    row: NDArray[np.intp],
+    answer: NDArray[np.integer[Any]],
+    count: NDArray[np.int64],
 ) -> None:
     """Add counts to block[row, answer], exactly; in 32 bits if no sum can leave them in any order."""
     flat, key = block.reshape(-1), row * block.shape[1] + answer

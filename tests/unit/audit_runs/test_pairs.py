@@ -7,12 +7,15 @@ import pytest
 
 from tests.helpers import audited, policies, solved
 from tests.helpers.small_release import make_context
+from tests.helpers.tiny_extension import draw_world
 from topdown.audit_runs import Pair, find_pairs
 from topdown.audit_runs.pairs import queries_of
 from topdown.audit_runs.stage import Stage
 from topdown.measure.checks import check_against_public
+from topdown.measure.draw import level_drawer
 from topdown.measure.exact import exact_values
 from topdown.model.histogram import Histogram
+from topdown.noise import AesBits
 from topdown.plan.prepare import Context
 
 
@@ -120,3 +123,37 @@ def test_runs_stand_on_the_truth_in_every_number(tmp_path):
             np.abs(error / np.sqrt(stage.answers.parameter / 8_000)).max() < 6.5
         )  # 1 in 10^8 for 60 numbers
         assert np.abs(runs.var(axis=0) / stage.answers.parameter - 1).max() < 0.15
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_pairs_of_an_extension_move_what_is_measured(seed):
+    """An answer that the base release closes is not drawn: a claim that counts it would be too weak to refute."""
+    context = draw_world(seed, n_leaves=4).context()
+    pairs, _ = find_pairs(context, at_least=20)
+    queries = queries_of(context)
+    assert pairs
+    for pair in pairs:
+        drawn = []
+        for people in (pair.people, pair.after):
+            leaf, cell, count = np.array(people, dtype=np.int64).reshape(-1, 3).T
+            drawn.append([])
+            for depth, up in enumerate(context.geography.ancestors_of_leaves):
+                n_nodes = len(context.geography.levels[depth])
+                people_here = Histogram.build(n_nodes, context.plan.schema.n_cells, up[leaf], cell, count)
+                with audited.without_noise():
+                    drawer = level_drawer(context, depth, people_here, AesBits())
+                    found = drawer.draw(np.flatnonzero(context.inhabited[depth]))
+                by_query = np.tile(np.arange(len(queries[depth])), int(context.inhabited[depth].sum()))
+                drawn[-1].append((np.repeat(by_query, found.sizes), found.answers))
+        differ = [
+            [int(np.abs(first - second)[query == q].sum()) for q in range(len(queries[depth]))]
+            for depth, ((query, first), (_, second)) in enumerate(zip(*drawn, strict=True))
+        ]
+        assert differ == [list(row) for row in pair.moved]
+        stage = Stage(context, queries, pair)
+        moved = np.abs(stage.answers.truth[0] - stage.answers.truth[1])
+        for depth, row in enumerate(pair.moved):
+            for q, n in enumerate(row):
+                here = [i for i, target in enumerate(stage.answers.target) if target == (depth, q)]
+                assert moved[here].sum() == n
+        assert [run.shape for run in stage.runs(1, 3)] == [(3, len(stage.answers.target))]
