@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import audited, policies, solved
+from tests.helpers.attacked import CENSUS
 from tests.helpers.tiny_extension import draw_world
 from topdown.audit_runs import audit_runs
 from topdown.plan.prepare import Context
@@ -55,6 +56,18 @@ def test_wrong_drawing_is_found(what, law, relation, lands):
     """An audit that passes this code would pass the mistakes that published releases were made with."""
     with WRONG[what]():
         assert not audit_runs(lands[law, relation], 6_000, at_least=8).passes
+
+
+@pytest.mark.slow
+def test_wrong_drawing_is_found_under_shipped_settings(tmp_path):
+    """Many queries with little budget each would hide a mistake in one of them, if only everything were looked at."""
+    context = audited.make_shipped(tmp_path, "pl94_2020", "pl94_2020")
+    wrong = {name: of for name, of in WRONG.items() if not name.startswith("one stream")}
+    wrong["one stream at every level"] = lambda: audited.one_stream(*CENSUS[0])
+    wrong["noise for add_remove"] = audited.calibrated_to_add_remove
+    for name, of in wrong.items():
+        with of():
+            assert not audit_runs(context, 6_000, at_least=8).passes, name
 
 
 @pytest.mark.parametrize("law", ["discrete_gaussian", pytest.param("geometric", marks=pytest.mark.slow)])
