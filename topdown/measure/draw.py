@@ -184,7 +184,7 @@ def add_counts(
     if not len(key):
         return
     before, most = flat[key], int(np.abs(count).sum())
-    if int(before.max()) + most > _INT32_MAX or int(before.min()) - most < -_INT32_MAX:
+    if max(int(before.max()), 0) + most > _INT32_MAX or min(int(before.min()), 0) - most < -_INT32_MAX:
         add_in_64_bits(flat, key, count)
     else:
         np.add.at(flat, key, count.astype(np.int32))
