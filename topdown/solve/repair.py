@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import LinearConstraint
 from scipy.sparse import coo_array, vstack
 
 from topdown.errors import InternalError
@@ -135,7 +134,7 @@ class Repairer:
             np.ones(n),
             np.ones(n),
             np.concatenate([np.full(n_up, float(held.sum())), held[source].astype(float)]),
-            LinearConstraint(vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
+            (vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
         )
         if result.x is None:
             return None, bool(result.status == 2)

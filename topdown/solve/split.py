@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
-from scipy.sparse.csgraph import maximum_flow
 
 from topdown.errors import InfeasibleError
 from topdown.model.labels import refines
+from topdown.solve.backends import bipartite_flow, linear_program
 from topdown.solve.groups import AtLeast, Bounds, Floats, Ints, Table, Within
 
 SLACK_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
@@ -65,15 +64,9 @@ def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = SLACK_P
     need, bound = bounds.lower[:, 0], bounds.of
     if not need.any():
         return True
-    n_groups, n_bounds = len(values), len(need)
-    usable = np.zeros((n_groups, n_bounds), dtype=bool)
+    usable = np.zeros((len(values), len(need)), dtype=bool)
     usable[group[bound >= 0], bound[bound >= 0]] = True
-    need = np.minimum(need, 2**30)
-    network = np.zeros((n_groups + n_bounds + 2, n_groups + n_bounds + 2), dtype=np.int32)
-    network[0, 1 : 1 + n_groups] = np.minimum(np.floor(values), 2**30)
-    network[1 : 1 + n_groups, 1 + n_groups : -1] = np.where(usable, need[None, :], 0)
-    network[1 + n_groups : -1, -1] = need
-    return bool(maximum_flow(csr_array(network), 0, len(network) - 1).flow_value == need.sum())
+    return bipartite_flow.meet(np.floor(values).astype(np.int64), usable, need) is not None
 
 
 def _table_fits(exact: Table, bounds: AtLeast, group: Ints, values: Floats) -> bool:
@@ -85,14 +78,9 @@ def _table_fits(exact: Table, bounds: AtLeast, group: Ints, values: Floats) -> b
     lower = csr_array((-np.ones(int(inside.sum())), (keys[2][inside], at[inside])), shape=shape)
     sums = [(keys[0], values), (keys[1], exact.answers[:, 0].astype(np.float64))]
     equal = [csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
-    found = linprog(
-        np.zeros(len(at)),
-        A_ub=lower if len(need) else None,
-        b_ub=-(need + SLACK_PERSONS * (need > 0)) if len(need) else None,
-        A_eq=vstack(equal).tocsr(),
-        b_eq=np.concatenate([v for _, v in sums]),
-    )
-    return bool(found.status == 0)
+    least = -(need + SLACK_PERSONS * (need > 0))
+    told = np.concatenate([v for _, v in sums])
+    return linear_program.minimise(np.zeros(len(at)), (lower, least), (vstack(equal), told)) is not None
 
 
 def _limits_fit(bounds: Within, group: Ints, values: Floats, slack: float) -> NDArray[np.bool_]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
+from topdown.solve.backends import linear_program
 from topdown.solve.backends.standard import standard_form
 from topdown.solve.problem import Compared, Problem
 
@@ -21,10 +21,10 @@ def have_common_point(problem: Problem) -> bool | None:
     s = standard_form(replace(problem, compared=Compared.none(*problem.shape)))
     n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
     give = lambda rows, sign: sparse.hstack([sign * rows, -np.ones((rows.shape[0], 1))])  # noqa: E731
-    result = linprog(
-        np.append(np.zeros(n), 1.0),
-        A_ub=sparse.vstack([give(s.below[own:], 1.0), give(s.equal, 1.0), give(s.equal, -1.0)], format="csc"),
-        b_ub=np.concatenate([s.limit[own:], s.equal_to, -s.equal_to]),
-        bounds=[*zip(-s.limit[:own], [None] * own, strict=True), (0.0, None)],
+    rows = sparse.vstack([give(s.below[own:], 1.0), give(s.equal, 1.0), give(s.equal, -1.0)], format="csc")
+    most = np.concatenate([s.limit[own:], s.equal_to, -s.equal_to])
+    none = (sparse.csr_array((0, n + 1)), np.zeros(0))
+    found = linear_program.minimise(
+        np.append(np.zeros(n), 1.0), (rows, most), none, np.append(-s.limit[:own], 0.0)
     )
-    return bool(result.fun <= APART_PERSONS) if result.status == 0 else None
+    return found.cost <= APART_PERSONS if found is not None else None

@@ -7,6 +7,7 @@ callers re-check every constraint in integers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
@@ -19,15 +20,20 @@ GAP = 1e-6
 
 
 def minimise(
-    cost: Floats, integrality: Floats, most: Floats, constraints: LinearConstraint | tuple[()]
+    cost: Floats, integrality: Floats, most: Floats, between: tuple[Any, Floats, Floats] | tuple[()]
 ) -> OptimizeResult:
-    """Minimise cost . x over 0 <= x <= most, whole where `integrality` is 1; status 0: optimal, 2: no such x."""
+    """Minimise cost . x over 0 <= x <= most, whole where `integrality` is 1; status 0: optimal, 2: no such x.
+
+    Args:
+        cost, integrality, most: (n,).
+        between: sparse rows, low and high: low <= rows @ x <= high; () for none.
+    """
     for presolve in (True, False):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
         result = milp(
             cost,
             integrality=integrality,
             bounds=Bounds(0, most),
-            constraints=constraints,
+            constraints=LinearConstraint(*between) if between else (),
             options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0, "presolve": presolve},
         )
         if result.x is not None:
@@ -155,9 +161,7 @@ class Program:
                 rows.append(coo_array(ones[None, :]))
                 low.append(np.zeros(1))
                 high.append(np.array([total]))
-        constraints = (
-            LinearConstraint(vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
-        )
+        between = (vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         if not len(cost) + n_extra:  # nothing is left to decide
             fits = all((a <= 0).all() and (b >= 0).all() for a, b in zip(low, high, strict=True))
             return OptimizeResult(
@@ -167,7 +171,7 @@ class Program:
             np.concatenate(costs),
             np.concatenate([np.ones(len(cost)), np.zeros(n_extra)]),
             np.concatenate([np.ones(len(cost)), np.full(n_extra, np.inf)]),
-            constraints,
+            between,
         )
 
     def _answer(self, result: OptimizeResult, over: Floats) -> Answer | None:

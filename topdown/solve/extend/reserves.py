@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
-from topdown.solve.backends import ortools_flow
+from topdown.solve.backends import bipartite_flow, ortools_flow
 from topdown.solve.flow import Network
 from topdown.solve.groups import Ints
 
@@ -170,18 +168,9 @@ def assign(supply: Ints, reach: Bools, demand: Ints, free: Bools) -> Ints | None
     Returns:
         int64 (n, m), or None if the demands cannot be met.
     """
-    n, m = reach.shape
-    if free.any():
-        return _cheapest(supply, reach, demand, free)
-    network = np.zeros((n + m + 2, n + m + 2), dtype=np.int32)
-    network[0, 1 : 1 + n] = np.minimum(supply, demand.sum())
-    network[1 : 1 + n, 1 + n : -1] = np.where(reach, demand[None, :], 0)
-    network[1 + n : -1, -1] = demand
-    result = maximum_flow(csr_array(network), 0, n + m + 1)
-    if result.flow_value != demand.sum():
-        return None
-    flow: Ints = result.flow.toarray()[1 : 1 + n, 1 + n : -1].astype(np.int64)
-    return flow
+    return (
+        _cheapest(supply, reach, demand, free) if free.any() else bipartite_flow.meet(supply, reach, demand)
+    )
 
 
 def _cheapest(supply: Ints, reach: Bools, demand: Ints, free: Bools) -> Ints | None:

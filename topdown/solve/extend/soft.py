@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.model.labels import refines
+from topdown.solve.backends import linear_program
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import TARGET_PERSONS, solve, stage_curvature
 from topdown.solve.groups import Floats, Ints
@@ -83,14 +83,12 @@ def _relaxed(problem: StageProblem) -> StageProblem | None:
     rule, place = np.nonzero(soft.rows[:, row])
     rows = csr_array((soft.rows[rule, row[place]], (rule * m + child[place], place)), shape=(k * m, len(row)))
     equal = vstack(parts, format="csr")
-    result = linprog(
+    least = linear_program.minimise(
         np.concatenate([np.zeros(len(row)), np.ones(k * m)]),
-        A_ub=hstack([rows, -eye_array(k * m)], format="csr"),
-        b_ub=soft.most.reshape(-1),
-        A_eq=hstack([equal, csr_array((equal.shape[0], k * m))], format="csr"),
-        b_eq=np.concatenate(totals),
+        (hstack([rows, -eye_array(k * m)], format="csr"), soft.most.reshape(-1)),
+        (hstack([equal, csr_array((equal.shape[0], k * m))], format="csr"), np.concatenate(totals)),
     )
-    if result.status != 0:
+    if least is None:
         return None
-    over = np.maximum(result.x[len(row) :], 0.0).reshape(k, m)
+    over = np.maximum(least.x[len(row) :], 0.0).reshape(k, m)
     return replace(problem, compared=replace(soft, most=soft.most + over))
