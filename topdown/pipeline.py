@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from topdown.errors import BudgetError, CertificateError, DataError
 from topdown.held import held
 from topdown.ledger.durable import Disk
-from topdown.plan.prepare import Prepared, load_context
+from topdown.plan.prepare import Context, Prepared, load_context
 from topdown.progress import Event, Report, silent
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ def _solve_and_publish(prepared: Prepared, release: Path) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
     from topdown.publish.publish import publish
 
-    leaves, _ = solve_release(release)
-    publish(release, load_context(release), leaves, prepared.ledger_path)
+    leaves, _ = _solve(release, prepared.context)
+    publish(release, prepared.context, leaves, prepared.ledger_path)
 
 
 def check_one_ledger(prepared: Prepared) -> None:
@@ -223,10 +223,16 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     Returns:
         (leaf table, `topdown.solve` document).
     """
+    return _solve(release, load_context(release), workers=workers, report=report)
+
+
+def _solve(
+    release: Path, context: Context, *, workers: int = 1, report: Report = silent
+) -> tuple[Any, dict[str, Any]]:
     from topdown.solve.release import solve_folder
     from topdown.solve.solve import write_document
 
-    solved = solve_folder(release, load_context(release), workers=workers, report=report)
+    solved = solve_folder(release, context, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved.leaves, solved.document
 

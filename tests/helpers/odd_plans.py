@@ -82,8 +82,8 @@ limit = "1000000000000000000"
 {"rho" if mechanism == "discrete_gaussian" else "epsilon"} = "{random.choice(BUDGETS)}"
 """
         + "".join(
-            _level(random, name, share, queries)
-            for name, share in zip(LEVELS, _shares(random, 3), strict=True)
+            odd_level(random, name, share, queries)
+            for name, share in zip(LEVELS, odd_shares(random, 3), strict=True)
         )
     )
     return run
@@ -158,19 +158,27 @@ def _people(
     return "\n".join(rows) + "\n"
 
 
-def _shares(random: Random, n: int) -> list[str]:
+def odd_shares(random: Random, n: int) -> list[str]:
+    """Draw shares that add up to one."""
     parts = [random.choice((1, 1, 1, 5, 10**5)) for _ in range(n)]
     return [f"{part}/{sum(parts)}" for part in parts]
 
 
-def _level(random: Random, name: str, share: str, queries: tuple[str, ...]) -> str:
+def odd_level(
+    random: Random, name: str, share: str, queries: tuple[str, ...], tables_of: tuple[str, ...] = TOY_QUERIES
+) -> str:
+    """Draw a level's table of the run file.
+
+    Args:
+        tables_of: queries that may be a table of a pass or of the rounding chain.
+    """
     chosen = list(
         dict.fromkeys([*random.sample(queries, random.randint(0, min(3, len(queries)))), "detailed"])
     )
     shares = "\n".join(
-        f'"{query}" = "{part}"' for query, part in zip(chosen, _shares(random, len(chosen)), strict=True)
+        f'"{query}" = "{part}"' for query, part in zip(chosen, odd_shares(random, len(chosen)), strict=True)
     )
-    coarse = [q for q in chosen if q not in ("detailed", "total") and q.count("*") < 2 and q in TOY_QUERIES]
+    coarse = [q for q in chosen if q not in ("detailed", "total") and q.count("*") < 2 and q in tables_of]
     coarse = coarse[:1] if random.random() < 0.5 else []
     passes = [f'{{ table = "{q}" }}' for q in coarse] + ['{ table = "detailed" }']
     tables = ["total"] * (random.random() < 0.5) + coarse * (random.random() < 0.7) + ["detailed"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 
@@ -139,7 +139,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: D
         with interrupt_between_parts() as check:
             check()
             work = _Measuring(run, truth, check)
-            carry_out(journal, ledger, run.parts, run.spend(), work, disk)
+            carry_out(journal, ledger, run.parts, run.spend, work, disk)
         report(Event("ledger", 2, 2, "commit written; the confidential file is closed"))
         return run.result(journal, ledger, work.n_drawn)
 
@@ -173,7 +173,7 @@ class _Run:
         """Return the journal in the folder, if any, and its commit; refuse a new measurement that cannot be charged."""
         journal = open_journal(self.folder, self.binds, self.disk)
         if journal is None:
-            self.spend().check_new(ledger, again=again)
+            self.spend.check_new(ledger, again=again)
             return None, None
         return journal, ledger.book.commit_of(journal.id)
 
@@ -181,6 +181,7 @@ class _Run:
         """Open the data set's ledger."""
         return open_ledger(place_of(self.prepared), self.disk)
 
+    @cached_property
     def spend(self) -> Spend:
         """Return the laws of the levels that are measured, and the ledger's policy."""
         plan, policy = self.prepared.context.plan, self.prepared.run.ledger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
 from topdown.model.schema import Schema
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,24 +91,42 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
         or [np.zeros(n_leaves, dtype=np.int64)],
         axis=1,
     )[:, : len(invariants.at_least)]
-    open_levels, lower_levels = [leaf_open], [leaf_lower]
-    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
-        up_open = np.zeros((len(above), leaf_open.shape[1]), dtype=bool)
-        np.logical_or.at(up_open, below.parent, open_levels[-1])
-        up_lower = np.zeros((len(above), leaf_lower.shape[1]), dtype=np.int64)
-        np.add.at(up_lower, below.parent, lower_levels[-1])
-        open_levels.append(up_open)
-        lower_levels.append(up_lower)
     return Rules(
         class_of_cell.reshape(-1).astype(np.int64),
-        tuple(reversed(open_levels)),
+        _upward(geography, leaf_open, np.logical_or),
         tuple(schema.select(dict(b.cells)) for b in invariants.at_least),
-        tuple(reversed(lower_levels)),
+        _upward(geography, leaf_lower, np.add),
         tuple(schema.select(dict(b.cells)) for b in invariants.at_most),
         np.array([b.per * facts.columns[b.column] for b in invariants.at_most], dtype=np.int64)
         .reshape(len(invariants.at_most), n_leaves)
         .T,
     )
+
+
+def only_leaves(rules: Rules, geography: Geography, leaves: NDArray[np.int64]) -> Rules:
+    """Return the rules of a smaller tree.
+
+    Args:
+        rules: of a whole tree.
+        geography: the tree of some of its leaves.
+        leaves: int64, increasing, their places in the whole tree.
+    """
+    return replace(
+        rules,
+        open=_upward(geography, rules.open[-1][leaves], np.logical_or),
+        lower=_upward(geography, rules.lower[-1][leaves], np.add),
+        caps=rules.caps[leaves],
+    )
+
+
+def _upward(geography: Geography, leaves: NDArray[T], join: np.ufunc) -> tuple[NDArray[T], ...]:
+    """Join what holds at the leaves, (n_leaves, n), for every level; root first."""
+    found = [leaves]
+    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
+        up = np.zeros((len(above), leaves.shape[1]), dtype=leaves.dtype)
+        join.at(up, below.parent, found[-1])
+        found.append(up)
+    return tuple(reversed(found))
 
 
 def with_exact_tables(rules: Rules, tables: tuple[tuple[NDArray[np.int32], NDArray[np.int64]], ...]) -> Rules:

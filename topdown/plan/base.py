@@ -97,6 +97,27 @@ def check_same_plan(base: Base, plan_hash: str, path: Path) -> None:
         )
 
 
+def describe_base(there: Plan, files: BaseFiles, support: Support, plan: Plan, names: dict[str, str]) -> Base:
+    """Return what the plan of an extension says of its base release.
+
+    Args:
+        there: plan of the base release.
+        files: of the base release.
+        support: what its table leaves open.
+        plan: of the extension.
+        names: see `base_labels`.
+    """
+    queries = [tuple(support.query(m.query) for m in level.measurements) for level in plan.levels]
+    return Base(
+        release=there.release.id,
+        plan_hash=there.plan_hash,
+        manifest_sha256=sha256_of(files.manifest),
+        table_sha256=sha256_of(files.table),
+        map=tuple((a.name, names.get(a.name, a.name)) for a in there.schema.attributes),
+        n_numbers=tuple(int(support.lengths(i, q).sum()) for i, q in enumerate(queries)),
+    )
+
+
 def read_support(
     schema: Schema, rules: Rules, geography: Geography, base: Schema, names: dict[str, str], table: Path
 ) -> Support:

@@ -20,14 +20,14 @@ from topdown.outputs import refuse_needed
 from topdown.plan.base import (
     BaseFiles,
     check_same_base,
+    describe_base,
     read_support,
-    sha256_of,
 )
 from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import make_plan
-from topdown.plan.plan import Base, Plan, plan_from_document
+from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.plan.secrets import Extended, Policy, check_guarantee
@@ -199,15 +199,7 @@ def _extend(
     with at("base", "map"):
         support = read_support(schema, rules, geography, there.schema, names, files.table)
     plan = make_plan(run, schema, invariants, geography, facts, support.inhabited)
-    queries = [tuple(support.query(m.query) for m in level.measurements) for level in plan.levels]
-    stated = Base(
-        release=there.release.id,
-        plan_hash=there.plan_hash,
-        manifest_sha256=sha256_of(files.manifest),
-        table_sha256=sha256_of(files.table),
-        map=tuple((a.name, names.get(a.name, a.name)) for a in there.schema.attributes),
-        n_numbers=tuple(int(support.lengths(i, q).sum()) for i, q in enumerate(queries)),
-    )
+    stated = describe_base(there, files, support, plan, names)
     context = Context(replace(plan, base=stated), geography, facts, support, bases)
     check_guarantee(context.policy)
     return context

@@ -14,28 +14,25 @@ from topdown.ledger.ledger import create_ledger
 from topdown.measure.measure import measure
 from topdown.measure.run_ledger import place_of
 from topdown.model.geography import Geography, Level
-from topdown.model.histogram import Histogram
-from topdown.model.public import PublicFacts
-from topdown.plan.plan import Plan
+from topdown.model.public import only_leaves
+from topdown.plan.base import BaseFiles, describe_base, read_support
 from topdown.plan.prepare import Context, Prepared
-from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.runfile import InputTable, LedgerTable
 from topdown.progress import silent
 from topdown.publish.microdata import PERSONS, write_microdata
-from topdown.solve.descend import Descent
-from topdown.solve.solve import descend, solved
-from topdown.solve.targets import HeldAnswers
+from topdown.rehearse.people import people, people_beside
+from topdown.rehearse.thin_base import charge_base, only_facts, thin_plan, write_thin_base
 
-PEOPLE = 3  # in every answer that the made-up people are fitted to
 _LEDGER = "ledger.jsonl"
 
 
 def make_miniature(
     prepared: Prepared, folder: Path, solve_and_publish: Callable[[Prepared, Path], None]
 ) -> None:
-    """Measure, solve and publish a few leaves of the tree with people made up from the public facts.
+    """Measure, solve and publish a few leaves of the tree with people made up from what is public.
 
-    The noise is real, the people are not: it is charged to a ledger in `folder` that nobody keeps.
+    An extension keeps the published table of its base release at these leaves. The noise is real, the people are not:
+    it is charged to a ledger in `folder` that nobody keeps.
 
     Args:
         prepared: of the run; its records and its ledger are not touched.
@@ -45,18 +42,24 @@ def make_miniature(
     Raises:
         TopdownError: as measure, solve and publish do.
     """
-    context = _thin(prepared.context)
-    write_microdata(folder, context, _people(context))
+    small = _thin(prepared, folder / "base")
+    context, limit = small.context, small.context.policy.loss
+    found = people(context) if context.support is None else people_beside(context)
+    write_microdata(folder, context, found)
     run = structs.replace(
         prepared.run,
         input=InputTable(records=PERSONS, leaves=prepared.run.input.leaves),
-        ledger=LedgerTable(path=_LEDGER, limit=context.plan.loss),
+        ledger=LedgerTable(path=_LEDGER, limit=limit),
     )
-    small = Prepared(context, run, folder / "run.toml")
+    small = replace(small, run=run, path=folder / "run.toml")
     place = place_of(small)
-    made = create_ledger(place.path, place.witness_folder, place.binding)
-    small = replace(small, run=structs.replace(run, ledger=structs.replace(run.ledger, id=made)))
-    measure(small, folder / "release", silent)
+    place = replace(place, id=create_ledger(place.path, place.witness_folder, place.binding))
+    small = replace(small, run=structs.replace(run, ledger=structs.replace(run.ledger, id=place.id)))
+    if context.bases:
+        charge_base(place, context.bases[-1].plan, limit)
+    measure(
+        small, folder / "release", silent, again=True
+    )  # whether it may be is asked of the run's own ledger
     solve_and_publish(small, folder / "release")
 
 
@@ -82,35 +85,24 @@ def only(geography: Geography, leaves: NDArray[np.int64]) -> Geography:
     return Geography(tuple(reversed(levels)))
 
 
-def _thin(context: Context) -> Context:
+def _thin(prepared: Prepared, folder: Path) -> Prepared:
+    """Return a run at a few leaves; an extension's base release is written to `folder`."""
+    context = prepared.context
     leaves = few_leaves(context.inhabited[-1])
-    geography = only(context.geography, leaves)
-    facts = PublicFacts({name: values[leaves] for name, values in context.facts.columns.items()})
-    plan = replace(
-        context.plan,
-        public_sha256=public_sha256(geography, facts),
-        geography_sha256=geography_sha256(geography),
-    )
-    small = Context(plan, geography, facts)
-    levels = tuple(
-        replace(level, n_nodes=len(here), n_measured=int(inside.sum()))
-        for level, here, inside in zip(plan.levels, geography.levels, small.inhabited, strict=True)
-    )
-    return Context(replace(plan, levels=levels), geography, facts)
+    geography, facts = only(context.geography, leaves), only_facts(context.facts, leaves)
+    plan = thin_plan(context.plan, geography, facts)
+    if plan.base is None:
+        return replace(prepared, context=_measured(Context(plan, geography, facts)))
+    bases = write_thin_base(prepared, geography, leaves, folder)
+    files = BaseFiles.of_release(folder)
+    rules, names = only_leaves(context.rules, geography, leaves), dict(plan.base.map)
+    support = read_support(plan.schema, rules, geography, bases[-1].plan.schema, names, files.table)
+    base = describe_base(bases[-1].plan, files, support, plan, names)
+    small = Context(replace(plan, base=base), geography, facts, support, bases)
+    return replace(prepared, context=_measured(small), base=files)
 
 
-def _people(context: Context) -> Histogram:
-    """Return people that fit the public facts: what the solver makes of a small answer to every query."""
-    plan = _without_exact(context.plan)
-    nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in context.inhabited)
-    answers = tuple(
-        np.full((len(here), level.answers_per_node), PEOPLE, dtype=np.int32)
-        for here, level in zip(nodes, plan.levels, strict=True)
-    )
-    free = Context(plan, context.geography, context.facts)
-    leaves, tally = descend(Descent(free, HeldAnswers(nodes, answers), {}, tables={}), free, 1, silent)
-    return solved(free, leaves, tally).leaves
-
-
-def _without_exact(plan: Plan) -> Plan:
-    return replace(plan, invariants=replace(plan.invariants, exact=()))
+def _measured(context: Context) -> Context:
+    levels = zip(context.plan.levels, context.inhabited, strict=True)
+    counted = tuple(replace(level, n_measured=int(inside.sum())) for level, inside in levels)
+    return replace(context, plan=replace(context.plan, levels=counted))

@@ -2,7 +2,8 @@
 
 A budget that was spent on a release that cannot be written is lost: the plan would have to change, and noise of one
 plan is never used for another. So what verify reads of a plan and its public files is written, read back and checked,
-every statement about privacy is derived anew, and a miniature of the release is made from made-up people.
+every statement about privacy is derived anew, and a miniature of the release is made from made-up people; that of an
+extension keeps the base release's published table at its areas.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ def rehearse(
     try:
         folder.mkdir(parents=True)
         _public_side(prepared, folder / "public side", privacy)
-        if prepared.context.plan.base is None:
-            _miniature(prepared, folder / "miniature", solve_and_publish)
+        _miniature(prepared, folder / "miniature", solve_and_publish)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -12,6 +12,7 @@ into one of the bound's classes before anything else, see `reserves`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,7 @@ class Patterns:
         return np.asarray((kind >= 0) & self.open[family, key % self.n_patterns, kind])
 
 
+@lru_cache(maxsize=1)  # of one plan they are asked for more than once, and a large schema takes a while
 def find_patterns(context: Context) -> Patterns:
     """Derive the patterns of a release and its extension from public facts and the base table.
 
