@@ -41,7 +41,6 @@ def write_odd_extension(base_run: Path, seed: int, name: str = "more", release: 
     (folder / f"{name}.invariants.toml").write_text(invariants)
     _write_records(random, folder, run["input"]["records"], name, attributes, added)
     queries = _queries(random, [*attributes, *added])
-    relation = run["neighbours"] if random.random() < 0.95 else "add_remove"
     budget = "rho" if run["mechanism"] == "discrete_gaussian" else "epsilon"
     map_ = "\n".join(
         f'"{base}" = "{_recode(here, base) if way == "split" else here}"'
@@ -57,7 +56,7 @@ type = "topdown.run"
 version = 1
 schema = "{name}.schema.toml"
 invariants = "{name}.invariants.toml"
-neighbours = "{relation}"
+neighbours = "{run["neighbours"]}"
 mechanism = "{run["mechanism"]}"
 [release]
 id = "{name}"
@@ -74,7 +73,7 @@ ignore = {[c for c in facts if f'"{c}"' not in invariants]}
 path = "ledger.jsonl"
 limit = "1000000000000000000"
 [budget]
-{budget} = "{random.choice(BUDGETS)}"
+{budget} = "{random.choice(BUDGETS if random.random() < 0.3 else ("1", "1", "3/2", "1/50"))}"
 [base.map]
 {map_}
 """
@@ -126,11 +125,12 @@ def _invariants(random: Random, name: str, attributes: dict, facts: list[str]) -
             chosen = mine if random.random() < 0.7 else random.sample(mine, 1)
             text += f'\n[[none_where_zero]]\nname = "no {fact}"\ncells = {{ "{here}" = {list(chosen)} }}\n'
             text += f'columns = ["{fact}"]\n{BASIS}'
-        if random.random() < 0.5:
-            chosen, per = (mine if random.random() < 0.6 else mine[:1]), random.choice((1, 1, 1, 2, 7, 10**6))
+        if random.random() < (0.1 if fact == "homes" else 0.5):
+            chosen = mine if random.random() < 0.6 else mine[:1]
+            per = 1 if random.random() < 0.9 else random.choice((2, 7, 10**6))
             text += f'\n[[at_least]]\nname = "some {fact}"\ncells = {{ "{here}" = {list(chosen)} }}\n'
             text += f'column = "{fact}"\nper = {per}\n{BASIS}'
-    if random.random() < 0.1:
+    if random.random() < 0.04:
         cells = dict(random.sample(every, min(2, len(every))))
         rows = ", ".join(f'"{a}" = ["{label}"]' for a, label in cells.items())
         text += f'\n[[never]]\nname = "nobody"\ncells = {{ {rows} }}\n{BASIS}'

@@ -198,6 +198,12 @@ def _extend(
     rules = derive_rules(schema, geography, invariants, facts)
     with at("base", "map"):
         support = read_support(schema, rules, geography, there.schema, names, files.table)
+    if not support.levels[0].n_records:
+        raise ConfigError(
+            "the base release has no records, so it leaves nothing to extend",
+            code="C099",
+            fix="make a release of the whole schema instead; nothing was spent",
+        )
     plan = make_plan(run, schema, invariants, geography, facts, support.inhabited)
     stated = describe_base(there, files, support, plan, names)
     context = Context(replace(plan, base=stated), geography, facts, support, bases)

@@ -46,7 +46,8 @@ def write_parquet(
     with pq.ParquetWriter(
         part, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
     ) as writer:
-        writer.write_table(table)
+        if table.num_rows:  # else Arrow writes pages of nothing, which no reader is told of
+            writer.write_table(table)
         # Without Arrow's schema, the table's own metadata is not written.
         writer.add_key_value_metadata(stamps)
     _name(part, path)

@@ -1,0 +1,39 @@
+"""A release that holds nobody, and what extends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.helpers.attacked import TOY, body_of, shipped, topdown, write_leaves, write_run
+from tests.helpers.ledgers import n_intents
+
+FACTS = {"homes": (3, 2), "dormitories": (0,), "barracks": (0,)}
+
+
+def test_a_release_of_nobody_is_published_and_not_extended(tmp_path: Path) -> None:
+    """A table without rows was charged and failed its own verification; there is nothing in it to extend."""
+    write_leaves(tmp_path / "leaves.csv", ("111", "121"), FACTS)
+    (tmp_path / "nobody.csv").write_text("geocode,dwelling,sex,age,count\n111,home,male,18_64,0\n")
+    run = write_run(
+        tmp_path,
+        "nobody",
+        schema="toy",
+        invariants=shipped("invariants", "toy"),
+        body=body_of("toy"),
+        tree=TOY,
+    )
+    assert topdown("ledger", "new", run).code == 0
+    made = topdown("generate", run, "--out", tmp_path / "release", "--yes", "--json", "--workers", "1")
+    assert (made.code, made.document.get("n_records")) == (0, 0), made.err
+    more = tmp_path / "more.toml"
+    text = run.read_text().replace('id = "nobody"', 'id = "more"').replace("[ledger]", "[base]\n[ledger]")
+    more.write_text(text.replace("nobody.invariants.toml", "more.invariants.toml"))
+    rules = shipped("invariants", "toy").split("\n[[")
+    (tmp_path / "more.invariants.toml").write_text(
+        "\n[[".join(r for r in rules if not r.startswith(("exact", "at_le")))
+    )
+    said = topdown(
+        "extend", more, "--base", tmp_path / "release", "--out", tmp_path / "more", "--yes", "--json"
+    )
+    assert (said.code, said.document["code"]) == (2, "C099"), said.out
+    assert n_intents(tmp_path / "ledger.jsonl") == 1
