@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,26 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
     expected = admm.solve(dense).z
     assert residual <= 1e-5
     np.testing.assert_allclose(z, expected, atol=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("seed", "root", "which"), [(1, True, 3), (7, False, 1), (10, False, 1), (0, True, 3)]
+)
+def test_weights_far_apart_are_solved(seed: int, root: bool, which: int) -> None:
+    """ADMM stops hundreds of persons from the optimum or at a singular matrix; its release was paid for and lost."""
+    problem, _ = random_stage(seed, root=root)
+    rng, weights = np.random.default_rng(seed), np.ones(4)
+    weights[which] = 1e5
+    queries = tuple(
+        replace(
+            q,
+            weight=np.full(len(q.weight), w),
+            target=q.target + rng.normal(size=q.target.shape) * 300 / w**0.5,
+        )
+        for q, w in zip(problem.queries, weights, strict=True)
+    )
+    _, residual, _ = solve(replace(problem, queries=queries))
+    assert residual <= 1e-5
 
 
 def _cost(problem: StageRounding, counts: np.ndarray) -> float:

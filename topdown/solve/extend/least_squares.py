@@ -6,14 +6,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from topdown.solve.extend.fit import LinearStep, StageProblem
+from topdown.solve.extend.interior import solve_by_interior_point
 from topdown.solve.extend.polish import polish
-from topdown.solve.groups import Floats
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.kernels import project_segments
 from topdown.solve.kkt import hinge_gap
 
 TARGET_PERSONS = 1e-5
 TOLERANCE_PERSONS = 1e-7
 STEPS, MAX_STEPS = 20, 20_000
+SMALL_STEPS, SMALL = 4_000, 1_000  # of a table of few entries, which the interior-point method solves at once
 POLISH = 200  # steps between two tries to finish the root exactly
 RELAX = 1.6
 
@@ -30,14 +32,32 @@ def solve(
 
     Signs and row sums hold to rounding error (at the root, where no row sum is known, group sums do).
     """
+    if not len(problem.compared.rows) and problem.allowed.size <= SMALL:
+        most_steps = min(most_steps, SMALL_STEPS)
+    try:
+        return _by_admm(problem, most_steps, power)
+    except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
+        root, pointers, sums = _segments(problem)
+        even = start(problem, root=root)
+        tries = [_by_other_means(problem, pointers, sums)]
+        tries.append((residual_persons(problem, even, None, pointers, sums, np.zeros_like(problem.compared.most)), even))
+        residual, z = min(tries, key=lambda pair: pair[0])
+        return z, residual, 0
+
+
+def _segments(problem: StageProblem) -> tuple[bool, Ints, Floats]:
+    """Return whether this is the root, runs of the flattened table with known sums, and these."""
     n, m = problem.shape
-    root = bool((problem.row_sums < 0).any())
-    step = LinearStep(problem, groups=not root, power=power)
-    if root:
+    if bool((problem.row_sums < 0).any()):
         pointers = np.flatnonzero(np.diff(problem.group, prepend=-1, append=-1)).astype(np.int64)
-        sums = problem.fixed[problem.group[pointers[:-1]], 0].copy()
-    else:
-        pointers, sums = np.arange(0, n * m + 1, m, dtype=np.int64), problem.row_sums
+        return True, pointers, problem.fixed[problem.group[pointers[:-1]], 0].copy()
+    return False, np.arange(0, n * m + 1, m, dtype=np.int64), problem.row_sums
+
+
+def _by_admm(problem: StageProblem, most_steps: int, power: float) -> tuple[Floats, float, int]:
+    n, m = problem.shape
+    root, pointers, sums = _segments(problem)
+    step = LinearStep(problem, groups=not root, power=power)
     allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
     rho = first = _penalty(problem)
     step.factor(rho)
@@ -69,7 +89,9 @@ def solve(
             sigma = rho * step.soft_ratio[:, None] * t
             residual = residual_persons(problem, z, multipliers, pointers, sums, sigma)
             best = min(best, (residual, z.copy()), key=lambda pair: pair[0])
-            if residual <= TARGET_PERSONS or taken >= most_steps or tolerance <= 1e-11:
+            if best[0] > TARGET_PERSONS and (taken >= most_steps or tolerance <= 1e-11):
+                best = min(best, _by_other_means(problem, pointers, sums), key=lambda pair: pair[0])
+            if best[0] <= TARGET_PERSONS or taken >= most_steps or tolerance <= 1e-11:
                 return best[1], best[0], taken
             tolerance /= 10
         if root and not len(s) and taken % POLISH == 0:
@@ -89,6 +111,15 @@ def solve(
                     u /= factor
                     t /= factor
                     step.factor(rho)
+
+
+def _by_other_means(problem: StageProblem, pointers: Ints, sums: Floats) -> tuple[float, Floats]:
+    """Return the residual and the table that another method comes to; an endless residual if it comes to none."""
+    matrix, weight, _ = problem.all_answers()
+    found = solve_by_interior_point(problem, pointers, sums, max(curvature(matrix, weight), 0.0))
+    if found is None:
+        return np.inf, np.zeros(problem.shape)
+    return residual_persons(problem, *found, pointers, sums, np.zeros_like(problem.compared.most)), found[0]
 
 
 def _penalty(problem: StageProblem) -> float:

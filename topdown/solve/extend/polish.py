@@ -29,7 +29,10 @@ def polish(problem: StageProblem, z: Floats) -> Floats:
     rho = PROXIMAL * float(weight.min())
     for _ in range(ROUNDS):
         step = LinearStep(_restrict(problem, free), groups=True)
-        step.factor(rho)
+        try:
+            step.factor(rho)
+        except np.linalg.LinAlgError:  # weights too far apart for this guess: what was found so far stands
+            break
         inner = x[free]
         for _ in range(REPEATS):
             inner = step.near(inner)
