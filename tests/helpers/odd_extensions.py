@@ -29,7 +29,7 @@ def write_odd_extension(base_run: Path, seed: int, name: str = "more", release: 
     schema = prepare(base_run, release).context.plan.schema
     there = {a.name: a.labels for a in schema.attributes}
     attributes = {
-        (base if (way := random.choice(("same", "split", "split", "renamed"))) == "same" else f"{base}_{name}"): (
+        (base if (way := random.choice(("same", "split", "split", "renamed"))) == "same" else f"{base[:40]}_{name}"): (
             base, {v: (v,) if way != "split" else _parts(random, v) for v in labels}, way,
         )
         for base, labels in there.items()
@@ -90,7 +90,7 @@ def _parts(random: Random, label: str) -> tuple[str, ...]:
 
 
 def _recode(here: str, base: str) -> str:
-    return f"{base}_of_{len(here)}"
+    return f"{base[:40]}_of_{len(here)}"
 
 
 def _added(random: Random, name: str) -> Parts:
