@@ -171,9 +171,11 @@ def extend(
         CertificateError: V164 the base release fails its verification.
         BudgetError: B020 the ledger did not pay for the base release.
         InfeasibleError: I020 an area cannot be extended.
+        ConfigError: C096 an area's least squares would be too large.
         TopdownError: as `generate` does.
     """
     from topdown.publish.verify import verify
+    from topdown.solve.extend.crossing import check_stages
     from topdown.solve.extend.patterns import find_patterns
 
     report(Event("base", 0, 1, "verifying the base release"))
@@ -186,7 +188,7 @@ def extend(
             fix=f"see: topdown verify {base}; nothing was spent",
         )
     check_one_ledger(prepared)
-    find_patterns(prepared.context)
+    check_stages(prepared.context, find_patterns(prepared.context))
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
     return generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
 

@@ -31,9 +31,11 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     ledger = view_ledger(prepared.ledger_path, run.ledger.limit)
     patterns = None
     if plan.base is not None:
+        from topdown.solve.extend.crossing import check_stages
         from topdown.solve.extend.patterns import find_patterns
 
         patterns = find_patterns(context)  # I020: a leaf that cannot be extended
+        check_stages(context, patterns)  # C096: least squares that would be too large
     levels: list[dict[str, Any]] = [
         {
             "level": level.name,

@@ -123,7 +123,8 @@ class LinearStep:
 
     def __init__(self, problem: StageProblem, groups: bool, power: float = 0.5) -> None:
         self.problem = problem
-        self.chain, crossing = _sort_out(problem)
+        self.chain, crossing = sort_out(problem.queries, problem.supergroup)
+        check_crossing(sum(len(w) for _, w in crossing))
         rows = [picker(lab, len(w)) for lab, w in crossing]
         self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
         soft = problem.compared.rows
@@ -224,16 +225,19 @@ class LinearStep:
         return np.asarray(y - self.tree.solve(push))
 
 
-def _sort_out(problem: StageProblem) -> tuple[list[tuple[Ints, Floats]], list[tuple[Ints, Floats]]]:
-    """Split answers into a nested chain inside supergroups, fine to coarse, and the few that cross."""
-    n = len(problem.group)
-    chain: list[tuple[Ints, Floats]] = []
-    crossing: list[tuple[Ints, Floats]] = []
-    for q in sorted(problem.queries, key=lambda q: -len(q.weight)):
+Answers = list[tuple[Ints, Floats]]  # answer of each row, -1 for none; weight per answer
+
+
+def sort_out(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Answers, Answers]:
+    """Split answers into a nested chain inside supergroups, fine to coarse, and those that cross."""
+    n = len(supergroup)
+    chain: Answers = []
+    crossing: Answers = []
+    for q in sorted(queries, key=lambda q: -len(q.weight)):
         low = np.full(len(q.weight), np.iinfo(np.int64).max)
         high = np.full(len(q.weight), -1)
-        np.minimum.at(low, q.label, problem.supergroup)
-        np.maximum.at(high, q.label, problem.supergroup)
+        np.minimum.at(low, q.label, supergroup)
+        np.maximum.at(high, q.label, supergroup)
         inside = (low == high)[q.label]
         nested = np.where(inside, q.label, -1)
         if not all(_nests(fine, nested) for fine, _ in chain):
@@ -244,14 +248,17 @@ def _sort_out(problem: StageProblem) -> tuple[list[tuple[Ints, Floats]], list[tu
         used, label = np.unique(np.append(left, -1), return_inverse=True)
         if len(used) > 1:
             crossing.append((label.reshape(-1)[:-1] - 1, q.weight[used[1:]]))
-    n_crossing = sum(len(w) for _, w in crossing)
+    return chain, crossing
+
+
+def check_crossing(n_crossing: int, place: str = "") -> None:
+    """Refuse more crossing answers of one stage than one dense matrix holds (ConfigError C096)."""
     if n_crossing > MOST_CROSSING:
         raise ConfigError(
-            f"{n_crossing:,} answers of one stage neither nest nor are few enough",
+            f"{n_crossing:,} answers of one stage{place} neither nest nor are few enough",
             code="C096",
             fix="give a pass of its own to the finer queries, or list fewer queries in the pass",
         )
-    return chain, crossing
 
 
 def _nests(fine: Ints, coarse: Ints) -> bool:
