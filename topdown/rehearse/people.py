@@ -13,7 +13,7 @@ from topdown.plan.prepare import Context
 from topdown.progress import silent
 from topdown.solve.descend import Descent
 from topdown.solve.extend.patterns import find_patterns
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 from topdown.solve.solve import descend, solved
 from topdown.solve.targets import HeldAnswers
 

@@ -17,7 +17,7 @@ from topdown.solve.extend.fit import MOST_CROSSING, Partition, check_crossing, s
 from topdown.solve.extend.labels import join
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.stages import Stage, stages
-from topdown.solve.problem import Ints
+from topdown.solve.groups import Ints
 
 
 def check_stages(context: Context, patterns: Patterns) -> None:

@@ -40,7 +40,12 @@ def solve(
         root, pointers, sums = _segments(problem)
         even = start(problem, root=root)
         tries = [_by_other_means(problem, pointers, sums)]
-        tries.append((residual_persons(problem, even, None, pointers, sums, np.zeros_like(problem.compared.most)), even))
+        tries.append(
+            (
+                residual_persons(problem, even, None, pointers, sums, np.zeros_like(problem.compared.most)),
+                even,
+            )
+        )
         residual, z = min(tries, key=lambda pair: pair[0])
         return z, residual, 0
 
