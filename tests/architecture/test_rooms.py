@@ -163,6 +163,16 @@ def test_heavy_libraries_stay_in_their_adapters() -> None:
             assert name in ADAPTERS.get(library, set()), f"{name} imports {library}"
 
 
+SOLVERS = ("scipy.optimize", "scipy.sparse.csgraph", "ortools", "networkx", "highspy", "clarabel", "piqp")
+
+
+def test_the_solver_calls_others_in_adapters_only() -> None:
+    """What a solver says is judged where it is called; a call in passing is judged by nobody."""
+    for path in (PACKAGE / "solve").rglob("*.py"):
+        strange = {name for name in imports_of(path) if name.startswith(SOLVERS)}
+        assert not strange or path.parent.name == "backends", f"{path} imports {strange}"
+
+
 def test_noise_and_solver_never_meet() -> None:
     """The solver must not be able to draw noise, nor to open records."""
     for path in (PACKAGE / "solve").rglob("*.py"):
