@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
 from topdown.plan.public_tables import read_table
-from topdown.solve import passes, rounding, twins
+from topdown.solve import passes, reference, rounding
 from topdown.solve.backends import networkx_flow, ortools_flow
 from topdown.solve.backends.milp import round_by_milp
 from topdown.solve.backends.quadratic import solve_with
@@ -138,11 +138,14 @@ def test_kernels_beside_their_twins() -> None:
     """Each compiled kernel must beat its plain twin."""
     rng = np.random.default_rng(2)
     labels, weights = rng.integers(0, 30, size=(10, 300)), rng.random(10)
-    fast, slow = cpu_seconds(lambda: gram(labels, weights)), cpu_seconds(lambda: twins.gram(labels, weights))
+    fast, slow = (
+        cpu_seconds(lambda: gram(labels, weights)),
+        cpu_seconds(lambda: reference.gram(labels, weights)),
+    )
     v, allowed, out = rng.normal(size=300 * 60), np.ones(300 * 60, dtype=bool), np.empty(300 * 60)
     pointers, sums = np.arange(0, 300 * 60 + 1, 60), rng.integers(1, 99, 300).astype(float)
     quick = cpu_seconds(lambda: project_segments(v, pointers, sums, allowed, out))
     plain = cpu_seconds(
-        lambda: [twins.project(v[i * 60 : i * 60 + 60], sums[i], allowed[:60]) for i in range(300)]
+        lambda: [reference.project(v[i * 60 : i * 60 + 60], sums[i], allowed[:60]) for i in range(300)]
     )
     print(f"\n  gram {slow / fast:6.1f} x its twin   projection {plain / quick:6.0f} x its twin")

@@ -1,6 +1,6 @@
 """Compiled kernels of chains and splits: exact pooling, isotonic rows, the integer split of a parent.
 
-Each has a plain twin in `twins.py`, compared in tests. Sources: pgsr.md 2.1 (pooling), 2.3 (split).
+Each has a plain twin in `reference.py`, compared in tests. Sources: pgsr.md 2.1 (pooling), 2.3 (split).
 """
 
 from __future__ import annotations

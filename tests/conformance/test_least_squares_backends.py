@@ -11,7 +11,7 @@ from topdown.solve.backends import quadratic
 from topdown.solve.backends.polish import polish
 from topdown.solve.backends.quadratic import NAMES, solve_with
 from topdown.solve.backends.standard import standard_form
-from topdown.solve.groups import AtLeast, Table, group_sums
+from topdown.solve.groups import FixedTable, LowerBounds, group_sums
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import infeasibility_persons, residual_persons
 from topdown.solve.problem import Compared, Problem
@@ -64,7 +64,7 @@ def make_problem(
         pointers=pointers.astype(np.int64),
         sums=sums,
         allowed=np.ascontiguousarray(allowed),
-        fixed=Table(group, group_sums(truth, group, 2)) if fixed else Table.none(n, m).floats(),
+        fixed=FixedTable(group, group_sums(truth, group, 2)) if fixed else FixedTable.none(n, m).floats(),
         bounds=bounds_of(bound_of, lower, table),
         compared=Compared.none(n, m),
         curvature=0.05,
@@ -161,8 +161,8 @@ def test_gurobi_size_is_checked_before_a_model_is_built() -> None:
         g=np.tile(problem.g, (1, 8)),
         allowed=np.tile(np.ones_like(problem.allowed), (1, 8)),
         pointers=np.arange(0, 9 * 32 + 1, 32),
-        fixed=Table.none(9, 32).floats(),
-        bounds=AtLeast.none(9, 32).floats(),
+        fixed=FixedTable.none(9, 32).floats(),
+        bounds=LowerBounds.none(9, 32).floats(),
         compared=Compared.none(9, 32),
     )
     with pytest.raises(ConfigError, match="200"):

@@ -20,7 +20,7 @@ from topdown.pipeline import GenerateResult, generate
 from topdown.plan.init import Answers, run_file_text
 from topdown.plan.prepare import prepare
 from topdown.publish.verify import verify
-from topdown.solve import regions
+from topdown.solve import polytopes
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -263,7 +263,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Used failsafe: totals exact, everything adds up, and certificate and verify name the places."""
-    monkeypatch.setattr(regions, "MAX_KINDS", 0)
+    monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     write_tight_land(tmp_path)
     made = generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert made.checks.ok

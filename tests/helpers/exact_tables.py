@@ -11,7 +11,7 @@ from topdown.model.exact_tables import Arrangement, ExactTable, Merged, arrange
 from topdown.model.geography import Geography, from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import Rules
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 N_CELLS = 4
 LEVELS = ("land", "pair", "leaf")
@@ -90,14 +90,14 @@ class Case:
         none = np.zeros(n_nodes, dtype=np.int64)
         return np.stack([none if s is None else self.values[s[0]][:, s[1]] for s in merged.sources], axis=1)
 
-    def regions(self, kept: Arrangement) -> Regions:
+    def polytopes(self, kept: Arrangement) -> Polytopes:
         """Return the limits the solver uses."""
         labels = None if kept.split is None else kept.split.labels
         kinds = find_kinds(self.rules, answers=labels)
         everybody = self.people.sum(axis=1)[:, None]
         totals = {d: self.up(everybody, d)[:, 0] for d in range(kept.depth + 1)}
         answers = None if kept.split is None else self.told(kept.split, len(self.tree.levels[kept.depth]))
-        return Regions(kinds, self.rules, self.tree, totals, answers)
+        return Polytopes(kinds, self.rules, self.tree, totals, answers)
 
     def node_tables(self, depth: int, node: int, most: int) -> Vectors:
         """Write out every table of a node, up to `most` people a cell, that splits down to the leaves."""

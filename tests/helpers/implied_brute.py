@@ -18,7 +18,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
 from topdown.solve.implied.groups import Groups, Leaf
 from topdown.solve.implied.margins import Margins
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 Vector = tuple[int, ...]
 
@@ -58,7 +58,7 @@ def random_groups(rng: np.random.Generator, k: int, n_leaves: int, most: int) ->
     return Groups(tuple("abcdefghijklmn"[:k]), tuple(leaves))
 
 
-def group_regions(groups: Groups) -> Regions:
+def group_regions(groups: Groups) -> Polytopes:
     """Return what the solver makes of leaves with exact totals: group j is cell j, the root holds all leaves."""
     n, k = len(groups.leaves), len(groups.names)
     lower = np.array([leaf.lower for leaf in groups.leaves], dtype=np.int64).reshape(n, k)
@@ -77,13 +77,13 @@ def group_regions(groups: Groups) -> Regions:
         caps=caps if capped else np.zeros((n, 0), dtype=np.int64),
     )
     tree = from_prefixes(("node", "leaf"), (0, 2), tuple(f"{i:02d}" for i in range(n)))
-    return Regions(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    return Polytopes(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
 
 
 def group_limits(groups: Groups) -> np.ndarray:
     """Return the most people each set of groups can hold, int64 (2^k,), as the solver computes it."""
-    regions = group_regions(groups)
-    limits, kind = regions.limits(0, np.array([0]))[0], regions.kinds.of_cell
+    polytopes = group_regions(groups)
+    limits, kind = polytopes.limits(0, np.array([0]))[0], polytopes.kinds.of_cell
     sets = np.arange(1 << len(kind))
     held = np.zeros_like(sets)
     for j, k in enumerate(kind.tolist()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topdown.solve.groups import AtLeast, Bounds, Table, Within, group_sums
+from topdown.solve.groups import Bounds, FixedTable, KindLimits, LowerBounds, group_sums
 from topdown.solve.kernels import gram
 from topdown.solve.problem import Compared, Problem
 
@@ -31,7 +31,7 @@ def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) ->
 def bounds_of(of: np.ndarray, lower: np.ndarray, limits: np.ndarray | None) -> Bounds:
     """Return lower bounds, or limits if there are some."""
     of = np.ascontiguousarray(of.astype(np.int64))
-    return AtLeast(of, lower) if limits is None else Within(of, len(lower), limits)
+    return LowerBounds(of, lower) if limits is None else KindLimits(of, len(lower), limits)
 
 
 def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
@@ -73,7 +73,9 @@ def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
         pointers=pointers.astype(np.int64),
         sums=sums.astype(np.float64),
         allowed=np.ascontiguousarray(allowed[order]),
-        fixed=Table(group, group_sums(truth, group, n_groups)) if fixed else Table.none(n, m).floats(),
+        fixed=FixedTable(group, group_sums(truth, group, n_groups))
+        if fixed
+        else FixedTable.none(n, m).floats(),
         bounds=bounds_of(bound_of[order], lower, table),
         compared=Compared.none(n, m),
         curvature=0.0 if len(labels) < 4 else float(weights[3]),

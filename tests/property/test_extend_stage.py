@@ -17,7 +17,7 @@ from topdown.solve.extend.fit import LinearStep, Partition, StageProblem, picker
 from topdown.solve.extend.least_squares import solve
 from topdown.solve.extend.reserves import assign
 from topdown.solve.extend.rounding import StageRounding, round_stage
-from topdown.solve.groups import AtLeast, Table
+from topdown.solve.groups import FixedTable, LowerBounds
 from topdown.solve.problem import Compared, Problem
 
 SEEDS = st.integers(0, 2**31)
@@ -89,8 +89,8 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
         pointers=starts if root else np.arange(0, n * m + 1, m),
         sums=problem.fixed[:, 0].copy() if root else problem.row_sums,
         allowed=problem.allowed,
-        fixed=Table.none(n, m).floats() if root else Table(problem.group, problem.fixed),
-        bounds=AtLeast.none(n, m).floats(),
+        fixed=FixedTable.none(n, m).floats() if root else FixedTable(problem.group, problem.fixed),
+        bounds=LowerBounds.none(n, m).floats(),
         compared=Compared.none(n, m),
         curvature=float(np.linalg.eigvalsh(h)[0]),
         scale=0.1,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.regions import make_regions
+from tests.helpers.polytopes import make_polytopes
 from topdown.model.kinds import NO_LIMIT
 from topdown.solve.implied.facets import facets
 from topdown.solve.implied.fourier_motzkin import is_implied
@@ -25,8 +25,8 @@ def test_facets_are_all_limits_and_none_too_many(
     seed: int, exact: int | None, caps: bool, depth: int
 ) -> None:
     """A limit too few would hide a constraint from an office; one too many would bury the others."""
-    regions = make_regions(seed, exact=exact, caps=caps)
-    limits = regions.limits(depth, np.array([0]))[0]
+    polytopes = make_polytopes(seed, exact=exact, caps=caps)
+    limits = polytopes.limits(depth, np.array([0]))[0]
     found = facets(limits)
     assert sum(found.parts) == len(limits) - 1
     names = tuple("abcdefgh"[: len(limits).bit_length() - 1])

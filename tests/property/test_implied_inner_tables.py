@@ -29,7 +29,7 @@ from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import arranged
 from topdown.solve.implied.classify import Verdict, judge, verdicts
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 FEW = 4  # people of a node whose tables are all written out
 MOST = 7  # the same, where only their existence is asked
@@ -50,7 +50,7 @@ def judged(census: SmallCensus) -> tuple[Verdict, ...]:
     return judge(census.schema, census.invariants, census.geography, census.facts)
 
 
-def solver_regions(census: SmallCensus) -> Regions:
+def solver_regions(census: SmallCensus) -> Polytopes:
     """Build what the solver works with, exact statistics included."""
     schema, tree, invariants = census.schema, census.geography, census.invariants
     plain = derive_rules(schema, tree, invariants, census.facts)
@@ -67,7 +67,7 @@ def solver_regions(census: SmallCensus) -> Regions:
         labels, answers = kept.split.labels, told(census, kept.split, len(tree.levels[kept.depth]))
     kinds = find_kinds(rules, answers=labels)
     full = complete_totals(tree, rules, kinds, totals, answers)
-    return Regions(kinds, rules, tree, full, answers)
+    return Polytopes(kinds, rules, tree, full, answers)
 
 
 def told(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
@@ -78,21 +78,21 @@ def told(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
     )
 
 
-def satisfied(census: SmallCensus, regions: Regions, level: int, x: np.ndarray, node: int) -> bool:
+def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarray, node: int) -> bool:
     """Check a histogram against what the solver enforces at a node: zeros, exact answers, limits or bounds."""
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
-    if level in regions.totals and x.sum() != regions.totals[level][node]:
+    if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
         return False
     if not answers_right(census, level, node, tuple(x.tolist())):
         return False
-    if not regions.limited(level):
+    if not polytopes.limited(level):
         return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
-    held = np.zeros((regions.kinds.n_kinds, 1), dtype=np.int64)
-    inside = regions.kinds.of_cell >= 0
-    np.add.at(held[:, 0], regions.kinds.of_cell[inside], x[inside])
-    return bool(excess(regions.limits(level, np.array([node])), held)[0] <= 0)
+    held = np.zeros((polytopes.kinds.n_kinds, 1), dtype=np.int64)
+    inside = polytopes.kinds.of_cell >= 0
+    np.add.at(held[:, 0], polytopes.kinds.of_cell[inside], x[inside])
+    return bool(excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 
 @pytest.mark.deep
@@ -109,7 +109,7 @@ def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
         if find_contradiction(*census.parts) is not None:
             continue
         try:
-            regions = solver_regions(census)
+            polytopes = solver_regions(census)
         except InfeasibleError:
             continue
         for level, verdict in enumerate(said):
@@ -124,9 +124,9 @@ def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
                 every = list(compositions(total, census.schema.n_cells))
                 for i in rng.permutation(len(every))[:30]:
                     x = every[i]
-                    assert (x in reach) == satisfied(census, regions, level, np.array(x), node), (level, x)
+                    assert (x in reach) == satisfied(census, polytopes, level, np.array(x), node), (level, x)
             for x in list(reach)[:20]:
-                assert satisfied(census, regions, level, np.array(x), node)
+                assert satisfied(census, polytopes, level, np.array(x), node)
     assert seen["refused"] > 25 * DEPTH
     assert seen[0, "complete", "combination_table"] + seen[0, "complete", "nothing"] > DEPTH, seen
     assert seen[0, "complete_integral", "combination_table"] > 12 * DEPTH, seen

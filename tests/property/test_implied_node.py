@@ -18,7 +18,7 @@ from topdown.solve.groups import excess
 from topdown.solve.implied.causes import Ground, public_regions
 from topdown.solve.implied.naming import kind_names, selection_text
 from topdown.solve.implied.node import NodeConstraints, node_constraints
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 MOST = 3  # people of a kind in the vectors tried
 
@@ -31,19 +31,19 @@ def ground_of(census: SmallCensus) -> Ground:
 
 
 def symbols(
-    census: SmallCensus, regions: Regions, area: NodeConstraints, leaves: np.ndarray
+    census: SmallCensus, polytopes: Polytopes, area: NodeConstraints, leaves: np.ndarray
 ) -> dict[str, int]:
     """Add up true totals by combination, from the definition."""
-    names = kind_names(census.schema, regions.kinds)
+    names = kind_names(census.schema, polytopes.kinds)
     depth = census.geography.index(area.total_level)
     units = census.geography.ancestors_of_leaves[depth]
     values = dict.fromkeys((c.symbol for c in area.totals if c.symbol), 0)
     for unit in np.unique(units[leaves]):
-        is_open = regions.rules.open[-1][units == unit][:, regions.kinds.class_of].any(axis=0)
+        is_open = polytopes.rules.open[-1][units == unit][:, polytopes.kinds.class_of].any(axis=0)
         there = tuple(name for name, o in zip(names, is_open, strict=True) if o)
         if there:
             values[next(c.symbol for c in area.totals if c.kinds == there)] += int(
-                regions.totals[depth][unit]
+                polytopes.totals[depth][unit]
             )
     return values
 
@@ -68,10 +68,10 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
     if crossing(census) or "table" in census.exact or find_contradiction(*census.parts) is not None:
         return
     ground = ground_of(census)
-    rules, kinds = ground.rules, ground.regions.kinds
-    symbolic = depth < ground.regions.unit_depth
-    own_total = depth <= ground.regions.unit_depth
-    if not ground.regions.limited(depth) or kinds.n_kinds == 0 or not kinds.members.size:
+    rules, kinds = ground.rules, ground.polytopes.kinds
+    symbolic = depth < ground.polytopes.unit_depth
+    own_total = depth <= ground.polytopes.unit_depth
+    if not ground.polytopes.limited(depth) or kinds.n_kinds == 0 or not kinds.members.size:
         return
     if symbolic and (census.invariants.at_most or are_nested(rules)):
         return
@@ -79,17 +79,19 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
     area = node_constraints(ground, census.facts.columns, depth, node, most_limits=10_000)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in census.invariants.exact}
     assert np.array_equal(find_kinds(rules).of_cell, kinds.of_cell)
-    regions = Regions(kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals))
-    inside = np.arange(len(census.geography.leaves))[regions.leaf_range(depth, node)]
+    polytopes = Polytopes(
+        kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
+    )
+    inside = np.arange(len(census.geography.leaves))[polytopes.leaf_range(depth, node)]
     names = kind_names(census.schema, kinds)
-    values = symbols(census, regions, area, inside) if symbolic else {}
+    values = symbols(census, polytopes, area, inside) if symbolic else {}
     is_open = rules.open[depth][node][kinds.class_of]
     bounds = {
         selection_text(census.schema, b.cells): b.cells
         for b in (*census.invariants.at_least, *census.invariants.at_most)
     }
-    table = regions.limits(depth, np.array([node]))
-    everybody = int(regions.totals[depth][node]) if own_total else None
+    table = polytopes.limits(depth, np.array([node]))
+    everybody = int(polytopes.totals[depth][node]) if own_total else None
     for x in product(range(MOST + 1), repeat=kinds.n_kinds):
         if any(n and not o for n, o in zip(x, is_open, strict=True)):
             continue

@@ -11,15 +11,15 @@ import pytest
 from scipy import sparse
 
 from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
-from tests.helpers.regions import make_regions
+from tests.helpers.polytopes import make_polytopes
 from topdown.model.kinds import NO_LIMIT
 from topdown.solve import admm
-from topdown.solve.groups import Table, Within
+from topdown.solve.groups import FixedTable, KindLimits
 from topdown.solve.implied.combinations import Combinations
 from topdown.solve.implied.projection import certify
 from topdown.solve.kernels import gram, project_base
+from topdown.solve.polytopes import Polytopes
 from topdown.solve.problem import Compared, Problem
-from topdown.solve.regions import Regions
 
 
 def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
@@ -112,18 +112,18 @@ def test_projection_and_explicit_flows_agree() -> None:
         np.testing.assert_allclose(value, other, atol=1e-4)
 
 
-def thousandfold(regions: Regions) -> Regions:
+def thousandfold(polytopes: Polytopes) -> Polytopes:
     """Return the same limits a thousand times as wide: errors of solvers in persons are then small in comparison."""
-    kinds = regions.kinds
+    kinds = polytopes.kinds
     high = np.where(kinds.high >= NO_LIMIT, NO_LIMIT, kinds.high * 1000)
-    totals = {depth: values * 1000 for depth, values in regions.totals.items()}
-    return replace(regions, kinds=replace(kinds, low=kinds.low * 1000, high=high), totals=totals)
+    totals = {depth: values * 1000 for depth, values in polytopes.totals.items()}
+    return replace(polytopes, kinds=replace(kinds, low=kinds.low * 1000, high=high), totals=totals)
 
 
-def make_split(regions: Regions, rng: np.random.Generator) -> Problem:
+def make_split(polytopes: Polytopes, rng: np.random.Generator) -> Problem:
     """Set up the split of the root of a small tree over its two pairs of leaves, two rows a kind, noisy answers."""
-    k, children = regions.kinds.n_kinds, np.array([0, 1])
-    limits = regions.limits(1, children).astype(np.float64)
+    k, children = polytopes.kinds.n_kinds, np.array([0, 1])
+    limits = polytopes.limits(1, children).astype(np.float64)
     low = np.stack(
         [project(table, rng.integers(0, 5, k) * 1000.0) for table in limits], axis=1
     )  # the split exists
@@ -143,18 +143,18 @@ def make_split(regions: Regions, rng: np.random.Generator) -> Problem:
         pointers=np.arange(0, 4 * k + 1, 2),
         sums=truth.sum(axis=1),
         allowed=np.ones((2 * k, 2), dtype=bool),
-        fixed=Table.none(2 * k, 2).floats(),
-        bounds=Within(kind, k, limits),
+        fixed=FixedTable.none(2 * k, 2).floats(),
+        bounds=KindLimits(kind, k, limits),
         compared=Compared.none(2 * k, 2),
         curvature=0.3,
         scale=0.2,
     )
 
 
-def solve_with_flows(problem: Problem, regions: Regions) -> np.ndarray:
+def solve_with_flows(problem: Problem, polytopes: Polytopes) -> np.ndarray:
     """Solve a split with one variable an arc of each child's network in place of the limits (section 7.3)."""
     n, m = problem.shape
-    parts = [regions.arcs(1, j) for j in range(m)]
+    parts = [polytopes.arcs(1, j) for j in range(m)]
     start = n * m + np.concatenate([[0], np.cumsum([len(a.tails) for a in parts])])
     size = int(start[-1])
     quadratic = sparse.block_diag(
@@ -170,11 +170,11 @@ def solve_with_flows(problem: Problem, regions: Regions) -> np.ndarray:
         right.append(problem.sums[r])
     low, high = np.zeros(size), np.full(size, np.inf)
     for j, arcs in enumerate(parts):
-        if 1 in regions.totals:
+        if 1 in polytopes.totals:
             here = np.zeros(size)
             here[j * n : (j + 1) * n] = 1.0
             rows.append(sparse.csr_matrix(here))
-            right.append(float(regions.totals[1][j]))
+            right.append(float(polytopes.totals[1][j]))
         at = start[j] + np.arange(len(arcs.tails))
         low[at], high[at] = arcs.low, np.where(arcs.high > 1e9, np.inf, arcs.high)
         for node in range(1, arcs.n_nodes):
@@ -185,7 +185,7 @@ def solve_with_flows(problem: Problem, regions: Regions) -> np.ndarray:
                 ),
                 shape=(1, size),
             )
-            if node <= regions.kinds.n_kinds:
+            if node <= polytopes.kinds.n_kinds:
                 leaving = j * n + np.flatnonzero(problem.bounds.of == node - 1)
             else:
                 leaving = at[arcs.tails == node]
@@ -222,13 +222,13 @@ def test_least_squares_by_projection_and_by_flow_variables_agree(exact: int | No
 
     tight = 0
     for seed in range(40):
-        regions = thousandfold(make_regions(seed, exact=exact, caps=bool(seed % 2)))
-        if not regions.kinds.n_kinds:
+        polytopes = thousandfold(make_polytopes(seed, exact=exact, caps=bool(seed % 2)))
+        if not polytopes.kinds.n_kinds:
             continue
-        problem = make_split(regions, np.random.default_rng(seed))
+        problem = make_split(polytopes, np.random.default_rng(seed))
         ours, theirs = (
             objective(problem, admm.solve(problem).z),
-            objective(problem, solve_with_flows(problem, regions)),
+            objective(problem, solve_with_flows(problem, polytopes)),
         )
         assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-4)
         free = admm.solve(admm._without_bounds(problem)).z

@@ -27,13 +27,13 @@ from topdown.model.geography import from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import PublicFacts, derive_rules, with_exact_tables
 from topdown.model.query import parse_query
-from topdown.solve import regions as regions_module
+from topdown.solve import polytopes as polytopes_module
 from topdown.solve.chain import chain_of, fitting_tables, places
 from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import public_regions
 from topdown.solve.implied.classify import judge, verdicts
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -49,7 +49,7 @@ def censuses(seed: int, count: int) -> Iterator[SmallCensus]:
             yield census
 
 
-def solver_regions(census: SmallCensus) -> Regions:
+def solver_regions(census: SmallCensus) -> Polytopes:
     """Build what the solver works with, exact statistics included."""
     schema, invariants = census.schema, census.invariants
     rules = derive_rules(schema, census.geography, invariants, census.facts)
@@ -57,22 +57,22 @@ def solver_regions(census: SmallCensus) -> Regions:
     rules = with_exact_tables(rules, tuple((q.labels, values) for q, values in tables if q.factors))
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     kinds = find_kinds(rules)
-    return Regions(kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals))
+    return Polytopes(kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals))
 
 
-def satisfied(census: SmallCensus, regions: Regions, level: int, x: np.ndarray, node: int) -> bool:
+def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarray, node: int) -> bool:
     """Check a node's histogram against what the solver enforces there: zeros, totals, limits or lower bounds."""
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
-    if level in regions.totals and x.sum() != regions.totals[level][node]:
+    if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
         return False
-    if not regions.limited(level):
+    if not polytopes.limited(level):
         return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
-    held = np.zeros((regions.kinds.n_kinds, 1), dtype=np.int64)
-    inside = regions.kinds.of_cell >= 0
-    np.add.at(held[:, 0], regions.kinds.of_cell[inside], x[inside])
-    return bool(excess(regions.limits(level, np.array([node])), held)[0] <= 0)
+    held = np.zeros((polytopes.kinds.n_kinds, 1), dtype=np.int64)
+    inside = polytopes.kinds.of_cell >= 0
+    np.add.at(held[:, 0], polytopes.kinds.of_cell[inside], x[inside])
+    return bool(excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 
 @pytest.mark.deep
@@ -98,7 +98,7 @@ def test_complete_means_complete() -> None:
 
 def compare(census: SmallCensus, level: int, node: int, rng: np.random.Generator) -> None:
     """Hold the solver's constraints of a node against all tables that split, and others near them."""
-    regions = solver_regions(census)
+    polytopes = solver_regions(census)
     reach = node_tables(census, level, node, FEW)
     for total in {sum(x) for x in reach} | {int(rng.integers(FEW + 1))}:
         if not wanted_totals(census, level, node) <= {total}:
@@ -106,9 +106,9 @@ def compare(census: SmallCensus, level: int, node: int, rng: np.random.Generator
         every = list(compositions(total, census.schema.n_cells))
         for i in rng.permutation(len(every))[:30]:
             x = every[i]
-            assert (x in reach) == satisfied(census, regions, level, np.array(x), node), (level, x)
+            assert (x in reach) == satisfied(census, polytopes, level, np.array(x), node), (level, x)
     for x in list(reach)[:20]:
-        assert satisfied(census, regions, level, np.array(x), node)
+        assert satisfied(census, polytopes, level, np.array(x), node)
 
 
 @pytest.mark.deep
@@ -145,7 +145,7 @@ def test_not_guaranteed_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     one_in_dorm = np.array((0, 0, 1, 0, 0, 0))
     assert tuple(one_in_dorm) not in node_tables(census, 0, 0, 2)
     assert not satisfied(census, solver_regions(census), 0, one_in_dorm, 0)
-    monkeypatch.setattr(regions_module, "MAX_KINDS", 0)
+    monkeypatch.setattr(polytopes_module, "MAX_KINDS", 0)
     said = judge(census.schema, census.invariants, census.geography, census.facts)
     assert [v.kind for v in said] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     assert said[0].constraints == ("beds",)
@@ -160,9 +160,9 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
     if crossing(census):
         return
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
-    regions = public_regions(census.schema, census.invariants, census.geography, rules)
+    polytopes = public_regions(census.schema, census.invariants, census.geography, rules)
     for depth in range(3):
-        if regions.limited(depth) or not regions.needed[depth]:
-            tables = fitting_tables(rules, regions, depth, None)
-            chain = chain_of(regions, depth, tables, (1,) * len(tables), None)
-            assert places(rules, regions, depth, chain) is not None
+        if polytopes.limited(depth) or not polytopes.needed[depth]:
+            tables = fitting_tables(rules, polytopes, depth, None)
+            chain = chain_of(polytopes, depth, tables, (1,) * len(tables), None)
+            assert places(rules, polytopes, depth, chain) is not None

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from topdown.errors import BudgetError
 from topdown.ledger.book import read_book
+from topdown.ledger.chained_lines import read_lines
 from topdown.ledger.durable import Disk
 from topdown.ledger.ledger import Place, create_ledger, open_ledger, read_ledger
-from topdown.ledger.lines import read_lines
 from topdown.ledger.records import Binding, Commit, DrawnLaw, Intent
 from topdown.ledger.refusals import decimal_text
 from topdown.ledger.witness import write_witness

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.problems import limits_around
-from topdown.solve import twins
+from topdown.solve import reference
 from topdown.solve.backends.milp import round_by_milp
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.flow import laminar_places
-from topdown.solve.groups import AtLeast, Table, Within
+from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 
@@ -50,7 +50,7 @@ def meets(problem: RoundingProblem, table: np.ndarray) -> bool:
             return False
     bounds = problem.bounds
     sums = held(bounds.of, bounds.n_groups, table)
-    if isinstance(bounds, AtLeast):
+    if isinstance(bounds, LowerBounds):
         return bool((sums >= bounds.lower).all())
     for j, limits in enumerate(bounds.limits):
         for chosen, most in enumerate(limits):
@@ -98,21 +98,21 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     if not (middle == 0).any():
         bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
     problem = RoundingProblem(
-        estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, Table.none(n, m),
-        Table.none(n, m), None, AtLeast(bound_of, lower), places, (), draw_rules(rng, n),
+        estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, FixedTable.none(n, m),
+        FixedTable.none(n, m), None, LowerBounds(bound_of, lower), places, (), draw_rules(rng, n),
     )  # fmt: skip
     if kind == "totals":
-        return replace(problem, totals=Table.total(n, some.sum(axis=0)))
+        return replace(problem, totals=FixedTable.total(n, some.sum(axis=0)))
     if kind == "crossing":
         crossing = np.stack([middle, rng.integers(0, 2, n), np.arange(n)])
         return replace(problem, chain=crossing, bound_places=None)
     if kind == "exact":
         of = np.arange(n) % 2
-        return replace(problem, exact=Table(of, held(of, 2, some)), bound_places=None)
+        return replace(problem, exact=FixedTable(of, held(of, 2, some)), bound_places=None)
     if kind == "limits":
         of = rng.integers(0, 3, n)
         limits = limits_around(rng, held(of, 3, some).astype(float), slack=False).astype(np.int64)
-        return replace(problem, bounds=Within(of, 3, limits), bound_places=None)
+        return replace(problem, bounds=KindLimits(of, 3, limits), bound_places=None)
     return problem
 
 
@@ -129,11 +129,13 @@ def test_rounding_breaks_rules_least_then_costs_least(kind: str, seed: int) -> N
     problem = draw(seed, kind)
     result = round_table(problem)
     tables = [t for t in ups(problem.estimate, problem.allowed) if meets(problem, t)]
-    least, cost = best(tables, lambda t: over_table(problem, t), lambda t: twins.rounding_cost(problem, t))
+    least, cost = best(
+        tables, lambda t: over_table(problem, t), lambda t: reference.rounding_cost(problem, t)
+    )
     assert any(np.array_equal(result.counts, table) for table in tables)
     assert over_table(problem, result.counts) == least
     assert result.optimal
-    assert twins.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
+    assert reference.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
 
 
 @given(seed=SEEDS)
@@ -144,8 +146,8 @@ def test_the_program_agrees_where_the_flow_is_enough(seed: int) -> None:
     one, two = round_table(problem), round_by_milp(problem)
     check_rounding(problem, two.counts)
     assert over_table(problem, one.counts) == over_table(problem, two.counts)
-    assert twins.rounding_cost(problem, one.counts) == pytest.approx(
-        twins.rounding_cost(problem, two.counts), abs=1e-4
+    assert reference.rounding_cost(problem, one.counts) == pytest.approx(
+        reference.rounding_cost(problem, two.counts), abs=1e-4
     )
 
 
@@ -168,10 +170,10 @@ def test_of_two_rules_the_cheaper_one_is_broken() -> None:
             sums=None,
             chain=np.array([[0, 0], [0, 1]]),
             weights=(1, 1),
-            totals=Table.total(2, np.array([1])),
-            exact=Table.none(2, 1),
+            totals=FixedTable.total(2, np.array([1])),
+            exact=FixedTable.none(2, 1),
             exact_place=None,
-            bounds=AtLeast.none(2, 1),
+            bounds=LowerBounds.none(2, 1),
             bound_places=(),
             arcs=(),
             comparisons=np.array([[1, 0], [0, 1]]),

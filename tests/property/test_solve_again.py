@@ -15,7 +15,7 @@ from tests.helpers.forged import move_one
 from tests.property.test_soft_release import SOFT
 from tests.property.test_solve_rounding import make_problem
 from topdown.errors import InfeasibleError
-from topdown.solve import twins
+from topdown.solve import reference
 from topdown.solve.again import CHANGED, Again, compare
 from topdown.solve.descend import Descent
 from topdown.solve.kkt import TARGET_PERSONS
@@ -90,7 +90,7 @@ def test_costlier_tables_do_not_pass(seed: int) -> None:
 
 def extra_cost(problem: RoundingProblem, own: np.ndarray, published: np.ndarray) -> float:
     """Return what the published table costs above the other, in persons, added up the slow way."""
-    return twins.rounding_cost(problem, published) - twins.rounding_cost(problem, own)
+    return reference.rounding_cost(problem, published) - reference.rounding_cost(problem, own)
 
 
 def judged_after_a_move(tmp_path: Path, seed: int, *, between_leaves: bool, workers: int = 1) -> Again:

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from tests.helpers.exact_tables import N_CELLS, Case
 from topdown.solve.failsafe import _least_change
 from topdown.solve.groups import excess
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 seeds = st.integers(0, 10_000_000)
 
 
-def enforced(case: Case, regions: Regions, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
+def enforced(case: Case, polytopes: Polytopes, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
     """Tell which tables (n, n_cells) satisfy what the solver enforces at a node below the root."""
-    kinds, rules = regions.kinds, case.rules
+    kinds, rules = polytopes.kinds, case.rules
     fits = ~cells[:, ~rules.open[depth][node, rules.class_of_cell]].any(axis=1)
-    if depth in regions.totals:
-        fits &= cells.sum(axis=1) == regions.totals[depth][node]
-    if regions.limited(depth):
+    if depth in polytopes.totals:
+        fits &= cells.sum(axis=1) == polytopes.totals[depth][node]
+    if polytopes.limited(depth):
         held = np.zeros((kinds.n_kinds, len(cells)), dtype=np.int64)
         inside = kinds.of_cell >= 0
         np.add.at(held, kinds.of_cell[inside], cells[:, inside].T)
-        limits = regions.limits(depth, np.array([node]))
+        limits = polytopes.limits(depth, np.array([node]))
         return fits & (excess(np.repeat(limits, len(cells), axis=0), held) <= 0)
     for group, low in zip(rules.bound_cells, rules.lower[depth][node], strict=True):
         fits &= cells[:, group].sum(axis=1) >= low
@@ -39,11 +39,11 @@ def test_accepted_tables_are_complete(seed: int, depth: int, together: bool) -> 
     kept = case.arrangement()
     if kept is None:
         return
-    regions = case.regions(kept)
+    polytopes = case.polytopes(kept)
     most = 2 if depth else 3
     truth = case.node_tables(depth, 0, most)
     candidates = np.array(list(product(range(most + 1), repeat=N_CELLS)), dtype=np.int64)
-    fits = enforced(case, regions, depth, 0, candidates)
+    fits = enforced(case, polytopes, depth, 0, candidates)
     if depth == 0 and kept.root is not None:
         told = case.told(kept.root, 1)[0]
         for answer, n in enumerate(told):
@@ -60,12 +60,12 @@ def test_the_network_says_the_same_as_the_limits(seed: int, depth: int, together
     kept = case.arrangement()
     if kept is None or kept.split is None:
         return
-    regions = case.regions(kept)
-    k = regions.kinds.n_kinds
-    if not k or (depth > kept.depth and not regions.limited(depth)):
+    polytopes = case.polytopes(kept)
+    k = polytopes.kinds.n_kinds
+    if not k or (depth > kept.depth and not polytopes.limited(depth)):
         return
-    limits, arcs = regions.limits(depth, np.array([0])), (regions.arcs(depth, 0),)
-    totals = regions.totals[depth][[0]] if depth in regions.totals else None
+    limits, arcs = polytopes.limits(depth, np.array([0])), (polytopes.arcs(depth, 0),)
+    totals = polytopes.totals[depth][[0]] if depth in polytopes.totals else None
     for vector in np.random.default_rng(seed).integers(0, 4, (20, k)):
         found = _least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
         inside = excess(limits, vector[:, None])[0] <= 0

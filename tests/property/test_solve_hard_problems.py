@@ -12,7 +12,7 @@ from topdown.errors import InfeasibleError
 from topdown.solve import admm
 from topdown.solve.backends.feasible import have_common_point
 from topdown.solve.backends.quadratic import solve_with
-from topdown.solve.groups import AtLeast, Table, group_sums
+from topdown.solve.groups import FixedTable, LowerBounds, group_sums
 from topdown.solve.kkt import infeasibility_persons, residual_persons
 from topdown.solve.problem import Compared, Problem, Solution
 
@@ -58,7 +58,7 @@ def test_what_has_no_solution_is_refused(seed: int) -> None:
     most = group_sums(np.where(problem.allowed, table.sum(axis=1, keepdims=True), 0.0), rows, 1)
     if table.shape[1] == 1:
         most[:] = table.sum()
-    broken = replace(problem, bounds=AtLeast(rows, most + 1.0))
+    broken = replace(problem, bounds=LowerBounds(rows, most + 1.0))
     assert have_common_point(broken) is False
     with pytest.raises(InfeasibleError) as caught:
         admm.solve(broken)
@@ -81,8 +81,8 @@ def test_a_multiplier_of_a_bound_with_room_is_no_proof() -> None:
         pointers=np.array([0, 2]),
         sums=np.array([-1.0]),
         allowed=np.ones((2, 1), dtype=bool),
-        fixed=Table.none(2, 1).floats(),
-        bounds=AtLeast(np.zeros(2, dtype=np.int64), np.array([[5.0]])),
+        fixed=FixedTable.none(2, 1).floats(),
+        bounds=LowerBounds(np.zeros(2, dtype=np.int64), np.array([[5.0]])),
         compared=Compared.none(2, 1),
         curvature=0.0,
         scale=1.0,

@@ -1,10 +1,10 @@
-"""Compiled kernels against their plain twins."""
+"""Compiled kernels against their plain reference."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.solve import kernels, twins
+from topdown.solve import kernels, reference
 
 
 @given(st.integers(0, 10_000))
@@ -14,7 +14,7 @@ def test_gram_equals_the_sum_of_query_matrices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, size=(rng.integers(1, 5), rng.integers(1, 9)))
     weights = rng.uniform(0.01, 3, size=len(labels))
-    np.testing.assert_allclose(kernels.gram(labels, weights), twins.gram(labels, weights), rtol=1e-13)
+    np.testing.assert_allclose(kernels.gram(labels, weights), reference.gram(labels, weights), rtol=1e-13)
 
 
 @given(st.integers(0, 100_000))
@@ -31,7 +31,7 @@ def test_projection_equals_the_sorted_search(seed: int) -> None:
     kernels.project_segments(v, pointers, sums, allowed, out)
     for i, total in enumerate(sums):
         part = slice(pointers[i], pointers[i + 1])
-        expected = twins.project(v[part], total, allowed[part])
+        expected = reference.project(v[part], total, allowed[part])
         np.testing.assert_allclose(out[part], expected, atol=1e-9 * max(1.0, np.abs(v[part]).max()))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from topdown.errors import ConfigError, InfeasibleError, InternalError
-from topdown.solve import known, regions
+from topdown.solve import level_facts, polytopes
 from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.solve import solve
 
@@ -46,7 +46,7 @@ def test_a_broken_promise_about_rounding_stops_the_solve(
     said = plan_verdicts(census.context)
     assert "complete" in [v.kind for v in said]
     better = tuple(replace(v, kind="complete_integral") for v in said)
-    monkeypatch.setattr(known, "plan_verdicts", lambda _: better)
+    monkeypatch.setattr(level_facts, "plan_verdicts", lambda _: better)
     with pytest.raises(InternalError) as caught:
         solve(census.context, solved.noisy(census, 2), policies.exact_values(census))
     assert caught.value.code == "X041"
@@ -92,7 +92,7 @@ def test_without_implied_constraints_the_failsafe_saves_the_release(seed: int) -
     """Tables that cannot be split are changed by the least, reported, and every promise still holds."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         census = policies.make_census(Path(folder), seed, policies.MIXED)
-        patch.setattr(regions, "MAX_KINDS", 0)
+        patch.setattr(polytopes, "MAX_KINDS", 0)
         result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
     policies.check_promises(census, result.leaves)
     for use in result.document["failsafe"]:
@@ -106,7 +106,7 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Among many noisy lands one must need the failsafe, or the tests above prove nothing."""
-    monkeypatch.setattr(regions, "MAX_KINDS", 0)
+    monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     uses = []
     for seed in range(40):
         census = policies.make_census(tmp_path / str(seed), seed, policies.MIXED)
@@ -118,7 +118,7 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
 
 def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report must not depend on which worker finished first."""
-    monkeypatch.setattr(regions, "MAX_KINDS", 0)
+    monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     census = policies.make_census(tmp_path, 5, policies.MIXED, n_blocks=50)
     answers, exact = solved.noisy(census, 6, size=8.0), policies.exact_values(census)
     one, two = (solve(census.context, answers, exact, workers=n) for n in (1, 2))
@@ -272,7 +272,7 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
     more = policies.POLICIES["county and land cross"] + policies.MIXED
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         census = policies.make_census(Path(folder), seed, more)
-        patch.setattr(regions, "MAX_KINDS", 0)
+        patch.setattr(polytopes, "MAX_KINDS", 0)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
     policies.check_promises(census, result.leaves)
@@ -280,7 +280,7 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
 
 def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some repair must be needed, and the exact table be named where it is to blame, or the test above is empty."""
-    monkeypatch.setattr(regions, "MAX_KINDS", 0)
+    monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     uses = []
     for seed in range(25):
         more = policies.POLICIES["county and land cross"] + policies.MIXED

@@ -12,7 +12,7 @@ from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH
 from tests.helpers.random_census import make_random_census
 from topdown.errors import ConfigError
-from topdown.solve import regions
+from topdown.solve import polytopes
 from topdown.solve.solve import Solved, solve
 
 seeds = st.integers(0, 10_000_000)
@@ -62,7 +62,7 @@ def test_without_limits_the_failsafe_keeps_every_promise(seed: int, size: float)
     """Where limits are not kept (more kinds than MAX_KINDS), the failsafe alone must lead to a release."""
     census = census_of(seed, plain=True)  # what the plan accepts for any number of kinds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regions, "MAX_KINDS", 0)
+        patch.setattr(polytopes, "MAX_KINDS", 0)
         result = solve_all(census, seed + 1, size)
     for use in result.document["failsafe"]:
         assert use["distance"] >= 2

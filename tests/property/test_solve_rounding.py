@@ -8,11 +8,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import InternalError
-from topdown.solve import twins
+from topdown.solve import reference
 from topdown.solve.backends import networkx_flow, ortools_flow
 from topdown.solve.backends.milp import round_by_milp
 from topdown.solve.flow import build_network, laminar_places
-from topdown.solve.groups import AtLeast, Table
+from topdown.solve.groups import FixedTable, LowerBounds
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 
@@ -34,7 +34,7 @@ def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
     places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
     lower = lower.astype(np.int64)[None, :] if (middle == 0).any() else np.zeros((0, m), dtype=np.int64)
     weights = (int(rng.integers(1, 50)), int(rng.integers(1, 5)), 1)
-    none, bounds = Table.none(n, m), AtLeast(bound_of, lower)
+    none, bounds = FixedTable.none(n, m), LowerBounds(bound_of, lower)
     soft = np.zeros((0, n), dtype=np.int64)
     return RoundingProblem(
         estimate, allowed, sums, chain, weights, none, none, None, bounds, places, (), soft
@@ -46,11 +46,11 @@ def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
 def test_flow_rounding_is_optimal_among_all_roundings(seed: int) -> None:
     """The flow claims the least weighted L1 error; enumeration must not find less."""
     problem = make_problem(seed)
-    best, _ = twins.best_rounding(problem)
+    best, _ = reference.best_rounding(problem)
     result = round_table(problem)
     assert result.optimal
     assert result.route == "flow"
-    assert twins.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
+    assert reference.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
 
 
 @given(st.integers(0, 1_000_000), st.booleans(), st.booleans())
@@ -59,10 +59,10 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
     """As mandatory flow where the table fits the chain, as rows of the integer program where it crosses it."""
     problem = make_problem(seed, m=1 if root else 2)
     if root:
-        problem = replace(problem, sums=None, bounds=AtLeast(problem.bounds.of, problem.bounds.lower * 0))
+        problem = replace(problem, sums=None, bounds=LowerBounds(problem.bounds.of, problem.bounds.lower * 0))
     exact_of = np.random.default_rng(seed).integers(0, 2, 4) if crossing else problem.chain[1]
     exact_of = np.unique(exact_of, return_inverse=True)[1].reshape(-1)
-    _, table = twins.best_rounding(problem)
+    _, table = reference.best_rounding(problem)
     assume(table is not None)
     up = (
         table + np.random.default_rng(seed + 1).integers(0, 2, table.shape) * problem.allowed
@@ -70,7 +70,9 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
         else table
     )
     up = np.minimum(up, np.floor(problem.estimate + 1e-6).astype(np.int64) + problem.allowed)
-    exact = Table(exact_of, np.array([up[exact_of == a].sum(axis=0) for a in range(int(exact_of.max()) + 1)]))
+    exact = FixedTable(
+        exact_of, np.array([up[exact_of == a].sum(axis=0) for a in range(int(exact_of.max()) + 1)])
+    )
     if crossing:
         problem = replace(problem, exact=exact, bound_places=None)
     else:
@@ -85,12 +87,12 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
             exact_place=1,
             bound_places=places,
         )
-    best, _ = twins.best_rounding(problem)
+    best, _ = reference.best_rounding(problem)
     result = round_table(problem)
     assert result.optimal
     assert result.route == ("milp" if crossing else "flow")
-    np.testing.assert_array_equal(twins.sums_of(exact, result.counts), exact.answers)
-    assert twins.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
+    np.testing.assert_array_equal(reference.sums_of(exact, result.counts), exact.answers)
+    assert reference.rounding_cost(problem, result.counts) == pytest.approx(best, abs=1e-4)
     result.counts[0, 0] += 1
     with pytest.raises(InternalError, match=r"exact table|parent|records where"):
         check_rounding(problem, result.counts)
@@ -101,13 +103,13 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
 def test_exact_totals_are_met_exactly(seed: int) -> None:
     """A child's exact total is forced flow: it must hold to the person, at least cost."""
     problem = make_problem(seed)
-    _, table = twins.best_rounding(problem)
+    _, table = reference.best_rounding(problem)
     assume(table is not None)
-    problem = replace(problem, totals=Table.total(len(table), table.sum(axis=0)))
+    problem = replace(problem, totals=FixedTable.total(len(table), table.sum(axis=0)))
     result = round_table(problem)
     np.testing.assert_array_equal(result.counts.sum(axis=0), table.sum(axis=0))
-    assert twins.rounding_cost(problem, result.counts) == pytest.approx(
-        twins.best_rounding(problem)[0], abs=1e-4
+    assert reference.rounding_cost(problem, result.counts) == pytest.approx(
+        reference.best_rounding(problem)[0], abs=1e-4
     )
 
 
@@ -133,8 +135,8 @@ def test_integer_program_agrees_with_enumeration_on_crossing_tables(seed: int) -
     result = round_by_milp(problem)
     check_rounding(problem, result.counts)
     assert result.optimal
-    assert twins.rounding_cost(problem, result.counts) == pytest.approx(
-        twins.best_rounding(problem)[0], abs=1e-5
+    assert reference.rounding_cost(problem, result.counts) == pytest.approx(
+        reference.best_rounding(problem)[0], abs=1e-5
     )
 
 
@@ -157,10 +159,10 @@ def test_the_integer_check_catches_each_broken_constraint(damage: str) -> None:
         sums=np.array([2, 2]),
         chain=np.array([[0, 0], [0, 1]]),
         weights=(1, 1),
-        totals=Table.none(2, 2),
-        exact=Table.none(2, 2),
+        totals=FixedTable.none(2, 2),
+        exact=FixedTable.none(2, 2),
         exact_place=None,
-        bounds=AtLeast(np.array([0, -1]), np.array([[1, 0]])),
+        bounds=LowerBounds(np.array([0, -1]), np.array([[1, 0]])),
         bound_places=None,
         arcs=(),
         comparisons=np.zeros((0, 2), dtype=np.int64),

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError
-from topdown.ledger.lines import ZEROS, read_lines
+from topdown.ledger.chained_lines import ZEROS, read_lines
 from topdown.ledger.records import (
     Begun,
     Binding,

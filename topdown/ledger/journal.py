@@ -27,9 +27,9 @@ from pathlib import Path
 from topdown.caps import parse_json
 from topdown.errors import BudgetError, CertificateError, ConfigError
 from topdown.ledger.book import Book
+from topdown.ledger.chained_lines import canonical
 from topdown.ledger.durable import Disk
 from topdown.ledger.ledger import Ledger
-from topdown.ledger.lines import canonical
 
 JOURNAL, TYPE, VERSION = "journal.json", "topdown.journal", 2
 _DRAWN = re.compile(r"(part-[0-9]{3,})\.([0-9]+)\.([0-9a-f]{64})\.drawn")

@@ -3,7 +3,7 @@
 An *intent* is durable before the first bit of noise is drawn, and counts from then on, whether or not the
 release is ever finished. Every part of it is *begun* before it is drawn and recorded as *drawn*, with the hash of its
 file, before it may be read. A *commit* says which files the noise became. A *void* documents, with a witness, an
-intent whose noise never left the room. Specification: one sealed line a record (`lines.py`).
+intent whose noise never left the room. Specification: one sealed line a record (`chained_lines.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from topdown.errors import BudgetError
 from topdown.ledger.book import Book, Entry, read_book
+from topdown.ledger.chained_lines import line_hash, seal
 from topdown.ledger.durable import Disk, LockedFile, ReplacedError
-from topdown.ledger.lines import line_hash, seal
 from topdown.ledger.records import (
     VERSION,
     Begun,

@@ -13,8 +13,8 @@ from pathlib import Path
 from topdown.caps import parse_json
 from topdown.errors import BudgetError
 from topdown.ledger.book import Book
+from topdown.ledger.chained_lines import canonical
 from topdown.ledger.durable import Disk
-from topdown.ledger.lines import canonical
 
 TYPE, VERSION = "topdown.ledger_witness", 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")

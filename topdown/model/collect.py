@@ -8,9 +8,9 @@ import numpy as np
 
 from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
+from topdown.model.feasibility import Bound, Ints, Kind, Marks, Promises, Total
 from topdown.model.geography import Geography
 from topdown.model.kinds import NO_LIMIT
-from topdown.model.promises import Bound, Ints, Kind, Marks, Promises, Total
 from topdown.model.public import PublicFacts, classes
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema

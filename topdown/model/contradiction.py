@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from topdown.errors import InfeasibleError
 from topdown.model.collect import state
 from topdown.model.constraint import Invariants
+from topdown.model.feasibility import Ints
 from topdown.model.geography import Geography
-from topdown.model.promises import Ints
 from topdown.model.public import PublicFacts
 from topdown.model.schema import Schema
 from topdown.model.smallest import MAX_TESTS, smallest_conflict

@@ -54,7 +54,7 @@ class Arrangement:
     answer is (leaves of its node) x (its cells), and splitting a node asks for (all leaves) x (each cell). Two
     rectangles of one laminar family are nested or disjoint; a system of two laminar families is totally unimodular
     (Edmonds 1970), so what has a fractional split has a whole one, and the splits of a node are the base polytope
-    that `solve/regions.py` writes down. The cells of the node are one family. Hence everything else must be one:
+    that `solve/polytopes.py` writes down. The cells of the node are one family. Hence everything else must be one:
 
     * exact tables of one level are nested or disjoint, answer by answer;
     * every table above the deepest exact level is a sum of the deepest, and then says nothing new;

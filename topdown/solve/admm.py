@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.errors import InfeasibleError
-from topdown.solve.groups import AtLeast, Floats
+from topdown.solve.groups import Floats, LowerBounds
 from topdown.solve.kernels import admm
 from topdown.solve.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
 from topdown.solve.problem import Problem, Solution, largest_curvature
@@ -62,7 +62,7 @@ def _finish(problem: Problem, found: Solution) -> Solution:
 
 
 def _without_bounds(problem: Problem) -> Problem:
-    return replace(problem, bounds=AtLeast.none(*problem.shape).floats())
+    return replace(problem, bounds=LowerBounds.none(*problem.shape).floats())
 
 
 def _run(problem: Problem) -> tuple[Solution, bool]:

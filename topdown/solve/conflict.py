@@ -16,7 +16,7 @@ from topdown.model.kinds import NO_LIMIT, find_kinds
 from topdown.plan.prepare import Context
 from topdown.solve.failsafe import splits
 from topdown.solve.groups import Ints
-from topdown.solve.regions import Marks, Regions
+from topdown.solve.polytopes import Marks, Polytopes
 
 MAX_TRIES = 300  # sets smaller than the irreducible one that are tried; each is a maximum flow
 
@@ -35,19 +35,19 @@ class Conflict:
 
 
 def conflicting(
-    context: Context, regions: Regions, depth: int, parent: int, cells: Ints, counts: Ints
+    context: Context, polytopes: Polytopes, depth: int, parent: int, cells: Ints, counts: Ints
 ) -> Conflict:
     """Return why a node's table does not split; exact totals, exact tables of leaves and `never` are taken as given.
 
     Args:
-        context: plan and public facts. regions: of the release.
+        context: plan and public facts. polytopes: of the release.
         depth: level of the children. parent: index of the node at the level above.
         cells, counts: the node's table.
     """
-    one = _Relaxed(context, regions, depth, parent)
+    one = _Relaxed(context, polytopes, depth, parent)
 
     def conflict(kept: tuple[int, ...]) -> bool:
-        return not splits(one.regions(kept), depth, one.children, cells, counts)
+        return not splits(one.polytopes(kept), depth, one.children, cells, counts)
 
     kept = one.relevant
     for i in one.relevant:
@@ -62,47 +62,47 @@ def conflicting(
 
 
 class _Relaxed:
-    """The regions of a release with only some of its constraints on the leaves of one node."""
+    """The polytopes of a release with only some of its constraints on the leaves of one node."""
 
-    def __init__(self, context: Context, regions: Regions, depth: int, parent: int) -> None:
+    def __init__(self, context: Context, polytopes: Polytopes, depth: int, parent: int) -> None:
         invariants, facts, schema = context.plan.invariants, context.facts, context.plan.schema
-        first, last = regions.geography.child_pointers[depth - 1][parent : parent + 2]
+        first, last = polytopes.geography.child_pointers[depth - 1][parent : parent + 2]
         self.children = np.arange(first, last)
-        self.whole, self.n_low, self.n_high = regions, len(invariants.at_least), len(invariants.at_most)
+        self.whole, self.n_low, self.n_high = polytopes, len(invariants.at_least), len(invariants.at_most)
         self.names = [b.name for b in invariants.at_least] + [b.name for b in invariants.at_most]
         self.names += [zero.name for zero in invariants.none_where_zero]
-        class_of_cell = regions.rules.class_of_cell
-        inside = regions.leaf_range(depth - 1, parent)
+        class_of_cell = polytopes.rules.class_of_cell
+        inside = polytopes.leaf_range(depth - 1, parent)
         self.shut: list[Marks] = []  # of each rule, where it holds (leaves, classes)
         for zero in invariants.none_where_zero:
-            closed = np.zeros(regions.rules.open[-1].shape[1], dtype=bool)
+            closed = np.zeros(polytopes.rules.open[-1].shape[1], dtype=bool)
             closed[class_of_cell[schema.select(dict(zero.cells))]] = True
             there = np.stack([facts.columns[c] for c in zero.columns], axis=1).sum(axis=1, keepdims=True)
             self.shut.append(np.asarray(there == 0) & closed)
-        never = np.zeros(regions.rules.open[-1].shape[1], dtype=bool)
+        never = np.zeros(polytopes.rules.open[-1].shape[1], dtype=bool)
         for rule in invariants.never:
             never[class_of_cell[schema.select(dict(rule.cells))]] = True
-        self.possible = np.broadcast_to(~never, regions.rules.open[-1].shape)
+        self.possible = np.broadcast_to(~never, polytopes.rules.open[-1].shape)
         says = np.concatenate(
             [
-                np.any(regions.rules.lower[-1][inside, : self.n_low] > 0, axis=0),
-                np.any(regions.rules.caps[inside, : self.n_high] < NO_LIMIT, axis=0),
+                np.any(polytopes.rules.lower[-1][inside, : self.n_low] > 0, axis=0),
+                np.any(polytopes.rules.caps[inside, : self.n_high] < NO_LIMIT, axis=0),
                 np.array([shut[inside].any() for shut in self.shut], dtype=bool),
             ]
         )
         self.relevant = tuple(int(i) for i in np.flatnonzero(says))
         self.exact = -1
         if (
-            regions.answers is not None and depth <= regions.unit_depth
+            polytopes.answers is not None and depth <= polytopes.unit_depth
         ):  # the exact table is one more constraint
-            level = regions.geography.level_names[regions.unit_depth]
+            level = polytopes.geography.level_names[polytopes.unit_depth]
             tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
             self.exact = len(self.names)
             self.names.append(" and ".join(e.name for e in tables))
             self.relevant += (self.exact,)
 
-    def regions(self, kept: tuple[int, ...]) -> Regions:
-        """Return the regions with only the constraints of these numbers."""
+    def polytopes(self, kept: tuple[int, ...]) -> Polytopes:
+        """Return the polytopes with only the constraints of these numbers."""
         rules = self.whole.rules
         lower, caps, is_open = rules.lower[-1].copy(), rules.caps.copy(), self.possible.copy()
         for i in range(len(self.names) - (self.exact >= 0)):

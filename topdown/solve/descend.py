@@ -14,12 +14,12 @@ from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
-from topdown.solve.groups import AtLeast, Bounds, Ints, Within
+from topdown.solve.groups import Bounds, Ints, KindLimits, LowerBounds
 from topdown.solve.judge import judge_split
 from topdown.solve.kkt import TARGET_PERSONS
-from topdown.solve.known import Known
+from topdown.solve.level_facts import Known
 from topdown.solve.node import Node
-from topdown.solve.passes import SLACK_PERSONS, Fit, estimate, worst_break
+from topdown.solve.passes import SOFT_KEPT_PERSONS, Fit, estimate, worst_break
 from topdown.solve.region_network import Arcs
 from topdown.solve.repair import Repairer
 from topdown.solve.rounding import Rounded, round_table
@@ -107,7 +107,7 @@ class Descent:
             InfeasibleError: no table of the node's total splits over its children.
         """
         code = self.context.geography.levels[depth].codes[parent.index]
-        doubtful = self.known.regions.needed[depth] and not self.known.levels[depth].limited
+        doubtful = self.known.polytopes.needed[depth] and not self.known.levels[depth].limited
         try:
             if not doubtful:
                 try:
@@ -125,7 +125,7 @@ class Descent:
         geography, level = self.context.geography, self.known.levels[depth + 1]
         first, last = geography.child_pointers[depth][parent.index : parent.index + 2]
         index = first + np.flatnonzero(level.open[first:last].any(axis=1))
-        mended = mend(self.context, self.known.regions, depth + 1, index, parent.cells, parent.counts)
+        mended = mend(self.context, self.known.polytopes, depth + 1, index, parent.cells, parent.counts)
         if mended is None:
             raise InfeasibleError(
                 "no table with the total of this place satisfies the constraints below it",
@@ -134,7 +134,7 @@ class Descent:
             )
         if mended.distance:
             why = conflicting(
-                self.context, self.known.regions, depth + 1, parent.index, parent.cells, parent.counts
+                self.context, self.known.polytopes, depth + 1, parent.index, parent.cells, parent.counts
             )
             tally.failsafe.append(
                 {
@@ -208,11 +208,11 @@ class Descent:
 
     def _public(self, depth: int, index: Ints, cells: Ints) -> dict[str, Any]:
         """Return what public knowledge asks of some nodes of a level: bounds or limits, exact totals and tables."""
-        level, regions = self.known.levels[depth], self.known.regions
+        level, polytopes = self.known.levels[depth], self.known.polytopes
         bound_of = level.bound_of_cell[cells]
-        bounds: Bounds = AtLeast(bound_of, np.ascontiguousarray(level.lower[index].T))
+        bounds: Bounds = LowerBounds(bound_of, np.ascontiguousarray(level.lower[index].T))
         if level.limited:
-            bounds = Within(bound_of, regions.kinds.n_kinds, regions.limits(depth, index))
+            bounds = KindLimits(bound_of, polytopes.kinds.n_kinds, polytopes.limits(depth, index))
         return {
             "totals": level.totals.at(index, cells),
             "exact": level.exact.at(index, cells),
@@ -228,7 +228,7 @@ class Descent:
         backend = partial(solve_with, self.backend)
         fractional, fit = estimate(level, split, backend)
         soft = level.comparisons[:, split.cells]
-        enforced = bool(len(soft)) and (over := worst_break(soft, fractional)) > SLACK_PERSONS
+        enforced = bool(len(soft)) and (over := worst_break(soft, fractional)) > SOFT_KEPT_PERSONS
         dropped = False
         if enforced:
             kept, its_fit = estimate(level, split, backend, over_persons=over)
@@ -237,7 +237,9 @@ class Descent:
                 fractional, fit = kept, its_fit
         chain = self.known.chains[depth]
         flow = level.limited and self.known.places[depth] is not None
-        arcs: tuple[Arcs, ...] = tuple(self.known.regions.arcs(depth, int(i)) for i in index) if flow else ()
+        arcs: tuple[Arcs, ...] = (
+            tuple(self.known.polytopes.arcs(depth, int(i)) for i in index) if flow else ()
+        )
         problem = RoundingProblem(
             estimate=fractional,
             allowed=split.allowed,

@@ -17,8 +17,8 @@ from topdown.plan.prepare import Context
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import Network
 from topdown.solve.groups import Ints
+from topdown.solve.polytopes import Polytopes
 from topdown.solve.region_network import Arcs
-from topdown.solve.regions import Regions
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +38,18 @@ class Mended:
 
 
 def mend(
-    context: Context, regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints
+    context: Context, polytopes: Polytopes, depth: int, children: Ints, cells: Ints, counts: Ints
 ) -> Mended | None:
     """Return the closest table that splits over the children, or None if none has the same total.
 
     Args:
-        context: plan and public facts. regions: of the release.
+        context: plan and public facts. polytopes: of the release.
         depth: level of the children. children: their indices.
         cells, counts: the parent's table.
     """
-    arcs = tuple(regions.arcs(depth, int(child)) for child in children)
-    totals = regions.totals[depth][children] if depth in regions.totals else None
-    reachable = np.flatnonzero(regions.kinds.of_cell >= 0)
+    arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
+    totals = polytopes.totals[depth][children] if depth in polytopes.totals else None
+    reachable = np.flatnonzero(polytopes.kinds.of_cell >= 0)
     exact = _exact_answers(context, depth, reachable)
     for kept in (True, False):
         keys = [*exact, _rest(context, reachable)] if kept else exact
@@ -57,18 +57,20 @@ def mend(
             -1
         )
         near = np.isin(rest, rest[np.isin(reachable, cells)])
-        found = _least_change(regions.kinds.of_cell, arcs, totals, reachable[near], rest[near], cells, counts)
+        found = _least_change(
+            polytopes.kinds.of_cell, arcs, totals, reachable[near], rest[near], cells, counts
+        )
         if found is not None:
             new, distance = found
             return Mended(reachable[near][new > 0], new[new > 0], distance, kept)
     return None
 
 
-def splits(regions: Regions, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
+def splits(polytopes: Polytopes, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
     """Tell whether a table splits over the children, as a maximum flow of its kinds."""
-    arcs = tuple(regions.arcs(depth, int(child)) for child in children)
-    totals = regions.totals[depth][children] if depth in regions.totals else None
-    kinds = regions.kinds.of_cell
+    arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
+    totals = polytopes.totals[depth][children] if depth in polytopes.totals else None
+    kinds = polytopes.kinds.of_cell
     if (kinds[cells] < 0).any():
         return False
     alone = np.arange(len(cells))

@@ -5,7 +5,7 @@ A unit in a cell costs 1 - 2 frac (L1 distance to the estimate); a tree edge of 
 distance of that table's answer as three parallel arcs, which is exact because the cost is convex with kinks
 at the two neighbouring whole numbers. Lower bounds and exact totals are mandatory flow, never a large penalty.
 Where kinds of cells have limits, all records of a child, whole parts included, pass through its own network
-(`Regions.arcs`) from its total to its kinds, where the whole parts leave.
+(`Polytopes.arcs`) from its total to its kinds, where the whole parts leave.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from topdown.model.labels import refines
-from topdown.solve.groups import AtLeast, Floats, Ints, Within
+from topdown.solve.groups import Floats, Ints, KindLimits, LowerBounds
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks
 
 UNIT = 1_000_000  # integer cost of one person of error
@@ -91,7 +91,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         UnroundableError: the cells that may go up cannot meet a sum or a bound.
     """
     n, m = problem.estimate.shape
-    through_kinds = isinstance(problem.bounds, Within)
+    through_kinds = isinstance(problem.bounds, KindLimits)
     whole, fraction = floors(problem)
     up = problem.allowed & ((fraction > 0) | every_cell)
     row, child = np.nonzero(up)
@@ -181,7 +181,7 @@ def _forced_units(problem: RoundingProblem, whole: Ints) -> dict[tuple[int, int]
     """Units that lower bounds and exact totals force through a tree edge: {(table, answer * m + child): units}."""
     m = problem.estimate.shape[1]
     forced: dict[tuple[int, int], int] = {}
-    if isinstance(problem.bounds, AtLeast):
+    if isinstance(problem.bounds, LowerBounds):
         short = problem.bounds.lower - problem.bounds.sums(whole)
         for (t, answer), lower, row in zip(
             problem.bound_places or (), problem.bounds.lower, short, strict=True

@@ -15,11 +15,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Number = TypeVar("Number", np.int64, np.float64)
 
-SLACK_PERSONS = 1e-7  # sums of a solution this far outside limits count as inside
+LIMITS_MET_PERSONS = 1e-7  # sums of a solution this far outside limits count as inside
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class RowGroups:
     """Rows by group: int64 (n,), 0..n_groups-1, -1 for none."""
 
     of: Ints
@@ -44,7 +44,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Groups):
+class FixedTable(RowGroups):
     """Groups with known sums: exact statistics, or the table that an earlier pass fixed.
 
     Args:
@@ -54,14 +54,14 @@ class Table(Groups):
     answers: NDArray[Any]
 
     @staticmethod
-    def none(n: int, m: int) -> Table:
+    def none(n: int, m: int) -> FixedTable:
         """Return a table without answers."""
-        return Table(np.full(n, -1, dtype=np.int64), np.zeros((0, m), dtype=np.int64))
+        return FixedTable(np.full(n, -1, dtype=np.int64), np.zeros((0, m), dtype=np.int64))
 
     @staticmethod
-    def total(n: int, totals: NDArray[Any]) -> Table:
+    def total(n: int, totals: NDArray[Any]) -> FixedTable:
         """Return the table whose one answer counts every row; `totals` are (m,)."""
-        return Table(np.zeros(n, dtype=np.int64), totals[None, :])
+        return FixedTable(np.zeros(n, dtype=np.int64), totals[None, :])
 
     @property
     def n_groups(self) -> int:
@@ -72,21 +72,21 @@ class Table(Groups):
         """Return the answers minus the sums of values."""
         return np.asarray(self.answers - self.sums(values))
 
-    def floats(self) -> Table:
+    def floats(self) -> FixedTable:
         """Return the same with float64 answers."""
         return replace(self, answers=self.answers.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
-class AtLeast(Groups):
+class LowerBounds(RowGroups):
     """Groups with lower bounds: (n_groups, m), persons."""
 
     lower: NDArray[Any]
 
     @staticmethod
-    def none(n: int, m: int) -> AtLeast:
+    def none(n: int, m: int) -> LowerBounds:
         """Return no bounds."""
-        return AtLeast(np.full(n, -1, dtype=np.int64), np.zeros((0, m), dtype=np.int64))
+        return LowerBounds(np.full(n, -1, dtype=np.int64), np.zeros((0, m), dtype=np.int64))
 
     @property
     def n_groups(self) -> int:
@@ -110,14 +110,14 @@ class AtLeast(Groups):
         """Return multipliers as they may be: nonnegative."""
         return np.maximum(multipliers, 0.0)
 
-    def floats(self) -> AtLeast:
+    def floats(self) -> LowerBounds:
         """Return the same with float64 bounds."""
         return replace(self, lower=self.lower.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
-class Within(Groups):
-    """Kinds of rows with limits on every set of them, see `Regions.limits`.
+class KindLimits(RowGroups):
+    """Kinds of rows with limits on every set of them, see `Polytopes.limits`.
 
     Args:
         n_kinds: k.
@@ -149,18 +149,18 @@ class Within(Groups):
 
     def are_met(self, sums: Floats) -> bool:
         """Tell whether sums of a solution without limits keep them all the same."""
-        return self.over(sums) <= SLACK_PERSONS
+        return self.over(sums) <= LIMITS_MET_PERSONS
 
     def signed(self, multipliers: Floats) -> Floats:
         """Return multipliers as they may be: of any sign."""
         return multipliers
 
-    def floats(self) -> Within:
+    def floats(self) -> KindLimits:
         """Return the same with float64 limits."""
         return replace(self, limits=self.limits.astype(np.float64))
 
 
-Bounds = AtLeast | Within
+Bounds = LowerBounds | KindLimits
 
 
 def group_sums(values: NDArray[Number], group: Ints, n_groups: int) -> NDArray[Number]:
@@ -185,6 +185,6 @@ def excess(limits: Ints, held: Ints) -> Ints:
     """Return how far each column of kind counts is outside its limits, int64 (m,); 0 or less is inside.
 
     Args:
-        limits: as from `Regions.limits`, (m, 2^k). held: int64 (n_kinds, m).
+        limits: as from `Polytopes.limits`, (m, 2^k). held: int64 (n_kinds, m).
     """
     return np.asarray((subset_sums(limits, held) - limits).max(axis=1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Compiled inner loops of the solver. Each has a plain NumPy twin in `twins.py`; tests compare them.
+"""Compiled inner loops of the solver. Each has a plain NumPy twin in `reference.py`; tests compare them.
 
 Compiled once per installation and cached beside the package (or in NUMBA_CACHE_DIR).
 """

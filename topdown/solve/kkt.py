@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.solve.groups import AtLeast, Floats, Within
+from topdown.solve.groups import Floats, KindLimits, LowerBounds
 from topdown.solve.problem import Compared, Problem, Solution
 
 TARGET_PERSONS = 1e-5  # what every solve should reach
@@ -35,7 +35,7 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
     where that happens room below SHIFT_PERSONS counts as a shift of the bound, as it always does for limits.
     """
     found = _residual(problem, solution, 0.0 if problem.curvature > 0 else SHIFT_PERSONS)
-    if strict or found <= TARGET_PERSONS or isinstance(problem.bounds, Within):
+    if strict or found <= TARGET_PERSONS or isinstance(problem.bounds, KindLimits):
         return found
     return min(found, _residual(problem, solution, SHIFT_PERSONS))
 
@@ -48,7 +48,7 @@ def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     d += problem.compared.rows.T @ sigma
     soft_gap, soft_shift = hinge_gap(problem.compared, sigma, z)
     bounds, sums = problem.bounds, problem.bounds.sums(z)
-    if isinstance(bounds, Within):
+    if isinstance(bounds, KindLimits):
         mu = _settled(bounds, solution.bound_multipliers)
         gap, shifted = _limits_gap(bounds.limits, mu, sums)
     else:
@@ -86,14 +86,14 @@ def infeasibility_persons(problem: Problem, z: Floats) -> float:
     return max(worst, problem.bounds.over(problem.bounds.sums(z)))
 
 
-def _bounds_gap(bounds: AtLeast, mu: Floats, sums: Floats, shift: float) -> tuple[float, float]:
+def _bounds_gap(bounds: LowerBounds, mu: Floats, sums: Floats, shift: float) -> tuple[float, float]:
     """Return mu . room, and by how much bounds with next to no room had to be shifted for it."""
     room = np.maximum(sums - bounds.lower, 0.0)
     small = (room <= np.maximum(shift, ROUNDING * sums)) & (mu > 0)
     return float((mu * np.where(small, 0.0, room)).sum()), float(room[small].max(initial=0.0))
 
 
-def _settled(bounds: Within, multipliers: Floats) -> Floats:
+def _settled(bounds: KindLimits, multipliers: Floats) -> Floats:
     """Make multipliers of a column that differ by rounding error only equal; what is lost stays in the gradient."""
     mu = _with_slack(bounds.limits, multipliers)
     close = SAME_MULTIPLIER * np.abs(mu).max(axis=0, initial=0.0)

@@ -13,8 +13,8 @@ from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
 from topdown.solve.chain import bound_of_cell, exact_beside
 from topdown.solve.exact import Margins
-from topdown.solve.groups import Floats, Ints, Table
-from topdown.solve.regions import Regions
+from topdown.solve.groups import FixedTable, Floats, Ints
+from topdown.solve.polytopes import Polytopes
 from topdown.solve.split import no_table_fits
 
 
@@ -40,15 +40,15 @@ class NodeTable:
         """Whether there are answers."""
         return bool(self.answers.shape[1])
 
-    def at(self, index: Ints, cells: Ints) -> Table:
+    def at(self, index: Ints, cells: Ints) -> FixedTable:
         """Return the answers of some cells at some nodes (InfeasibleError I013: other cells would have records)."""
         if not self.is_told:
-            return Table.none(len(cells), len(index))
+            return FixedTable.none(len(cells), len(index))
         present, of = np.unique(self.of_cell[cells], return_inverse=True)
         answers = np.ascontiguousarray(self.answers[index][:, present].T)
         if answers.sum() != self.answers[index].sum():
             raise no_table_fits()
-        return Table(of.reshape(-1), answers)
+        return FixedTable(of.reshape(-1), answers)
 
     def may_hold(self, index: Ints, cells: Ints) -> NDArray[np.bool_]:
         """Return which of some cells may hold records at some nodes, bool (n_nodes, n_cells): where no answer is 0."""
@@ -75,7 +75,7 @@ class LevelModel:
         class_of_cell, open, lower: see `Rules`, of this level.
         totals: exact node totals of the level.
         exact: exact table of the level that tells more than totals.
-        limited: whether nodes have limits on sets of kinds (`Regions`), which take the place of lower bounds.
+        limited: whether nodes have limits on sets of kinds (`Polytopes`), which take the place of lower bounds.
         exact_told: whether the limits tell that table too: it is exact at this level or sums up one below.
         comparisons: int64 (n_rules, n_cells), soft rules (`model.comparison`).
     """
@@ -100,12 +100,12 @@ class LevelModel:
     comparisons: Ints
 
 
-def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[LevelModel, ...]:
+def build_levels(context: Context, polytopes: Polytopes, margins: Margins) -> tuple[LevelModel, ...]:
     """Describe every level of a plan.
 
     Args:
         context: plan and public facts.
-        regions: what splits down to the leaves, with the exact totals.
+        polytopes: what splits down to the leaves, with the exact totals.
         margins: exact tables above the leaves.
     """
     plan, rules = context.plan, context.rules
@@ -117,10 +117,10 @@ def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[
         sizes = np.array([q.n_answers for q in queries], dtype=np.int64)
         chain = [parse_query(plan.schema, r.table) for r in level.rounding]
         own = margins.root if i == 0 else None
-        exact = own or _sums(context, regions, margins, i)
+        exact = own or _sums(context, polytopes, margins, i)
         none = NodeTable.none(plan.schema.n_cells, level.n_nodes)
         everybody = np.zeros(plan.schema.n_cells, dtype=np.int64)
-        known = regions.totals.get(i)
+        known = polytopes.totals.get(i)
         levels.append(
             LevelModel(
                 index=i,
@@ -134,26 +134,26 @@ def build_levels(context: Context, regions: Regions, margins: Margins) -> tuple[
                 },
                 chain=tuple(q.labels.astype(np.int64) for q in chain),
                 chain_weights=tuple(r.weight for r in level.rounding),
-                bound_of_cell=bound_of_cell(rules, regions, i),
+                bound_of_cell=bound_of_cell(rules, polytopes, i),
                 class_of_cell=rules.class_of_cell,
                 open=rules.open[i],
                 lower=rules.lower[i],
                 totals=none if known is None else NodeTable(everybody, known[:, None]),
                 exact=NodeTable(*exact) if exact else none,
-                limited=regions.limited(i),
-                exact_told=exact is not None and exact_beside(regions, i, root, split) is None,
+                limited=polytopes.limited(i),
+                exact_told=exact is not None and exact_beside(polytopes, i, root, split) is None,
                 comparisons=comparisons,
             )
         )
     return tuple(levels)
 
 
-def _sums(context: Context, regions: Regions, margins: Margins, depth: int) -> tuple[Ints, Ints] | None:
+def _sums(context: Context, polytopes: Polytopes, margins: Margins, depth: int) -> tuple[Ints, Ints] | None:
     """Return the exact table of the deepest exact level, added up to a level at or above it."""
-    if margins.split is None or depth > regions.unit_depth:
+    if margins.split is None or depth > polytopes.unit_depth:
         return None
     labels, answers = margins.split
-    for level in range(regions.unit_depth, depth, -1):
+    for level in range(polytopes.unit_depth, depth, -1):
         up = np.zeros((len(context.geography.levels[level - 1]), answers.shape[1]), dtype=np.int64)
         np.add.at(up, context.geography.levels[level].parent, answers)
         answers = up

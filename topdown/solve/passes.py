@@ -18,14 +18,14 @@ from topdown.errors import InternalError
 from topdown.model.labels import refines
 from topdown.plan.plan import Pass
 from topdown.solve import admm
-from topdown.solve.groups import AtLeast, Bounds, Floats, Ints, Table, Within, group_sums
+from topdown.solve.groups import Bounds, FixedTable, Floats, Ints, KindLimits, LowerBounds, group_sums
 from topdown.solve.kernels import gram
 from topdown.solve.kkt import residual_persons
 from topdown.solve.level import LevelModel
 from topdown.solve.problem import Compared, Problem, Solution, largest_curvature
 from topdown.solve.split import Split, bounds_fit
 
-SLACK_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
+SOFT_KEPT_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
 PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 LeastSquares = Callable[[Problem], Solution]
 
@@ -82,7 +82,7 @@ def estimate(
         n_problems += 1
         n_variables += problem.g.size
         unique &= _tells_apart(level, split, step, table)
-        fixed = Table(group.reshape(-1).astype(np.int64), values)
+        fixed = FixedTable(group.reshape(-1).astype(np.int64), values)
     return z, Fit(worst, iterations, n_problems, n_variables, unique)
 
 
@@ -96,7 +96,7 @@ def _problem(
     level: LevelModel,
     split: Split,
     step: Pass,
-    fixed: Table,
+    fixed: FixedTable,
     *,
     refine: bool,
     over_persons: float,
@@ -111,9 +111,9 @@ def _problem(
     elif not refine:
         told = [split.exact.of] if _keeps_exact(split, table) else []
         if not told and fixed.of is split.exact.of:
-            fixed = Table.total(n, fixed.answers.sum(axis=0))
+            fixed = FixedTable.total(n, fixed.answers.sum(axis=0))
         row_of_cell = np.unique(np.stack([table, *told]), axis=1, return_inverse=True)[1].reshape(-1)
-        bounds = AtLeast.none(n, m).floats()
+        bounds = LowerBounds.none(n, m).floats()
     else:
         # Rows: the table, refined so that bounds and open cells can still be told apart.
         soft = level.comparisons[:, split.cells] if over_persons else np.zeros((0, n), dtype=np.int64)
@@ -122,7 +122,7 @@ def _problem(
         row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     n_rows = int(row_of_cell.max()) + 1
     if not (bounds.of >= 0).any():
-        bounds = AtLeast.none(n, m).floats()
+        bounds = LowerBounds.none(n, m).floats()
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
     hessian, g, curvature, scale = _objective(level, split, step, table, first, last)
@@ -136,7 +136,7 @@ def _problem(
         pointers = np.searchsorted(fixed.of[first][order], np.arange(fixed.n_groups + 1)).astype(np.int64)
         sums = fixed.answers[:, 0].copy()
         beside = (last or refine or _keeps_exact(split, table)) and not refines(fixed.of, split.exact.of)
-        fixed = split.exact.floats() if beside else Table.none(n, m).floats()
+        fixed = split.exact.floats() if beside else FixedTable.none(n, m).floats()
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     problem = Problem(
@@ -179,21 +179,21 @@ def _keeps_exact(split: Split, table: Ints) -> bool:
     """
     if not split.exact.n_groups:
         return False
-    return refines(table, split.exact.of) or (isinstance(split.bounds, Within) and not split.exact_told)
+    return refines(table, split.exact.of) or (isinstance(split.bounds, KindLimits) and not split.exact_told)
 
 
 def _pinned(problem: Problem) -> Problem:
     """Write limits that leave one value for every kind (an exact table) as a fixed table, which is solved faster."""
     bounds = problem.bounds
-    if not isinstance(bounds, Within) or not bounds.is_whole:
+    if not isinstance(bounds, KindLimits) or not bounds.is_whole:
         return problem
     alone = bounds.limits[:, 1 << np.arange(bounds.n_kinds)]
     free = (alone.sum(axis=1) != bounds.limits[:, -1]).any()
     if free or not refines(bounds.of, problem.fixed.of):
         return problem
     present, fixed_of = np.unique(bounds.of, return_inverse=True)
-    table = Table(fixed_of.reshape(-1).astype(np.int64), np.ascontiguousarray(alone.T[present]))
-    return replace(problem, fixed=table, bounds=AtLeast.none(*problem.shape).floats())
+    table = FixedTable(fixed_of.reshape(-1).astype(np.int64), np.ascontiguousarray(alone.T[present]))
+    return replace(problem, fixed=table, bounds=LowerBounds.none(*problem.shape).floats())
 
 
 def _objective(

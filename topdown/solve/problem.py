@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.solve.groups import Bounds, Floats, Ints, Table
+from topdown.solve.groups import Bounds, FixedTable, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Problem:
     pointers: Ints
     sums: Floats
     allowed: NDArray[np.bool_]
-    fixed: Table
+    fixed: FixedTable
     bounds: Bounds
     compared: Compared
     curvature: float

@@ -14,7 +14,7 @@ import numpy as np
 from topdown.errors import InfeasibleError, InternalError
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import build_network
-from topdown.solve.groups import Ints, Within
+from topdown.solve.groups import Ints, KindLimits
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError
 
@@ -106,7 +106,7 @@ def broken_constraint(problem: RoundingProblem, counts: Ints) -> str:
     if problem.exact.left(counts).any():
         return "an exact table that is missed"
     if problem.bounds.over(problem.bounds.sums(counts)) > 0:
-        are_kinds = isinstance(problem.bounds, Within)
+        are_kinds = isinstance(problem.bounds, KindLimits)
         return (
             "kinds of cells that do not split down to the leaves"
             if are_kinds

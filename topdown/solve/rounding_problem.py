@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.solve.groups import Bounds, Floats, Ints, Table
+from topdown.solve.groups import Bounds, FixedTable, Floats, Ints
 from topdown.solve.region_network import Arcs
 
 
@@ -37,8 +37,8 @@ class RoundingProblem:
     sums: Ints | None
     chain: Ints
     weights: tuple[int, ...]
-    totals: Table
-    exact: Table
+    totals: FixedTable
+    exact: FixedTable
     exact_place: int | None
     bounds: Bounds
     bound_places: tuple[tuple[int, int], ...] | None
@@ -46,7 +46,7 @@ class RoundingProblem:
     comparisons: Ints
 
     @property
-    def placed(self) -> tuple[tuple[int, Table], ...]:
+    def placed(self) -> tuple[tuple[int, FixedTable], ...]:
         """Exact tables that are mandatory flow, each with its place in the chain."""
         found = [(0, self.totals), (self.exact_place, self.exact)]
         return tuple((place, table) for place, table in found if table.n_groups and place is not None)

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array, vstack
 from topdown.errors import InfeasibleError
 from topdown.model.labels import refines
 from topdown.solve.backends import bipartite_flow, linear_program
-from topdown.solve.groups import AtLeast, Bounds, Floats, Ints, Table, Within
+from topdown.solve.groups import Bounds, FixedTable, Floats, Ints, KindLimits, LowerBounds
 
-SLACK_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
+NEAR_LIMIT_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,13 @@ class Split:
     counts: Ints | None
     allowed: NDArray[np.bool_]
     targets: Floats
-    totals: Table
-    exact: Table
+    totals: FixedTable
+    exact: FixedTable
     exact_told: bool
     bounds: Bounds
 
 
-def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = SLACK_PERSONS) -> bool:
+def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS) -> bool:
     """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.
 
     Beside an exact table that the fixed one crosses it is a linear program. Then `limits`, if any, must tell the
@@ -54,7 +54,7 @@ def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = SLACK_P
         slack: limits closer than this are taken for broken; 0 if `values` are whole.
     """
     bounds = split.bounds
-    if isinstance(bounds, Within):
+    if isinstance(bounds, KindLimits):
         fits = _limits_fit(bounds, group, values, slack)
         if split.exact.n_groups:  # what an exact table fixes is no near miss
             fits |= _told(bounds, group, values)
@@ -69,7 +69,7 @@ def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = SLACK_P
     return bipartite_flow.meet(np.floor(values).astype(np.int64), usable, need) is not None
 
 
-def _table_fits(exact: Table, bounds: AtLeast, group: Ints, values: Floats) -> bool:
+def _table_fits(exact: FixedTable, bounds: LowerBounds, group: Ints, values: Floats) -> bool:
     """Tell whether some table has these sums of groups, the exact table's answers, and meets the lower bounds."""
     keys = np.unique(np.stack([group, exact.of, bounds.of]), axis=1)
     at, need = np.arange(keys.shape[1]), bounds.lower[:, 0]
@@ -78,12 +78,12 @@ def _table_fits(exact: Table, bounds: AtLeast, group: Ints, values: Floats) -> b
     lower = csr_array((-np.ones(int(inside.sum())), (keys[2][inside], at[inside])), shape=shape)
     sums = [(keys[0], values), (keys[1], exact.answers[:, 0].astype(np.float64))]
     equal = [csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
-    least = -(need + SLACK_PERSONS * (need > 0))
+    least = -(need + NEAR_LIMIT_PERSONS * (need > 0))
     told = np.concatenate([v for _, v in sums])
     return linear_program.minimise(np.zeros(len(at)), (lower, least), (vstack(equal), told)) is not None
 
 
-def _limits_fit(bounds: Within, group: Ints, values: Floats, slack: float) -> NDArray[np.bool_]:
+def _limits_fit(bounds: KindLimits, group: Ints, values: Floats, slack: float) -> NDArray[np.bool_]:
     """Tell for each set of the root's kinds whether it can keep its limits once a table is fixed (Rado's theorem).
 
     A group whose cells are of kinds A only counts towards every set that holds A. Near misses count as misses.
@@ -102,7 +102,7 @@ def _limits_fit(bounds: Within, group: Ints, values: Floats, slack: float) -> ND
     return np.asarray(fits, dtype=bool)
 
 
-def _told(bounds: Within, group: Ints, values: Floats) -> NDArray[np.bool_]:
+def _told(bounds: KindLimits, group: Ints, values: Floats) -> NDArray[np.bool_]:
     """Tell which sets of kinds have one possible number of people, and hold no more."""
     if not bounds.is_whole:
         return np.zeros(1 << bounds.n_kinds, dtype=bool)
@@ -111,7 +111,7 @@ def _told(bounds: Within, group: Ints, values: Floats) -> NDArray[np.bool_]:
     return np.asarray(fixed & (_inside(bounds, group, values) <= limits + 1e-6), dtype=bool)
 
 
-def _inside(bounds: Within, group: Ints, values: Floats) -> Floats:
+def _inside(bounds: KindLimits, group: Ints, values: Floats) -> Floats:
     """Return the people of the groups whose cells are all of kinds in a set, for every set."""
     kinds = np.zeros(len(values), dtype=np.int64)
     np.bitwise_or.at(kinds, group, 1 << bounds.of)

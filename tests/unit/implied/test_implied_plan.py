@@ -15,7 +15,7 @@ from topdown.model.contradiction import Contradiction, find_contradiction
 from topdown.model.kinds import find_kinds
 from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def test_truth_lies_in_every_table(census: Census) -> None:
     """The solver's limits must never cut off the confidential table itself; a person more must be cut off."""
     geography, rules = census.context.geography, census.context.rules
     exact, kinds = totals(census, "block"), find_kinds(rules)
-    regions = Regions(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
+    polytopes = Polytopes(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
     for level in (0, 1):
-        assert regions.limited(level)
+        assert polytopes.limited(level)
         truth = census.truth[level]
         held = np.zeros((kinds.n_kinds, truth.n_nodes), dtype=np.int64)
         dense, inside = truth.dense(0, truth.n_nodes), kinds.of_cell >= 0
         np.add.at(held, kinds.of_cell[inside], dense[:, inside].T)
-        limits = regions.limits(level, np.arange(truth.n_nodes))
+        limits = polytopes.limits(level, np.arange(truth.n_nodes))
         assert (excess(limits, held) <= 0).all()
         assert (excess(limits, held + 1) > 0).all()
     with pytest.raises(InfeasibleError, match="contradicts the public facts"):

@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from topdown.errors import InfeasibleError, InternalError
 from topdown.solve.backends.integer_program import Program
 from topdown.solve.flow import floors
-from topdown.solve.groups import AtLeast, Floats, Groups, Ints, subset_sums
+from topdown.solve.groups import Floats, Ints, LowerBounds, RowGroups, subset_sums
 from topdown.solve.rounding import Rounded
 from topdown.solve.rounding_problem import RoundingProblem
 
@@ -31,14 +31,14 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
         left = problem.sums - whole.sum(axis=1)
         program.between(program.sums(row, len(problem.sums)), left, left)
 
-    def add(groups: Groups, low: Ints, spare: float) -> None:
+    def add(groups: RowGroups, low: Ints, spare: float) -> None:
         for group, need in enumerate(low):
             inside = np.where(groups.of[row] == group, child, -1)
             program.between(program.sums(inside, m), need, need + spare)
 
     for table in (problem.totals, problem.exact):
         add(table, table.left(whole), 0.0)
-    if isinstance(problem.bounds, AtLeast):
+    if isinstance(problem.bounds, LowerBounds):
         add(problem.bounds, problem.bounds.lower - problem.bounds.sums(whole), np.inf)
     for table, weight in zip(problem.chain[:-1], problem.weights[:-1], strict=True):
         code = table[:, None] * m + np.arange(m)[None, :]
@@ -82,7 +82,7 @@ def _cuts(
 ) -> tuple[coo_array, Floats]:
     """Return the most broken limit of every child as rows over the cells, and what they may add up to."""
     bounds = problem.bounds
-    if isinstance(bounds, AtLeast):
+    if isinstance(bounds, LowerBounds):
         return coo_array((0, len(row))), np.zeros(0)
     over = subset_sums(bounds.limits, bounds.sums(counts)) - bounds.limits
     worst = over.argmax(axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from topdown.model.kinds import NO_LIMIT
-from topdown.solve.groups import AtLeast, Floats, Ints, Within
+from topdown.solve.groups import Floats, Ints, KindLimits, LowerBounds
 from topdown.solve.problem import Problem, Solution
 
 
@@ -56,14 +56,14 @@ def standard_form(problem: Problem) -> Standard:
     equal_to.append(problem.fixed.answers.reshape(-1))
     bounds = problem.bounds
     bounded = np.flatnonzero(bounds.of[row] >= 0)
-    if isinstance(bounds, Within) and bounds.is_whole:  # base polytopes: everybody is known
+    if isinstance(bounds, KindLimits) and bounds.is_whole:  # base polytopes: everybody is known
         equal.append(_picker(column[bounded], bounded, m, len(entries)))
         equal_to.append(bounds.limits[:, -1])
     a = sparse.vstack(equal, format="csc")
     equal_to = [np.concatenate(equal_to) - a @ base_t]
     below = [-sparse.eye_array(len(entries), format="csc")]
     limit = [base_t]
-    if isinstance(bounds, Within):
+    if isinstance(bounds, KindLimits):
         groups, sets, child = _limited_sets(bounds)
         pick = sparse.csc_array((groups[:, np.maximum(bounds.of, 0)] * (bounds.of >= 0))[:, row])
         g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
@@ -121,7 +121,7 @@ def _with_slack(
     )
 
 
-def _limited_sets(bounds: Within) -> tuple[Floats, np.ndarray, np.ndarray]:
+def _limited_sets(bounds: KindLimits) -> tuple[Floats, np.ndarray, np.ndarray]:
     """Return every limit but that of everybody: (signed groups it adds up, its set, its child)."""
     limits, k = bounds.limits, bounds.n_kinds
     sets = np.arange(limits.shape[1])
@@ -152,7 +152,7 @@ def solution_of(
     ends = n_known + problem.fixed.answers.size
     fixed = -equal[n_known:ends].reshape(problem.fixed.answers.shape)
     bounds, pushed = problem.bounds, below[len(standard.entries) :]
-    if isinstance(bounds, AtLeast):
+    if isinstance(bounds, LowerBounds):
         bound = pushed.reshape(bounds.lower.shape)
     else:
         groups, _, child = _limited_sets(bounds)

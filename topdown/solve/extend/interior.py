@@ -7,7 +7,7 @@ import numpy as np
 from topdown.errors import TopdownError
 from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.extend.fit import StageProblem
-from topdown.solve.groups import AtLeast, Floats, Ints, Table
+from topdown.solve.groups import FixedTable, Floats, Ints, LowerBounds
 from topdown.solve.problem import Problem
 
 MOST_ROWS, MOST_ENTRIES = 1_500, 20_000  # a dense Hessian, and a sparse factor of all entries
@@ -37,8 +37,8 @@ def solve_by_interior_point(
         pointers=pointers,
         sums=sums,
         allowed=problem.allowed,
-        fixed=Table.none(n, m).floats() if root else Table(problem.group, problem.fixed),
-        bounds=AtLeast.none(n, m).floats(),
+        fixed=FixedTable.none(n, m).floats() if root else FixedTable(problem.group, problem.fixed),
+        bounds=LowerBounds.none(n, m).floats(),
         compared=problem.compared,
         curvature=least,
         scale=float(weight.min()),

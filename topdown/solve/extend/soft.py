@@ -17,7 +17,7 @@ from topdown.solve.backends import linear_program
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.least_squares import TARGET_PERSONS, solve, stage_curvature
 from topdown.solve.groups import Floats, Ints
-from topdown.solve.passes import PRICE, SLACK_PERSONS, worst_break
+from topdown.solve.passes import PRICE, SOFT_KEPT_PERSONS, worst_break
 from topdown.solve.problem import Compared
 
 FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
@@ -49,7 +49,7 @@ def with_rules(problem: StageProblem, rows: Ints, most: Ints, estimate: Floats) 
         return None
     scale = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
     over = worst_break(rows, estimate, most)
-    if over <= SLACK_PERSONS:
+    if over <= SOFT_KEPT_PERSONS:
         return None
     price = PRICE * stage_curvature(problem) * max(over, 1.0)
     return replace(problem, compared=Compared(rows / scale, most / scale, price))

@@ -17,7 +17,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.solve.chain import Tables, exact_beside
 from topdown.solve.groups import Ints
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,20 +26,20 @@ class Ground:
 
     Args:
         schema, invariants: of the release.
-        rules: from public facts, without exact tables. regions: with them; their answers may be unknown (zero).
+        rules: from public facts, without exact tables. polytopes: with them; their answers may be unknown (zero).
         tables: names of each level's rounding chain; empty where no settings are known.
     """
 
     schema: Schema
     invariants: Invariants
     rules: Rules
-    regions: Regions
+    polytopes: Polytopes
     tables: tuple[tuple[str, ...], ...]
 
     @property
     def level_names(self) -> tuple[str, ...]:
         """Levels from the root to the leaves."""
-        return self.regions.geography.level_names
+        return self.polytopes.geography.level_names
 
     @cached_property
     def kept(self) -> Arrangement:
@@ -53,7 +53,7 @@ class Ground:
     def beside(self, depth: int) -> tuple[Ints, str] | None:
         """Return the exact table that rounding keeps beside the limits of a level, and its name."""
         root, split = (None if t is None else t.labels for t in (self.kept.root, self.kept.split))
-        labels = exact_beside(self.regions, depth, root, split)
+        labels = exact_beside(self.polytopes, depth, root, split)
         at = 0 if labels is root else self.kept.depth
         return None if labels is None else (labels, " and ".join(self.exact_tables(at)))
 
@@ -75,8 +75,8 @@ def worst_case(invariants: Invariants, levels: Sequence[str]) -> tuple[Geography
     return geography, PublicFacts({column: np.ones(1, dtype=np.int64) for column in invariants.columns})
 
 
-def public_regions(schema: Schema, invariants: Invariants, geography: Geography, rules: Rules) -> Regions:
-    """Return the regions of a release whose exact statistics are not known: they stand as zeros.
+def public_regions(schema: Schema, invariants: Invariants, geography: Geography, rules: Rules) -> Polytopes:
+    """Return the polytopes of a release whose exact statistics are not known: they stand as zeros.
 
     Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
     """
@@ -89,16 +89,16 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
     kept = arranged(schema, invariants, geography.level_names, rules)
     totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
     if kept.split is None:
-        return Regions(find_kinds(full), full, geography, totals)
+        return Polytopes(find_kinds(full), full, geography, totals)
     answers = np.zeros((len(geography.levels[kept.depth]), len(kept.split.sources)), np.int64)
-    return Regions(find_kinds(full, answers=kept.split.labels), full, geography, totals, answers)
+    return Polytopes(find_kinds(full, answers=kept.split.labels), full, geography, totals, answers)
 
 
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems
 
 
 def _totals_below(ground: Ground, depth: int) -> Cause | None:
-    deepest = ground.regions.unit_depth
+    deepest = ground.polytopes.unit_depth
     if depth >= deepest or ground.kept.split is not None:
         return None
     where = ground.level_names[deepest]
@@ -107,7 +107,7 @@ def _totals_below(ground: Ground, depth: int) -> Cause | None:
 
 
 def _inner_tables(ground: Ground, depth: int) -> Cause | None:
-    deepest = ground.regions.unit_depth
+    deepest = ground.polytopes.unit_depth
     if ground.kept.split is None or depth > deepest:
         return None
     found = ground.exact_tables(deepest)
@@ -143,7 +143,7 @@ def _nested_bounds(ground: Ground, _: int) -> Cause | None:
 def _spread_bounds(ground: Ground, depth: int) -> Cause | None:
     if depth == len(ground.level_names) - 1:
         return None
-    kinds, rules = ground.regions.kinds, ground.rules
+    kinds, rules = ground.polytopes.kinds, ground.rules
     found = tuple(
         bound.name
         for bound, cells, low in zip(

@@ -1,7 +1,7 @@
 """What can be promised about a set of invariants, level by level, before anything is computed.
 
-The verdict is read from the objects the solver itself works with: `Regions` says whether a level keeps everything that
-splits down to the leaves, `chain` whether its rounding is a flow. Soft rules promise nothing and are left aside.
+The verdict is read from the objects the solver itself works with: `Polytopes` says whether a level keeps everything
+that splits down to the leaves, `chain` whether its rounding is a flow. Soft rules promise nothing and are left aside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from topdown.plan.make import check_supported
 from topdown.plan.prepare import Context
 from topdown.solve.chain import chain_of, fitting_tables, obstacle, places
 from topdown.solve.implied.causes import Cause, Ground, causes_of, public_regions, worst_case
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 Kind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
 Needs = Literal["nothing", "combination_table"]
@@ -119,13 +119,13 @@ def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verd
 
 
 def _judge(ground: Ground, depth: int) -> Verdict:
-    regions, name = ground.regions, ground.level_names[depth]
+    polytopes, name = ground.polytopes, ground.level_names[depth]
     causes = causes_of(ground, depth)
-    limited = regions.limited(depth)
-    if regions.needed[depth] and not limited:
+    limited = polytopes.limited(depth)
+    if polytopes.needed[depth] and not limited:
         said = "; ".join(text for text, _, _ in causes)
         why = (
-            f"{said}; the {regions.kinds.n_kinds} kinds of cells are more than the {MAX_KINDS - 1} whose limits are "
+            f"{said}; the {polytopes.kinds.n_kinds} kinds of cells are more than the {MAX_KINDS - 1} whose limits are "
             "kept, so a table that cannot be split goes to the failsafe, which changes it least and reports it"
         )
         names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
@@ -134,18 +134,20 @@ def _judge(ground: Ground, depth: int) -> Verdict:
     laminar = ("Edmonds 1970",) if beside is not None else ()  # two laminar families (`model.exact_tables`)
     named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
     theorems = tuple(dict.fromkeys(named))
-    why = _with_limits(regions, causes) if limited else _plain(ground, depth)
+    why = _with_limits(polytopes, causes) if limited else _plain(ground, depth)
     if limited and beside is not None:
         why += f'; "{beside[1]}", exact here, is kept beside them'
     needs: Needs = "combination_table" if limited else "nothing"
     exact = None if beside is None else beside[0]
-    tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, regions, depth, exact)
-    chain = chain_of(regions, depth, tables, (0,) * len(tables), exact)
-    if places(ground.rules, regions, depth, chain) is not None:
+    tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, polytopes, depth, exact)
+    chain = chain_of(polytopes, depth, tables, (0,) * len(tables), exact)
+    if places(ground.rules, polytopes, depth, chain) is not None:
         return Verdict(name, "complete_integral", theorems, needs, why)
     bounds = tuple(bound.name for bound in ground.invariants.at_least)
     if ground.tables:
-        hindrance = obstacle(ground.rules, regions, depth, tables, ground.tables[depth], bounds, exact=beside)
+        hindrance = obstacle(
+            ground.rules, polytopes, depth, tables, ground.tables[depth], bounds, exact=beside
+        )
     else:
         hindrance = f'the exact table "{beside[1] if beside else ""}" cuts across other constraints'
     why += f"; rounding is an integer program, because {hindrance}"
@@ -154,8 +156,8 @@ def _judge(ground: Ground, depth: int) -> Verdict:
     return Verdict(name, "complete", theorems, needs, why, names)
 
 
-def _with_limits(regions: Regions, causes: list[Cause]) -> str:
-    k = regions.kinds.n_kinds
+def _with_limits(polytopes: Polytopes, causes: list[Cause]) -> str:
+    k = polytopes.kinds.n_kinds
     said = "; ".join(text for text, _, _ in causes)
     return (
         f"{said}: every area keeps the most people that each set of its {k} kinds of cells can hold (2^{k} numbers), "

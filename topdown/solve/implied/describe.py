@@ -65,8 +65,8 @@ def soft_lines(schema: Schema, invariants: Invariants) -> list[Line]:
 def _limits(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> list[Line]:
     geography, facts = worst_case(invariants, levels)
     rules = derive_rules(schema, geography, invariants, facts)
-    regions = public_regions(schema, invariants, geography, rules)
-    kinds = regions.kinds
+    polytopes = public_regions(schema, invariants, geography, rules)
+    kinds = polytopes.kinds
     k = kinds.n_kinds
     lines = [
         (f"kinds: {'; '.join(kind_names(schema, kinds))}", f"{k} kinds of cells that no rule tells apart")
@@ -74,7 +74,7 @@ def _limits(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> li
     if invariants.exact:
         held = "x[A] <= sum of min(most people in A there, N - fewest people outside A there)"
         what = (
-            "exact total" if regions.answers is None else "exact answer, for the kinds of each answer apart"
+            "exact total" if polytopes.answers is None else "exact answer, for the kinds of each answer apart"
         )
         lines.append(
             (f"{held} for every set A of kinds; N: {what}", f"Theorem 3, section 7.3: 2^{k} numbers")

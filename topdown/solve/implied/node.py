@@ -11,7 +11,7 @@ from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.describe import soft_lines
 from topdown.solve.implied.naming import kind_names, selection_text
 from topdown.solve.implied.node_limits import Combination, Patterns, limit_lines
-from topdown.solve.regions import Marks
+from topdown.solve.polytopes import Marks
 
 Line = tuple[str, str]  # algebra, reason
 
@@ -59,33 +59,33 @@ def node_constraints(
     """Add up what the leaves of a node ask of it.
 
     Args:
-        ground: rules and regions from public facts.
+        ground: rules and polytopes from public facts.
         columns: the public facts. depth, node: the area.
         most_limits: limits on sets of kinds to list.
     """
-    regions = ground.regions
-    names = kind_names(ground.schema, regions.kinds)
-    inside = regions.leaf_range(depth, node)
-    is_open = regions.rules.open[-1][inside][:, regions.kinds.class_of]
+    polytopes = ground.polytopes
+    names = kind_names(ground.schema, polytopes.kinds)
+    inside = polytopes.leaf_range(depth, node)
+    is_open = polytopes.rules.open[-1][inside][:, polytopes.kinds.class_of]
     n_leaves = inside.stop - inside.start
-    totals_below = depth < regions.unit_depth
-    units = regions.geography.ancestors_of_leaves[max(regions.unit_depth, depth)][inside]
+    totals_below = depth < polytopes.unit_depth
+    units = polytopes.geography.ancestors_of_leaves[max(polytopes.unit_depth, depth)][inside]
     patterns = _patterns(is_open, units)
     limits: list[str] = []
-    if regions.limited(depth):
+    if polytopes.limited(depth):
         limits = limit_lines(ground, names, patterns, depth, node)
     return NodeConstraints(
         ground.level_names[depth],
-        regions.geography.levels[depth].codes[node],
+        polytopes.geography.levels[depth].codes[node],
         ground.level_names[-1],
         n_leaves,
         tuple(
-            KindOfCells(name, int((regions.kinds.of_cell == k).sum()), int(is_open[:, k].sum()))
+            KindOfCells(name, int((polytopes.kinds.of_cell == k).sum()), int(is_open[:, k].sum()))
             for k, name in enumerate(names)
         ),
         tuple(_lines(ground, columns, depth, inside)),
         _patterns(is_open, np.arange(n_leaves)).combinations(names, symbols=False),
-        ground.level_names[regions.unit_depth] if totals_below else "",
+        ground.level_names[polytopes.unit_depth] if totals_below else "",
         patterns.combinations(names, symbols=True) if totals_below else (),
         tuple(limits[:most_limits]),
         max(len(limits) - most_limits, 0),

@@ -11,7 +11,7 @@ from topdown.model.kinds import are_nested
 from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.facets import facets
-from topdown.solve.regions import Marks
+from topdown.solve.polytopes import Marks
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,18 @@ def limit_lines(
     lower bounds; with upper bounds besides, the numbers depend on the totals and only the formula is written.
 
     Args:
-        ground: rules and regions from public facts. names: of the kinds.
+        ground: rules and polytopes from public facts. names: of the kinds.
         patterns: of the areas below with exact totals.
         depth, node: the area.
     """
-    regions = ground.regions
+    polytopes = ground.polytopes
     top = ground.kept.root is not None  # the root's own table does not enter the limits
     at = [d for d in range(depth, len(ground.level_names)) if ground.exact_tables(d)]
     exact_tables = bool(set(at) - ({0} if top else set()))
-    if depth >= regions.unit_depth and not exact_tables:  # the area's own total only adds one equation
-        return _numeric(replace(regions, totals={}, answers=None).limits(depth, np.array([node]))[0], names)
+    if depth >= polytopes.unit_depth and not exact_tables:  # the area's own total only adds one equation
+        return _numeric(replace(polytopes, totals={}, answers=None).limits(depth, np.array([node]))[0], names)
     if ground.invariants.at_most or exact_tables or are_nested(ground.rules):
-        area = ground.level_names[regions.unit_depth]
+        area = ground.level_names[polytopes.unit_depth]
         text = (
             f"x[A] <= the sum over every {area} of min(most people in A, its total - fewest people outside A), for "
             "every set A of kinds; the numbers depend on exact statistics"
@@ -102,21 +102,21 @@ def _numeric(table: Ints, names: tuple[str, ...]) -> list[str]:
 
 
 def _symbolic(ground: Ground, names: tuple[str, ...], patterns: Patterns, depth: int, node: int) -> list[str]:
-    regions = ground.regions
-    unit = regions.geography.ancestors_of_leaves[regions.unit_depth]
-    spare = np.zeros(len(regions.geography.levels[regions.unit_depth]), dtype=np.int64)
-    np.add.at(spare, unit, regions.kinds.low.sum(axis=1) + regions.rules.open[-1].any(axis=1))
-    table = replace(regions, totals={regions.unit_depth: spare}).limits(depth, np.array([node]))[0]
+    polytopes = ground.polytopes
+    unit = polytopes.geography.ancestors_of_leaves[polytopes.unit_depth]
+    spare = np.zeros(len(polytopes.geography.levels[polytopes.unit_depth]), dtype=np.int64)
+    np.add.at(spare, unit, polytopes.kinds.low.sum(axis=1) + polytopes.rules.open[-1].any(axis=1))
+    table = replace(polytopes, totals={polytopes.unit_depth: spare}).limits(depth, np.array([node]))[0]
     found = facets(table)
-    low = regions.kinds.low[regions.leaf_range(depth, node)]
-    is_open = regions.rules.open[-1][regions.leaf_range(depth, node)][:, regions.kinds.class_of]
+    low = polytopes.kinds.low[polytopes.leaf_range(depth, node)]
+    is_open = polytopes.rules.open[-1][polytopes.leaf_range(depth, node)][:, polytopes.kinds.class_of]
 
     def most(inside: int) -> tuple[NDArray[np.bool_], int]:
         """Return the patterns whose people a set may hold, and how many of them lower bounds keep out of it."""
         chosen = np.array([bool(inside >> k & 1) for k in range(len(names))])
         meets = (patterns.is_open & chosen).any(axis=1)
         kept_out = 0
-        for s, members in enumerate(regions.kinds.members):
+        for s, members in enumerate(polytopes.kinds.members):
             avoids = ~(is_open & members & chosen).any(axis=1)
             kept_out += int(low[meets[patterns.of_leaf] & avoids, s].sum())
         return meets, kept_out

@@ -39,7 +39,7 @@ def certify(table: Ints, point: Floats, value: Floats) -> Certificate:
     d.value - d.y >= |value - projection|^2. Numbers are read as the exact rationals they are.
 
     Args:
-        table: int64 (2^k,), the most each set can hold (`regions.Regions.limits` with exact totals).
+        table: int64 (2^k,), the most each set can hold (`polytopes.Polytopes.limits` with exact totals).
         point: float64 (k,), what was projected.
         value: float64 (k,), the claim.
     """

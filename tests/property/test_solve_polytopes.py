@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.regions import make_regions, node_vectors
+from tests.helpers.polytopes import make_polytopes, node_vectors
 from topdown.model.kinds import NO_LIMIT
-from topdown.solve import twins
+from topdown.solve import reference
 from topdown.solve.failsafe import _least_change
 from topdown.solve.groups import excess
 from topdown.solve.kernels import project_base
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 seeds = st.integers(0, 1_000_000)
 EXACT = st.sampled_from([0, 1, 2, None])
@@ -24,15 +24,15 @@ def test_limits_hold_for_exactly_the_tables_that_split(
     seed: int, exact: int | None, caps: bool, depth: int
 ) -> None:
     """Complete means complete: one table too many fails further down, one too few is error without cause."""
-    regions = make_regions(seed, n_leaves=4 if depth else 3, exact=exact, caps=caps)
+    polytopes = make_polytopes(seed, n_leaves=4 if depth else 3, exact=exact, caps=caps)
     most = 2 if depth == 0 else 3
-    truth = node_vectors(regions, depth, 0, most)
-    limits = regions.limits(depth, np.array([0]))
-    vectors = np.array(list(product(range(most + 1), repeat=regions.kinds.n_kinds)), dtype=np.int64)
+    truth = node_vectors(polytopes, depth, 0, most)
+    limits = polytopes.limits(depth, np.array([0]))
+    vectors = np.array(list(product(range(most + 1), repeat=polytopes.kinds.n_kinds)), dtype=np.int64)
     if not len(vectors[0]):
         return
-    if exact is not None and depth in regions.totals:
-        vectors = vectors[vectors.sum(axis=1) == regions.totals[depth][0]]
+    if exact is not None and depth in polytopes.totals:
+        vectors = vectors[vectors.sum(axis=1) == polytopes.totals[depth][0]]
     inside = excess(np.repeat(limits, len(vectors), axis=0), vectors.T) <= 0
     for vector, found in zip(vectors, inside, strict=True):
         assert found == (tuple(vector.tolist()) in truth), vector
@@ -42,13 +42,13 @@ def test_limits_hold_for_exactly_the_tables_that_split(
 @settings(max_examples=150, deadline=None)
 def test_the_network_says_the_same_as_the_limits(seed: int, exact: int | None, caps: bool) -> None:
     """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
-    regions = make_regions(seed, exact=exact, caps=caps)
-    k = regions.kinds.n_kinds
+    polytopes = make_polytopes(seed, exact=exact, caps=caps)
+    k = polytopes.kinds.n_kinds
     vectors = np.random.default_rng(seed).integers(0, 4, (25, k))
     for depth, node in ((0, 0), (1, 1), (2, 0)):
-        limits = regions.limits(depth, np.array([node]))
-        arcs = (regions.arcs(depth, node),)
-        totals = regions.totals[depth][[node]] if depth in regions.totals else None
+        limits = polytopes.limits(depth, np.array([node]))
+        arcs = (polytopes.arcs(depth, node),)
+        totals = polytopes.totals[depth][[node]] if depth in polytopes.totals else None
         for vector in vectors:
             found = _least_change(
                 np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector
@@ -74,9 +74,9 @@ def vertices(limits: np.ndarray) -> np.ndarray:
 @settings(max_examples=200, deadline=None)
 def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: bool, spread: float) -> None:
     """A point is the projection if no vertex lies on the far side of it; every vertex is tried."""
-    regions: Regions = make_regions(seed, exact=exact, caps=caps)
-    limits = regions.limits(1, np.array([0]))[0].astype(np.float64)
-    k = regions.kinds.n_kinds
+    polytopes: Polytopes = make_polytopes(seed, exact=exact, caps=caps)
+    limits = polytopes.limits(1, np.array([0]))[0].astype(np.float64)
+    k = polytopes.kinds.n_kinds
     if not k:
         return
     v = np.random.default_rng(seed).normal(size=k) * spread
@@ -90,7 +90,7 @@ def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: boo
     ends = ends[(np.abs(ends) < NO_LIMIT / 4).all(axis=1)]
     ends = ends[(ends @ sets.T <= limits).all(axis=1)]
     assert len(ends)
-    np.testing.assert_allclose(y, twins.project_base(v, limits), atol=1e-9 * max(1.0, spread))
+    np.testing.assert_allclose(y, reference.project_base(v, limits), atol=1e-9 * max(1.0, spread))
     assert ((ends - full) @ away <= 1e-6 * max(1.0, spread)).all()
     assert (
         away[:k][limits[1 << np.arange(k)] >= NO_LIMIT] <= 1e-9
@@ -98,10 +98,10 @@ def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: boo
 
 
 def test_the_college_town_of_the_paper() -> None:
-    """Census TopDown, Example 1: two regions of 98, female and co-ed dorms in one, male and co-ed in the other."""
-    regions = college_town()
-    limits = regions.limits(0, np.array([0]))
-    f, c, m = regions.kinds.of_cell
+    """Census TopDown, Example 1: two polytopes of 98, female and co-ed dorms in one, male and co-ed in the other."""
+    polytopes = college_town()
+    limits = polytopes.limits(0, np.array([0]))
+    f, c, m = polytopes.kinds.of_cell
     for vector in product(range(0, 197, 7), range(0, 197, 7)):
         female, coed = vector
         held = np.zeros((3, 1), dtype=np.int64)
@@ -113,7 +113,7 @@ def test_the_college_town_of_the_paper() -> None:
     assert excess(limits, wrong)[0] == 1
 
 
-def college_town() -> Regions:
+def college_town() -> Polytopes:
     """Return the paper's town: open dorms by region, region totals exact."""
     from topdown.model.geography import from_prefixes
     from topdown.model.kinds import find_kinds
@@ -129,7 +129,7 @@ def college_town() -> Regions:
         caps=np.zeros((2, 0), dtype=np.int64),
     )
     tree = from_prefixes(("town", "region"), (0, 1), ("1", "2"))
-    return Regions(find_kinds(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
+    return Polytopes(find_kinds(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
 
 
 def test_seven_counties_and_three_combinations() -> None:
@@ -150,11 +150,13 @@ def test_seven_counties_and_three_combinations() -> None:
         caps=np.zeros((7, 0), dtype=np.int64),
     )
     tree = from_prefixes(("two states", "county"), (0, 1), tuple("1234567"))
-    regions = Regions(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
-    a, b, c = regions.kinds.of_cell
-    limits = regions.limits(0, np.array([0]))[0]
+    polytopes = Polytopes(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    a, b, c = polytopes.kinds.of_cell
+    limits = polytopes.limits(0, np.array([0]))[0]
     assert limits[1 << a] == 2100 + 260 - 4
     assert limits[1 << b] == 260 - 5
     assert limits[1 << c] == 2100 - 6 + 2000
     assert limits[(1 << a) | (1 << b)] == 2100 + 260
-    assert regions.arcs(0, 0).n_nodes == 1 + 3 + 3 + 2 + 1  # all, kinds, combinations, bounded types in them
+    assert (
+        polytopes.arcs(0, 0).n_nodes == 1 + 3 + 3 + 2 + 1
+    )  # all, kinds, combinations, bounded types in them

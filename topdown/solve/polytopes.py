@@ -33,7 +33,7 @@ Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Regions:
+class Polytopes:
     """The limits of every node of a tree.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.solve.flow import floors
-from topdown.solve.groups import AtLeast, Floats, Groups, Ints, excess
+from topdown.solve.groups import Floats, Ints, LowerBounds, RowGroups, excess
 from topdown.solve.rounding_problem import RoundingProblem
 
 
@@ -80,8 +80,8 @@ def rounding_cost(problem: RoundingProblem, counts: Ints) -> float:
     return cost
 
 
-def sums_of(groups: Groups, counts: Ints) -> Ints:
-    """Twin of `Groups.sums`: add a table up group by group."""
+def sums_of(groups: RowGroups, counts: Ints) -> Ints:
+    """Twin of `RowGroups.sums`: add a table up group by group."""
     found = [counts[groups.of == a].sum(axis=0) for a in range(groups.n_groups)]
     return np.array(found, dtype=np.int64).reshape(groups.n_groups, counts.shape[1])
 
@@ -102,7 +102,7 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
         held, bounds = sums_of(problem.bounds, table), problem.bounds
         if (
             (held < bounds.lower).any()
-            if isinstance(bounds, AtLeast)
+            if isinstance(bounds, LowerBounds)
             else excess(bounds.limits, held).max() > 0
         ):
             continue

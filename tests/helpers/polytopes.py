@@ -9,12 +9,12 @@ import numpy as np
 from topdown.model.geography import from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import Rules
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 Vectors = set[tuple[int, ...]]
 
 
-def make_regions(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps: bool = False) -> Regions:
+def make_polytopes(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps: bool = False) -> Polytopes:
     """Draw a tree of leaves in pairs, with bounds on nested sets of four cells that some population meets.
 
     Args:
@@ -42,14 +42,14 @@ def make_regions(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps: b
         caps=high[:, : len(chosen)] if caps else np.zeros((n_leaves, 0), dtype=np.int64),
     )
     totals = {} if exact is None else {d: up(people.sum(axis=1), d) for d in range(exact + 1)}
-    return Regions(find_kinds(rules), rules, tree, totals)
+    return Polytopes(find_kinds(rules), rules, tree, totals)
 
 
-def leaf_vectors(regions: Regions, leaf: int, most: int) -> Vectors:
+def leaf_vectors(polytopes: Polytopes, leaf: int, most: int) -> Vectors:
     """List every whole vector of kinds a leaf may hold, up to `most` people a kind."""
-    kinds, out = regions.kinds, set()
-    total = regions.totals[2][leaf] if 2 in regions.totals else None
-    is_open = regions.rules.open[-1][leaf, kinds.class_of]
+    kinds, out = polytopes.kinds, set()
+    total = polytopes.totals[2][leaf] if 2 in polytopes.totals else None
+    is_open = polytopes.rules.open[-1][leaf, kinds.class_of]
     for vector in product(*(range(most + 1) if o else (0,) for o in is_open)):
         sums = [sum(v for v, m in zip(vector, row, strict=True) if m) for row in kinds.members]
         fits = all(lo <= s <= hi for s, lo, hi in zip(sums, kinds.low[leaf], kinds.high[leaf], strict=True))
@@ -58,16 +58,16 @@ def leaf_vectors(regions: Regions, leaf: int, most: int) -> Vectors:
     return out
 
 
-def node_vectors(regions: Regions, depth: int, node: int, most: int) -> Vectors:
+def node_vectors(polytopes: Polytopes, depth: int, node: int, most: int) -> Vectors:
     """List every whole vector of kinds a node may hold: sums of what its children may hold."""
     if depth == 2:
-        found = leaf_vectors(regions, node, most)
+        found = leaf_vectors(polytopes, node, most)
     else:
-        first, last = regions.geography.child_pointers[depth][node : node + 2]
-        found = {(0,) * regions.kinds.n_kinds}
+        first, last = polytopes.geography.child_pointers[depth][node : node + 2]
+        found = {(0,) * polytopes.kinds.n_kinds}
         for child in range(first, last):
-            below = node_vectors(regions, depth + 1, child, most)
+            below = node_vectors(polytopes, depth + 1, child, most)
             found = {tuple(a + b for a, b in zip(x, y, strict=True)) for x in found for y in below}
-    if depth in regions.totals:
-        found = {v for v in found if sum(v) == regions.totals[depth][node]}
+    if depth in polytopes.totals:
+        found = {v for v in found if sum(v) == polytopes.totals[depth][node]}
     return found

@@ -13,7 +13,7 @@ from topdown.solve.exact import Margins, complete_totals, exact_margins
 from topdown.solve.groups import Ints
 from topdown.solve.implied.classify import Verdict, plan_verdicts
 from topdown.solve.level import LevelModel, build_levels
-from topdown.solve.regions import Regions
+from topdown.solve.polytopes import Polytopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Known:
     tables: dict[str, Ints]
 
     @cached_property
-    def regions(self) -> Regions:
+    def polytopes(self) -> Polytopes:
         """What can be split down to the leaves."""
         plan, geography = self.context.plan, self.context.geography
         leaf = geography.level_names[-1]
@@ -44,7 +44,7 @@ class Known:
         labels, answers = self.margins.split or (None, None)
         kinds = find_kinds(rules, answers=labels)
         totals = complete_totals(geography, rules, kinds, self.exact, answers)
-        return Regions(kinds, rules, geography, totals, answers)
+        return Polytopes(kinds, rules, geography, totals, answers)
 
     @cached_property
     def margins(self) -> Margins:
@@ -54,14 +54,14 @@ class Known:
     @cached_property
     def levels(self) -> tuple[LevelModel, ...]:
         """Solver's view of every level."""
-        return build_levels(self.context, self.regions, self.margins)
+        return build_levels(self.context, self.polytopes, self.margins)
 
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """Rounding chain of every level."""
         exact = [v.exact.of_cell if v.exact.is_told and not v.exact_told else None for v in self.levels]
         return tuple(
-            chain_of(self.regions, v.index, v.chain, v.chain_weights, beside)
+            chain_of(self.polytopes, v.index, v.chain, v.chain_weights, beside)
             for v, beside in zip(self.levels, exact, strict=True)
         )
 
@@ -69,7 +69,7 @@ class Known:
     def places(self) -> tuple[Places | None, ...]:
         """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
         rules = self.context.rules
-        return tuple(places(rules, self.regions, i, chain) for i, chain in enumerate(self.chains))
+        return tuple(places(rules, self.polytopes, i, chain) for i, chain in enumerate(self.chains))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
