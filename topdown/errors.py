@@ -100,6 +100,10 @@ class InfeasibleError(TopdownError):
     exit_code, default_code = EXIT_INFEASIBLE, "I000"
 
 
+class NoSplitError(InfeasibleError):
+    """No table of one area splits over its children; a changed table of that area may."""
+
+
 class CertificateError(TopdownError):
     """A check of a release failed (exit 1)."""
 

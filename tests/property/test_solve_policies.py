@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
@@ -274,7 +274,10 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
         census = policies.make_census(Path(folder), seed, more)
         patch.setattr(polytopes, "MAX_KINDS", 0)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
-        result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+        try:
+            result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+        except InfeasibleError:  # a plan of so many kinds with exact tables that cross is refused (C074)
+            reject()
     policies.check_promises(census, result.leaves)
 
 

@@ -77,7 +77,7 @@ def make_plan(
     with at("level"):
         _check_tables(run, schema, geography)
     with at("invariants"):
-        _check_exact(invariants, geography)
+        check_exact_levels(invariants, geography)
     rules = None
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = derive_rules(schema, geography, invariants, facts)
@@ -215,7 +215,7 @@ def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) ->
 
 def check_supported(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
     """Refuse constraints that the solver would not enforce completely (ConfigError), whatever the public facts say."""
-    _check_exact(invariants, geography)
+    check_exact_levels(invariants, geography)
     _check_kinds(invariants, schema, geography, rules)
 
 
@@ -246,7 +246,8 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
         )
 
 
-def _check_exact(invariants: Invariants, geography: Geography) -> None:
+def check_exact_levels(invariants: Invariants, geography: Geography) -> None:
+    """Refuse an exact statistic of a level that there is not (ConfigError C032)."""
     for exact in invariants.exact:
         if exact.level not in geography.level_names:
             raise ConfigError(

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.errors import InfeasibleError
+from topdown.errors import NoSplitError
 from topdown.solve.groups import Floats, LowerBounds
 from topdown.solve.kernels import admm
 from topdown.solve.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
@@ -31,7 +31,7 @@ def solve(problem: Problem) -> Solution:
     """Solve a least-squares problem; the caller re-checks the result with `kkt.residual_persons`.
 
     Raises:
-        InfeasibleError: a linear program finds that the constraints have no common point.
+        NoSplitError: a linear program finds that the constraints have no common point.
     """
     found, done = _run(_without_bounds(problem))
     if problem.bounds.are_met(problem.bounds.sums(found.z)):
@@ -49,7 +49,7 @@ def _finish(problem: Problem, found: Solution) -> Solution:
 
     n, m = problem.shape
     if infeasibility_persons(problem, found.z) > TARGET_PERSONS and have_common_point(problem) is False:
-        raise InfeasibleError(
+        raise NoSplitError(
             "the constraints of this split exclude each other",
             code="I012",
             fix="check exact totals and lower bounds below this node against each other",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from topdown.errors import InfeasibleError, InternalError, TopdownError
+from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.solve.backends.quadratic import solve_with
@@ -110,11 +111,8 @@ class Descent:
         doubtful = self.known.polytopes.needed[depth] and not self.known.levels[depth].limited
         try:
             if not doubtful:
-                try:
+                with suppress(NoSplitError):
                     return self._children(depth, parent, tally)
-                except InfeasibleError as error:
-                    if error.code not in ("I010", "I012"):
-                        raise
             return self._children(depth, self._mended(depth, parent, tally), tally)
         except TopdownError as error:
             error.node = error.node or code

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.errors import InfeasibleError, InternalError
+from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import build_network
 from topdown.solve.groups import Ints, KindLimits
@@ -34,7 +34,7 @@ def round_table(problem: RoundingProblem) -> Rounded:
     """Round an estimate.
 
     Raises:
-        InfeasibleError: no whole table satisfies the constraints.
+        NoSplitError: no whole table satisfies the constraints.
         InternalError: a solver's answer broke a constraint.
     """
     result = _by_flow(problem) if problem.bound_places is not None else None
@@ -73,7 +73,7 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
         counts = whole.reshape(-1).copy()
         counts[network.cell_arcs] += flows[: len(network.cell_arcs)]
         return Rounded(counts.reshape(whole.shape), not cycle, "flow")
-    raise InfeasibleError(
+    raise NoSplitError(
         "no whole table satisfies the constraints of this split",
         code="I010",
         fix="check the public facts below this node for constraints that exclude each other",

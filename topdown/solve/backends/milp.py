@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array
 
-from topdown.errors import InfeasibleError, InternalError
+from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends.integer_program import Program
 from topdown.solve.flow import floors
 from topdown.solve.groups import Floats, Ints, LowerBounds, RowGroups, subset_sums
@@ -21,7 +21,7 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
     Soft rules are kept if that is possible, else broken by as few records as possible.
 
     Raises:
-        InfeasibleError: no whole table satisfies the constraints.
+        NoSplitError: no whole table satisfies the constraints.
     """
     m = problem.estimate.shape[1]
     whole, fraction = floors(problem)
@@ -52,7 +52,7 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
     for _ in range(MAX_CUTS):  # limits on kinds are added where an answer breaks them
         found = program.solve(soft, most)
         if found is None:
-            raise InfeasibleError(
+            raise NoSplitError(
                 "no whole table satisfies the constraints of this split (integer program)",
                 code="I010",
                 fix="check the public facts below this node for constraints that exclude each other",

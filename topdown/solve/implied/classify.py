@@ -16,7 +16,7 @@ from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS
 from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.schema import Schema
-from topdown.plan.make import check_supported
+from topdown.plan.make import check_exact_levels, check_supported
 from topdown.plan.prepare import Context
 from topdown.solve.chain import chain_of, fitting_tables, obstacle, places
 from topdown.solve.implied.causes import Cause, Ground, causes_of, public_regions, worst_case
@@ -96,11 +96,10 @@ def judge(
 ) -> tuple[Verdict, ...]:
     """Judge every level of a tree with public facts, root first; `tables` as in `Ground`."""
     rules = derive_rules(schema, geography, invariants, facts)
+    check_exact_levels(invariants, geography)
     try:
         check_supported(invariants, schema, geography, rules)
     except ConfigError as error:
-        if error.code == "C032":
-            raise
         code = error.code
         said = f"{error.text}; a plan is refused ({code})"
         return tuple(
