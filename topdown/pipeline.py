@@ -104,7 +104,7 @@ def _generate(
     from topdown.measure.measure import is_measured, measure
     from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
-    from topdown.publish.verify import verify
+    from topdown.publish.verify import verify_sealed
     from topdown.rehearse.memory import check_memory
     from topdown.rehearse.rehearse import rehearse
 
@@ -122,11 +122,11 @@ def _generate(
     context = load_context(out)
     leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
     ledger = prepared.ledger_path
-    clock.run(
+    content = clock.run(
         "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
     )
     report(Event("certify", 0, 1, "checks"))
-    checks = clock.run("verify", lambda: verify(out))
+    checks = clock.run("verify", lambda: verify_sealed(out, content))
     report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))
     if not checks.ok:
         failed = ", ".join(check.name for check in checks.checks if not check.ok)

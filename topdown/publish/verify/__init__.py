@@ -6,7 +6,13 @@ releases.
 """
 
 from topdown.publish.verify.result import CheckResult, Finding, VerifyResult
-from topdown.publish.verify.run import verify, verify_content, verify_privacy, verify_public_side
+from topdown.publish.verify.run import (
+    verify,
+    verify_content,
+    verify_privacy,
+    verify_public_side,
+    verify_sealed,
+)
 
 __all__ = [
     "CheckResult",
@@ -16,4 +22,5 @@ __all__ = [
     "verify_content",
     "verify_privacy",
     "verify_public_side",
+    "verify_sealed",
 ]
