@@ -17,13 +17,14 @@ ADAPTERS = {
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
-    "plan": {"plan", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
+    "plan": {"plan", "laws", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "errors"},
-    "accountant": {"accountant", "decimals", "errors"},
+    "accountant": {"accountant", "laws", "decimals", "errors"},
     "documents": {"documents"},
-    "ledger": {"ledger", "caps", "errors"},
+    "ledger": {"ledger", "laws", "caps", "errors"},
     "measure": {
         "measure",
+        "laws",
         "caps",
         "noise",
         "ledger",
@@ -52,6 +53,7 @@ ALLOWED = {
     "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},
     "audit_runs": {
         "audit_runs",
+        "laws",
         "documents",
         "measure",
         "noise",

@@ -21,11 +21,11 @@ from topdown.accountant.exact import positive
 from topdown.accountant.law import law_of
 from topdown.accountant.pure import PureLoss
 from topdown.errors import ConfigError
+from topdown.laws import LAWS, LawName
 
 Neighbours = Literal["bounded", "add_remove"]
 Kind = Literal["presence", "everything", "attribute", "within_level"]
 Status = Literal["protected", "conditional", "disclosed"]
-NoiseLaw = Literal["discrete_gaussian", "two_sided_geometric"]
 Loss = Composition | PureLoss
 
 
@@ -42,11 +42,10 @@ class Measurement:
     query: str
     attributes: frozenset[str]
     parameter: Fraction
-    law: NoiseLaw = "discrete_gaussian"
+    law: LawName = "discrete_gaussian"
 
     def __post_init__(self) -> None:
-        what = "variance" if self.law == "discrete_gaussian" else "scale"
-        positive(self.parameter, f"{what} of {self.query} at {self.level_name}")
+        positive(self.parameter, f"{LAWS[self.law].parameter_name} of {self.query} at {self.level_name}")
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
     touched = [m for m in rows if _touches(claim, m)]
     counts = 1 if claim.kind == "presence" else 2
-    if not touched or rows[0].law == "two_sided_geometric":
+    if not touched or LAWS[rows[0].law].loss_name == "epsilon":
         epsilon = sum((counts / m.parameter for m in touched), Fraction(0))
         return PureLoss(epsilon, counts * len(touched), rows[0].law)
     return Composition(law_of((m.parameter, 1, counts) for m in touched))

@@ -19,6 +19,7 @@ from topdown.accountant.exact import Threshold, delta_of
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import Claim, Loss, Measurement, Secret, secrets
 from topdown.errors import ConfigError
+from topdown.laws import LAWS
 
 Document = dict[str, Any]
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
@@ -199,9 +200,10 @@ def loss_numbers(loss: Loss, deltas: Sequence[Threshold]) -> Document:
 def _numbers(loss: Loss, deltas: tuple[Threshold, ...], *, balls: bool) -> Document:
     """Return the numbers of one loss, and `guess`; many rows, and the ledger's statement, are about the same loss."""
     if isinstance(loss, PureLoss):
-        at = [EVERY_DELTA] if loss.law == "two_sided_geometric" else [str(d) for d in deltas]
+        is_pure = LAWS[loss.law].loss_name == "epsilon"
+        at = [EVERY_DELTA] if is_pure else [str(d) for d in deltas]
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
-        zero: Document = {} if loss.law == "two_sided_geometric" else _zcdp(Fraction(0), deltas)
+        zero: Document = {} if is_pure else _zcdp(Fraction(0), deltas)
         return zero | _guesses(boxes, loss.best_guess(), loss.coordinates)
     name = loss.certifying() if balls else "auto"
     boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}

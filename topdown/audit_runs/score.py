@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from topdown.audit_runs.pairs import Target
 from topdown.audit_runs.stage import Answers
-from topdown.plan.plan import Law
+from topdown.laws import LawName
 
 Floats = NDArray[np.float64]
 Runs = NDArray[np.int32]
@@ -33,7 +33,7 @@ class LikelihoodRatios:
     """
 
     answers: Answers
-    law: Law
+    law: LawName
     targets: Sequence[Target | None]
 
     def of(self, runs: Runs) -> Floats:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from topdown.commands.right_choices import choices, disclosed, fitting, rounded
+from topdown.laws import law_of_mechanism
 from topdown.screen import figures
 from topdown.screen.console import Screen
 from topdown.screen.layout import Column
@@ -85,7 +86,7 @@ def _noise(screen: Screen, s: dict[str, Any], details: bool) -> None:
 
 
 def _parameter(s: dict[str, Any]) -> str:
-    return "variance" if s["mechanism"] == "discrete_gaussian" else "scale"
+    return law_of_mechanism(s["mechanism"]).parameter_name
 
 
 def top_queries(queries: list[dict[str, Any]]) -> list[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
+from topdown.laws import LAWS
+
 LOSS_NAMES = ("rho", "epsilon")
-LAWS = {"discrete_gaussian": "rho", "two_sided_geometric": "epsilon"}
 VERSION = 2
 _EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -84,14 +85,12 @@ class DrawnLaw:
     @property
     def loss_name(self) -> str:
         """Unit of the loss."""
-        return LAWS[self.law]
+        return LAWS[self.law].loss_name
 
     @property
     def loss(self) -> Fraction:
         """Exact loss: coordinates x shift^2 / 2 variance (rho), or coordinates x shift / scale (epsilon)."""
-        if self.law == "discrete_gaussian":
-            return self.coordinates * self.shift**2 / (2 * self.parameter)
-        return self.coordinates * self.shift / self.parameter
+        return LAWS[self.law].loss(self.parameter, self.shift, self.coordinates)
 
 
 @dataclass(frozen=True)

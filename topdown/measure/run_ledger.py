@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
+from topdown.laws import law_of_mechanism
 from topdown.ledger.durable import Disk
 from topdown.ledger.ledger import Place, check_ledger, create_ledger, read_ledger
 from topdown.ledger.records import Binding, DrawnLaw
@@ -28,7 +29,7 @@ def place_of(prepared: Prepared) -> Place:
 def place_of_file(path: Path) -> Place:
     """Return the ledger that a run file describes, without making its plan."""
     run = load_runfile(path)
-    loss_name = "rho" if run.mechanism == "discrete_gaussian" else "epsilon"
+    loss_name = law_of_mechanism(run.mechanism).loss_name
     unit = schema_of(run, path).unit
     return _place(path, run, Binding(run.release.data_set, run.neighbours, unit, loss_name))
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from topdown.errors import BudgetError
+from topdown.laws import NoiseLaw
 from topdown.model.query import Neighbours, Query
 
 
@@ -34,11 +35,6 @@ def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
         )
 
 
-def gaussian_variance(rho: Fraction, query: Query, neighbours: Neighbours) -> Fraction:
-    """Return the discrete Gaussian variance parameter, in records squared, that makes `query` cost `rho`."""
-    return Fraction(query.sensitivity_l2_squared(neighbours)) / (2 * rho)
-
-
-def geometric_scale(epsilon: Fraction, query: Query, neighbours: Neighbours) -> Fraction:
-    """Return the two-sided geometric scale, in records, that makes `query` cost `epsilon`."""
-    return Fraction(query.sensitivity_l1(neighbours)) / epsilon
+def calibrated(law: NoiseLaw, loss: Fraction, query: Query, neighbours: Neighbours) -> Fraction:
+    """Return the parameter of a law, in records or records squared, that makes `query` cost `loss`."""
+    return law.calibrated(loss, query.sensitivity_l1(neighbours), query.sensitivity_l2_squared(neighbours))

@@ -11,6 +11,7 @@ from math import ceil
 from pathlib import Path
 
 from topdown.errors import ConfigError
+from topdown.laws import law_of_mechanism
 from topdown.names import checked_name
 from topdown.plan.document import exact_text
 from topdown.plan.files import SettingsFile, load_settings
@@ -114,7 +115,7 @@ def _head(
     known = census or answers.prefix_lengths
     note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
     limit = usual_limit(settings, levels) + answers.already
-    unit = "rho" if settings.mechanism == "discrete_gaussian" else "epsilon"
+    unit = law_of_mechanism(settings.mechanism).loss_name
     data_set = answers.data_set or records.name.split(".")[0]
     witness = ""
     if answers.witness is not None:

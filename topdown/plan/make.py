@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import BudgetError, ConfigError
+from topdown.laws import law_of_mechanism
 from topdown.model.constraint import Invariants
 from topdown.model.contradiction import find_contradiction
 from topdown.model.exact_tables import arrange, tables_of
@@ -19,7 +20,7 @@ from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_ta
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.names import refuse_same_file
-from topdown.plan.budget import check_shares, gaussian_variance, geometric_scale
+from topdown.plan.budget import calibrated, check_shares
 from topdown.plan.document import at
 from topdown.plan.files import LevelTable, PassTable
 from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
@@ -46,10 +47,9 @@ def make_plan(
     Raises:
         ConfigError, BudgetError: what is wrong; `key` is the path of the key in the run file.
     """
-    gaussian = run.mechanism == "discrete_gaussian"
-    budget = run.budget.rho if gaussian else run.budget.epsilon
+    need = law_of_mechanism(run.mechanism).loss_name
+    budget = {"rho": run.budget.rho, "epsilon": run.budget.epsilon}[need]
     if budget is None or (run.budget.rho is None) == (run.budget.epsilon is None):
-        need = "rho" if gaussian else "epsilon"
         raise ConfigError(
             f"mechanism {run.mechanism!r} needs budget.{need} and nothing else",
             code="C050",
@@ -141,16 +141,9 @@ def _level(
         with at("level", number, "queries", name):
             query = parse_query(schema, name)
         cost = loss * share
-        if run.mechanism == "discrete_gaussian":
-            variance = gaussian_variance(cost, query, run.neighbours)
-            measurements.append(
-                MeasurementPlan(query.name, query.n_answers, share, cost, "discrete_gaussian", variance)
-            )
-        else:
-            scale = geometric_scale(cost, query, run.neighbours)
-            measurements.append(
-                MeasurementPlan(query.name, query.n_answers, share, cost, "two_sided_geometric", scale)
-            )
+        law = law_of_mechanism(run.mechanism)
+        parameter = calibrated(law, cost, query, run.neighbours)
+        measurements.append(MeasurementPlan(query.name, query.n_answers, share, cost, law.name, parameter))
     use_root = depth == 0 and table.root_passes
     with at("level", number, "root_passes" if use_root else "passes"):
         passes = _passes(table.root_passes if use_root else table.passes, table, schema)

@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from topdown.errors import ConfigError
+from topdown.laws import LAWS, LawName, LossName, law_of_mechanism
 from topdown.model.constraint import Invariants
 from topdown.model.query import Neighbours, Query, parse_query
 from topdown.model.schema import Schema
 from topdown.plan.document import dec_hook, enc_hook
 from topdown.plan.files import Mechanism
 
-Law = Literal["discrete_gaussian", "two_sided_geometric"]
-LossName = Literal["rho", "epsilon"]
 VERSION = 2  # of plan.json
 
 
@@ -42,17 +41,13 @@ class MeasurementPlan:
     n_answers: int
     share: Fraction
     loss: Fraction
-    law: Law
+    law: LawName
     parameter: Fraction
 
     @property
     def variance(self) -> Fraction:
-        """Variance of the noise in records squared, as the solver weighs it.
-
-        The parameter for the discrete Gaussian; for the geometric 2 t^2, which exceeds the exact variance
-        1/(2 sinh(1/2t)^2) by at most 1/6. Only privacy needs exact laws; weights need close ones.
-        """
-        return self.parameter if self.law == "discrete_gaussian" else 2 * self.parameter**2
+        """Variance of the noise in records squared, as the solver weighs it."""
+        return LAWS[self.law].variance(self.parameter)
 
 
 @dataclass(frozen=True)
@@ -154,7 +149,7 @@ class Plan:
     @property
     def loss_name(self) -> LossName:
         """`rho` or `epsilon`: the unit of every loss in this plan."""
-        return "rho" if self.mechanism == "discrete_gaussian" else "epsilon"
+        return law_of_mechanism(self.mechanism).loss_name
 
     @property
     def n_numbers(self) -> int:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from topdown.errors import ConfigError
+from topdown.laws import LAWS
 from topdown.model.geography import Geography
 from topdown.plan.document import at
 from topdown.plan.plan import LevelPlan, Plan
 
 MOST_NUMBER = 2**63 - 1  # of numerator and denominator in measurement files
-MOST_STDDEV = (
-    2**31 // 14
-)  # in records: noise passes 14 of them less than once in 2^128 draws, and answers have 32 bits
-MOST_SCALE = 2**31 // 90  # the same of the scale of geometric noise
 MOST_TIMES = 10**6  # between the variances of one level: beyond, least squares in float64 do not converge
 MOST_WEIGHT = 10**6  # of one person of rounding error
 MOST_COST = 2**52 // 10**6  # persons of weight 1 that a flow network may cost in all
@@ -41,8 +38,7 @@ def _check_variances(level: LevelPlan) -> None:
                 code="C072",
                 fix="choose budget and shares with smaller numerators and denominators",
             )
-        large = m.parameter > (MOST_STDDEV**2 if m.law == "discrete_gaussian" else MOST_SCALE)
-        if large:
+        if m.parameter > LAWS[m.law].most:
             raise ConfigError(
                 f"the noise of query {m.query!r} at level {level.name!r} is too large for 32-bit answers",
                 code="C078",

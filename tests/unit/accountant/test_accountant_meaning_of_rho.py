@@ -10,8 +10,9 @@ from tests.helpers.solved import toy_run
 from topdown.accountant.account import account, dhc2020
 from topdown.accountant.dhc2020 import dhc_paths
 from topdown.accountant.semantics import Claim, Measurement, secrets
+from topdown.laws import DISCRETE_GAUSSIAN
 from topdown.model.query import parse_query
-from topdown.plan.budget import gaussian_variance
+from topdown.plan.budget import calibrated
 from topdown.plan.files import load_schema, load_settings
 from topdown.plan.prepare import prepare
 from topdown.publish.certified import claims_of, steps_of
@@ -31,7 +32,7 @@ def measured(name: str, neighbours: str) -> tuple[str, list[Measurement]]:
         for text, share in table.queries.items():
             rho, query = settings.budget.rho * table.share * share, parse_query(schema, text)
             rhos.append(f"{rho}*1")
-            variance = gaussian_variance(rho, query, neighbours)
+            variance = calibrated(DISCRETE_GAUSSIAN, rho, query, neighbours)
             rows.append(Measurement(depth, table.name, text, query.attributes, variance))
     return ",".join(rhos), rows
 
