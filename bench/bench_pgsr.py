@@ -18,13 +18,14 @@ import pytest
 from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pgsr.budget import calibrate
+from pgsr.budget import Budget, calibrate
 from pgsr.compare import warm_up
 from pgsr.cumulative import cumulative_estimate
 from pgsr.hierarchy import Tree
 from pgsr.intervals import half_width
 from pgsr.mechanism import estimate, mechanism_named, vector_kind
 from pgsr.metrics import emd_by_level, l1_by_level
+from pgsr.sizes import Sizes
 from pgsr.synth import synthesize
 from pgsr.tables import table_optimum
 from pgsr.tree import tree_optimum
@@ -48,7 +49,7 @@ def noisy_answers(
 ):
     """Return simulated answers of a mechanism in the paper's setting."""
     kind = vector_kind(mechanism_named(name), "cumulative")
-    plan = calibrate(kind, tree, len(truth), epsilon, calibration=calibration)
+    plan = calibrate(kind, tree, Sizes(len(truth)), Budget(epsilon, calibration=calibration))
     rng = np.random.default_rng(seed)
     noisy = measure_exactly(kind, tree, truth)
     for level, scale in enumerate(plan.parameters):

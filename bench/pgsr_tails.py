@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pgsr._engine import NoiseSource
-from pgsr.budget import calibrate
+from pgsr.budget import Budget, calibrate
 from pgsr.compare import warm_up
 from pgsr.cumulative import cumulative_estimate
 from pgsr.hierarchy import Tree
 from pgsr.metrics import emd_by_level, l1_by_level
+from pgsr.sizes import Sizes
 from pgsr.synth import synthesize
 from pgsr.vectors import Kind, measure_exactly
 
@@ -57,7 +58,7 @@ def study(
     """
     made = synthesize("census", options.seed, tail=tail)
     tree, truth, total = made.hierarchy.tree, made.counts, made.total
-    plan = calibrate(direction, tree, len(truth), options.epsilon)
+    plan = calibrate(direction, tree, Sizes(len(truth)), Budget(options.epsilon))
     answers = measure_exactly(direction, tree, truth)
     seeds = range(options.seed, options.seed + options.seeds)
     noisy = [NoiseSource(seed).add(answers, plan, tree) for seed in seeds]

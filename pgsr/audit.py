@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from pgsr.budget import calibrate
+from pgsr.budget import Budget, calibrate
 from pgsr.chain_leak import OutputLeak, published_chain_epsilon
 from pgsr.enumerate import enumerate_sensitivity
 from pgsr.hierarchy import Tree, tree_of
+from pgsr.sizes import Sizes
 from pgsr.vectors import KINDS, RELATIONS, Kind, Sensitivity, sensitivity
 
 SMALL = (
@@ -59,10 +60,10 @@ class Confirmation:
 
 def sensitivity_table(tree: Tree, n_sizes: int) -> list[TableRow]:
     """Return the derived sensitivities of every vector for a hierarchy."""
-    rows = []
+    rows, paper = [], Budget(1, calibration="published")
     for kind in KINDS:
         moves, new, dropped = (sensitivity(kind, relation, tree, n_sizes) for relation in RELATIONS)
-        published = calibrate(kind, tree, n_sizes, Fraction(1), calibration="published").loss
+        published = calibrate(kind, tree, Sizes(n_sizes), paper).loss
         rows.append(TableRow(kind, moves, new, dropped, published))
     return rows
 

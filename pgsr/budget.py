@@ -9,14 +9,71 @@ from typing import Final, Literal
 
 from pgsr.hierarchy import Tree
 from pgsr.numbers import fraction
-from pgsr.vectors import RELATIONS, Kind, Relation, joint_sensitivity
+from pgsr.sizes import Sizes
+from pgsr.steps import steps_in_order
+from pgsr.vectors import Kind, Relation, joint_sensitivity
 from topdown.errors import BudgetError, ConfigError
 
 Noise = Literal["geometric", "gaussian"]
 CALIBRATIONS = ("correct", "published")
+LOSS_NAMES = {"geometric": "epsilon", "gaussian": "rho"}
 NOT_A_RELEASE: Final = "NOT-A-RELEASE"
 WIDEST = {"geometric": 2**24, "gaussian": 2**54}  # scale and variance that the sampler draws
 LARGEST_LOSS = 10_000  # past it noise protects nothing, and the accountant takes minutes to say so
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be lost, and how it is divided over the levels.
+
+    Args:
+        epsilon: of pure differential privacy, paid with geometric noise; exact ("1/2", Fraction), never a float.
+        rho: of zCDP, paid with discrete Gaussian noise, in place of epsilon.
+        shares: share of each level, root first, summing to 1; default equal.
+        calibration: "published" uses scale L / epsilon for the chain as the paper does. It is not private.
+
+    Raises:
+        ConfigError: not exactly one of epsilon and rho (C161), one that is no exact number above 0 (C142-C144), an
+            unknown calibration (C156), or the published one with other noise or shares than the paper's (C157).
+    """
+
+    epsilon: object = None
+    rho: object = None
+    shares: Sequence[object] | None = None
+    calibration: str = "correct"
+
+    def __post_init__(self) -> None:
+        name = self.loss_name
+        if (self.epsilon is None) == (self.rho is None):
+            raise ConfigError(
+                f"{self.noise} noise needs {name} and nothing else", code="C161", fix=f'give {name}="1/2"'
+            )
+        fraction(name, getattr(self, name))
+        if self.calibration not in CALIBRATIONS:
+            raise ConfigError(
+                f"unknown calibration {self.calibration!r}", code="C156", fix="use correct or published"
+            )
+        if self.calibration == "published" and (self.rho is not None or self.shares is not None):
+            raise ConfigError(
+                "the published calibration has geometric noise and equal shares",
+                code="C157",
+                fix="leave out the noise and the shares, or use the correct calibration",
+            )
+
+    @property
+    def noise(self) -> Noise:
+        """The law of the noise that this budget pays for."""
+        return "geometric" if self.rho is None else "gaussian"
+
+    @property
+    def loss_name(self) -> str:
+        """What the budget counts: "epsilon" or "rho"."""
+        return LOSS_NAMES[self.noise]
+
+    @property
+    def claimed(self) -> Fraction:
+        """The exact budget."""
+        return fraction(self.loss_name, self.epsilon if self.rho is None else self.rho)
 
 
 @dataclass(frozen=True)
@@ -56,95 +113,52 @@ class Calibration:
 
 
 def calibrate(
-    kind: Kind,
-    tree: Tree,
-    n_sizes: int,
-    budget: object,
-    *,
-    noise: Noise = "geometric",
-    shares: Sequence[object] | None = None,
-    relations: tuple[Relation, ...] = ("move",),
-    smallest: int = 1,
-    calibration: str = "correct",
+    kind: Kind, tree: Tree, sizes: Sizes, budget: Budget, relations: Sequence[Relation] = ("move",)
 ) -> Calibration:
     """Return the noise that makes a vector private at the budget.
 
     Args:
         kind: measured vector.
         tree: the regions.
-        n_sizes: number of sizes N.
-        budget: epsilon, or rho with Gaussian noise; exact ("1/2", Fraction), never a float.
-        noise: law of the noise.
-        shares: share of each level, root first, summing to 1; default equal.
+        sizes: public range of sizes.
+        budget: how much may be lost.
         relations: neighbour steps to protect; their order and repetitions do not matter.
-        smallest: first size, 0 or 1.
-        calibration: "published" uses scale L / epsilon for the chain as the paper does. It is not private.
 
     Raises:
-        ConfigError: float or nonpositive budget, unknown noise or calibration; a budget so small that no sampler
-            draws its noise, or so large that it promises nothing (C171).
+        ConfigError: a budget so small that no sampler draws its noise, or so large that it promises nothing (C171).
         BudgetError: shares of the wrong number or not summing to 1.
     """
-    name = "epsilon" if noise == "geometric" else "rho"
-    claimed = fraction(name, budget)
-    if noise not in ("geometric", "gaussian"):
-        raise ConfigError(f"unknown noise {noise!r}", code="C155", fix="use geometric or gaussian")
-    if calibration not in CALIBRATIONS:
-        raise ConfigError(f"unknown calibration {calibration!r}", code="C156", fix="use correct or published")
-    if calibration == "published" and (noise != "geometric" or shares is not None):
-        raise ConfigError(
-            "the published calibration has geometric noise and equal shares",
-            code="C157",
-            fix="leave out the noise and the shares, or use the correct calibration",
-        )
-    relations = steps_in_order(relations)
-    split = _shares(shares, tree.n_levels)
-    found = joint_sensitivity(kind, relations, tree, n_sizes, smallest)
-    sensitivities = found.l1_by_level
+    claimed, noise = budget.claimed, budget.noise
+    steps = steps_in_order(relations)
+    split = _shares(budget.shares, tree.n_levels)
+    moved = joint_sensitivity(kind, steps, tree, sizes.n_sizes, sizes.smallest).l1_by_level
     if noise == "gaussian":
-        variances = tuple(
-            Fraction(s) / (2 * claimed * q) if s else Fraction(1)
-            for s, q in zip(sensitivities, split, strict=True)
+        parameters = tuple(
+            Fraction(s) / (2 * claimed * q) if s else Fraction(1) for s, q in zip(moved, split, strict=True)
         )
-        loss = sum(
-            (Fraction(s) / (2 * v) for s, v in zip(sensitivities, variances, strict=True)), Fraction(0)
-        )
-        _refuse_out_of_range(name, claimed, noise, variances)
-        return Calibration(noise, calibration, claimed, loss, variances, sensitivities, relations)
-    assumed = _published(kind, sensitivities) if calibration == "published" else sensitivities
-    scales = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
-    loss = sum((s / scale for s, scale in zip(sensitivities, scales, strict=True)), Fraction(0))
-    _refuse_out_of_range(name, claimed, noise, scales)
-    return Calibration(noise, calibration, claimed, loss, scales, sensitivities, relations)
+    else:
+        assumed = _published(kind, moved) if budget.calibration == "published" else moved
+        parameters = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
+    half = 2 if noise == "gaussian" else 1
+    loss = sum((Fraction(s) / (half * p) for s, p in zip(moved, parameters, strict=True)), Fraction(0))
+    _refuse_out_of_range(budget, parameters)
+    return Calibration(noise, budget.calibration, claimed, loss, parameters, moved, steps)
 
 
-def _refuse_out_of_range(
-    name: str, claimed: Fraction, noise: Noise, parameters: tuple[Fraction, ...]
-) -> None:
-    if max(parameters) > WIDEST[noise]:
+def _refuse_out_of_range(budget: Budget, parameters: tuple[Fraction, ...]) -> None:
+    name = budget.loss_name
+    if max(parameters) > WIDEST[budget.noise]:
         raise ConfigError(
             f"{name} is so small that its noise is wider than can be drawn exactly",
             code="C171",
             fix=f"raise {name}, or give every level a larger share of it; nothing was spent",
         )
-    if claimed > LARGEST_LOSS:
+    if budget.claimed > LARGEST_LOSS:
         raise ConfigError(
             f"{name} is above {LARGEST_LOSS:,}, where noise protects nothing",
             code="C171",
             fix=f"lower {name}; nothing was spent",
         )
-
-
-def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:
-    """Return neighbour steps in one order and each once, or ConfigError C168 for none or an unknown one."""
-    wrong = [name for name in relations if name not in RELATIONS]
-    if wrong or not relations:
-        raise ConfigError(
-            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
-            code="C168",
-            fix=f"use one or more of: {', '.join(RELATIONS)}",
-        )
-    return tuple(relation for relation in RELATIONS if relation in relations)
 
 
 def _published(kind: Kind, derived: tuple[int, ...]) -> tuple[int, ...]:

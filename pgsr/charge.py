@@ -9,11 +9,11 @@ from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pgsr.budget import Calibration
-from pgsr.vectors import Relation
+from pgsr.policy import Policy
+from pgsr.prepared import Prepared
 from topdown.errors import BudgetError, DataError, TopdownError
 
 if TYPE_CHECKING:
-    from pgsr.prepared import Prepared
     from topdown.ledger.ledger import Place
     from topdown.ledger.protocol import Spend
     from topdown.ledger.records import DrawnLaw
@@ -90,14 +90,14 @@ def _said(place: Place, plan_hash: str, before: Fraction) -> str:
     return f"{place.binding.loss_name} {spent}; {KEPT}" if spent else NOTHING
 
 
-def spend_of(plan: Prepared, place: Place, limit: Fraction | None, reason: str, so_far: Fraction) -> Spend:
+def spend_of(plan: Prepared, place: Place, policy: Policy, so_far: Fraction) -> Spend:
     """Return what a release may charge.
 
     Args:
         plan: what will be drawn, once.
         place: the ledger.
-        limit, reason: the most that may ever be charged to the data set, and why; None: this release, and what of it
-            has to be drawn again after a crash.
+        policy: the most that may ever be charged to the data set, and why; without a limit this release, and what of
+            it has to be drawn again after a crash.
         so_far: what this run was charged before.
     """
     from topdown.ledger.protocol import Spend
@@ -108,8 +108,8 @@ def spend_of(plan: Prepared, place: Place, limit: Fraction | None, reason: str, 
         plan_hash=plan.plan_hash,
         laws={level: (law,) for level, law in laws.items()},
         exact=tuple(plan.sections["privacy"]["conditional_on"]),
-        limit=plan.calibration.loss + so_far if limit is None else limit,
-        limit_reason=reason,
+        limit=plan.calibration.loss + so_far if policy.most is None else policy.most,
+        limit_reason=policy.reason,
     )
 
 
@@ -119,12 +119,6 @@ def ledger_laws(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, 
 
     drawn = laws_drawn(calibration, levels)
     return {level: DrawnLaw(*law, level, QUERY) for level, law in drawn.items()}
-
-
-def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:
-    """Return the neighbour relation as a ledger is bound to it: "move", "move+new", "move+new of size 0 or 1"."""
-    words: dict[str, str] = {"new": "new of size 0 or 1"} if smallest == 0 else {}
-    return "+".join(words.get(relation, relation) for relation in relations)
 
 
 def laws_drawn(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, Drawn]:

@@ -15,11 +15,11 @@ from math import prod
 from typing import Any
 
 from pgsr.check import Check
-from pgsr.groups import Sizes
 from pgsr.intervals import half_width
-from pgsr.statement import sentence
-from pgsr.statement import step as step_in_words
+from pgsr.sizes import Sizes
 from pgsr.verify_files import Files
+from pgsr.words import sentence
+from pgsr.words import step as step_in_words
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
 STEPS = ("move", "new", "dropped")

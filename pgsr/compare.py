@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from pgsr import _engine
-from pgsr.budget import calibrate
+from pgsr.budget import Budget, calibrate
 from pgsr.hierarchy import Ints, Tree
 from pgsr.mechanism import estimate, mechanism_named, vector_kind
 from pgsr.metrics import constraint_violations, emd_by_level, l1_by_level
+from pgsr.sizes import Sizes
 from pgsr.vectors import measure_exactly
 from topdown.progress import Event, Report, silent
 
@@ -92,7 +93,7 @@ def compare(
         for name, calibration in runs:
             mechanism = mechanism_named(name)
             kind = vector_kind(mechanism, direction)
-            plan = calibrate(kind, tree, len(truth), epsilon, calibration=calibration)
+            plan = calibrate(kind, tree, Sizes(len(truth)), Budget(epsilon, calibration=calibration))
             answers = measure_exactly(kind, tree, truth)
             l1, emd, violations, seconds = [], [], [], []
             for repeat in range(repeats):

@@ -4,71 +4,88 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgsr.budget import steps_in_order
-from pgsr.charge import relation_name
+from pgsr.budget import LOSS_NAMES
+from pgsr.steps import default_steps, relation_name, steps_in_order
 from pgsr.vectors import Relation
 from topdown.errors import BudgetError, ConfigError
 from topdown.names import checked_name
 
 if TYPE_CHECKING:
     from topdown.ledger.ledger import Place
+    from topdown.ledger.records import Binding
 
 DATA_SET, UNIT = "groups", "person"
 FOLDER = "ledger"  # of the ledger, beside the groups; its witness lies with the groups
-LOSS_NAMES = {"geometric": "epsilon", "gaussian": "rho"}
 
 
-def default_steps(smallest: int) -> tuple[Relation, ...]:
-    """Return the neighbour steps covered unless others are named: where size 0 is listed, no group is new."""
-    return ("move", "new") if smallest else ("move",)
+@dataclass(frozen=True)
+class LedgerFile:
+    """Which ledger is charged.
+
+    Args:
+        path: its file; by default in a folder `ledger` beside the groups, whatever folder a release is written to.
+        id: its random id; empty if it is not known yet.
+        witness: folder of its witness; by default that of the groups.
+
+    Raises:
+        ConfigError: a path that no file can have (C172).
+    """
+
+    path: Path | str | None = None
+    id: str = ""
+    witness: Path | str | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_odd_path("ledger", self.path)
+        _refuse_odd_path("witness", self.witness)
 
 
-def ledger_place(
-    groups: Path | None,
-    *,
+def binding_of(
     data_set: str = DATA_SET,
     relations: Sequence[Relation] | None = None,
     smallest: int = 1,
     unit: str = UNIT,
     noise: str = "geometric",
-    ledger: Path | str | None = None,
-    ledger_id: str = "",
-    witness: Path | str | None = None,
-) -> Place:
+) -> Binding:
+    """Return what the ledger of a data set is bound to; see `Plan` for the arguments.
+
+    Raises:
+        ConfigError: unknown steps (C168), or a data set or unit whose name is no file's (C130).
+    """
+    from topdown.ledger.records import Binding
+
+    checked_name(data_set, "data set")
+    checked_name(unit, "unit of privacy")
+    steps = steps_in_order(default_steps(smallest) if relations is None else relations)
+    return Binding(data_set, relation_name(steps, smallest), unit, LOSS_NAMES[noise])
+
+
+def ledger_place(groups: Path | None, binding: Binding, file: LedgerFile) -> Place:
     """Return where the ledger of a data set lies, which one it must be, and what its losses are about.
 
     Args:
         groups: file of groups; None if they are in memory.
-        data_set, relations, smallest, unit, noise: what the ledger is bound to; see `release`.
-        ledger: its path; by default in a folder `ledger` beside the groups, whatever folder a release is written to.
-        ledger_id: its random id; empty if it is not known yet.
-        witness: folder of its witness; by default that of the groups.
+        binding: what the ledger is bound to.
+        file: which ledger it is.
 
     Raises:
-        ConfigError: groups in memory and no ledger (C163), unknown steps (C168), or a data set or unit whose name is no
-            file's (C130).
+        ConfigError: groups in memory and no ledger (C163).
     """
     from topdown.ledger.ledger import Place
-    from topdown.ledger.records import Binding
 
-    if groups is None and ledger is None:
+    if groups is None and file.path is None:
         raise ConfigError(
             "groups in memory have no place for their ledger",
             code="C163",
-            fix="give ledger=, or the groups as a file, or simulate=SEED",
+            fix="name a ledger, give the groups as a file, or simulate",
         )
-    checked_name(data_set, "data set")
-    checked_name(unit, "unit of privacy")
-    _refuse_odd_path("ledger", ledger)
-    _refuse_odd_path("witness", witness)
-    home = Path(str(ledger)).absolute().parent if groups is None else groups.absolute().parent
-    path = home / FOLDER / f"{data_set}.ledger.jsonl" if ledger is None else Path(ledger)
-    steps = steps_in_order(default_steps(smallest) if relations is None else relations)
-    binding = Binding(data_set, relation_name(steps, smallest), unit, LOSS_NAMES[noise])
-    return Place(path, home if witness is None else Path(witness), ledger_id, binding)
+    home = (Path(str(file.path)) if groups is None else groups).absolute().parent
+    path = home / FOLDER / f"{binding.data_set}.ledger.jsonl" if file.path is None else Path(file.path)
+    return Place(path, home if file.witness is None else Path(file.witness), file.id, binding)
 
 
 def new_ledger(place: Place) -> str:
@@ -78,8 +95,6 @@ def new_ledger(place: Place) -> str:
         BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
             odds with its witness (B008, B012); the named one is not there (B011); the witness has no folder (B014).
     """
-    from dataclasses import replace
-
     from topdown.ledger.ledger import check_ledger, create_ledger, read_ledger
     from topdown.ledger.refusals import missing
 

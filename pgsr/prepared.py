@@ -12,9 +12,9 @@ import numpy as np
 from pgsr import _engine
 from pgsr.budget import NOT_A_RELEASE, Calibration
 from pgsr.documents.shared import Stamp
-from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.mechanism import Estimate, Mechanism, estimate
+from pgsr.sizes import Sizes
 from pgsr.vectors import Kind, measure_exactly
 from topdown.errors import ConfigError, InternalError
 from topdown.made_up import Origin

@@ -101,6 +101,20 @@ def read_hierarchy(path: Path, ignored: Sequence[str] = ()) -> Hierarchy:
     return hierarchy_of(list(zip(table["region"], table["parent"], table["level"], strict=True)))
 
 
+def public_totals(path: Path, ignored: Sequence[str] = ()) -> dict[str, int]:
+    """Return public numbers of groups from a table with columns region, groups.
+
+    Raises:
+        DataError: see `read_table`; numbers that are not whole, or a region listed twice (D133).
+    """
+    table = read_table(path, ("region", "groups"), ignored)
+    if (table["groups"] < 0).any():
+        raise DataError(f"{path}: column groups is not whole numbers", code="D133", fix="give integers")
+    if len(set(table["region"])) != len(table["region"]):
+        raise DataError(f"{path}: a region is listed twice", code="D133", fix="keep one row a region")
+    return dict(zip(table["region"], table["groups"].tolist(), strict=True))
+
+
 def origin_of_groups(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:
     """Say why groups may be simulated on; columns in memory carry no mark, so they need a reason.
 

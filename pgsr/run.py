@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pgsr import _engine
 from pgsr.charge import says_what_was_spent, spend_of
 from pgsr.folder import MEASUREMENTS, PART, part_file, refuse_strangers
 from pgsr.hierarchy import Ints
+from pgsr.policy import Policy
 from pgsr.prepared import Prepared, Release
 from pgsr.write import ANSWER, answers_of, contents, json_bytes, publish
 from topdown.errors import ConfigError
@@ -35,23 +36,6 @@ from topdown.ledger.records import Intent
 from topdown.progress import Event, Report
 
 BYTES_A_CELL, SPARE_BYTES = 20, 1 << 20
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What may be charged.
-
-    Args:
-        limit: the most that may ever be charged to the data set; None: this release, what a crash tore included.
-        reason: why, if someone wrote it down.
-        again: release although the ledger holds this very plan already.
-        resume: go on with a run that was interrupted in the folder.
-    """
-
-    limit: Fraction | None = None
-    reason: str = ""
-    again: bool = False
-    resume: bool = False
 
 
 def run_release(
@@ -87,7 +71,7 @@ def run_release(
             stack.enter_context(held(folder, disk, MEASUREMENTS))
             refuse_strangers(folder, levels)
             journal = _journal(plan, folder, ledger, policy, disk)
-            spend = spend_of(plan, place, policy.limit, policy.reason, _charged(ledger.book, journal))
+            spend = spend_of(plan, place, policy, _charged(ledger.book, journal))
             if journal is None:
                 spend.check_new(ledger, again=policy.again)
             _check_room(plan, folder)

@@ -2,51 +2,66 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from topdown.caps import TooMuchError, parse_toml, read_plain, too_much
-from topdown.errors import ConfigError, DataError
+from msgspec import Struct, structs
 
-KEYS: dict[str, type] = {
-    "groups": Path,
-    "hierarchy": Path,
-    "mechanism": str,
-    "epsilon": str,
-    "rho": str,
-    "sizes": int,
-    "smallest": int,
-    "too_large": str,
-    "total": int,
-    "public": Path,
-    "shares": list,
-    "relations": list,
-    "unit": str,
-    "direction": str,
-    "calibration": str,
-    "data_set": str,
-    "ledger": Path,
-    "ledger_id": str,
-    "witness": Path,
-    "limit": str,
-    "limit_reason": str,
-    "ignore": list,
-    "simulate": int,
-    "truth_is_public": str,
-    "out": Path,
-}
+from pgsr.budget import Budget
+from pgsr.ledger import LedgerFile
+from pgsr.plan import Plan
+from pgsr.policy import Policy
+from pgsr.read import public_totals
+from pgsr.sizes import Sizes
+from pgsr.source import Source
+from topdown.errors import ConfigError
+from topdown.ledger.durable import Disk
+from topdown.plan.document import read_toml
+
+PATHS = ("groups", "hierarchy", "public", "ledger", "witness", "out")
+Settings = Mapping[str, Any]
 
 
-def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run file with those of the command line put over them.
+class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Every key a run file may have; the command line has an option for each."""
+
+    groups: str | None = None
+    hierarchy: str | None = None
+    mechanism: str | None = None
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    sizes: int | None = None
+    smallest: int | None = None
+    too_large: str | None = None
+    total: int | None = None
+    public: str | None = None
+    shares: tuple[Fraction, ...] | None = None
+    relations: tuple[str, ...] | None = None
+    unit: str | None = None
+    direction: str | None = None
+    calibration: str | None = None
+    data_set: str | None = None
+    ledger: str | None = None
+    ledger_id: str | None = None
+    witness: str | None = None
+    limit: Fraction | None = None
+    limit_reason: str | None = None
+    ignore: tuple[str, ...] | None = None
+    simulate: int | None = None
+    truth_is_public: str | None = None
+    out: str | None = None
+
+
+def settings_of(run: Path | None, given: Settings) -> dict[str, Any]:
+    """Return the settings of a run file, by key, with those of the command line put over them.
 
     Args:
-        run: TOML file with the keys of `KEYS`, or None.
+        run: TOML file with the keys of `RunFile`, or None.
         given: settings of the command line.
 
     Raises:
@@ -54,25 +69,39 @@ def settings_of(run: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """
     if run is None:
         return dict(given)
-    try:
-        text = read_plain(run).decode("utf-8")
-        plain = parse_toml(text)
-    except TooMuchError as error:
-        raise too_much(run, error) from None
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {run}", code="C001", fix="check the path") from error
-    except (UnicodeDecodeError, OSError) as error:
-        raise ConfigError(
-            f"{run} is not text that can be read", code="C002", fix="give a UTF-8 file", file=str(run)
-        ) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{run} is not TOML: {error}", code="C010", fix="correct the line", file=str(run)
-        ) from error
-    settings: dict[str, Any] = {}
-    for key, value in plain.items():
-        settings[key] = _value(run, text, key, value)
-    return settings | given
+    read = structs.asdict(read_toml(run, RunFile, None))
+    said = {key: value for key, value in read.items() if value is not None}
+    return {**said, **{key: run.parent / said[key] for key in PATHS if key in said}, **given}
+
+
+def plan_of(settings: Settings) -> Plan:
+    """Return what is released, and how it is measured (DataError: see `public_totals`; ConfigError: see `Plan`)."""
+    public, ignored = settings.get("public"), settings.get("ignore", ())
+    return Plan(
+        Sizes(settings["sizes"], **_some(settings, "smallest", "too_large")),
+        Budget(**_some(settings, "epsilon", "rho", "shares", "calibration")),
+        public={} if public is None else public_totals(public, ignored),
+        **_some(settings, "mechanism", "direction", "relations", "unit", "total"),
+    )
+
+
+def source_of(settings: Settings) -> Source:
+    """Return what is read."""
+    return Source(settings["groups"], settings["hierarchy"], **_some(settings, "data_set", "ignore"))
+
+
+def ledger_of(settings: Settings) -> LedgerFile:
+    """Return which ledger is charged."""
+    return LedgerFile(settings.get("ledger"), settings.get("ledger_id", ""), settings.get("witness"))
+
+
+def policy_of(settings: Settings, *, again: bool, resume: bool) -> Policy:
+    """Return what may be charged."""
+    return Policy(settings.get("limit"), settings.get("limit_reason", ""), again, resume)
+
+
+def _some(settings: Settings, *names: str) -> dict[str, Any]:
+    return {name: settings[name] for name in names if name in settings}
 
 
 def write_settings(run: Path, found: dict[str, str]) -> None:
@@ -81,8 +110,6 @@ def write_settings(run: Path, found: dict[str, str]) -> None:
     Raises:
         ConfigError: C166 the file does not say so after all; it is left as it was.
     """
-    from topdown.ledger.durable import Disk
-
     if not found:
         return
     text = run.read_text(encoding="utf-8")
@@ -106,50 +133,3 @@ def write_settings(run: Path, found: dict[str, str]) -> None:
         raise ConfigError(
             f"{run} cannot be written: {error.strerror}", code="C166", file=str(run), fix="correct its rights"
         ) from None
-
-
-def _value(run: Path, text: str, key: str, value: object) -> object:
-    line = next((i for i, row in enumerate(text.splitlines(), 1) if row.split("=")[0].strip() == key), None)
-    where = f"{run}, line {line}" if line else str(run)
-    if key not in KEYS:
-        close = difflib.get_close_matches(key, KEYS, n=1)
-        hint = f'; did you mean "{close[0]}"?' if close else ""
-        raise ConfigError(
-            f'unknown key "{key}" in {where}{hint}',
-            code="C012",
-            fix="rename the key; nothing was read or spent",
-        )
-    wanted = KEYS[key]
-    if isinstance(value, float):
-        raise ConfigError(
-            f"{key} is the float {value} in {where}; budgets are exact",
-            code="C142",
-            fix=f'write {key} = "1/2", with quotes',
-        )
-    if wanted is Path and isinstance(value, str):
-        return run.parent / value
-    if wanted is str and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, wanted) or isinstance(value, bool) or not _plain_list(value):
-        raise ConfigError(f"{key} in {where} is {value!r}", code="C166", fix=f"give a {wanted.__name__}")
-    return value
-
-
-def _plain_list(value: object) -> bool:
-    return not isinstance(value, list) or all(isinstance(item, str | int) for item in value)
-
-
-def public_totals(path: Path, ignored: Sequence[str] = ()) -> dict[str, int]:
-    """Return public numbers of groups from a table with columns region, groups.
-
-    Raises:
-        DataError: see `read_table`; numbers that are not whole, or a region listed twice (D133).
-    """
-    from pgsr.read import read_table
-
-    table = read_table(path, ("region", "groups"), ignored)
-    if (table["groups"] < 0).any():
-        raise DataError(f"{path}: column groups is not whole numbers", code="D133", fix="give integers")
-    if len(set(table["region"])) != len(table["region"]):
-        raise DataError(f"{path}: a region is listed twice", code="D133", fix="keep one row a region")
-    return dict(zip(table["region"], table["groups"].tolist(), strict=True))

@@ -7,27 +7,25 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from pgsr.budget import Calibration
 from pgsr.documents.certificate import VERSION
 from pgsr.documents.manifest import Manifest, SealedFile
 from pgsr.documents.shared import Stamp
 from pgsr.folder import CERTIFICATE, COUNTS, LEDGER, MANIFEST, part_file, release_files
-from pgsr.groups import Sizes
 from pgsr.hierarchy import Hierarchy, Ints
+from pgsr.intervals import half_width
+from pgsr.plan import Plan
+from pgsr.prepared import Prepared, Release
+from pgsr.statement import privacy
 from topdown import __version__
 from topdown.ledger.durable import Disk
 from topdown.made_up import WARNING
-
-if TYPE_CHECKING:
-    from pgsr.budget import Calibration
-    from pgsr.mechanism import Mechanism
-    from pgsr.prepared import Prepared, Release
-    from pgsr.vectors import Kind
 
 COUNT, ANSWER = "count", "answer"
 TABLE_VERSION = "1"
@@ -91,45 +89,36 @@ def manifest(files: Mapping[str, bytes], is_release: bool, stamp: Stamp) -> Mani
     return Manifest(engine=__version__, release=is_release, stamp=stamp, files=sealed)
 
 
-def plan_sections(
-    hierarchy: Hierarchy,
-    sizes: Sizes,
-    total: int,
-    public: Mapping[str, int],
-    mechanism: Mechanism,
-    kind: Kind,
-    calibration: Calibration,
-    privacy: dict[str, Any],
-) -> dict[str, Any]:
+def plan_sections(plan: Plan, hierarchy: Hierarchy, total: int, noise: Calibration) -> dict[str, Any]:
     """Return the sections of the certificate that are decided before noise is drawn, public all of them.
 
     Args:
-        hierarchy, sizes, total, public: the regions, the range of sizes, G, and public numbers of groups.
-        mechanism, kind, calibration: what is measured, with which noise, and how it is estimated.
-        privacy: what is promised (see `statement`).
+        plan: what is released, and how it is measured.
+        hierarchy: the regions.
+        total: public number of groups G.
+        noise: of every level.
     """
-    from pgsr.intervals import half_width
-
-    levels, plan = hierarchy.geography.levels, calibration
+    levels, mechanism, sizes = hierarchy.geography.levels, plan.post_processing, plan.sizes
+    accumulates = plan.kind != "histogram"
     return {
         "mechanism": {
             "name": mechanism.name,
-            "measures": kind,
+            "measures": plan.kind,
             "claim": mechanism.claim,
             "consistent": mechanism.keeps,
         },
-        "privacy": privacy,
+        "privacy": privacy(plan, hierarchy.tree, noise),
         "total": total,
-        "public_totals": dict(public),
+        "public_totals": dict(plan.public),
         "sizes": {"smallest": sizes.smallest, "n_sizes": sizes.n_sizes, "too_large": sizes.too_large},
         "levels": [
             {
                 "name": level.name,
                 "parameter": str(p),
                 "sensitivity": s,
-                "half_width_95": half_width(plan.noise, p, accumulates=kind != "histogram"),
+                "half_width_95": half_width(noise.noise, p, accumulates=accumulates),
             }
-            for level, p, s in zip(levels, plan.parameters, plan.sensitivities, strict=True)
+            for level, p, s in zip(levels, noise.parameters, noise.sensitivities, strict=True)
         ],
         "regions": [
             [code, level.name, "" if i == 0 else levels[i - 1].codes[up]]

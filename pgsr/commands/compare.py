@@ -141,8 +141,8 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
 
 
 def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], Origin | None]:
-    from pgsr.groups import Sizes, leaf_counts
-    from pgsr.read import read_groups, read_hierarchy
+    from pgsr.sizes import Sizes
+    from pgsr.source import Source
     from pgsr.synth import SHAPES, synthesize
     from topdown.made_up import origin_of
 
@@ -159,18 +159,17 @@ def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...
             "a file of groups needs its regions and sizes", code="C165", fix="add --hierarchy and --sizes"
         )
     origin = origin_of(path, options["truth_is_public"])
-    ignored = options["ignore"]
-    hierarchy = read_hierarchy(options["hierarchy"], ignored)
-    leaves = leaf_counts(
-        read_groups(path, ignored), hierarchy, Sizes(options["sizes"], 1, "top-code"), path, ignored
-    )
+    source = Source(path, options["hierarchy"], ignore=options["ignore"])
+    hierarchy = source.regions()
+    leaves = source.leaves(hierarchy, Sizes(options["sizes"], 1, "top-code"))
     return hierarchy.tree, hierarchy.tree.sums(leaves), hierarchy.level_names, origin
 
 
 def _true(tree: Any, n_sizes: int, budget: Any) -> Any:
-    from pgsr.budget import calibrate
+    from pgsr.budget import Budget, calibrate
+    from pgsr.sizes import Sizes
 
-    return calibrate("chain", tree, n_sizes, budget, calibration="published").loss
+    return calibrate("chain", tree, Sizes(n_sizes), Budget(budget, calibration="published")).loss
 
 
 def _short(number: float) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from topdown.ledger.ledger import Place
 
 Action = Literal["new", "found", "vouch", "void"]
-NAMED = ("data_set", "relations", "smallest", "unit", "ledger", "ledger_id", "witness")
+BOUND = ("data_set", "relations", "smallest", "unit")
 
 
 @command(
@@ -76,8 +76,8 @@ def ledger(
 
     It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.
     """
-    from pgsr.ledger import ledger_place, refuse_unnamed
-    from pgsr.runfile import settings_of
+    from pgsr.ledger import binding_of, ledger_place, refuse_unnamed
+    from pgsr.runfile import ledger_of, settings_of
     from topdown.ledger.ledger import open_ledger, vouch
 
     if (action == "void") != (record is not None and bool(seen_by)) or (action == "new") == bool(reason):
@@ -90,9 +90,8 @@ def ledger(
     if "groups" not in settings:
         raise ConfigError("groups is missing", code="C165", fix="add --groups, or give it in the run file")
     noise = "gaussian" if rho or "rho" in settings else "geometric"
-    place = ledger_place(
-        settings["groups"], noise=noise, **{key: settings[key] for key in NAMED if key in settings}
-    )
+    binding = binding_of(noise=noise, **{key: settings[key] for key in BOUND if key in settings})
+    place = ledger_place(settings["groups"], binding, ledger_of(settings))
     if action == "new":
         return _new(screen, place, run, settings, "witness" in options and options["witness"] is not None)
     refuse_unnamed(place)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from pgsr.prepared import Release
+    from topdown.progress import Report
 
 
 @command(
@@ -89,8 +93,7 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
 
     The data are checked before the ledger is opened; a durable intent precedes the first draw.
     """
-    from pgsr.make import release as make
-    from pgsr.runfile import public_totals, settings_of
+    from pgsr.runfile import settings_of
     from topdown.screen.bars import follow
 
     given = {key: value for key, value in options.items() if value not in (None, ())}
@@ -100,33 +103,34 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
             raise ConfigError(
                 f"{needed} is missing", code="C165", fix=f"add --{needed}, or give it in the run file"
             )
-    if "relations" in settings:
-        settings["relations"] = tuple(settings["relations"])
-    public = settings.pop("public", None)
-    noise = "gaussian" if "rho" in settings else "geometric"
     progress = follow(screen)
-    made = make(
-        settings.pop("groups"),
-        settings.pop("hierarchy"),
-        settings.pop("mechanism", "tracking"),
-        settings.pop("epsilon", None),
-        n_sizes=settings.pop("sizes"),
-        public=public_totals(public, settings.get("ignore", ())) if public is not None else None,
-        noise=noise,  # type: ignore[arg-type]
-        again=again,
-        resume=resume,
-        report=progress,
-        **settings,
-    )
+    made = _make(settings, again=again, resume=resume, report=progress)
     progress.close()
     _show(screen, made)
     return EXIT_OK
 
 
-def _show(screen: Screen, made: Any) -> None:
+def _make(settings: dict[str, Any], *, again: bool, resume: bool, report: Report) -> Release:
+    from pgsr.charge import tells_what_was_spent
+    from pgsr.make import release, simulate
+    from pgsr.runfile import ledger_of, plan_of, policy_of, source_of
+
+    @tells_what_was_spent
+    def made() -> Release:
+        plan, source, out = plan_of(settings), source_of(settings), settings["out"]
+        if "simulate" in settings:
+            why = settings.get("truth_is_public", "")
+            return simulate(plan, source, settings["simulate"], out, truth_is_public=why, report=report)
+        policy = policy_of(settings, again=again, resume=resume)
+        return release(plan, source, out, ledger_of(settings), policy, report=report)
+
+    return made()
+
+
+def _show(screen: Screen, made: Release) -> None:
     from msgspec import convert
 
-    from pgsr.documents.release import Release
+    from pgsr.documents.release import Release as ReleaseDocument
     from pgsr.documents.shared import Privacy
     from topdown import __version__
     from topdown.screen import figures
@@ -135,7 +139,7 @@ def _show(screen: Screen, made: Any) -> None:
     plan, noise = made.prepared, made.calibration
     name = "epsilon" if noise.noise == "geometric" else "rho"
     screen.document(
-        Release(
+        ReleaseDocument(
             engine=__version__,
             release=made.is_release,
             stamp=made.stamp,

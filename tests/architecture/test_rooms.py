@@ -98,6 +98,7 @@ PGSR_MAY_USE = {
     "explain",
     "documents",
     "model",
+    "plan",
 }
 
 
@@ -215,6 +216,8 @@ def test_pgsr_reads_strictly_and_publishes_by_itself() -> None:
     for path in (ROOT / "pgsr").rglob("*.py"):
         taken = {name for name in imports_of(path) if name.startswith("topdown.publish")}
         assert taken <= STRICT_READERS, f"{path.relative_to(ROOT)} imports {taken - STRICT_READERS}"
+        plans = {name for name in imports_of(path) if name.startswith("topdown.plan")}
+        assert plans <= {"topdown.plan.document"}, f"{path.relative_to(ROOT)} imports {plans}"
 
 
 def test_pgsr_builds_on_topdown_and_never_back() -> None:

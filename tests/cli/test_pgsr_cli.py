@@ -139,12 +139,14 @@ def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
     assert "Traceback" not in err
     assert not (practice / "release").exists()
     got, out, _ = run(capsys, "release", practice / "run.toml", *arguments, "--json")
-    assert (got, code) == (2, json.loads(out)["code"])
+    document = json.loads(out)
+    assert (got, code) == (2, document["code"])
+    assert (["this run spent", "nothing"] in document["details"]) == (code != "C005")
 
 
 @pytest.mark.parametrize(
     ("line", "code"),
-    [("epsilon = 0.5", "C142"), ('epsilom = "1/2"', "C012"), ("sizes = [1]", "C166"), ("epsilon = ", "C010")],
+    [("epsilon = 0.5", "C014"), ('epsilom = "1/2"', "C012"), ("sizes = [1]", "C015"), ("shares = [0.5]", "C014"), ("total = true", "C015"), ("epsilon = ", "C010")],
 )
 def test_run_files_are_strict(practice, capsys, line, code):
     """A typing error in a run file must not fall back to a default."""

@@ -18,9 +18,9 @@ import signal
 import sys
 from pathlib import Path
 
-from pgsr import ledger_place, new_ledger, release, verify
+from pgsr import LedgerFile, binding_of, ledger_place, new_ledger, verify
 from pgsr.checks import check_folder
-from tests.helpers.groups import GROUPS, REGIONS, WHY
+from tests.helpers.groups import GROUPS, REGIONS, WHY, released
 from topdown.errors import TopdownError
 from topdown.ledger.ledger import read_ledger
 
@@ -67,8 +67,8 @@ def run(folder: Path, ledger_id: str, step: int, mode: str) -> dict:
         try:
             if step:
                 disturb(step, mode)
-            release(
-                GROUPS, REGIONS, "tracking", "1/2", n_sizes=4, out=folder / "out",
+            released(
+                GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=folder / "out",
                 ledger=folder / "book.jsonl", ledger_id=ledger_id, witness=folder, resume=True,
             )  # fmt: skip
             said = {"end": "done"}
@@ -108,11 +108,11 @@ def finals(folder: Path) -> list[str]:
 def main() -> None:
     """Run the trials."""
     folder, mode, step, stride = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    warm = {"n_sizes": 4, "simulate": 1, "truth_is_public": WHY, "out": folder / "out"}
-    release(GROUPS, REGIONS, "tracking", "1/2", **warm)  # so that no child has to load libraries
+    warm = {"sizes": 4, "simulate": 1, "truth_is_public": WHY, "out": folder / "out"}
+    released(GROUPS, REGIONS, "tracking", "1/2", **warm)  # so that no child has to load libraries
     check_folder(folder / "out")
     disturbed = True
-    place = ledger_place(None, ledger=folder / "book.jsonl", witness=folder)
+    place = ledger_place(None, binding_of(), LedgerFile(folder / "book.jsonl", witness=folder))
     while disturbed:
         shutil.rmtree(folder / "out", ignore_errors=True)
         for path in folder.glob("*"):

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from pgsr import ledger_place, new_ledger, release, verify
+from pgsr import verify
 from pgsr.checks import check_folder
 from pgsr.cli import main
-from pgsr.run import Policy, run_release
-from tests.helpers.groups import GROUPS, REGIONS, WHY
+from pgsr.policy import Policy
+from pgsr.run import run_release
+from tests.helpers.groups import GROUPS, REGIONS, WHY, book, released
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.ledger.book import read_book
 from topdown.ledger.durable import Disk
@@ -97,8 +98,7 @@ def planned(tmp_path_factory):
 
     seen = {}
     folder = tmp_path_factory.mktemp("planned")
-    place = ledger_place(None, ledger=folder / "book.jsonl")
-    ledger_id = new_ledger(place)
+    named = book(folder)
 
     def catch(plan, truth, place, *rest):
         seen["found"] = plan, truth, place
@@ -106,16 +106,7 @@ def planned(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(make, "run_release", catch)
-        release(
-            GROUPS,
-            REGIONS,
-            "tracking",
-            "1/2",
-            n_sizes=4,
-            out=folder / "o",
-            ledger=place.path,
-            ledger_id=ledger_id,
-        )
+        released(GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=folder / "o", **named)
     plan, truth, place = seen["found"]
     return plan, truth, place.binding
 
@@ -163,8 +154,7 @@ def test_every_power_cut_on_a_modelled_disk(planned):
 
 def options(folder: Path, name: str = "book.jsonl") -> dict:
     """Return the options of a release into `folder / "out"`, with a new ledger."""
-    place = ledger_place(None, ledger=folder / name)
-    return {"n_sizes": 4, "out": folder / "out", "ledger": place.path, "ledger_id": new_ledger(place)}
+    return {"sizes": 4, "out": folder / "out"} | book(folder, name)
 
 
 def test_the_second_run_in_one_folder_is_refused(tmp_path):
@@ -175,17 +165,17 @@ def test_the_second_run_in_one_folder_is_refused(tmp_path):
     def meanwhile(event) -> None:
         if event.stage == "measure" and not refused:
             with pytest.raises(Exception, match="another run is writing") as caught:
-                release(GROUPS, REGIONS, "tracking", "1/2", **second)
+                released(GROUPS, REGIONS, "tracking", "1/2", **second)
             refused.append(
                 (caught.value.code, caught.value.exit_code, dict(caught.value.details)["this run spent"])
             )
             with pytest.raises(Exception, match="in use") as caught:
-                release(GROUPS, REGIONS, "tracking", "1/2", **(first | {"out": tmp_path / "elsewhere"}))
+                released(GROUPS, REGIONS, "tracking", "1/2", **(first | {"out": tmp_path / "elsewhere"}))
             refused.append(
                 (caught.value.code, caught.value.exit_code, dict(caught.value.details)["this run spent"])
             )
 
-    release(GROUPS, REGIONS, "tracking", "1/2", report=meanwhile, **first)
+    released(GROUPS, REGIONS, "tracking", "1/2", report=meanwhile, **first)
     assert refused == [("C173", 2, "nothing"), ("B005", 2, "nothing")]
     assert read_ledger(second["ledger"]).charged == 0
     assert not (tmp_path / "elsewhere").exists()
@@ -201,25 +191,25 @@ def test_without_resume_the_folder_of_a_run_says_what_it_spent(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped:
-        release(GROUPS, REGIONS, "tracking", "1/2", report=stop, **settings)
+        released(GROUPS, REGIONS, "tracking", "1/2", report=stop, **settings)
     kept = "epsilon 1/2; finished noise is kept: go on with --resume"
     assert [f"this run spent: {kept}"] == stopped.value.__notes__
     with pytest.raises(Exception, match="very release") as caught:
-        release(GROUPS, REGIONS, "tracking", "1/2", **settings)
+        released(GROUPS, REGIONS, "tracking", "1/2", **settings)
     assert (caught.value.code, caught.value.exit_code) == ("C086", 2)
     assert dict(caught.value.details) == {"that run spent": "epsilon 1/2", "this run spent": "nothing"}
     assert "--resume" in caught.value.fix
     with pytest.raises(Exception, match="another plan") as caught:
-        release(GROUPS, REGIONS, "tracking", "1/3", resume=True, **settings)
+        released(GROUPS, REGIONS, "tracking", "1/3", resume=True, **settings)
     assert caught.value.code == "C070"
     changed = GROUPS | {"size": [*GROUPS["size"][:-1], GROUPS["size"][-1] % 2 + 1]}
     with pytest.raises(Exception, match="records were changed") as caught:
-        release(changed, REGIONS, "tracking", "1/2", resume=True, **settings)
+        released(changed, REGIONS, "tracking", "1/2", resume=True, **settings)
     assert caught.value.code == "D037"
-    made = release(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
+    made = released(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
     assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    release(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
+    released(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
 
 
@@ -235,17 +225,17 @@ def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):
             super().write_new(path, data, private=private)
 
     with pytest.raises(Exception, match="cannot write") as caught:
-        release(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **settings)
+        released(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **settings)
     assert (caught.value.code, caught.value.exit_code) == ("D050", 2)
-    made = release(GROUPS, REGIONS, "tracking", "1/2", resume=True, report=said.append, **settings)
+    made = released(GROUPS, REGIONS, "tracking", "1/2", resume=True, report=said.append, **settings)
     assert (Fraction(3, 4), 2) == (made.charged, made.n_attempts)
     assert [e.text for e in said if e.stage == "ledger"] == ["intent 2 written again, for nation"]
     assert all(one.ok for one in verify(tmp_path / "out"))
     tight = options(tmp_path / "tight" if (tmp_path / "tight").mkdir() is None else tmp_path)
     with pytest.raises(Exception, match="cannot write"):
-        release(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **tight)
+        released(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **tight)
     with pytest.raises(Exception, match="only 0 of 1/2 is left") as caught:
-        release(GROUPS, REGIONS, "tracking", "1/2", resume=True, limit="1/2", **tight)
+        released(GROUPS, REGIONS, "tracking", "1/2", resume=True, limit="1/2", **tight)
     assert caught.value.code == "B004"
 
 
@@ -281,8 +271,8 @@ def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
 
 def test_a_simulation_leaves_no_half_files(tmp_path):
     """Simulations are written by the same writer, and stamped before anything else is there."""
-    made = release(
-        GROUPS, REGIONS, "tracking", 1, n_sizes=4, simulate=1, truth_is_public=WHY, out=tmp_path / "out"
+    made = released(
+        GROUPS, REGIONS, "tracking", 1, sizes=4, simulate=1, truth_is_public=WHY, out=tmp_path / "out"
     )
     assert made.folder == tmp_path / "out"
     assert all(one.ok for one in check_folder(tmp_path / "out"))

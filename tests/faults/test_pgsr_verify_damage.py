@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pgsr import release, verify
+from pgsr import verify
 from pgsr.write import json_bytes
-from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, seal
+from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released, seal
 from topdown.errors import TopdownError
 
 ANSWERS = "measurements/state/part-000.parquet"
@@ -23,7 +23,7 @@ ANSWERS = "measurements/state/part-000.parquet"
 def made(tmp_path_factory):
     """Make one release."""
     folder = tmp_path_factory.mktemp("release") / "out"
-    release(GROUPS, REGIONS, "M_H^dp", "1/2", n_sizes=5, out=folder, **book(folder.parent))
+    released(GROUPS, REGIONS, "M_H^dp", "1/2", sizes=5, out=folder, **book(folder.parent))
     return folder
 
 
@@ -236,7 +236,7 @@ def test_a_ledger_that_does_not_end_with_the_commit_is_found(copy, cut):
 def test_a_simulation_is_no_release(made, tmp_path):
     """A simulation passed all checks with exit code 0; whatever still says what it is, it is refused."""
     folder = tmp_path / "out"
-    release(GROUPS, REGIONS, "tracking", 1, n_sizes=4, simulate=1, truth_is_public=WHY, out=folder)
+    released(GROUPS, REGIONS, "tracking", 1, sizes=4, simulate=1, truth_is_public=WHY, out=folder)
     for step in range(3):
         if step == 1:
             (folder / "NOT-A-RELEASE.txt").unlink()

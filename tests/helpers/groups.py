@@ -4,22 +4,67 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pgsr import hierarchy_of, ledger_place, new_ledger
+from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, new_ledger, release, simulate
+from pgsr.check import Check
+from pgsr.runfile import ledger_of, plan_of, policy_of, source_of
 from pgsr.write import json_bytes
+from topdown.ledger.ledger import Place
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
 GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
 WHY = "made up for these tests"
+PEOPLE = {
+    "user": ["01", "02", "03", "04"],
+    "unit": ["A", "B", "A", "C"],
+    "region": ["GA", "GA", "GA", "NY"],
+    "quantity": [1, 1, 1, 0],
+}
 
 
-def book(folder: Path, **bound: Any) -> dict[str, Any]:
-    """Make the ledger of groups in memory; return the options of a release that name it."""
-    place = ledger_place(None, ledger=folder / "groups.ledger.jsonl", **bound)
+def changed(**columns: list[Any]) -> dict[str, Any]:
+    """Return the groups with other columns."""
+    return GROUPS | columns
+
+
+def codes(checks: Sequence[Check]) -> set[str]:
+    """Return the names of the checks that failed."""
+    return {check.name for check in checks if not check.ok}
+
+
+def place_of(path: Path, **bound: Any) -> Place:
+    """Return the place of a ledger of groups in memory; see `binding_of` for what it is bound to."""
+    return ledger_place(None, binding_of(**bound), LedgerFile(path))
+
+
+def book(folder: Path, name: str = "groups.ledger.jsonl", **bound: Any) -> dict[str, Any]:
+    """Make the ledger of groups in memory; return the settings of a release that name it."""
+    place = place_of(folder / name, **bound)
     return {"ledger": place.path, "ledger_id": new_ledger(place)}
+
+
+def released(groups: Any, hierarchy: Any, mechanism: str, epsilon: object, **settings: Any) -> Release:
+    """Release, or simulate, with the keys of a run file.
+
+    Args:
+        groups, hierarchy, mechanism, epsilon: as the keys.
+        settings: more keys; `sizes` is needed; `public` is a mapping; and again, resume, report and disk.
+    """
+    again, resume = settings.pop("again", False), settings.pop("resume", False)
+    seams = {key: settings.pop(key) for key in ("report", "disk") if key in settings}
+    settings |= {"groups": groups, "hierarchy": hierarchy, "mechanism": mechanism, "epsilon": epsilon}
+    settings = {key: value for key, value in settings.items() if value is not None}
+    public = settings.pop("public", {})
+    plan, source = replace(plan_of(settings), public=public), source_of(settings)
+    if "simulate" in settings:
+        why = settings.get("truth_is_public", "")
+        return simulate(plan, source, settings["simulate"], settings.get("out"), truth_is_public=why, **seams)
+    policy = policy_of(settings, again=again, resume=resume)
+    return release(plan, source, settings["out"], ledger_of(settings), policy, **seams)
 
 
 def seal(folder: Path) -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgsr import tree_of
+from pgsr import Budget, Plan, Sizes, tree_of
 from pgsr.budget import calibrate
-from pgsr.groups import Sizes
 from pgsr.statement import privacy
 from topdown.accountant.account import account
 from topdown.accountant.composition import Composition
@@ -61,9 +60,10 @@ RHOS = [Fraction(n, 7 * 10**k) for k in (0, 2, 4) for n in (1, 2, 3, 5, 8, 11, 1
 def test_a_gaussian_release_encloses_its_epsilon(rho):
     """Printed to nearest, all 24 of these had the true epsilon outside."""
     tree = tree_of([[-1], [0, 0]])
-    plan = calibrate("tail", tree, 4, rho, noise="gaussian", shares=("1/3", "2/3"))
-    (row,) = privacy("tail", tree, Sizes(4), plan, {}, "person")["secrets"]
-    whole = Composition.of([(variance, 1, 1) for variance in plan.parameters])
+    plan = Plan(Sizes(4), Budget(rho=rho, shares=("1/3", "2/3")), relations=("move",))
+    noise = calibrate("tail", tree, plan.sizes, plan.budget, plan.steps)
+    (row,) = privacy(plan, tree, noise)["secrets"]
+    whole = Composition.of([(variance, 1, 1) for variance in noise.parameters])
     _between(row["epsilon"]["1e-10"], whole.epsilon("1e-10", **EXACT))
     _between(row["best_guess"], whole.best_guess(**EXACT))
     assert Fraction(row["right_in_100"]) >= 100 * whole.best_guess(**EXACT).lower

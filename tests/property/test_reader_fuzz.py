@@ -12,10 +12,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr import hierarchy_of
-from pgsr.groups import Sizes, leaf_counts
-from pgsr.read import read_groups, read_hierarchy
-from pgsr.runfile import public_totals
+from pgsr import Sizes, hierarchy_of
+from pgsr.groups import leaf_counts
+from pgsr.read import public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
 from topdown.columns import MiscountedError, UnreadableError, header_of, read_rows
 from topdown.errors import TopdownError

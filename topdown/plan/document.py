@@ -72,13 +72,13 @@ def enc_hook(value: object) -> object:
     raise NotImplementedError(f"no way to write {type(value)!r}")
 
 
-def read_toml(path: Path, kind: type[T], document_type: str) -> T:
+def read_toml(path: Path, kind: type[T], document_type: str | None) -> T:
     """Read one TOML document into a frozen struct.
 
     Args:
         path: file to read.
         kind: msgspec struct with `forbid_unknown_fields`.
-        document_type: required value of the key `type`.
+        document_type: required value of the key `type`; None for a form without the keys `type` and `version`.
 
     Raises:
         ConfigError: not TOML, another type or version, unknown key, wrong type, inexact number (C010-C015).
@@ -108,7 +108,7 @@ def read_toml(path: Path, kind: type[T], document_type: str) -> T:
             source=text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else None,
             fix="correct the syntax; see https://toml.io for the format",
         ) from None
-    if data.get("type") != document_type or data.get("version") != 1:
+    if document_type is not None and (data.get("type") != document_type or data.get("version") != 1):
         raise ConfigError(
             f'{path} is not a "{document_type}" document of version 1',
             code="C011",

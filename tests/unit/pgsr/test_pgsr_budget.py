@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from pgsr import tree_of
+from pgsr import Budget, Sizes, tree_of
 from pgsr.budget import calibrate
 from pgsr.intervals import half_width
 from pgsr.synth import synthesize
@@ -18,20 +18,20 @@ CENSUS = synthesize("census").hierarchy.tree
 
 def test_scales_are_those_of_the_paper():
     """2L/eps for histograms, L/eps for cumulative counts."""
-    assert (Fraction(12),) * 3 == calibrate("histogram", TREE, 5, "1/2").parameters
-    assert (Fraction(6),) * 3 == calibrate("cumulative", TREE, 5, "1/2").parameters
-    assert (Fraction(6),) * 3 == calibrate("tail", TREE, 5, "1/2", relations=("move", "new")).parameters
+    assert (Fraction(12),) * 3 == calibrate("histogram", TREE, Sizes(5), Budget("1/2")).parameters
+    assert (Fraction(6),) * 3 == calibrate("cumulative", TREE, Sizes(5), Budget("1/2")).parameters
+    assert (Fraction(6),) * 3 == calibrate("tail", TREE, Sizes(5), Budget("1/2"), ("move", "new")).parameters
 
 
 def test_new_groups_make_cumulative_counts_n_times_dearer():
     """Why tail counts are the default: the same protection with N times less noise."""
-    plan = calibrate("cumulative", TREE, 5, "1/2", relations=("move", "new"))
+    plan = calibrate("cumulative", TREE, Sizes(5), Budget("1/2"), ("move", "new"))
     assert (Fraction(30),) * 3 == plan.parameters
 
 
 def test_chain_needs_the_number_of_regions():
     """The correct chain has scale |R_l| L / eps at level l."""
-    plan = calibrate("chain", CENSUS, 1000, Fraction(1))
+    plan = calibrate("chain", CENSUS, Sizes(1000), Budget(Fraction(1)))
     assert (Fraction(3), Fraction(156), Fraction(9432)) == plan.parameters
     assert plan.private
 
@@ -39,42 +39,50 @@ def test_chain_needs_the_number_of_regions():
 @pytest.mark.parametrize(("claimed", "true"), [("1/10", "3197/30"), ("1", "3197/3")])
 def test_published_chain_is_priced_honestly(claimed, true):
     """|R| eps / L: 106.6 at claim 0.1 on the census tree."""
-    plan = calibrate("chain", CENSUS, 1000, claimed, calibration="published")
+    plan = calibrate("chain", CENSUS, Sizes(1000), Budget(claimed, calibration="published"))
     assert Fraction(true) == plan.loss
     assert not plan.private
 
 
 def test_gaussian_noise_costs_its_rho():
     """Variance follows from the squared sensitivity; histograms change in two places a level."""
-    plan = calibrate("histogram", TREE, 5, "1/2", noise="gaussian")
+    plan = calibrate("histogram", TREE, Sizes(5), Budget(rho="1/2"))
     assert ((Fraction(6),) * 3, Fraction(1, 2)) == (plan.parameters, plan.loss)
 
 
 def test_unequal_shares_are_exact():
     """Shares that do not sum to one would spend another budget than the ledger says."""
-    plan = calibrate("tail", TREE, 5, "1/2", shares=["1/10", "2/10", "7/10"])
+    plan = calibrate("tail", TREE, Sizes(5), Budget("1/2", shares=["1/10", "2/10", "7/10"]))
     assert (Fraction(20), Fraction(10), Fraction(20, 7)) == plan.parameters
     assert Fraction(1, 2) == plan.loss
     for shares in (["1/2", "1/2"], ["1/2", "1/4", "1/8"]):
         with pytest.raises(BudgetError):
-            calibrate("tail", TREE, 5, "1/2", shares=shares)
+            calibrate("tail", TREE, Sizes(5), Budget("1/2", shares=shares))
 
 
 @pytest.mark.parametrize("budget", [0.5, 0, -1, "0", "-1/2", "one", None])
 def test_bad_budgets_are_refused_with_the_fix(budget):
     """A float would be charged as something else than what was typed."""
     with pytest.raises(ConfigError) as caught:
-        calibrate("tail", TREE, 5, budget)
+        calibrate("tail", TREE, Sizes(5), Budget(budget))
     assert "1/2" in caught.value.fix
 
 
 @pytest.mark.parametrize(
-    "extra", [{"calibration": "mine"}, {"noise": "normal"}, {"calibration": "published", "shares": ["1"]}]
+    "budget",
+    [
+        {"epsilon": 1, "calibration": "mine"},
+        {"epsilon": 1, "calibration": "published", "shares": ["1"]},
+        {"rho": 1, "calibration": "published"},
+        {"epsilon": 1, "rho": 1},
+        {"rho": 0.5},
+        {},
+    ],
 )
-def test_unknown_options_are_refused(extra):
+def test_unknown_options_are_refused(budget):
     """A typing error must not fall back to a default."""
     with pytest.raises(ConfigError):
-        calibrate("tail", TREE, 5, "1/2", **extra)
+        Budget(**budget)
 
 
 def test_interval_widths():

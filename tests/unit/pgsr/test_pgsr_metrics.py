@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgsr import tree_of
+from pgsr import Budget, Sizes, tree_of
 from pgsr.budget import calibrate
 from pgsr.intervals import half_width
 from pgsr.mechanism import MECHANISMS, estimate, inverse_variance
@@ -35,15 +35,15 @@ def test_violations_are_counted_per_sum():
 
 def test_levels_are_weighed_by_inverse_variance():
     """Weights follow the noise of each level, in whole numbers."""
-    plan = calibrate("tail", TREE, 4, 1, shares=["1/4", "3/4"])
+    plan = calibrate("tail", TREE, Sizes(4), Budget(1, shares=["1/4", "3/4"]))
     assert inverse_variance(plan) == [Fraction(1), Fraction(9)]
-    assert inverse_variance(calibrate("tail", TREE, 4, 1)) is None
+    assert inverse_variance(calibrate("tail", TREE, Sizes(4), Budget(1))) is None
 
 
 def test_weights_reach_the_estimator_that_wants_them():
     """Tracking follows the well-measured level; M_H^dp must not be weighted (it loses by it)."""
     noisy = np.array([[100, 10, 10], [120, 20, 20], [140, 40, 40]])
-    plan = calibrate("cumulative", TREE, 3, 1, shares=["1/100", "99/100"])
+    plan = calibrate("cumulative", TREE, Sizes(3), Budget(1, shares=["1/100", "99/100"]))
     for name, differs in (("tracking", True), ("M_H^dp", False)):
         equal, weighted = (
             estimate(MECHANISMS[name], TREE, noisy, 80, "cumulative", given).counts for given in (None, plan)

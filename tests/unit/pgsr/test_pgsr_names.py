@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pgsr
+from pgsr import Budget, Plan, Sizes
 from pgsr.budget import calibrate
 from pgsr.compare import compare
 from pgsr.hierarchy import tree_of
@@ -27,7 +28,9 @@ def test_no_module_hides_a_public_name() -> None:
 def test_unknown_neighbour_steps_are_refused(relations: tuple[str, ...]) -> None:
     """A misspelt step would be protected as another one, or not at all."""
     with pytest.raises(ConfigError, match="step"):
-        calibrate("tail", tree_of([[-1], [0, 0]]), 3, "1/2", relations=relations)
+        calibrate("tail", tree_of([[-1], [0, 0]]), Sizes(3), Budget("1/2"), relations)
+    with pytest.raises(ConfigError, match="step"):
+        Plan(Sizes(3), Budget("1/2"), relations=relations)
 
 
 def test_tail_and_cumulative_comparisons_differ_only_in_what_is_measured() -> None:

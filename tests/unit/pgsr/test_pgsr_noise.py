@@ -8,10 +8,11 @@ from math import exp
 import numpy as np
 import pytest
 
-from pgsr import hierarchy_of, ledger_place, new_ledger, release, tree_of
+from pgsr import Budget, Sizes, hierarchy_of, tree_of
 from pgsr._engine import NoiseSource
 from pgsr.budget import Calibration, calibrate
 from pgsr.vectors import measure_exactly
+from tests.helpers.groups import book, released
 
 TREE = tree_of([[-1], [0] * 4, sorted([*range(4)] * 5)])
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
@@ -29,7 +30,7 @@ def test_geometric_noise_has_the_stated_scale_at_every_level():
 
     Mean |x| of the two-sided geometric is 2a / (1 - a^2); at least 20,000 draws a level, bound 6 standard errors.
     """
-    plan = calibrate("tail", TREE, N_SIZES, 1, shares=SHARES)
+    plan = calibrate("tail", TREE, Sizes(N_SIZES), Budget(1, shares=SHARES))
     assert plan.parameters == (2, 4, 4)
     for x, scale in zip(
         by_level(NoiseSource(7).add(np.zeros((N_SIZES, TREE.n_nodes), dtype=np.int64), plan, TREE)),
@@ -45,7 +46,7 @@ def test_geometric_noise_has_the_stated_scale_at_every_level():
 
 def test_gaussian_noise_has_the_stated_variance():
     """The law must follow the plan's choice of noise."""
-    plan = calibrate("tail", TREE, N_SIZES, "1/50", shares=SHARES, noise="gaussian")
+    plan = calibrate("tail", TREE, Sizes(N_SIZES), Budget(rho="1/50", shares=SHARES))
     assert plan.parameters == (50, 100, 100)
     noisy = NoiseSource(7).add(np.zeros((N_SIZES, TREE.n_nodes), dtype=np.int64), plan, TREE)
     for x, variance in zip(by_level(noisy), (50, 100, 100), strict=True):
@@ -64,10 +65,8 @@ def test_wide_noise_of_simulations_has_the_stated_scale():
 def test_a_release_draws_fresh_noise_on_its_answers(tmp_path):
     """Equal noise in two releases, or none, would hand out the truth."""
     groups = {"region": ["GA", "NY"], "size": [1, 2], "count": [1000, 2000]}
-    place = ledger_place(None, ledger=tmp_path / "book.jsonl")
-    book = {"ledger": place.path, "ledger_id": new_ledger(place)}
-    twice = {"n_sizes": 200, "limit": 1, "again": True, **book}
-    made = [release(groups, REGIONS, "tracking", "1/2", out=tmp_path / str(i), **twice) for i in range(2)]
+    twice = {"sizes": 200, "limit": 1, "again": True, **book(tmp_path)}
+    made = [released(groups, REGIONS, "tracking", "1/2", out=tmp_path / str(i), **twice) for i in range(2)]
     leaves = np.zeros((200, 2), dtype=np.int64)
     leaves[0, 0], leaves[1, 1] = 1000, 2000
     tree = REGIONS.tree
@@ -81,7 +80,7 @@ def test_simulations_repeat_and_say_so():
     """A seed gives the same answers, and never the status of a release."""
     groups = {"region": ["GA"], "size": [1], "count": [10]}
     made = [
-        release(groups, REGIONS, "tracking", 1, n_sizes=5, simulate=9, truth_is_public=WHY) for _ in range(2)
+        released(groups, REGIONS, "tracking", 1, sizes=5, simulate=9, truth_is_public=WHY) for _ in range(2)
     ]
     assert np.array_equal(made[0].noisy, made[1].noisy)
     assert not made[0].is_release

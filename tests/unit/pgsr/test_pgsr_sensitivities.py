@@ -8,7 +8,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from pgsr import tree_of
+from pgsr import Budget, Sizes, tree_of
 from pgsr.budget import calibrate
 from pgsr.enumerate import enumerate_sensitivity, naive_vector
 from pgsr.vectors import KINDS, RELATIONS, Sensitivity, sensitivity
@@ -32,18 +32,15 @@ def test_the_loss_is_that_of_the_worst_neighbour(kind, smallest):
         tree = tree_of(levels)
         seen = {r: enumerate_sensitivity(kind, r, tree, n_sizes, 2, smallest) for r in RELATIONS}
         assert all(found.largest_entry <= 1 for found in seen.values())
-        for relations, noise in product(MANY, ("geometric", "gaussian")):
+        for relations, noise in product(MANY, ("epsilon", "rho")):
             plan = calibrate(
                 kind,
                 tree,
-                n_sizes,
-                "3/2",
-                noise=noise,
-                shares=SHARES[len(levels)],
-                relations=relations,
-                smallest=smallest,
+                Sizes(n_sizes, smallest),
+                Budget(**{noise: "3/2"}, shares=SHARES[len(levels)]),
+                relations,
             )
-            half = 2 if noise == "gaussian" else 1
+            half = 2 if noise == "rho" else 1
             worst = max(
                 (
                     sum(Fraction(n) / (half * p) for n, p in zip(pattern, plan.parameters, strict=True))

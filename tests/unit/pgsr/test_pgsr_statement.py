@@ -9,15 +9,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pgsr import tree_of
+from pgsr import Budget, Plan, Sizes, new_ledger, tree_of
 from pgsr._account import account
 from pgsr.budget import calibrate
-from pgsr.charge import laws_drawn, ledger_laws, relation_name, says_what_was_spent, tells_what_was_spent
+from pgsr.charge import laws_drawn, ledger_laws, says_what_was_spent, tells_what_was_spent
 from pgsr.enumerate import naive_vector
-from pgsr.groups import Sizes
-from pgsr.ledger import ledger_place, new_ledger
-from pgsr.statement import NUMBER, PUBLIC, privacy
+from pgsr.statement import privacy
+from pgsr.steps import relation_name
 from pgsr.twins import compositions
+from pgsr.words import NUMBER, PUBLIC
+from tests.helpers.groups import place_of
 from topdown.errors import ConfigError, TopdownError
 from topdown.ledger.ledger import open_ledger
 from topdown.ledger.records import DrawnLaw, Intent
@@ -26,9 +27,25 @@ TREE = tree_of([[-1], [0, 0]])
 STEPS = ("move", "new", "dropped")
 
 
-def rows(sizes, plan, public=None, kind="tail"):
+MEASURES = {
+    "histogram": ("M_H^dp", "tail"),
+    "cumulative": ("tracking", "cumulative"),
+    "tail": ("tracking", "tail"),
+    "chain": ("M_c^ch", "cumulative"),
+    "tail_chain": ("M_c^ch", "tail"),
+}
+
+
+def planned(sizes, budget, relations=None, public=None, kind="tail"):
+    """Return a plan that measures a kind of vector, and its noise."""
+    mechanism, direction = MEASURES[kind]
+    plan = Plan(sizes, budget, mechanism, direction, relations, public=public or {})
+    return plan, calibrate(kind, TREE, sizes, budget, plan.steps)
+
+
+def rows(plan, noise):
     """Return the rows of a release by step."""
-    found = privacy(kind, TREE, sizes, plan, public or {}, "person")
+    found = privacy(plan, TREE, noise)
     return {row["relation"]: row for row in found["secrets"]}
 
 
@@ -72,8 +89,7 @@ def changes(relation, sizes, public):
 def test_status_is_what_all_pairs_say(smallest, too_large, public):
     """A step that every pair shows in an exact number must carry no loss; one that some show is conditional."""
     sizes = Sizes(3, smallest, too_large)
-    plan = calibrate("tail", TREE, 3, 1, relations=STEPS, smallest=smallest)
-    for relation, row in rows(sizes, plan, public).items():
+    for relation, row in rows(*planned(sizes, Budget(1), STEPS, public)).items():
         pairs = changes(relation, sizes, public)
         status = "disclosed" if all(pairs) else "conditional" if any(pairs) else "protected"
         assert status == row["status"], relation
@@ -86,7 +102,8 @@ def test_status_is_what_all_pairs_say(smallest, too_large, public):
 
 def test_every_statement_names_what_is_exact():
     """A sentence without its conditions would promise to hide what is printed."""
-    stated = privacy("tail", TREE, Sizes(3), calibrate("tail", TREE, 3, 1), {"A": 2}, "person")
+    plan, noise = planned(Sizes(3), Budget(1), public={"A": 2})
+    stated = privacy(plan, TREE, noise)
     assert stated["conditional_on"] == ["number of groups", "no group larger than 3", PUBLIC]
     assert all(name in stated["secrets"][0]["sentence"] for name in stated["conditional_on"])
 
@@ -128,10 +145,9 @@ def test_best_guess_of_long_chains_is_a_bound():
 
 def test_what_the_ledger_is_told():
     """The laws recorded must be those drawn, level by level, and cost what was charged."""
-    for noise, name in (("geometric", "two_sided_geometric"), ("gaussian", "discrete_gaussian")):
-        plan = calibrate(
-            "tail", TREE, 4, "1/2", noise=noise, shares=("1/4", "3/4"), relations=STEPS[:2], smallest=0
-        )
+    for loss, name in (("epsilon", "two_sided_geometric"), ("rho", "discrete_gaussian")):
+        budget = Budget(**{loss: "1/2"}, shares=("1/4", "3/4"))
+        plan = calibrate("tail", TREE, Sizes(4, 0), budget, STEPS[:2])
         laws = laws_drawn(plan, ("nation", "state"))
         assert {level: (name, p, 1, 2) for level, p in zip(laws, plan.parameters, strict=True)} == laws
         assert plan.loss == sum(law.loss for law in ledger_laws(plan, ("nation", "state")).values())
@@ -141,13 +157,14 @@ def test_what_the_ledger_is_told():
 
 def test_the_worst_pair_that_agrees_is_the_stated_one():
     """The loss of a protected row is reached by a pair that agrees on what is exact, and never exceeded."""
-    for kind, noise, too_large in product(
+    for kind, loss, too_large in product(
         ("histogram", "cumulative", "tail", "chain", "tail_chain"),
-        ("geometric", "gaussian"),
+        ("epsilon", "rho"),
         ("refuse", "top-code"),
     ):
-        plan = calibrate(kind, TREE, 3, 1, noise=noise, relations=("move", "new"), shares=("1/3", "2/3"))
-        half = 2 if noise == "gaussian" else 1
+        budget = Budget(**{loss: 1}, shares=("1/3", "2/3"))
+        plan, noise = planned(Sizes(3, 1, too_large), budget, ("move", "new"), kind=kind)
+        half = 2 if loss == "rho" else 1
         worst = Fraction(0)
         for cells in compositions(2, 6):
             here = np.array(cells).reshape(3, 2)
@@ -160,15 +177,15 @@ def test_the_worst_pair_that_agrees_is_the_stated_one():
                     moved = [
                         sum(abs(x - y) for x, y in zip(*pair, strict=True)) for pair in zip(a, b, strict=True)
                     ]
-                    cost = sum(Fraction(n) / (half * p) for n, p in zip(moved, plan.parameters, strict=True))
+                    cost = sum(Fraction(n) / (half * p) for n, p in zip(moved, noise.parameters, strict=True))
                     worst = max(worst, cost)
-        assert str(worst) == rows(Sizes(3, 1, too_large), plan, kind=kind)["move"]["loss"], (kind, noise)
+        assert str(worst) == rows(plan, noise)["move"]["loss"], (kind, loss)
 
 
 @pytest.mark.parametrize("kind", [ConfigError, OSError, ValueError, KeyboardInterrupt])
 def test_whatever_ends_a_run_says_what_it_spent(tmp_path, kind):
     """Nothing before the charge, the loss after it, by the ledger itself: a guess would be paid for twice."""
-    place = ledger_place(None, ledger=tmp_path / "book.jsonl", noise="gaussian")
+    place = place_of(tmp_path / "book.jsonl", noise="gaussian")
     place = replace(place, id=new_ledger(place))
     law = DrawnLaw("discrete_gaussian", Fraction(3, 2), 1, 1, "nation", "group sizes")
 

@@ -7,26 +7,25 @@ from fractions import Fraction
 
 import pytest
 
-from pgsr import ledger_place, new_ledger, release, verify
+from pgsr import verify
 from pgsr._account import account
 from pgsr.check_privacy import _guess, _moved
 from pgsr.hierarchy import tree_of
 from pgsr.vectors import RELATIONS, sensitivity
 from pgsr.write import hash_of
-from tests.helpers.groups import GROUPS, REGIONS, edit_document
+from tests.helpers.groups import GROUPS, REGIONS, book, edit_document, released
 from topdown.errors import DataError
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
-NOISES = {"geometric": {"epsilon": "1/2"}, "gaussian": {"rho": "1/3", "noise": "gaussian"}}
+NOISES = {"geometric": {"epsilon": "1/2"}, "gaussian": {"rho": "1/3"}}
 
 
 @pytest.fixture(scope="module", params=NOISES)
 def made(request, tmp_path_factory):
     """Make one release of each noise."""
     folder = tmp_path_factory.mktemp(request.param)
-    place = ledger_place(None, ledger=folder / "book.jsonl", noise=request.param)
-    options = {"ledger": place.path, "ledger_id": new_ledger(place), **NOISES[request.param]}
-    release(GROUPS, REGIONS, n_sizes=5, out=folder / "out", public={"GA": 3}, **options)
+    options = {"epsilon": None, **NOISES[request.param], **book(folder, noise=request.param)}
+    released(GROUPS, REGIONS, "tracking", sizes=5, out=folder / "out", public={"GA": 3}, **options)
     return folder / "out"
 
 

@@ -1,0 +1,31 @@
+"""Neighbour steps by name: which are covered, in which order, and what a ledger calls them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgsr.vectors import RELATIONS, Relation
+from topdown.errors import ConfigError
+
+
+def default_steps(smallest: int) -> tuple[Relation, ...]:
+    """Return the neighbour steps covered unless others are named: where size 0 is listed, no group is new."""
+    return ("move", "new") if smallest else ("move",)
+
+
+def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:
+    """Return neighbour steps in one order and each once, or ConfigError C168 for none or an unknown one."""
+    wrong = [name for name in relations if name not in RELATIONS]
+    if wrong or not relations:
+        raise ConfigError(
+            f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
+            code="C168",
+            fix=f"use one or more of: {', '.join(RELATIONS)}",
+        )
+    return tuple(relation for relation in RELATIONS if relation in relations)
+
+
+def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:
+    """Return the neighbour relation as a ledger is bound to it: "move", "move+new", "move+new of size 0 or 1"."""
+    words: dict[str, str] = {"new": "new of size 0 or 1"} if smallest == 0 else {}
+    return "+".join(words.get(relation, relation) for relation in relations)

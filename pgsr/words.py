@@ -1,0 +1,75 @@
+"""Neighbour steps in words: what each means, which exact statistic shows it, and the sentence to quote.
+
+The noise protects two data sets that are neighbours *and agree on every exact statistic*. The number of groups is
+always exact, so a step that changes it is disclosed, whatever the noise; where groups past the last size are
+refused, the release also tells that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgsr.sizes import Sizes
+
+NUMBER = "number of groups"
+PUBLIC = "public numbers of groups of regions"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A neighbour step in words, and the exact statistics that it alters.
+
+    Args:
+        relation: the step.
+        name: whose secret it is.
+        neighbours: how the two data sets differ.
+        always, sometimes: exact statistics that every such step alters, and that some do.
+    """
+
+    relation: str
+    name: str
+    neighbours: str
+    always: tuple[str, ...]
+    sometimes: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        """Return "disclosed", "conditional" or "protected"."""
+        return "disclosed" if self.always else "conditional" if self.sometimes else "protected"
+
+
+def exact_statistics(sizes: Sizes, public: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the names of what is true of the data and published without noise."""
+    too_large = () if sizes.too_large == "top-code" else (f"no group larger than {sizes.largest}",)
+    return (NUMBER, *too_large, *((PUBLIC,) if public else ()))
+
+
+def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> Step:
+    """Return what a neighbour step means for the sizes and public facts of a release."""
+    _, *others = exact_statistics(sizes, public)
+    totals = tuple(name for name in others if name == PUBLIC)
+    if relation == "move":
+        return Step(
+            relation,
+            f"presence of one {unit} in a group that is counted either way",
+            "one group of one leaf region changes its size by one",
+            (),
+            tuple(name for name in others if name != PUBLIC),
+        )
+    if relation == "new":
+        size = "1" if sizes.smallest == 1 else "0 or 1"
+        name = f"presence of one {unit} with whom a group of size {size} appears"
+        return Step(relation, name, f"one group of size {size} appears or disappears", (NUMBER,), totals)
+    last = f"{sizes.largest}{' or more' if sizes.too_large == 'top-code' else ''}"
+    name = f"presence of one group of the last size, {last}"
+    return Step(relation, name, f"one group of size {last} appears or disappears", (NUMBER,), totals)
+
+
+def sentence(this: Step, right_in_100: int, known: tuple[str, ...]) -> str:
+    """Return the sentence an official can quote."""
+    return (
+        f"Someone who reads only this release, knows everybody else, and must tell whether one group has one more in "
+        f"it or not, both of which fit what is exact ({', '.join(known)}), chooses rightly at most {right_in_100} "
+        "times in 100; a coin gives 50."
+    )

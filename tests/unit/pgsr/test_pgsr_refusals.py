@@ -1,0 +1,133 @@
+"""What is refused before a charge, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, released
+from topdown.errors import ConfigError, DataError, TopdownError
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "code"),
+    [
+        (changed(size=[1, 2, -3, 1, 2, 2]), {}, "D133"),
+        (changed(size=[1, 2, 9, 1, 2, 2]), {}, "D133"),
+        (changed(size=[0, 2, 3, 1, 2, 2]), {}, "D133"),
+        (changed(size=["x", 2, 3, 1, 2, 2]), {}, "D133"),
+        (changed(region=["GA", "GA", "FR", "NY", "NY", "NY"]), {}, "D131"),
+        (changed(region=["GA", "GA", "US", "NY", "NY", "NY"]), {}, "D131"),
+        (changed(unit=list("AACDEF")), {}, "D133"),
+        ({"region": ["GA"], "size": [1], "count": [-2]}, {}, "D133"),
+        ({"place": ["GA"]}, {}, "D132"),
+        (PEOPLE | {"quantity": [1, 1, 2, 0]}, {"smallest": 0}, "D134"),
+        (PEOPLE | {"user": ["01", "01", "03", "04"]}, {"smallest": 0}, "D135"),
+        (PEOPLE | {"region": ["GA", "GA", "NY", "NY"]}, {"smallest": 0}, "D135"),
+        (GROUPS, {"total": 7}, "D136"),
+        (GROUPS, {"public": {"GA": 4}}, "D136"),
+        (GROUPS, {"total": 6, "public": {"US": 5}}, "D136"),
+        (GROUPS, {"public": {"FR": 1}}, "D131"),
+        (GROUPS, {"calibration": "published", "mechanism": "M_c^ch"}, "C162"),
+        (GROUPS, {"shares": ["1/2", "1/4"]}, "B111"),
+        (GROUPS, {"limit": "1/4"}, "B004"),
+        (GROUPS, {"relations": ("new",)}, "C169"),
+        (GROUPS, {"relations": ("new", "dropped")}, "C169"),
+        (GROUPS, {"sizes": 1, "too_large": "top-code"}, "C169"),
+        (GROUPS, {"relations": ("move",)}, "B007"),
+        (GROUPS, {"unit": "household"}, "B007"),
+        (GROUPS, {"epsilon": None, "rho": "1/2"}, "B007"),
+        (GROUPS, {"ledger_id": ""}, "C170"),
+        (GROUPS, {"ledger_id": "0" * 16}, "B007"),
+        (GROUPS, {"data_set": "others"}, "B007"),
+        (GROUPS, {"ledger": None}, "C163"),
+        (GROUPS, {"ledger": "nowhere.jsonl"}, "B011"),
+        ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_H"}, "C151"),
+        ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_c"}, "C151"),
+        ({"region": ["GA"], "size": [1], "count": [5000]}, {"mechanism": "M_dp^OP"}, "C151"),
+        ({"region": ["GA"], "size": [1], "count": [2**40]}, {"sizes": 2000}, "C146"),
+        ({"region": ["GA"], "size": [1], "count": [2**60]}, {}, "D133"),
+    ],
+)
+def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
+    """A refused release must leave neither files nor a spent budget."""
+    settings = {"mechanism": "tracking", "epsilon": "1/2", "sizes": 5} | book(tmp_path) | options
+    with pytest.raises(TopdownError) as caught:
+        released(groups, REGIONS, out=tmp_path / "out", **settings)
+    assert code == caught.value.code
+    assert caught.value.exit_code == 2
+    assert caught.value.fix
+    assert dict(caught.value.details)["this run spent"] == "nothing"
+    assert not (tmp_path / "out").exists()
+    assert "intent" not in (tmp_path / "groups.ledger.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"epsilon": 0.5}, "C142"),
+        ({"epsilon": "0"}, "C144"),
+        ({"epsilon": "-1/2"}, "C144"),
+        ({"mechanism": "M_x"}, "C153"),
+        ({"rho": "1/2"}, "C161"),
+        ({"sizes": 0}, "C158"),
+        ({"too_large": "drop"}, "C160"),
+        ({"epsilon": None}, "C161"),
+        ({"smallest": 2}, "C159"),
+        ({"direction": "up"}, "C154"),
+        ({"relations": ("swap",)}, "C168"),
+        ({"calibration": "mine"}, "C156"),
+        ({"limit": 0.5}, "C142"),
+        ({"limit_reason": "a\nb"}, "C166"),
+        ({"ledger": "a\0b"}, "C172"),
+    ],
+)
+def test_a_decision_that_cannot_be_is_refused_when_it_is_made(options, code):
+    """A plan, ledger or policy that exists is whole, so that `release` meets no half of one."""
+    settings = {"sizes": 5, "ledger": "book.jsonl", "ledger_id": "0" * 16, "out": "out"}
+    chosen = {"mechanism": "tracking", "epsilon": "1/2"} | settings | options
+    with pytest.raises(ConfigError) as caught:
+        released(GROUPS, REGIONS, **chosen)
+    assert code == caught.value.code
+    assert caught.value.exit_code == 2
+    assert caught.value.fix
+
+
+def test_error_messages_carry_no_confidential_value(tmp_path):
+    """The wrong region and size belong in the private file, not on a screen."""
+    source = tmp_path / "groups.csv"
+    source.write_text("unit,region,size\nA,GA,1\nB,SECRET,2\n")
+    with pytest.raises(DataError) as caught:
+        released(source, REGIONS, "tracking", "1/2", sizes=5, out=tmp_path / "out")
+    assert "SECRET" not in str(caught.value.to_json())
+    listed = tmp_path / "PRIVATE-input-errors.csv"
+    assert listed.stat().st_mode & 0o777 == 0o600
+    assert "3,region" in listed.read_text()
+
+
+def test_output_is_never_overwritten(tmp_path):
+    """A second run must not mix files of two releases."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").touch()
+    with pytest.raises(ConfigError):
+        released(
+            GROUPS,
+            REGIONS,
+            "tracking",
+            "1/2",
+            sizes=5,
+            simulate=1,
+            truth_is_public=WHY,
+            out=tmp_path / "out",
+        )
+
+
+def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):
+    """Two noisy versions of one release must be somebody's wish, and both be in the ledger."""
+    settings = {"sizes": 4} | book(tmp_path) | {"limit": 10}
+    released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "a", **settings)
+    with pytest.raises(TopdownError) as caught:
+        released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", **settings)
+    assert caught.value.code == "B013"
+    assert dict(caught.value.details)["this run spent"] == "nothing"
+    released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", again=True, **settings)
+    assert (tmp_path / "groups.ledger.jsonl").read_text().count('"kind":"intent"') == 2
