@@ -146,7 +146,14 @@ def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
 
 @pytest.mark.parametrize(
     ("line", "code"),
-    [("epsilon = 0.5", "C014"), ('epsilom = "1/2"', "C012"), ("sizes = [1]", "C015"), ("shares = [0.5]", "C014"), ("total = true", "C015"), ("epsilon = ", "C010")],
+    [
+        ("epsilon = 0.5", "C014"),
+        ('epsilom = "1/2"', "C012"),
+        ("sizes = [1]", "C015"),
+        ("shares = [0.5]", "C014"),
+        ("total = true", "C015"),
+        ("epsilon = ", "C010"),
+    ],
 )
 def test_run_files_are_strict(practice, capsys, line, code):
     """A typing error in a run file must not fall back to a default."""
