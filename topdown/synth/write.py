@@ -23,7 +23,7 @@ from topdown.synth.facilities import housing, settle, sizes
 from topdown.synth.facts import dwellings
 from topdown.synth.people import Population
 from topdown.synth.profile import level_shapes, load_profile
-from topdown.synth.run_text import synth_run_text
+from topdown.synth.run_text import Chosen, synth_run_text
 from topdown.synth.tree import Tree, grow
 
 MOST_PEOPLE = 2**31 - 1
@@ -132,31 +132,14 @@ def synth(
     write_mark(records, "topdown synth", seed)
     _write(leaves, ["geocode", *facts], [tree.codes, *(map(str, f.tolist()) for f in facts.values())])
     if chosen is not None:
-        text = synth_run_text(
-            run,
-            schema,
-            noun.name,
-            rules_name,
-            settings,
-            release_id,
-            tree,
-            profile.base_settings,
-            ignore=_unread(columns, noun, rules),
-        )
+        named = Chosen(schema, noun.name, settings, rules_name, profile.base_settings)
+        text = synth_run_text(run, named, release_id, tree, ignore=_unread(columns, noun, rules))
         run.write_text(text, encoding="utf-8")
     if base is not None and chosen is not None:
         plain_rules = load_settings(find("settings", profile.base_settings, here)).invariants
-        plain = synth_run_text(
-            out / BASE_RUN,
-            base.name,
-            base.name,
-            "",
-            profile.base_settings,
-            release_id,
-            tree,
-            title=" (base)",
-            ignore=_unread(columns, base, load_invariants(find("invariants", plain_rules, here), base)),
-        )
+        unread = _unread(columns, base, load_invariants(find("invariants", plain_rules, here), base))
+        named = Chosen(base.name, base.name, profile.base_settings)
+        plain = synth_run_text(out / BASE_RUN, named, release_id, tree, title=" (base)", ignore=unread)
         (out / BASE_RUN).write_text(plain, encoding="utf-8")
     return SynthResult(
         records,

@@ -24,7 +24,7 @@ from topdown.solve.extend.least_squares import solve, start
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.soft import rules_of_stage, solve_with_rules, with_rules
-from topdown.solve.extend.stages import Measured, Stage, rounding_chain, stages, targets
+from topdown.solve.extend.stages import Measured, Rows, Stage, rounding_chain, stages, targets
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
@@ -249,7 +249,8 @@ class Extension:
         known = out.copy()
         known[free] = least
         cells = work.cells
-        queries = targets(stage, cells, table, first, work.group, work.public, known, free, measured)
+        rows = Rows(cells, work.group, table, first, work.public)
+        queries = targets(stage, rows, known, free, measured)
         allowed = np.ascontiguousarray(goal[sub] > 0)
         problem = StageProblem(
             queries=queries,

@@ -53,17 +53,25 @@ def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
     return tuple(out)
 
 
-def targets(
-    stage: Stage,
-    cells: Ints,
-    table: Ints,
-    first: Ints,
-    group: Ints,
-    public: Ints,
-    known: Ints,
-    free: Ints,
-    measured: Measured,
-) -> tuple[Partition, ...]:
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a parent as one stage sees them.
+
+    Args:
+        cells: of every row.
+        group, table: answer of every row in the table before and in the stage's.
+        first: one row of every answer of the stage's table.
+        public: the stage's table without patterns, for every row.
+    """
+
+    cells: Ints
+    group: Ints
+    table: Ints
+    first: Ints
+    public: Ints
+
+
+def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measured) -> tuple[Partition, ...]:
     """Return what the stage's queries say about its free rows, with what is known taken off.
 
     A query that is constant on every group says nothing and is left out; one that is a sum over the table's
@@ -71,25 +79,23 @@ def targets(
     that sum; one that does neither is left to a later stage.
 
     Args:
-        stage: the stage.
-        cells: of every row of the parent; table, group: its answer in the stage's table and the one before.
-        first: one row of every answer of the table; free: answers not known yet.
-        public: the stage's table without patterns, for every row of the parent.
-        known: what is known of the table, (n_table, m); lower bounds on its free answers.
+        stage, rows: the stage and the rows of the parent.
+        known: what is known of the stage's table, (n_table, m); lower bounds on its free answers.
+        free: answers of the table that are not known yet.
         measured: answers of the children.
     """
-    out = []
+    out, first = [], rows.first
     for q, query, weight in stage.queries:
-        label = query.labels[cells].astype(np.int64)
+        label = query.labels[rows.cells].astype(np.int64)
         answers, of_cell = np.unique(label, return_inverse=True)
         of_cell = of_cell.reshape(-1).astype(np.int64)
         of_row = of_cell[first]
         values = _values(measured, q, answers)
         weights = np.full(len(answers), weight)
-        if not np.array_equal(of_row[table], of_cell):
+        if not np.array_equal(of_row[rows.table], of_cell):
             above = np.full(len(answers), -1)
-            above[of_cell] = public
-            if not np.array_equal(above[of_cell], public):
+            above[of_cell] = rows.public
+            if not np.array_equal(above[of_cell], rows.public):
                 continue
             _, up = np.unique(above, return_inverse=True)
             up = up.reshape(-1).astype(np.int64)
@@ -98,7 +104,7 @@ def targets(
             np.add.at(total, up, values)
             values, weights = total, weight / np.bincount(up, minlength=n_up)
             of_row = up[of_cell[first]]
-        if refines(group[first][free], of_row[free]):
+        if refines(rows.group[first][free], of_row[free]):
             continue
         taken = np.zeros_like(values)
         np.add.at(taken, of_row, known)
