@@ -1,8 +1,9 @@
-"""Check what a certificate says about privacy: every number again, with none of the code that made it, and the words.
+"""Check what a certificate says about privacy: every number again, with code of its own, and the words.
 
 Sensitivities come from the closed forms of the definitions, not from positions in vectors; epsilon and rho from
 the stated noise; the best guess of geometric noise from two-point laws in whole numbers, of Gaussian noise from
-the accountant with more digits.
+the accountant with more digits. Shared with the code that made them are the words and the half widths, which promise
+nothing about privacy.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from topdown.made_up import WARNING
 COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
 MEASUREMENTS, EXACT, JOURNAL = "measurements", "exact.json", "journal.json"
 PART = "part-000"
+COUNT, ANSWER = "count", "answer"  # the columns of the tables
 WRITING = ".tmp"
 _DRAWN = re.compile(rf"{PART}\.[0-9]+\.[0-9a-f]{{64}}\.drawn")
 

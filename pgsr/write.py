@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
-from msgspec import Struct
 
 from pgsr.budget import Calibration
+from pgsr.canonical import json_bytes
 from pgsr.documents.certificate import VERSION
 from pgsr.documents.manifest import Manifest, SealedFile
 from pgsr.documents.shared import Stamp
-from pgsr.folder import CERTIFICATE, COUNTS, LEDGER, MANIFEST, part_file, release_files
+from pgsr.folder import ANSWER, CERTIFICATE, COUNT, COUNTS, LEDGER, MANIFEST, part_file, release_files
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.intervals import half_width
 from pgsr.plan import Plan
@@ -27,7 +26,6 @@ from topdown import __version__
 from topdown.ledger.durable import Disk
 from topdown.made_up import WARNING
 
-COUNT, ANSWER = "count", "answer"
 TABLE_VERSION = "1"
 NO_RELEASE = b"""NOT-A-RELEASE
 This folder holds a simulation: its noise was drawn from a known seed, on made-up or public groups, and nothing was
@@ -195,11 +193,3 @@ def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = sl
         stamps = {"stamp": stamp} if stamp else {}
         writer.add_key_value_metadata({"type": kind, "version": TABLE_VERSION} | stamps)
     return sink.getvalue()
-
-
-def json_bytes(document: Struct | dict[str, Any]) -> bytes:
-    """Return the only bytes a document of a release may have: sorted keys, two spaces, a last newline."""
-    text = json.dumps(
-        msgspec.to_builtins(document), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False
-    )
-    return (text + "\n").encode()

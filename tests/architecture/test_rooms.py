@@ -230,3 +230,23 @@ def test_pgsr_builds_on_topdown_and_never_back() -> None:
         assert not any(
             isinstance(n, ast.Assert) for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         )
+
+
+PGSR_CHECKS = ("check", "check_ledger", "check_privacy", "checks", "verify_files")
+PGSR_CHECKS_MAY_USE = {
+    *PGSR_CHECKS,
+    "canonical",
+    "documents",
+    "folder",
+    "intervals",
+    "mechanism",
+    "sizes",
+    "words",
+}
+
+
+def test_pgsr_checks_with_code_of_its_own() -> None:
+    """A sensitivity or loss that was derived wrongly would be found right by the code that derived it."""
+    for name in PGSR_CHECKS:
+        taken = {i.split(".")[1] for i in imports_of(ROOT / "pgsr" / f"{name}.py") if i.startswith("pgsr.")}
+        assert taken <= PGSR_CHECKS_MAY_USE, f"{name}.py imports {taken - PGSR_CHECKS_MAY_USE}"

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from pgsr import verify
-from pgsr.write import json_bytes
+from pgsr.canonical import json_bytes
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released, seal
 from topdown.errors import TopdownError
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from pgsr import verify
+from pgsr import budget, verify
 from pgsr._account import account
 from pgsr.check_privacy import _guess, _moved
 from pgsr.hierarchy import tree_of
-from pgsr.vectors import RELATIONS, sensitivity
+from pgsr.vectors import RELATIONS, Sensitivity, sensitivity
 from pgsr.write import hash_of
 from tests.helpers.groups import GROUPS, REGIONS, book, edit_document, released
-from topdown.errors import DataError
+from topdown.errors import ConfigError, DataError
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
 NOISES = {"geometric": {"epsilon": "1/2"}, "gaussian": {"rho": "1/3"}}
@@ -158,3 +158,15 @@ def test_two_ways_to_the_best_guess(parts):
     low, high = _guess(parts, found.loss)
     assert max(low, found.best_guess.lower) <= min(high, found.best_guess.upper)
     assert (high - low < Fraction(1, 10**40)) == (found.best_guess.lower != Fraction(1, 2))
+
+
+def test_noise_calibrated_to_less_than_a_step_moves_is_refused(tmp_path, monkeypatch):
+    """The checker counts for itself: a slip in the derivation must stop a release before it is charged."""
+    found = Sensitivity((1, 1), 2, 2)
+    monkeypatch.setattr(budget, "joint_sensitivity", lambda *_: found)
+    named = book(tmp_path)
+    released(GROUPS, REGIONS, "tracking", "1/2", sizes=5, out=tmp_path / "tail", **named)
+    with pytest.raises(ConfigError, match="sensitivity 1, derived 2") as caught:
+        released(GROUPS, REGIONS, "M_H^dp", "1/2", sizes=5, out=tmp_path / "out", limit=9, **named)
+    assert (caught.value.code, dict(caught.value.details)) == ("C175", {"this run spent": "nothing"})
+    assert not (tmp_path / "out").exists()
