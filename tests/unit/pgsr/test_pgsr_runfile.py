@@ -1,0 +1,94 @@
+"""Run file, command line and program make the same decisions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from msgspec.structs import fields
+
+from pgsr import Budget, LedgerFile, Plan, Policy, Sizes
+from pgsr.commands.release import release
+from pgsr.commands.verify import verify
+from pgsr.runfile import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
+from topdown.errors import ConfigError
+
+TEXT = """
+groups = "g.csv"
+hierarchy = "h.csv"
+sizes = 5
+smallest = 0
+too_large = "top-code"
+rho = "1/3"
+shares = ["1/4", "3/4"]
+mechanism = "M_c^dp"
+direction = "cumulative"
+relations = ["new", "move"]
+unit = "household"
+total = 9
+data_set = "homes"
+ledger = "books/homes.jsonl"
+ledger_id = "abc"
+witness = "/other"
+limit = 2
+limit_reason = "board"
+ignore = ["note"]
+"""
+
+
+def test_every_key_has_its_option():
+    """A key without an option, or the other way, would be a decision that one of the two cannot make."""
+    options = {parameter.name for parameter in release.params}
+    of_every_screen = {parameter.name for parameter in verify.params}
+    keys = {field.name for field in fields(RunFile)}
+    assert keys | {"run", "again", "resume"} == options - of_every_screen
+
+
+def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):
+    """A key that reaches the wrong place would release or charge something else than was written."""
+    run = tmp_path / "run.toml"
+    run.write_text(TEXT)
+    settings = settings_of(run, {"limit": "3"})
+    budget = Budget(rho=Fraction(1, 3), shares=(Fraction(1, 4), Fraction(3, 4)))
+    sizes = Sizes(5, 0, "top-code")
+    expected = Plan(sizes, budget, "M_c^dp", "cumulative", ("new", "move"), "household", 9)
+    assert expected == plan_of(settings)
+    assert (expected.kind, expected.steps) == ("cumulative", ("move", "new"))
+    named = LedgerFile(tmp_path / "books/homes.jsonl", "abc", tmp_path / "/other")
+    assert named == ledger_of(settings)
+    assert Policy("3", "board", again=True) == policy_of(settings, again=True, resume=False)
+    source = source_of(settings)
+    assert ([tmp_path / "g.csv", tmp_path / "h.csv"], "homes", ("note",)) == (
+        source.files,
+        source.data_set,
+        source.ignore,
+    )
+    bound = expected.binding(source.data_set)
+    assert (
+        bound.data_set,
+        bound.neighbours,
+        bound.unit,
+        bound.loss_name,
+    ) == ("homes", "move+new of size 0 or 1", "household", "rho")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("rho = 0.5", "C014"),
+        ('rho = "0.5"', "C014"),
+        ("sizes = true", "C015"),
+        ('shares = "1/2"', "C015"),
+        ('relations = "move"', "C015"),
+        ("unit = 7", "C015"),
+        ("sises = 5", "C012"),
+        ("sizes 5", "C010"),
+    ],
+)
+def test_a_run_file_is_read_by_the_strict_reader(tmp_path, line, code):
+    """The error names file and line, as for every TOML file of the house; a float budget is never rounded."""
+    run = tmp_path / "run.toml"
+    run.write_text(f'groups = "g.csv"\n{line}\n')
+    with pytest.raises(ConfigError) as caught:
+        settings_of(run, {})
+    assert (code, str(run), 2) == (caught.value.code, caught.value.file, caught.value.line)
