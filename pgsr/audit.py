@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 
 from pgsr.budget import Budget, calibrate
@@ -88,6 +89,7 @@ def confirm_by_enumeration() -> list[Confirmation]:
     return found
 
 
-def chain_leaks() -> list[OutputLeak]:
+@lru_cache(maxsize=1)  # seconds of enumeration, the same every time
+def chain_leaks() -> tuple[OutputLeak, ...]:
     """Return the exact output-level epsilon of the published chain at claims 1/2, 1 and 2."""
-    return [published_chain_epsilon(claimed) for claimed in CLAIMS]
+    return tuple(published_chain_epsilon(claimed) for claimed in CLAIMS)
