@@ -1,3 +1,122 @@
-"""Private, consistent census releases: generate, enforce, audit."""
+"""Private, consistent census releases: generate, enforce, audit.
+
+    import topdown
+
+    made = topdown.synth("town", schema="toy", people=2000)
+    planned = topdown.plan(made.run_file)  # what a release would measure, at what cost
+    topdown.generate(planned, "release")  # spends the budget once: the call is the approval
+    release = topdown.Release("release")
+    release.table("total", release.levels[-1])  # a pandas data frame
+
+Every function takes paths, raises a TopdownError that says what is wrong, where and how to fix it, and does what the
+command of its name does. docs/how-to/python.md shows more.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topdown.accountant.composition import Composition
+    from topdown.accountant.enclosure import Enclosure
+    from topdown.api.audits import Audit, audit, audit_ledger, audit_runs
+    from topdown.api.checks import evaluate, verify
+    from topdown.api.planned import Planned, plan
+    from topdown.api.release import Release
+    from topdown.api.releases import extend, generate
+    from topdown.api.trials import simulate, synth
+    from topdown.documents.audit_ledger import AuditLedger
+    from topdown.documents.audit_runs import AuditRuns
+    from topdown.documents.evaluation import Evaluation
+    from topdown.documents.simulation import SimulationErrors
+    from topdown.errors import TopdownError
+    from topdown.pipeline import GenerateResult
+    from topdown.progress import Event
+    from topdown.publish.verify import VerifyResult
+    from topdown.synth import SynthResult
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "Audit": "api.audits",
+    "AuditLedger": "documents.audit_ledger",
+    "AuditRuns": "documents.audit_runs",
+    "Composition": "accountant.composition",
+    "Enclosure": "accountant.enclosure",
+    "Evaluation": "documents.evaluation",
+    "Event": "progress",
+    "GenerateResult": "pipeline",
+    "Planned": "api.planned",
+    "Release": "api.release",
+    "SimulationErrors": "documents.simulation",
+    "SynthResult": "synth",
+    "TopdownError": "errors",
+    "VerifyResult": "publish.verify",
+    "audit": "api.audits",
+    "audit_ledger": "api.audits",
+    "audit_runs": "api.audits",
+    "evaluate": "api.checks",
+    "extend": "api.releases",
+    "generate": "api.releases",
+    "plan": "api.planned",
+    "simulate": "api.trials",
+    "synth": "api.trials",
+    "verify": "api.checks",
+}
+
+__all__ = [
+    "Audit",
+    "AuditLedger",
+    "AuditRuns",
+    "Composition",
+    "Enclosure",
+    "Evaluation",
+    "Event",
+    "GenerateResult",
+    "Planned",
+    "Release",
+    "SimulationErrors",
+    "SynthResult",
+    "TopdownError",
+    "VerifyResult",
+    "audit",
+    "audit_ledger",
+    "audit_runs",
+    "evaluate",
+    "extend",
+    "generate",
+    "plan",
+    "simulate",
+    "synth",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use, so that `import topdown` loads no data library."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'topdown' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"topdown.{_PLACES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return [*__all__, "__version__"]
+
+
+class _Front(ModuleType):
+    """Keeps public names what they are: importing the room `topdown/plan` would put it in the place of `plan`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute, but put no room in the place of a function."""
+        if name not in _PLACES or not isinstance(value, ModuleType):
+            ModuleType.__setattr__(self, name, value)
+
+
+sys.modules[__name__].__class__ = _Front

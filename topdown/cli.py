@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topdown.api.spent import SPENT
 from topdown.errors import EXIT_INTERRUPTED, InternalError
 from topdown.interrupt import stops_interrupt
 from topdown.screen.program import run_program
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from topdown.screen.console import Screen
 
-SPENT = "this run spent: "  # how a command notes on an error what its plan has spent
 COMMANDS: dict[str, dict[str, str]] = {
     "Make a release": {
         "demo": "Make and check a release of a made-up county.",

@@ -114,3 +114,14 @@ class InternalError(TopdownError, RuntimeError):
     """The engine broke one of its own promises; nothing was published (exit 4)."""
 
     exit_code, default_code = EXIT_INTERNAL, "X000"
+
+
+def disk_error(error: OSError) -> DataError:
+    """Return what the operating system refused as an error to show (D050)."""
+    place = str(error.filename or "a file")
+    return DataError(
+        f"cannot read or write {place}: {error.strerror or type(error).__name__}",
+        code="D050",
+        file=place,
+        fix="correct the path or the rights, or make room; then run the same command again",
+    )

@@ -14,6 +14,7 @@ ADAPTERS = {
     "clarabel": {"topdown/solve/backends/quadratic.py"},
     "ortools": {"topdown/solve/backends/ortools_flow.py"},
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
+    "pandas": {"topdown/api/release.py"},
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
@@ -130,6 +131,17 @@ def test_solver_and_verifier_meet_in_two_places() -> None:
         if solves and any(name.startswith("topdown.publish.verify") for name in names):
             both.add(str(path.relative_to(PACKAGE)))
     assert both == {"pipeline.py", "solved_again.py"}
+
+
+def test_the_api_stands_between_commands_and_stages() -> None:
+    """A stage or the API that leans on a command could not be called without a screen."""
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).parts[0]
+        ours = {name.split(".")[1] for name in imports_of(path) if name.startswith("topdown.")}
+        assert "commands" not in ours or room in {"commands", "cli.py"}, f"{path} imports commands"
+        assert "api" not in ours or room in {"__init__.py", "api", "commands", "cli.py"}, (
+            f"{path} imports api"
+        )
 
 
 VERIFY_MAY_USE = {

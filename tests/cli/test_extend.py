@@ -6,7 +6,7 @@ import re
 
 from tests.helpers.extension import make_land
 from tests.helpers.schemas import check_release
-from topdown.commands.plan_summary import plan_summary
+from topdown.api.plan_summary import plan_summary
 from topdown.plan.prepare import prepare
 
 

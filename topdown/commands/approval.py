@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from topdown.commands.ledger_view import view_ledger
+from topdown.api.ledger_view import view_ledger
 from topdown.commands.right_choices import choices, rounded
 from topdown.errors import ConfigError
 from topdown.plan.prepare import Prepared

@@ -119,7 +119,7 @@ def audit(
 
 def _policy(source: Path, base: Path | None) -> Policy:
     """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
-    from topdown.commands.plan_file import open_plan
+    from topdown.api.plan_file import open_plan
     from topdown.made_up import refuse_simulation
     from topdown.plan.prepare import load_policy, prepare
 

@@ -42,7 +42,7 @@ def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple
 
 def _context(source: Path, base: Path | None) -> Context:
     """Read plan and public facts: of a release, or of a run file."""
-    from topdown.commands.plan_file import open_plan
+    from topdown.api.plan_file import open_plan
     from topdown.made_up import refuse_simulation
     from topdown.plan.prepare import load_context, prepare
 

@@ -52,8 +52,8 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
+    from topdown.api.plan_file import save_plan
     from topdown.commands.generate import cores, result_document, run
-    from topdown.commands.plan_file import save_plan
     from topdown.commands.right_choices import choices
     from topdown.plan.prepare import prepare
     from topdown.progress import Event
@@ -132,7 +132,7 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     Raises:
         ConfigError: C085 if a folder is there that no demo made.
     """
-    from topdown.commands.out_folder import run_in
+    from topdown.api.out_folder import run_in
     from topdown.measure.run_ledger import create_for_run
     from topdown.resources import bundled_root
 
@@ -176,6 +176,6 @@ def _in_use(folder: Path) -> bool:
 
 
 def _plan_of(source: Path) -> str | None:
-    from topdown.commands.out_folder import run_in
+    from topdown.api.out_folder import run_in
 
     return run_in(source)

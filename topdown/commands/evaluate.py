@@ -49,7 +49,7 @@ def evaluate(
 
     The result is CONFIDENTIAL: it is computed from the true records without noise.
     """
-    from topdown.commands.release_folder import require_release
+    from topdown.api.release_folder import require_release
     from topdown.measure.evaluate import evaluate as compare
     from topdown.measure.evaluation_file import write_evaluation
     from topdown.measure.records import Form

@@ -59,9 +59,10 @@ def extend(
     Every count of the base release stays as it is, in every area; only what it leaves open is measured, from
     the same records, charged to the same ledger.
     """
+    from topdown.api.out_folder import check_out
+    from topdown.api.spent import note_spent, spent_so_far
     from topdown.commands.approval import ask
-    from topdown.commands.generate import cores, note_spent, run, show_result, spent_so_far, stopped
-    from topdown.commands.out_folder import check_out
+    from topdown.commands.generate import cores, run, show_result, stopped
     from topdown.commands.plan import require_answers
     from topdown.made_up import refuse_simulation
     from topdown.plan.prepare import prepare

@@ -69,10 +69,11 @@ def generate(
 
     Reads the confidential records, draws the noise, and never needs them again.
     """
+    from topdown.api.out_folder import check_out
+    from topdown.api.plan_file import open_plan
+    from topdown.api.spent import note_spent, spent_so_far
     from topdown.commands.approval import ask
-    from topdown.commands.out_folder import check_out
     from topdown.commands.plan import require_answers
-    from topdown.commands.plan_file import open_plan
     from topdown.outputs import open_log
     from topdown.publish.certificate import open_answers
     from topdown.screen.bars import follow
@@ -202,26 +203,9 @@ def stopped(screen: Screen, prepared: Prepared, where: str, again: str, before: 
     return EXIT_INTERRUPTED
 
 
-def spent_so_far(prepared: Prepared) -> Fraction:
-    """Return what the ledger says this plan has spent, in all folders and attempts."""
-    from topdown.commands.ledger_view import view_ledger
-
-    view = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
-    return view.spent_on(prepared.context.plan.plan_hash)
-
-
-def note_spent(prepared: Prepared, error: Exception, before: Fraction) -> None:
-    """Note on an error what this run has spent beyond what was spent before; it is shown with the error."""
-    from topdown.cli import SPENT
-    from topdown.screen import figures
-
-    spent = spent_so_far(prepared) - before
-    loss = figures.loss(prepared.context.plan.loss_name, spent)
-    error.add_note(f"{SPENT}{loss}; finished noise is kept: --resume" if spent else f"{SPENT}nothing")
-
-
 def spent_text(prepared: Prepared, where: str, before: Fraction) -> tuple[str, str]:
     """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
+    from topdown.api.spent import spent_so_far
     from topdown.screen import figures
 
     name, now = prepared.context.plan.loss_name, spent_so_far(prepared)

@@ -55,9 +55,10 @@ def plan(
 
     Opens the run file, the public tables and, for an extension, the base release; never the confidential records.
     """
-    from topdown.commands.plan_file import changes, save_plan, show_changes
+    from topdown.api.plan_file import changes, save_plan
+    from topdown.api.plan_summary import plan_summary
+    from topdown.commands.plan_changes import show_changes
     from topdown.commands.plan_screen import plan_line, show_plan
-    from topdown.commands.plan_summary import plan_summary
     from topdown.made_up import refuse_simulation
     from topdown.plan.bases import read_plan_document
     from topdown.plan.prepare import prepare

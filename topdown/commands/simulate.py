@@ -70,8 +70,8 @@ def simulate(
 
     Nothing is spent and nothing it writes is a release: the records are made up or public.
     """
+    from topdown.api.plan_file import open_plan
     from topdown.commands.generate import cores
-    from topdown.commands.plan_file import open_plan
     from topdown.pipeline import warm_up
     from topdown.progress import Event
     from topdown.screen.bars import follow

@@ -34,7 +34,7 @@ def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, work
     Needs no confidential data and no solver: sums, invariants, budget and ledger are
     recomputed in whole numbers. With --solve the records are also solved again.
     """
-    from topdown.commands.release_folder import require_release
+    from topdown.api.release_folder import require_release
     from topdown.commands.verify_screen import show_checks, show_findings
     from topdown.publish.verify import verify as check_release
     from topdown.screen import figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from topdown.errors import ConfigError, DataError, InternalError, TopdownError
+from topdown.errors import ConfigError, InternalError, TopdownError, disk_error
 
 
 def as_topdown(error: Exception, program: str) -> TopdownError:
@@ -17,13 +17,7 @@ def as_topdown(error: Exception, program: str) -> TopdownError:
         text = error.format_message().rstrip(".")
         return ConfigError(text[:1].lower() + text[1:], code="C005", fix=f"see: {path} --help")
     if isinstance(error, OSError):
-        place = str(error.filename or "a file")
-        return DataError(
-            f"cannot read or write {place}: {error.strerror or type(error).__name__}",
-            code="D050",
-            file=place,
-            fix="correct the path or the rights, or make room; then run the same command again",
-        )
+        return disk_error(error)
     if isinstance(error, MemoryError):
         return InternalError(
             "there is not enough memory", code="X004", fix="use fewer --workers, or a larger machine"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topdown.commands.ledger_view import LedgerView, view_ledger
-from topdown.commands.needs import estimate
+from topdown.api.ledger_view import LedgerView, view_ledger
+from topdown.api.needs import estimate
+from topdown.api.plan_extension import base_summary, ledger_warning
 from topdown.model.constraint import Basis
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
@@ -50,8 +51,6 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
         for depth, level in enumerate(plan.levels)
     ]
     unasked = open_answers(plan)
-    from topdown.commands.plan_extension import base_summary, ledger_warning
-
     extra = [] if patterns is None else ledger_warning(prepared)
     return ({} if patterns is None else {"base": base_summary(prepared, patterns)}) | {
         "type": "topdown.plan_summary",

@@ -14,12 +14,9 @@ from topdown.errors import ConfigError
 from topdown.outputs import refuse_needed, refuse_release, write_new
 from topdown.plan.bases import read_plan_document
 from topdown.plan.prepare import Prepared, prepare
-from topdown.screen.console import Screen
-from topdown.screen.look import Span, bold, dim
 
 _NAMES = ("name", "query", "table", "level")
 _DERIVED = (".loss", ".parameter", ".n_answers")  # follow from budget, shares and schema
-_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -86,21 +83,6 @@ def change_text(change: Change) -> str:
     """Write one change in a line."""
     old, new = ("-" if value is None else value for value in (change.old, change.new))
     return f"{change.key} {old} -> {new}"
-
-
-def show_changes(screen: Screen, found: list[Change], *, everything: bool) -> None:
-    """Write the changes with their symbols: + new, - gone, ~ other value."""
-    for change in found if everything else found[:_SHOWN]:
-        if change.old is None:
-            screen.say(Span("+", "ok"), " ", bold(change.key), f" {change.new}", indent=2, hang=6)
-        elif change.new is None:
-            screen.say(Span("-", "fail"), " ", bold(change.key), f" {change.old}", indent=2, hang=6)
-        else:
-            screen.say(
-                Span("~", "warn"), " ", bold(change.key), f" {change.old} -> {change.new}", indent=2, hang=6
-            )
-    if not everything and len(found) > _SHOWN:
-        screen.say(dim(f"({len(found) - _SHOWN} more; --details shows them)"), indent=4)
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:

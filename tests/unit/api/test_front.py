@@ -1,0 +1,78 @@
+"""`import topdown`: few names, all documented, nothing heavy loaded, no room in the place of a function."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import subprocess
+import sys
+import typing
+from types import FunctionType
+
+import pytest
+
+import topdown
+
+MOST_NAMES = 25
+HEAVY = {"numpy", "pyarrow", "pandas", "scipy", "numba", "ortools", "click", "msgspec"}
+LOADED = "import sys, topdown; print(*{name.partition('.')[0] for name in sys.modules})"
+ROOMS = """
+import topdown.plan.prepare, topdown.synth, topdown.simulate, topdown.audit_runs
+from topdown.plan.prepare import prepare
+from topdown.simulate import simulate
+print(*(type(getattr(topdown, name)).__name__ for name in ("plan", "synth", "simulate", "audit_runs")))
+"""
+
+
+def _python(code: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_front_is_small():
+    """A name too many is a promise too many."""
+    assert len(topdown.__all__) <= MOST_NAMES
+    assert sorted(topdown.__all__) == topdown.__all__
+    assert set(topdown.__all__) == set(topdown._PLACES)
+    with pytest.raises(AttributeError, match="prepare"):
+        topdown.prepare  # noqa: B018
+
+
+def test_importing_loads_nothing_heavy():
+    """A program that only looks for a name would wait for data libraries."""
+    assert HEAVY & set(_python(LOADED)) == set()
+
+
+def test_rooms_do_not_take_the_place_of_functions():
+    """`topdown.plan` was the folder topdown/plan as soon as anything had imported it."""
+    assert _python(ROOMS) == ["function"] * 4
+
+
+@pytest.mark.parametrize("name", topdown.__all__)
+def test_every_public_name_is_documented_and_typed(name: str):
+    """Whoever asks for help on a function must learn what goes in and what it raises."""
+    found = getattr(topdown, name)
+    text = inspect.getdoc(found) or ""
+    assert len(text) > 20
+    if isinstance(found, FunctionType):
+        assert "Args:" in text
+        assert "Raises:" in text
+        parameters = list(inspect.signature(found).parameters)
+        described = text[text.index("Args:") : text.index("Raises:")]
+        assert [p for p in parameters if p not in described] == []
+        assert {*parameters, "return"} == set(found.__annotations__)
+
+
+def test_help_is_a_page():
+    """`help(topdown)` without the functions would send a statistician to the source."""
+    page = pydoc.render_doc(topdown, renderer=pydoc.plaintext)
+    for name in topdown.__all__:
+        assert name in page
+    assert "topdown.generate(planned" in page
+
+
+def test_the_place_of_each_name_is_its_own():
+    """A name that is imported from a place that does not define it would break when that place is tidied."""
+    for name in topdown.__all__:
+        assert typing.cast("str", getattr(topdown, name).__module__).startswith("topdown.")

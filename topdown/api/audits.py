@@ -1,0 +1,190 @@
+"""Audit: what a plan, a release or a whole ledger costs, and what the drawing code shows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topdown.api.call import PathText, place, public
+from topdown.api.planned import opened, opened_again
+from topdown.errors import BudgetError
+from topdown.progress import Report, silent
+
+if TYPE_CHECKING:
+    from topdown.documents.audit_ledger import AuditLedger
+    from topdown.documents.audit_runs import AuditRuns
+    from topdown.plan.prepare import Context
+    from topdown.plan.secrets import Policy
+
+DELTA = "1e-10"
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What can be said of a plan or release together with the releases it extends.
+
+    Args:
+        policy: what the statements are made from.
+        statement: every secret with its status and certified numbers, the curve and the sentence to quote.
+        contradictions: what the release's certificate states that its files contradict; None if there is none.
+    """
+
+    policy: Policy
+    statement: dict[str, Any]
+    contradictions: tuple[str, ...] | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the certificate says the same; None without one."""
+        return None if self.contradictions is None else not self.contradictions
+
+    @property
+    def sentence(self) -> str:
+        """The sentence to quote."""
+        return str(self.statement["sentence"])
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The `topdown.audit.static` document."""
+        return {
+            "type": "topdown.audit.static",
+            "version": 1,
+            "engine": self.statement["secrets"][0]["method"],
+            "neighbours": self.policy.plan.neighbours,
+            "plan_hash": self.policy.plan.plan_hash,
+            "certificate_agrees": self.agrees,
+        } | self.statement
+
+    def __repr__(self) -> str:
+        return f"Audit(plan {self.policy.plan.plan_hash[:8]}, agrees={self.agrees}): {self.sentence}"
+
+
+@public
+def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[str] = (DELTA,)) -> Audit:
+    """Compute the exact privacy loss of a plan or release, together with what it extends.
+
+    Every number is an enclosure: the exact value lies between the two. What exact statistics give away is named and
+    has no number.
+
+    Args:
+        source: run file, plan.json or folder of a release.
+        base: folder of the release that the run file extends.
+        deltas: where epsilon is stated, as text: "1e-10".
+
+    Raises:
+        ConfigError: a file is no plan, C122 the folder holds a simulation, or a delta is none.
+        DataError, BudgetError: as `topdown.plan`.
+    """
+    from topdown.publish.certified import statement_of
+
+    path = place(source, "source")
+    policy = _policy(path, None if base is None else place(base, "base"))
+    return Audit(policy, statement_of(policy, tuple(deltas)), _contradictions(path))
+
+
+@public
+def audit_ledger(ledger: PathText, *, deltas: Sequence[str] = (DELTA,)) -> AuditLedger:
+    """Compute what everything ever released from a data set costs together; writes nothing, needs no witness.
+
+    Args:
+        ledger: file.
+        deltas: where epsilon is stated, as text.
+
+    Raises:
+        BudgetError: B006 the file is no ledger, or it is damaged.
+        ConfigError: a delta is none.
+    """
+    from msgspec import convert
+
+    from topdown.documents.audit_ledger import AuditLedger
+    from topdown.ledger.ledger import read_ledger
+    from topdown.publish.spent import ledger_document
+
+    path = place(ledger, "ledger")
+    book = read_ledger(path)
+    if book.opened is None:
+        raise BudgetError(
+            f"{path} is no ledger: it has no whole first record",
+            code="B006",
+            file=str(path),
+            fix="give the ledger that the run file names",
+        )
+    return convert(ledger_document(book, tuple(deltas)), AuditLedger)
+
+
+@public
+def audit_runs(
+    source: PathText,
+    runs: int,
+    *,
+    base: PathText | None = None,
+    delta: str = DELTA,
+    report: Report = silent,
+) -> AuditRuns:
+    """Run the drawing code on made-up neighbours and hold what it shows against the claim; opens no records.
+
+    Args:
+        source, base: see `audit`.
+        runs: draws on each side of each pair.
+        delta: where epsilon is stated, as text.
+        report: told about progress.
+
+    Returns:
+        what was shown beside what is claimed; `passes` is False where the drawing code breaks its claim.
+
+    Raises:
+        ConfigError: as `audit`, or too few runs.
+    """
+    from topdown.accountant.exact import delta_of
+    from topdown.audit_runs import audit_runs as run_pairs
+    from topdown.audit_runs import runs_document
+    from topdown.publish.certified import statement_of
+
+    context = _context(place(source, "source"), None if base is None else place(base, "base"))
+    found = run_pairs(context, runs, delta=delta_of(delta), report=report)
+    return runs_document(context, found, statement_of(context.policy, (delta,))["secrets"])
+
+
+def _policy(source: Path, base: Path | None) -> Policy:
+    """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
+    from topdown.plan.prepare import load_policy
+
+    folder = _release_of(source, base)
+    return _planned(source, base).policy if folder is None else load_policy(folder)
+
+
+def _context(source: Path, base: Path | None) -> Context:
+    """Read plan and public facts: of a release, or of a run file."""
+    from topdown.plan.prepare import load_context
+
+    folder = _release_of(source, base)
+    return _planned(source, base) if folder is None else load_context(folder)
+
+
+def _release_of(source: Path, base: Path | None) -> Path | None:
+    """Return the folder that holds a plan with its public facts; None for a run file."""
+    from topdown.made_up import refuse_simulation
+
+    if source.is_dir():
+        refuse_simulation(source)
+    if base is not None:
+        return None
+    if source.is_dir():
+        return source
+    return source.parent if source.name == "plan.json" and (source.parent / "public").is_dir() else None
+
+
+def _planned(source: Path, base: Path | None) -> Context:
+    planned = opened_again(source) if base is None else opened(source, base)
+    return planned.prepared.context
+
+
+def _contradictions(source: Path) -> tuple[str, ...] | None:
+    """Return what the certificate of a release states that its files contradict; None if it has no certificate."""
+    from topdown.publish.verify import verify_privacy
+
+    if not (source / "certificate.json").is_file():
+        return None
+    return tuple(finding.text for finding in verify_privacy(source).findings)

@@ -1,0 +1,38 @@
+"""What public functions share: paths as text or Path, and errors of the disk as errors of this package."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from topdown.errors import disk_error
+from topdown.names import checked_path
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PathText = str | os.PathLike[str]
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function raise what the disk refuses as DataError D050, with its notes."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            shown = disk_error(error)
+            for note in getattr(error, "__notes__", ()):
+                shown.add_note(note)
+            raise shown from None
+
+    return call
+
+
+def place(path: PathText, what: str) -> Path:
+    """Return a path; ConfigError C136 if no file system takes it."""
+    checked_path(os.fspath(path), what)
+    return Path(path)

@@ -1,0 +1,93 @@
+"""Verify and evaluate: look at a finished release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from topdown.api.call import PathText, place, public
+from topdown.progress import Report, silent
+
+if TYPE_CHECKING:
+    from topdown.documents.evaluation import Evaluation
+    from topdown.publish.verify import VerifyResult
+
+
+@public
+def verify(
+    release: PathText, *, solve: bool = False, workers: int = 1, report: Report = silent
+) -> VerifyResult:
+    """Check a release from its files alone; needs no confidential data.
+
+    Args:
+        release: folder.
+        solve: also solve again what was measured, and compare the records.
+        workers: processes for solving, 1 or more.
+        report: told about the progress of solving.
+
+    Returns:
+        every check with its findings; `ok` says whether all passed. A failed check is no error.
+
+    Raises:
+        ConfigError: C088 the folder is no release, C122 it holds a simulation.
+    """
+    from topdown.api.release_folder import require_release
+
+    folder = place(release, "release")
+    require_release(folder)
+    if solve:
+        from topdown.solved_again import verify_and_solve
+
+        return verify_and_solve(folder, workers=workers, report=report)
+    from topdown.publish.verify import verify as check
+
+    return check(folder)
+
+
+@public
+def evaluate(
+    release: PathText,
+    truth: PathText,
+    *,
+    out: PathText | None = None,
+    force: bool = False,
+    ignore: Sequence[str] = (),
+    count: bool = True,
+) -> Evaluation:
+    """Compare a release with the confidential records. The result is CONFIDENTIAL: it is about real errors.
+
+    Args:
+        release: folder.
+        truth: the records it was made from.
+        out: file for the result, readable by its owner only; None writes nothing.
+        force: replace that file.
+        ignore: columns of the records that are not read.
+        count: whether the records have a column `count`; else each row is one record.
+
+    Returns:
+        errors by level and query, and how often each invariant holds.
+
+    Raises:
+        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written.
+        CertificateError: the microdata are damaged.
+        DataError: the records are not those of this geography and schema; no value of them is shown.
+    """
+    from msgspec import convert
+
+    from topdown.api.release_folder import require_release
+    from topdown.documents.evaluation import Evaluation
+    from topdown.measure.evaluate import evaluate as compare
+    from topdown.measure.evaluation_file import write_evaluation
+    from topdown.measure.records import Form
+    from topdown.outputs import refuse_existing, refuse_needed
+
+    folder, records = place(release, "release"), place(truth, "truth")
+    target = None if out is None else place(out, "out")
+    require_release(folder)
+    if target is not None:
+        refuse_needed(target, "--out", (records,))
+        refuse_existing(target, force=force)
+    document = compare(folder, records, Form(tuple(ignore), count))
+    if target is not None:
+        write_evaluation(document, target, folder, truth=records, force=force)
+    return convert(document, Evaluation)

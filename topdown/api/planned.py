@@ -1,0 +1,126 @@
+"""Plan: a run file with everything public it names, before anything is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topdown.api.call import PathText, place, public
+from topdown.errors import ConfigError
+
+if TYPE_CHECKING:
+    from topdown.plan.plan import Plan
+    from topdown.plan.prepare import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A run file with its plan: what a release would measure, at what exact cost. `topdown.plan` makes it.
+
+    Args:
+        prepared: run file, plan and public facts.
+        base: folder of the release that it extends; None if it extends none.
+    """
+
+    prepared: Prepared
+    base: Path | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Levels, queries, laws of noise, invariants, budget."""
+        return self.prepared.context.plan
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256 of the plan, in hex; the ledger charges under it."""
+        return self.plan.plan_hash
+
+    @property
+    def loss(self) -> Fraction:
+        """What a release spends: exact, in rho or epsilon (`plan.loss_name`)."""
+        return self.plan.loss
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
+        from topdown.api.plan_summary import plan_summary
+
+        return plan_summary(self.prepared)
+
+    def save(self, path: PathText) -> None:
+        """Write plan.json, which `generate` takes in place of the run file.
+
+        Args:
+            path: file; another plan there is replaced.
+
+        Raises:
+            ConfigError: C080 another file is there, C132 the run needs the file or it lies inside a release.
+            DataError: D050 the disk refuses.
+        """
+        from topdown.api.plan_file import save_plan
+
+        public(save_plan)(self.prepared, place(path, "path"))
+
+    def __repr__(self) -> str:
+        return (
+            f"Planned({self.plan.release.id!r}, {self.plan.loss_name} {self.loss}, plan {self.plan_hash[:8]})"
+        )
+
+
+@public
+def plan(run: PathText, *, base: PathText | None = None, final: bool = False) -> Planned:
+    """Plan a release and spend nothing; the confidential records are not opened.
+
+    Args:
+        run: run file.
+        base: folder of the published release that the run extends.
+        final: refuse answers that only a person can give and that are still open.
+
+    Raises:
+        ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation.
+        DataError: a public table breaks a rule.
+        BudgetError: the budget does not add up.
+        InfeasibleError: the constraints contradict each other.
+
+    Cost: seconds; `summary` computes the certified loss when it is first asked for.
+    """
+    from topdown.rehearse.memory import check_memory
+
+    found = opened(place(run, "run"), None if base is None else place(base, "base"))
+    check_memory(found.plan)
+    require_answers(found, final=final)
+    return found
+
+
+def opened(run: Path, base: Path | None = None) -> Planned:
+    """Open a run file with the release it extends."""
+    from topdown.made_up import refuse_simulation
+    from topdown.plan.prepare import prepare
+
+    if base is not None:
+        refuse_simulation(base)
+    return Planned(prepare(run, base), base)
+
+
+def opened_again(run: Path) -> Planned:
+    """Open a run file, or a plan.json that must still be the plan of its run file."""
+    from topdown.api.plan_file import open_plan
+
+    return Planned(open_plan(run))
+
+
+def require_answers(planned: Planned, *, final: bool) -> None:
+    """Refuse a final release while answers are open (H001)."""
+    from topdown.publish.certificate import open_answers
+
+    unanswered = open_answers(planned.plan) if final else []
+    if unanswered:
+        raise ConfigError(
+            f"{len(unanswered)} answers only a person can give are still open",
+            code="H001",
+            details=tuple(("open", key) for key in unanswered[:12]),
+            fix='replace "?" in the run file and the invariants, or leave --final out: a DRAFT',
+        )

@@ -1,0 +1,144 @@
+"""Generate and extend: spend once, solve, publish, verify. To call them is to approve the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topdown.api.call import PathText, place, public
+from topdown.api.planned import Planned, opened, opened_again, require_answers
+from topdown.errors import ConfigError
+from topdown.progress import Report, silent
+
+if TYPE_CHECKING:
+    from topdown.pipeline import GenerateResult
+
+
+@public
+def generate(
+    run: PathText | Planned,
+    out: PathText,
+    *,
+    workers: int = 1,
+    csv: bool = False,
+    again: bool = False,
+    resume: bool = False,
+    final: bool = False,
+    report: Report = silent,
+) -> GenerateResult:
+    """Spend the budget once and write a verified release. Nobody is asked: the call is the approval.
+
+    Everything that can fail without noise is tried before anything is spent. The folder is held from the first file
+    to the last. In the main thread SIGTERM and SIGHUP raise KeyboardInterrupt while it runs, as Ctrl-C does, once the
+    part under way is whole. Once it has begun, every error carries a note that says what this run has spent; with
+    `resume` the same call goes on with the same noise.
+
+    Args:
+        run: run file, plan.json that `topdown plan` saved, or what `topdown.plan` returned.
+        out: new or empty folder.
+        workers: processes for solving, 1 or more; the release does not depend on it.
+        csv: also write one row a record.
+        again: spend a second time on a release or plan that the ledger holds already, in another folder.
+        resume: go on with an interrupted run of this plan in `out`.
+        final: refuse answers that only a person can give and that are still open.
+        report: told about progress.
+
+    Raises:
+        ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run
+            holds it, C082 plan.json is no longer the plan of its run file; or as `topdown.plan`.
+        DataError: the records break a rule, D050 the disk refuses.
+        BudgetError: the ledger refuses.
+        InfeasibleError: the constraints contradict each other.
+        CertificateError: V900 the finished release fails its own verification; do not publish it.
+    """
+    planned = run if isinstance(run, Planned) else opened_again(place(run, "run"))
+    if planned.base is not None:
+        raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
+    target = place(out, "out")
+    check_start(planned, target, resume=resume, final=final)
+    return _spend(planned, target, _workers(workers), csv, again, report)
+
+
+@public
+def extend(
+    run: PathText | Planned,
+    base: PathText,
+    out: PathText,
+    *,
+    workers: int = 1,
+    csv: bool = False,
+    again: bool = False,
+    resume: bool = False,
+    final: bool = False,
+    report: Report = silent,
+) -> GenerateResult:
+    """Extend a published release by new attributes and keep its table. Nobody is asked: the call is the approval.
+
+    The base must pass its own verification, and the same ledger must have paid for it. Nothing is spent if some area
+    cannot be extended. All else is as for `generate`.
+
+    Args:
+        run: run file with a table [base], or what `topdown.plan` returned for it and this base.
+        base: folder of the published release.
+        out, workers, csv, again, resume, final, report: see `generate`.
+
+    Raises:
+        ConfigError: C005 `run` was planned with another base, C122 the base is a simulation; or as `generate`.
+        CertificateError: V164 the base fails its verification.
+        BudgetError: B020 the ledger did not pay for the base.
+        InfeasibleError: I020 an area cannot be extended.
+        DataError: as `generate`.
+    """
+    below = place(base, "base")
+    planned = run if isinstance(run, Planned) else opened(place(run, "run"), below)
+    if planned.base is None or planned.base.resolve() != below.resolve():
+        raise ConfigError(
+            f"the plan was not made with the base {below}",
+            code="C005",
+            fix="plan it with: topdown.plan(run, base=...)",
+        )
+    target = place(out, "out")
+    check_start(planned, target, resume=resume, final=final)
+    return _spend(planned, target, _workers(workers), csv, again, report)
+
+
+def check_start(
+    planned: Planned, out: Path, *, resume: bool, final: bool, go_on: str = "resume=True"
+) -> None:
+    """Refuse what can be refused before anybody is asked; errors as `generate`.
+
+    Args:
+        planned, out, resume, final: see `generate`.
+        go_on: what a person does to go on with the run that is there.
+    """
+    from topdown.api.out_folder import check_out
+
+    require_answers(planned, final=final)
+    check_out(planned.prepared, out, resume=resume, command=go_on)
+
+
+def _spend(
+    planned: Planned, out: Path, workers: int, csv: bool, again: bool, report: Report
+) -> GenerateResult:
+    from topdown import pipeline
+    from topdown.api.spent import note_spent, spent_so_far
+    from topdown.interrupt import stops_interrupt
+
+    prepared = planned.prepared
+    before = spent_so_far(prepared)
+    try:
+        with stops_interrupt():
+            if planned.base is not None:
+                return pipeline.extend(
+                    prepared, planned.base, out, workers=workers, csv=csv, again=again, report=report
+                )
+            return pipeline.generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
+    except BaseException as error:
+        note_spent(prepared, error, before)
+        raise
+
+
+def _workers(workers: int) -> int:
+    if workers < 1:
+        raise ConfigError(f"cannot work with {workers} workers", code="C005", fix="give 1 or more")
+    return workers
