@@ -20,9 +20,11 @@ def spent_so_far(prepared: Prepared) -> Fraction:
 
 
 def note_spent(prepared: Prepared, error: BaseException, before: Fraction) -> None:
-    """Note on an error what this run has spent beyond what was spent before; it is shown with the error."""
+    """Note on an error, once, what this run has spent beyond what was spent before; it is shown with the error."""
     from topdown.screen import figures
 
+    if any(note.startswith(SPENT) for note in getattr(error, "__notes__", ())):
+        return
     spent = spent_so_far(prepared) - before
     loss = figures.loss(prepared.context.plan.loss_name, spent)
     error.add_note(f"{SPENT}{loss}; finished noise is kept: --resume" if spent else f"{SPENT}nothing")

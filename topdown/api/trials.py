@@ -97,6 +97,7 @@ def synth(
     seed: int = 1,
     settings: str = "",
     levels: Sequence[str] = (),
+    release_id: str = "made-up",
     force: bool = False,
 ) -> SynthResult:
     """Write made-up records and areas to practise with, their run file and its ledger. Nobody in them is real.
@@ -110,6 +111,7 @@ def synth(
         seed: nonnegative; another seed, another census.
         settings: bundled name or path; chosen by the schema if empty.
         levels: level names, root first; those of the settings if empty.
+        release_id: id of the release and data set in the run file.
         force: replace files that are there.
 
     Raises:
@@ -125,7 +127,15 @@ def synth(
         raise ConfigError(
             f"{folder / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"
         )
-    made = make(folder, people=people, schema=schema, seed=seed, settings=settings, levels=tuple(levels))
+    made = make(
+        folder,
+        people=people,
+        schema=schema,
+        seed=seed,
+        settings=settings,
+        levels=tuple(levels),
+        release_id=release_id,
+    )
     for run_file in filter(None, (made.base_run_file, made.run_file)):
         create_for_run(run_file)
     return made

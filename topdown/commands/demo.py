@@ -6,10 +6,11 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
@@ -52,10 +53,8 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
-    from topdown.api.plan_file import save_plan
-    from topdown.commands.generate import cores, result_document, run
+    from topdown.commands.generate import cores, result_document
     from topdown.commands.right_choices import choices
-    from topdown.plan.prepare import prepare
     from topdown.progress import Event
     from topdown.publish.certified import certified_loss
     from topdown.screen import figures
@@ -67,20 +66,23 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     progress = follow(screen)
     try:
         base = make_base(source, progress, workers or cores()) if schema == EXTENSION else None
-        prepared = prepare(source / "run.toml", base)
-        save_plan(prepared, source / "plan.json")
-        plan = prepared.context.plan
+        planned = topdown.plan(source / "run.toml", base=base)
+        planned.save(source / "plan.json")
+        plan = planned.plan
         last = plan.levels[-1]
         screen.say(f"A made-up census of {last.n_nodes:,} areas ({last.name}). No real person is in it.")
         loss = f"{figures.SYMBOL[plan.loss_name]} {figures.both(plan.loss)}"
         queries = len({m.query for level in plan.levels for m in level.measurements})
         progress(Event("plan", 1, 1, f"{len(plan.levels)} levels, {queries} queries, {loss}"))
-        result = run(prepared, out, progress, workers=workers or cores(), csv=False, base=base)
+        if base is None:
+            result = topdown.generate(planned, out, workers=workers or cores(), report=progress)
+        else:
+            result = topdown.extend(planned, base, out, workers=workers or cores(), report=progress)
         errors = average_errors(out, source / "persons.csv.gz")
     finally:
         progress.close()
-    right = choices(certified_loss(prepared.context.policy))[0]
-    screen.document(result_document(prepared, out, result))
+    right = choices(certified_loss(planned.prepared.context.policy))[0]
+    screen.document(result_document(planned.prepared, out, result))
     screen.blank()
     total = figures.seconds(time.monotonic() - started)
     folder = f"{out}{os.sep}"
@@ -105,24 +107,19 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
 
 def make_base(source: Path, progress: Progress, workers: int) -> Path:
     """Release the coarser product of the same people first; return its folder."""
-    from topdown.commands.generate import run
-    from topdown.plan.prepare import prepare
-
     base = source / "base"
-    run(prepare(source / "base.toml"), base, progress, workers=workers, csv=False)
+    topdown.generate(source / "base.toml", base, workers=workers, report=progress)
     return base
 
 
 def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
     """Return the mean absolute error of the total population at each level; the demo's truth is made up."""
-    from topdown.measure.evaluate import evaluate
     from topdown.screen import figures
 
-    document: dict[str, Any] = evaluate(release, truth)
     found = []
-    for level in document["levels"]:
-        total = next(table for table in level["tables"] if table["query"] == "total")
-        found.append((level["level"], figures.two_digits(total["mae"])))
+    for level in topdown.evaluate(release, truth).levels:
+        total = next(table for table in level.tables if table.query == "total")
+        found.append((level.level, figures.two_digits(total.mae)))
     return found
 
 
@@ -154,13 +151,10 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     source.mkdir(parents=True, exist_ok=True)
     mark.write_text(MARK, encoding="utf-8")
     if schema == EXTENSION:
-        from topdown.synth import synth
-
-        synth(source, people=PEOPLE, schema=EXTENSION, release_id="demo")
-        create_for_run(source / "base.toml")
-    else:
-        for name in FILES:
-            shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
+        topdown.synth(source, people=PEOPLE, schema=EXTENSION, release_id="demo")
+        return source
+    for name in FILES:
+        shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
     create_for_run(source / "run.toml")
     return source
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown import GenerateResult
+    from topdown.progress import Report
 
 
 @command(
@@ -59,33 +64,27 @@ def extend(
     Every count of the base release stays as it is, in every area; only what it leaves open is measured, from
     the same records, charged to the same ledger.
     """
-    from topdown.api.out_folder import check_out
-    from topdown.api.spent import note_spent, spent_so_far
+    from topdown.api.planned import opened
+    from topdown.api.releases import check_start
     from topdown.commands.approval import ask
-    from topdown.commands.generate import cores, run, show_result, stopped
-    from topdown.commands.plan import require_answers
-    from topdown.made_up import refuse_simulation
-    from topdown.plan.prepare import prepare
-    from topdown.publish.certificate import open_answers
-    from topdown.screen.bars import follow
+    from topdown.commands.generate import cores, spend
 
-    command_line = f"topdown extend {source} --base {base} --out {out} --resume"
-    refuse_simulation(base)
-    prepared = prepare(source, base)
-    require_answers(open_answers(prepared.context.plan), final=final)
-    check_out(prepared, out, resume=resume, command=command_line)
-    ask(screen, prepared, approve=approve, yes=yes, resume=resume)
-    before = spent_so_far(prepared)
-    with ExitStack() as stack:
-        progress = follow(screen)
-        stack.callback(progress.close)
-        try:
-            result = run(prepared, out, progress, workers=workers or cores(), csv=csv, again=again, base=base)
-            progress.close()
-            return show_result(screen, prepared, out, result)
-        except (KeyboardInterrupt, click.Abort):
-            progress.close()
-            return stopped(screen, prepared, progress.where, command_line, before)
-        except Exception as error:
-            note_spent(prepared, error, before)
-            raise
+    planned = opened(source, base)
+    line = f"topdown extend {source} --base {base} --out {out} --resume"
+    check_start(planned, out, resume=resume, final=final, go_on=line)
+    ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
+
+    def call(report: Report) -> GenerateResult:
+        return topdown.extend(
+            planned,
+            base,
+            out,
+            workers=workers or cores(),
+            csv=csv,
+            again=again,
+            resume=resume,
+            final=final,
+            report=report,
+        )
+
+    return spend(screen, planned, out, line, call)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.errors import EXIT_INTERRUPTED, EXIT_OK
 from topdown.screen.console import Screen
@@ -16,10 +18,10 @@ from topdown.screen.console import Screen
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from topdown import GenerateResult, Planned
     from topdown.documents.generate import Generate
-    from topdown.pipeline import GenerateResult
     from topdown.plan.prepare import Prepared
-    from topdown.screen.bars import Progress
+    from topdown.progress import Report
 
 
 @command(
@@ -69,57 +71,71 @@ def generate(
 
     Reads the confidential records, draws the noise, and never needs them again.
     """
-    from topdown.api.out_folder import check_out
-    from topdown.api.plan_file import open_plan
-    from topdown.api.spent import note_spent, spent_so_far
+    from topdown.api.planned import opened_again
+    from topdown.api.releases import check_start
     from topdown.commands.approval import ask
-    from topdown.commands.plan import require_answers
     from topdown.outputs import open_log
-    from topdown.publish.certificate import open_answers
+
+    planned = opened_again(source)
+    line = f"topdown generate {source} --out {out} --resume"
+    check_start(planned, out, resume=resume, final=final, go_on=line)
+    needed = planned.prepared.needed
+    if log_json is not None:
+        open_log(log_json, needed).close()
+    ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
+    with ExitStack() as stack:
+        log = stack.enter_context(open_log(log_json, needed)) if log_json else None
+
+        def call(report: Report) -> GenerateResult:
+            return topdown.generate(
+                planned,
+                out,
+                workers=workers or cores(),
+                csv=csv,
+                again=again,
+                resume=resume,
+                final=final,
+                report=report,
+            )
+
+        return spend(screen, planned, out, line, call, log)
+
+
+def spend(
+    screen: Screen,
+    planned: Planned,
+    out: Path,
+    line: str,
+    call: Callable[[Report], GenerateResult],
+    log: TextIO | None = None,
+) -> int:
+    """Run to the end; show the release, or what an interrupted run has spent.
+
+    Args:
+        screen: gets both.
+        planned, out: what is made, and where.
+        line: command line that goes on with it.
+        call: runs, and tells about progress.
+        log: gets progress as JSON lines.
+    """
+    from topdown.api.spent import note_spent, spent_so_far
     from topdown.screen.bars import follow
 
-    prepared = open_plan(source)
-    require_answers(open_answers(prepared.context.plan), final=final)
-    check_out(prepared, out, resume=resume, command=f"topdown generate {source} --out {out} --resume")
-    if log_json is not None:
-        open_log(log_json, prepared.needed).close()
-    ask(screen, prepared, approve=approve, yes=yes, resume=resume)
+    prepared = planned.prepared
     before = spent_so_far(prepared)
-    with ExitStack() as stack:
-        log = stack.enter_context(open_log(log_json, prepared.needed)) if log_json else None
-        progress = follow(screen, log)
-        stack.callback(progress.close)
-        try:
-            result = run(prepared, out, progress, workers=workers or cores(), csv=csv, again=again)
-            progress.close()
-            return show_result(screen, prepared, out, result)
-        except (KeyboardInterrupt, click.Abort):
-            progress.close()
-            return stopped(
-                screen, prepared, progress.where, f"topdown generate {source} --out {out} --resume", before
-            )
-        except Exception as error:
-            note_spent(prepared, error, before)
-            raise
-
-
-def run(
-    prepared: Prepared,
-    out: Path,
-    progress: Progress,
-    *,
-    workers: int,
-    csv: bool,
-    again: bool = False,
-    base: Path | None = None,
-) -> GenerateResult:
-    """Run the pipeline."""
-    from topdown.pipeline import extend
-    from topdown.pipeline import generate as pipeline
-
-    if base is not None:
-        return extend(prepared, base, out, workers=workers, csv=csv, again=again, report=progress)
-    return pipeline(prepared, out, workers=workers, csv=csv, again=again, report=progress)
+    progress = follow(screen, log)
+    try:
+        result = call(progress)
+        progress.close()
+        return show_result(screen, prepared, out, result)
+    except (KeyboardInterrupt, click.Abort):
+        progress.close()
+        return stopped(screen, prepared, progress.where, line, before)
+    except Exception as error:
+        note_spent(prepared, error, before)
+        raise
+    finally:
+        progress.close()
 
 
 def cores() -> int:
