@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+import topdown
 from topdown.commands.base import command
-from topdown.errors import EXIT_OK, ConfigError
+from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
 
 EXIT_DIFFERS = 5
@@ -55,28 +56,20 @@ def plan(
 
     Opens the run file, the public tables and, for an extension, the base release; never the confidential records.
     """
-    from topdown.api.plan_file import changes, save_plan
-    from topdown.api.plan_summary import plan_summary
+    from topdown.api.plan_file import changes
     from topdown.commands.plan_changes import show_changes
     from topdown.commands.plan_screen import plan_line, show_plan
-    from topdown.made_up import refuse_simulation
     from topdown.plan.bases import read_plan_document
-    from topdown.plan.prepare import prepare
-    from topdown.rehearse.memory import check_memory
 
-    if base is not None:
-        refuse_simulation(base)
-    prepared = prepare(run_file, base)
-    check_memory(prepared.context.plan)
-    document = prepared.context.plan.to_document()
+    planned = topdown.plan(run_file, base=base, final=final)
+    document = planned.plan.to_document()
     compared = read_plan_document(old) if old else None
-    summary = plan_summary(prepared)
-    require_answers(summary["open_answers"], final=final)
+    summary = planned.summary
     target = out or run_file.parent / "plan.json"
     saved = read_plan_document(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(changes(saved, document))
     if not exit_code:
-        save_plan(prepared, target)
+        planned.save(target)
     found = None if compared is None else changes(compared, document)
     screen.document(
         summary
@@ -98,17 +91,6 @@ def plan(
         line = f"topdown extend {run_file} --base {base} --out more/" if base else ""
         screen.out.commands([(line or f"topdown generate {target} --out release/", "")])
     return EXIT_OK
-
-
-def require_answers(unanswered: list[str], *, final: bool) -> None:
-    """Refuse a final release while answers are open (H001)."""
-    if final and unanswered:
-        raise ConfigError(
-            f"{len(unanswered)} answers only a person can give are still open",
-            code="H001",
-            details=tuple(("open", key) for key in unanswered[:12]),
-            fix='replace "?" in the run file and the invariants, or leave --final out: a DRAFT',
-        )
 
 
 def _verdict(target: Path, exists: bool, differs: bool) -> str:
