@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from topdown.publish.verify import VerifyResult
+    from topdown import VerifyResult
 
 
 @command(
@@ -36,7 +37,6 @@ def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, work
     """
     from topdown.api.release_folder import require_release
     from topdown.commands.verify_screen import show_checks, show_findings
-    from topdown.publish.verify import verify as check_release
     from topdown.screen import figures
     from topdown.screen.look import FAIL, OK
 
@@ -44,7 +44,7 @@ def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, work
     how = "Solves again what was measured." if solve else "Needs no confidential data and no solver."
     screen.say(f"Reads only the files of {release}. {how}")
     screen.blank()
-    result = _solved(screen, release, workers) if solve else check_release(release)
+    result = _solved(screen, release, workers) if solve else topdown.verify(release)
     screen.document(result.to_json())
     show_checks(screen, result, everything=everything)
     screen.blank()
@@ -67,10 +67,9 @@ def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, work
 def _solved(screen: Screen, release: Path, workers: int | None) -> VerifyResult:
     from topdown.commands.generate import cores
     from topdown.screen.bars import follow
-    from topdown.solved_again import verify_and_solve
 
     progress = follow(screen)
     try:
-        return verify_and_solve(release, workers=workers or cores(), report=progress)
+        return topdown.verify(release, solve=True, workers=workers or cores(), report=progress)
     finally:
         progress.close()
