@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topdown.accountant.composition import Composition
     from topdown.accountant.enclosure import Enclosure
-    from topdown.api.audits import Audit, audit, audit_ledger, audit_runs
+    from topdown.api.audits import Audit, RunsAudit, audit, audit_ledger, audit_runs
     from topdown.api.checks import evaluate, verify
     from topdown.api.planned import Planned, plan
     from topdown.api.release import Release
     from topdown.api.releases import extend, generate
     from topdown.api.trials import simulate, synth
     from topdown.documents.audit_ledger import AuditLedger
-    from topdown.documents.audit_runs import AuditRuns
     from topdown.documents.evaluation import Evaluation
     from topdown.documents.simulation import SimulationErrors
     from topdown.errors import TopdownError
@@ -42,7 +41,6 @@ __version__ = "0.1.0"
 _PLACES = {
     "Audit": "api.audits",
     "AuditLedger": "documents.audit_ledger",
-    "AuditRuns": "documents.audit_runs",
     "Composition": "accountant.composition",
     "Enclosure": "accountant.enclosure",
     "Evaluation": "documents.evaluation",
@@ -50,6 +48,7 @@ _PLACES = {
     "GenerateResult": "pipeline",
     "Planned": "api.planned",
     "Release": "api.release",
+    "RunsAudit": "api.audits",
     "SimulationErrors": "documents.simulation",
     "SynthResult": "synth",
     "TopdownError": "errors",
@@ -69,7 +68,6 @@ _PLACES = {
 __all__ = [
     "Audit",
     "AuditLedger",
-    "AuditRuns",
     "Composition",
     "Enclosure",
     "Evaluation",
@@ -77,6 +75,7 @@ __all__ = [
     "GenerateResult",
     "Planned",
     "Release",
+    "RunsAudit",
     "SimulationErrors",
     "SynthResult",
     "TopdownError",

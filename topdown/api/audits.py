@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,28 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit(plan {self.policy.plan.plan_hash[:8]}, agrees={self.agrees}): {self.sentence}"
+
+
+@dataclass(frozen=True, eq=False)
+class RunsAudit:
+    """What runs of the drawing code show.
+
+    Args:
+        document: what was shown beside what is claimed, by secret and by pair.
+        extends: whether the plan extends a release; then both are about this step alone, not what it extends.
+    """
+
+    document: AuditRuns
+    extends: bool
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing shown beats its claim. That proves no claim right."""
+        return self.document.passes
+
+    def __repr__(self) -> str:
+        made = self.document
+        return f"RunsAudit(passes={made.passes}, runs={made.runs}, n_pairs={made.n_pairs}, extends={self.extends})"
 
 
 @public
@@ -122,7 +144,7 @@ def audit_runs(
     base: PathText | None = None,
     delta: str = DELTA,
     report: Report = silent,
-) -> AuditRuns:
+) -> RunsAudit:
     """Run the drawing code on made-up neighbours and hold what it shows against the claim; opens no records.
 
     Args:
@@ -132,7 +154,8 @@ def audit_runs(
         report: told about progress.
 
     Returns:
-        what was shown beside what is claimed; `passes` is False where the drawing code breaks its claim.
+        what was shown beside what is claimed; `passes` is False where the drawing code breaks its claim. Of an
+        extension, its own step alone.
 
     Raises:
         ConfigError: as `audit`, or too few runs.
@@ -144,7 +167,9 @@ def audit_runs(
 
     context = _context(place(source, "source"), None if base is None else place(base, "base"))
     found = run_pairs(context, runs, delta=delta_of(delta), report=report)
-    return runs_document(context, found, statement_of(context.policy, (delta,))["secrets"])
+    own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
+    made = runs_document(context, found, statement_of(own, (delta,))["secrets"])
+    return RunsAudit(made, context.plan.base is not None)
 
 
 def _policy(source: Path, base: Path | None) -> Policy:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.screen.console import Screen
@@ -15,7 +16,7 @@ from topdown.screen.console import Screen
 MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
 
 if TYPE_CHECKING:
-    from topdown.plan.secrets import Policy
+    from topdown import Audit
     from topdown.screen.layout import Column
     from topdown.screen.look import Chunk
 
@@ -73,8 +74,6 @@ def audit(
 
     With --runs, the code that draws a release is run on made-up neighbours; no records are opened.
     """
-    from topdown.publish.certified import first_loss, statement_of
-
     if (source is None) == (ledger is None) or (ledger is not None and (base or plot or runs is not None)):
         raise ConfigError(
             "give a run file, plan or release, or --ledger FILE alone",
@@ -93,60 +92,24 @@ def audit(
         if plot is not None:
             raise ConfigError("--runs draws no curve", code="C005", fix="give --plot without --runs")
         return audit_by_runs(screen, source, base, deltas, runs)
-    policy = _policy(source, base)
-    said = statement_of(policy, deltas)
-    wrong = _contradictions(source)
-    agrees = None if wrong is None else not wrong
+    found = topdown.audit(source, base=base, deltas=deltas)
     if plot is not None:
         from topdown.accountant.svg import trade_off_svg
         from topdown.commands.files import write_new
+        from topdown.publish.certified import first_loss
 
+        policy = found.policy
         write_new(plot, trade_off_svg(first_loss(policy), policy.plan.release.title), force=force)
-    screen.document(
-        {
-            "type": "topdown.audit.static",
-            "version": 1,
-            "engine": said["secrets"][0]["method"],
-            "neighbours": policy.plan.neighbours,
-            "plan_hash": policy.plan.plan_hash,
-            "certificate_agrees": agrees,
-        }
-        | said
-    )
-    _show(screen, policy, said, wrong)
-    return EXIT_CHECK_FAILED if agrees is False else EXIT_OK
+    screen.document(found.document)
+    _show(screen, found)
+    return EXIT_CHECK_FAILED if found.agrees is False else EXIT_OK
 
 
-def _policy(source: Path, base: Path | None) -> Policy:
-    """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
-    from topdown.api.plan_file import open_plan
-    from topdown.made_up import refuse_simulation
-    from topdown.plan.prepare import load_policy, prepare
-
-    if source.is_dir():
-        refuse_simulation(source)
-    if base is not None:
-        return prepare(source, base).context.policy
-    folder = source if source.is_dir() else source.parent
-    if source.is_dir() or (source.name == "plan.json" and (folder / "public").is_dir()):
-        return load_policy(folder)
-    return open_plan(source).context.policy
-
-
-def _contradictions(source: Path) -> list[str] | None:
-    """Return what the certificate of a release states that its files contradict; None if it has no certificate."""
-    from topdown.publish.verify import verify_privacy
-
-    if not (source / "certificate.json").is_file():
-        return None
-    checked = verify_privacy(source)
-    return [finding.text for finding in checked.findings]
-
-
-def _show(screen: Screen, policy: Policy, said: dict[str, Any], wrong: list[str] | None) -> None:
+def _show(screen: Screen, found: Audit) -> None:
     from topdown.commands.right_choices import disclosed, fitting
     from topdown.screen.look import FAIL, OK, WARN, bold, dim
 
+    policy, said, wrong = found.policy, found.statement, found.contradictions
     plan = policy.plan
     change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[plan.neighbours]
     based = ", with what it extends" if policy.bases else ""

@@ -2,58 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import topdown
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from topdown.documents.audit_runs import AuditRuns, Pair, ReachedSecret, UnreachedSecret
-    from topdown.plan.prepare import Context
 
 SHOWN = 5  # pairs that beat their claim; --json lists them all
 
 
 def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple[str, ...], runs: int) -> int:
     """Run and show; opens no records and spends nothing."""
-    from topdown.accountant.exact import delta_of
-    from topdown.audit_runs import audit_runs, runs_document
-    from topdown.publish.certified import statement_of
     from topdown.screen.bars import follow
 
     if len(deltas) != 1:
         raise ConfigError("--runs takes one delta", code="C005", fix="give --delta once")
-    context = _context(source, base)
-    delta = delta_of(deltas[0])
     progress = follow(screen)
     try:
-        found = audit_runs(context, runs, delta=delta, report=progress)
+        found = topdown.audit_runs(source, runs, base=base, delta=deltas[0], report=progress)
     finally:
         progress.close()
-    own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
-    made = runs_document(context, found, statement_of(own, deltas)["secrets"])
+    made = found.document
     screen.document(made)
-    _show(screen, made, extends=context.plan.base is not None)
+    _show(screen, made, extends=found.extends)
     return EXIT_OK if made.passes else EXIT_CHECK_FAILED
-
-
-def _context(source: Path, base: Path | None) -> Context:
-    """Read plan and public facts: of a release, or of a run file."""
-    from topdown.api.plan_file import open_plan
-    from topdown.made_up import refuse_simulation
-    from topdown.plan.prepare import load_context, prepare
-
-    if source.is_dir():
-        refuse_simulation(source)
-    if base is not None:
-        return prepare(source, base).context
-    folder = source if source.is_dir() else source.parent
-    if source.is_dir() or (source.name == "plan.json" and (folder / "public").is_dir()):
-        return load_context(folder)
-    return open_plan(source).context
 
 
 def _show(screen: Screen, made: AuditRuns, *, extends: bool) -> None:

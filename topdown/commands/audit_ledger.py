@@ -6,24 +6,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from topdown.errors import EXIT_OK, BudgetError
+import topdown
+from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
 
 
 def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...]) -> int:
     """Show what all charges of a ledger cost together; writes nothing, needs no witness."""
-    from topdown.ledger.ledger import read_ledger
-    from topdown.publish.spent import ledger_document
+    from msgspec import to_builtins
 
-    book = read_ledger(path)
-    if book.opened is None:
-        raise BudgetError(
-            f"{path} is no ledger: it has no whole first record",
-            code="B006",
-            file=str(path),
-            fix="give the ledger that the run file names",
-        )
-    said = ledger_document(book, deltas)
+    said = to_builtins(topdown.audit_ledger(path, deltas=deltas))
     screen.document(said)
     _show(screen, said)
     return EXIT_OK
