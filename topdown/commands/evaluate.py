@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
@@ -49,20 +50,12 @@ def evaluate(
 
     The result is CONFIDENTIAL: it is computed from the true records without noise.
     """
-    from topdown.api.release_folder import require_release
-    from topdown.measure.evaluate import evaluate as compare
-    from topdown.measure.evaluation_file import write_evaluation
-    from topdown.measure.records import Form
-    from topdown.outputs import refuse_existing, refuse_needed
+    from msgspec import to_builtins
+
     from topdown.screen.look import Span
 
-    require_release(release)
-    if out is not None:
-        refuse_needed(out, "--out", (truth,))
-        refuse_existing(out, force=force)
-    document: dict[str, Any] = compare(release, truth, Form(ignore, not no_count))
-    if out is not None:
-        write_evaluation(document, out, release, truth=truth, force=force)
+    found = topdown.evaluate(release, truth, out=out, force=force, ignore=ignore, count=not no_count)
+    document: dict[str, Any] = to_builtins(found)
     screen.document(document)
     warning = Span(document["heading"], "error")
     screen.say(warning)
