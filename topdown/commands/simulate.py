@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+import topdown
 from topdown.commands.base import command
 from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from topdown.documents.simulation import SimulationErrors
+    from topdown import SimulationErrors
 
 
 @command(
@@ -70,35 +71,22 @@ def simulate(
 
     Nothing is spent and nothing it writes is a release: the records are made up or public.
     """
-    from topdown.api.plan_file import open_plan
     from topdown.commands.generate import cores
-    from topdown.pipeline import warm_up
-    from topdown.progress import Event
     from topdown.screen.bars import follow
-    from topdown.simulate import DEFAULT_SEED, open_simulation
-    from topdown.simulate import write as folder
-    from topdown.simulate.summary import ErrorSums
 
-    folder.check_new(out)
-    simulation = open_simulation(
-        open_plan(source),
-        truth,
-        seed=DEFAULT_SEED if seed is None else seed,
-        truth_is_public=truth_is_public,
-    )
     progress = follow(screen)
     try:
-        warm_up(progress)
-        folder.begin(out)
-        errors, n_failsafe = ErrorSums(simulation), 0
-        for replicate in simulation.run(replicates, workers=workers or cores()):
-            errors.add(replicate)
-            n_failsafe += replicate.n_failsafe
-            if keep:
-                folder.keep(out, simulation, replicate)
-            progress(Event("simulate", replicate.number + 1, replicates, "replicates"))
-        made = folder.document(simulation, errors, replicates, n_failsafe)
-        folder.finish(out, made)
+        made = topdown.simulate(
+            source,
+            truth,
+            seed=seed,
+            replicates=replicates,
+            workers=workers or cores(),
+            truth_is_public=truth_is_public,
+            out=out,
+            keep=keep,
+            report=progress,
+        )
     finally:
         progress.close()
     screen.document(made)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+import topdown
 from topdown.commands.base import command
-from topdown.errors import EXIT_OK, ConfigError
+from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
 
 
@@ -44,19 +45,12 @@ def synth(
     The same options give the same tables on every machine. Nobody in them is real.
     """
     from topdown.documents.synth import LevelSize, Synth
-    from topdown.measure.run_ledger import create_for_run
     from topdown.screen.look import bold
-    from topdown.synth import synth as make
 
-    here = [name for name in ("persons.csv.gz", "blocks.csv.gz", "run.toml") if (out / name).exists()]
-    if here and not force:
-        raise ConfigError(
-            f"{out / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"
-        )
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
-    made = make(out, people=people, schema=schema, seed=seed, settings=settings, levels=names)
-    for run_file in filter(None, (made.base_run_file, made.run_file)):
-        create_for_run(run_file)
+    made = topdown.synth(
+        out, people=people, schema=schema, seed=seed, settings=settings, levels=names, force=force
+    )
     screen.document(
         Synth(
             records=str(made.records),
