@@ -144,6 +144,35 @@ def test_the_api_stands_between_commands_and_stages() -> None:
         )
 
 
+STAGES = {
+    "pipeline",
+    "solved_again",
+    "rehearse",
+    "measure",
+    "solve",
+    "simulate",
+    "synth",
+    "audit_runs",
+}
+WITHOUT_A_FUNCTION = {
+    "init.py": "topdown.measure.run_ledger",
+    "ledger.py": "topdown.measure.run_ledger",
+    "demo.py": "topdown.measure.run_ledger",
+    "implied.py": "topdown.solve.implied",
+    "implied_area.py": "topdown.solve.implied",
+}
+"""Commands that no public function corresponds to, and what they take."""
+
+
+def test_commands_reach_the_pipeline_through_the_api() -> None:
+    """What a command does by itself, a program could not do in the same way."""
+    for path in (PACKAGE / "commands").rglob("*.py"):
+        taken = {name for name in imports_of(path) if name.startswith("topdown.")}
+        taken = {name for name in taken if name.split(".")[1] in STAGES}
+        own = WITHOUT_A_FUNCTION.get(path.name, "nothing")
+        assert all(name.startswith(own) for name in taken), f"{path.name} imports {taken}"
+
+
 VERIFY_MAY_USE = {
     "topdown.publish.verify",
     "topdown.errors",
