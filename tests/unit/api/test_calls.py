@@ -167,7 +167,7 @@ def test_audits_print_what_the_command_prints(town, capsys):
 def test_audit_runs_judges_the_drawing_code(town):
     """The attack by runs must be within reach of a program too."""
     made = topdown.audit_runs(town.release, 2000)
-    assert (made.passes, made.runs) == (True, 2000)
+    assert (made.passes, made.extends, made.document.runs) == (True, False, 2000)
 
 
 def test_evaluate_is_confidential_and_written_for_its_owner(town, tmp_path):
