@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from topdown.errors import disk_error
+from topdown.errors import ConfigError, disk_error
 from topdown.names import checked_path
 
 P = ParamSpec("P")
@@ -36,3 +36,10 @@ def place(path: PathText, what: str) -> Path:
     """Return a path; ConfigError C136 if no file system takes it."""
     checked_path(os.fspath(path), what)
     return Path(path)
+
+
+def at_least_one(workers: int) -> int:
+    """Return a number of processes; ConfigError C005 if it is none."""
+    if workers < 1:
+        raise ConfigError(f"cannot work with {workers} workers", code="C005", fix="give 1 or more")
+    return workers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topdown.api.call import PathText, place, public
+from topdown.api.call import PathText, at_least_one, place, public
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def verify(
         every check with its findings; `ok` says whether all passed. A failed check is no error.
 
     Raises:
-        ConfigError: C088 the folder is no release, C122 it holds a simulation.
+        ConfigError: C088 the folder is no release, C122 it holds a simulation, C005 fewer than one worker.
     """
     from topdown.api.release_folder import require_release
 
@@ -38,7 +38,7 @@ def verify(
     if solve:
         from topdown.solved_again import verify_and_solve
 
-        return verify_and_solve(folder, workers=workers, report=report)
+        return verify_and_solve(folder, workers=at_least_one(workers), report=report)
     from topdown.publish.verify import verify as check
 
     return check(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topdown.api.call import PathText, place, public
+from topdown.api.call import PathText, at_least_one, place, public
 from topdown.api.planned import Planned, opened, opened_again, require_answers
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
@@ -56,7 +56,7 @@ def generate(
         raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return _spend(planned, target, _workers(workers), csv, again, report)
+    return _spend(planned, target, at_least_one(workers), csv, again, report)
 
 
 @public
@@ -99,7 +99,7 @@ def extend(
         )
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return _spend(planned, target, _workers(workers), csv, again, report)
+    return _spend(planned, target, at_least_one(workers), csv, again, report)
 
 
 def check_start(
@@ -136,9 +136,3 @@ def _spend(
     except BaseException as error:
         note_spent(prepared, error, before)
         raise
-
-
-def _workers(workers: int) -> int:
-    if workers < 1:
-        raise ConfigError(f"cannot work with {workers} workers", code="C005", fix="give 1 or more")
-    return workers

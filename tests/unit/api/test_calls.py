@@ -110,6 +110,7 @@ def test_folders_are_checked_as_by_the_command(town, own, tmp_path):
         (tmp_path / "empty", {"resume": True}, "C087"),
         (own.parent, {}, "C132"),
         ("", {}, "C136"),
+        (tmp_path / "new", {"workers": 0}, "C005"),
     ):
         with pytest.raises(topdown.TopdownError) as refused:
             topdown.generate(own, out, **more)
