@@ -10,7 +10,11 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_PARAMETERS = 8
 COMPILED = {"njit", "kernel"}  # numba takes arrays and numbers only, no values
 SCREENS = {"command"}  # one parameter for each option of the command line
-NAMED_ONLY = {"topdown/errors.py: __init__"}  # each part of an error is optional and given by name
+NAMED_ONLY = {  # parts of an error, options of a command: each optional, and given by name
+    "topdown/errors.py: __init__",
+    "topdown/api/releases.py: extend",
+    "topdown/api/trials.py: simulate",
+}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
