@@ -7,21 +7,26 @@ from pathlib import Path
 import numpy as np
 
 from topdown.solve import kernels
+from topdown.solve.extend import kernels as stage_kernels
 
-NAMES = ("gram", "project_segments", "project_base", "admm", "has_negative_cycle")
+NAMES = {
+    kernels: ("gram", "project_segments", "project_base", "admm", "has_negative_cycle"),
+    stage_kernels: ("apply_tree", "admm_steps"),
+}
 
 
 def is_compiled() -> bool:
     """Tell whether every kernel has a cache file at least as new as its source."""
-    source = Path(kernels.__file__).stat().st_mtime
-    folder = Path(kernels.admm.stats.cache_path)
-    if not folder.is_dir():
-        return False
-    newest: dict[str, float] = {}
-    for file in folder.glob("kernels.*.nbi"):
-        name = file.name.split(".")[1].rsplit("-", 1)[0]
-        newest[name] = max(newest.get(name, 0.0), file.stat().st_mtime)
-    return all(newest.get(name, 0.0) >= source for name in NAMES)
+    for module, names in NAMES.items():
+        source = Path(str(module.__file__)).stat().st_mtime
+        folder = Path(getattr(module, names[0]).stats.cache_path)
+        newest: dict[str, float] = {}
+        for file in folder.glob("kernels.*.nbi") if folder.is_dir() else ():
+            name = file.name.split(".")[1].rsplit("-", 1)[0]
+            newest[name] = max(newest.get(name, 0.0), file.stat().st_mtime)
+        if any(newest.get(name, 0.0) < source for name in names):
+            return False
+    return True
 
 
 def compile_kernels() -> None:
@@ -37,3 +42,15 @@ def compile_kernels() -> None:
         one.copy(), one.copy(), np.ones(1), 1.0, one.copy(), one.copy(), 1, 1.0,
     )  # fmt: skip
     kernels.has_negative_cycle(ints, ints, ints, ints, ints, 1)
+    _compile_stage(one, two, ints)
+
+
+def _compile_stage(one: kernels.Floats, two: kernels.Ints, ints: kernels.Ints) -> None:
+    tree = stage_kernels.Tree(one[0], ints, ints - 1, one[0], one[0])
+    stage_kernels.apply_tree(tree, one)
+    schur = stage_kernels.Schur(two, ints, one[0], 1, one, one, ints, two, ints, one[0], one, one)
+    none = np.zeros((0, 1))
+    stage_kernels.admm_steps(
+        tree, schur, one, one, 1.0, 1.6, one.copy(), one.copy(), two, np.ones(1), np.ones(1, dtype=bool),
+        np.ones(1), none, np.zeros(0), np.zeros(0), none.copy(), none.copy(), 1, 1.0,
+    )  # fmt: skip

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from topdown.solve.extend.fit import LinearStep, StageProblem
+from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.interior import solve_by_interior_point
+from topdown.solve.extend.kernels import admm_steps
+from topdown.solve.extend.linear import LinearStep
 from topdown.solve.extend.polish import polish
 from topdown.solve.groups import Floats, Ints
-from topdown.solve.kernels import project_segments
 from topdown.solve.kkt import hinge_gap
 
 TARGET_PERSONS = 1e-5
@@ -37,7 +38,7 @@ def solve(
     try:
         return _by_admm(problem, most_steps, power)
     except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
-        root, pointers, sums = _segments(problem)
+        root, pointers, sums = segments(problem)
         even = start(problem, root=root)
         tries = [_by_other_means(problem, pointers, sums)]
         tries.append(
@@ -50,7 +51,7 @@ def solve(
         return z, residual, 0
 
 
-def _segments(problem: StageProblem) -> tuple[bool, Ints, Floats]:
+def segments(problem: StageProblem) -> tuple[bool, Ints, Floats]:
     """Return whether this is the root, runs of the flattened table with known sums, and these."""
     n, m = problem.shape
     if bool((problem.row_sums < 0).any()):
@@ -61,7 +62,7 @@ def _segments(problem: StageProblem) -> tuple[bool, Ints, Floats]:
 
 def _by_admm(problem: StageProblem, most_steps: int, power: float) -> tuple[Floats, float, int]:
     n, m = problem.shape
-    root, pointers, sums = _segments(problem)
+    root, pointers, sums = segments(problem)
     step = LinearStep(problem, groups=not root, power=power)
     allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
     rho = first = _penalty(problem)
@@ -70,29 +71,20 @@ def _by_admm(problem: StageProblem, most_steps: int, power: float) -> tuple[Floa
     u = np.zeros((n, m))
     soft = problem.compared
     s, t = np.minimum(step.soft @ z, soft.most), np.zeros_like(soft.most)
-    new = np.empty((n, m))
+    fixed = problem.fixed if not root else np.zeros((0, m))
+    threshold = np.full(len(sums), np.inf)
     tolerance, taken, best = TOLERANCE_PERSONS, 0, (np.inf, z)
     while True:
-        x = step.solve(z - u, s - t)
-        v = np.ascontiguousarray(RELAX * x + (1 - RELAX) * z + u)
-        project_segments(v.reshape(-1), pointers, sums, allowed, new.reshape(-1))
-        u = v - new
-        primal, dual = float(np.abs(x - new).max()), float(np.abs(new - z).max())
-        z[:] = new
-        if len(s):
-            held = step.soft @ x
-            p = RELAX * held + (1 - RELAX) * s + t
-            room = soft.hinge / (rho * step.soft_ratio[:, None])
-            kept = np.where(p > soft.most, soft.most + np.maximum(p - soft.most - room, 0.0), p)
-            primal = max(primal, float(np.abs(held - kept).max()))
-            dual = max(dual, float(np.abs(kept - s).max()))
-            s, t = kept, p - kept
-        taken += 1
+        pull = rho * step.soft_ratio
+        steps, primal, dual, multipliers = admm_steps(
+            step.tree, step.schur, fixed, step.g, rho, RELAX, z, u, pointers, sums, allowed, threshold,
+            soft.most, pull, soft.hinge / pull, s, t, min(STEPS - taken % STEPS, most_steps - taken), tolerance,
+        )  # fmt: skip
+        taken += steps
         done = primal <= tolerance and dual <= tolerance
         if done or taken >= most_steps:
-            multipliers = step.multipliers if not root else None
-            sigma = rho * step.soft_ratio[:, None] * t
-            residual = residual_persons(problem, z, multipliers, pointers, sums, sigma)
+            sigma = pull[:, None] * t
+            residual = residual_persons(problem, z, None if root else multipliers, pointers, sums, sigma)
             best = min(best, (residual, z.copy()), key=lambda pair: pair[0])
             if best[0] > TARGET_PERSONS and (taken >= most_steps or tolerance <= 1e-11):
                 best = min(best, _by_other_means(problem, pointers, sums), key=lambda pair: pair[0])

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from topdown.solve.extend.fit import LinearStep, Partition, StageProblem
+from topdown.solve.extend.fit import Partition, StageProblem
+from topdown.solve.extend.linear import LinearStep
 from topdown.solve.groups import Floats
+from topdown.solve.problem import Compared
 
 ROUNDS = 30
 PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat
@@ -62,4 +64,5 @@ def _restrict(problem: StageProblem, free: np.ndarray) -> StageProblem:
         group=problem.group[free],
         supergroup=problem.supergroup[free],
         allowed=problem.allowed[free],
+        compared=Compared.none(int(free.sum()), problem.shape[1]),
     )

@@ -1,0 +1,103 @@
+"""Compiled loops of an extension's least squares against their plain twins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.property.test_extend_stage import random_stage
+from topdown.solve import twins
+from topdown.solve.extend import kernels
+from topdown.solve.extend.least_squares import segments
+from topdown.solve.extend.linear import LinearStep, grow
+from topdown.solve.extend.twins import Point, admm_step, inverse
+from topdown.solve.problem import Compared
+
+SEEDS = st.integers(0, 2**31)
+
+
+@given(SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_tree_is_the_dense_inverse(seed: int) -> None:
+    """A block that hangs below the wrong one would bend every estimate."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 12)), int(rng.integers(1, 4))
+    label, chain = np.arange(n), []
+    for _ in range(rng.integers(0, 5)):
+        merged = rng.integers(0, n, n)
+        label = np.where(label >= 0, merged[label], -1)
+        if rng.random() < 0.3:
+            label = np.where(label == 0, -1, label)  # a block that coarser answers leave out
+        chain.append((label, rng.uniform(0.1, 3, n)))
+    v = rng.normal(size=(n, m))
+    expected = inverse(chain, n, 0.7) @ v
+    np.testing.assert_allclose(kernels.apply_tree(grow(chain, n, 0.7), v), expected, atol=1e-12)
+
+
+@given(SEEDS, st.sampled_from(["none", "far below", "far above", "near"]))
+@settings(max_examples=300, deadline=None)
+def test_projection_does_not_depend_on_the_guess(seed: int, guess: str) -> None:
+    """A threshold of the step before that is too high or too low must cost passes, never the sum."""
+    rng = np.random.default_rng(seed)
+    v = rng.normal(size=int(rng.integers(1, 12))) * 10.0 ** rng.integers(-3, 6)
+    allowed = rng.random(len(v)) < 0.8
+    total = float(rng.integers(0, 50))
+    start = {"none": np.inf, "far below": -1e9, "far above": float(v.max()) * 0.999, "near": float(v.mean())}
+    out = np.full(len(v), np.nan)
+    kernels.project_from(v, allowed, total, start[guess], out)
+    expected = twins.project(v, total, allowed)
+    np.testing.assert_allclose(out, expected, atol=1e-9 * max(1.0, np.abs(v).max()))
+
+
+@given(SEEDS, st.booleans(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
+    """A fused step that differs would still converge, to another table or at another pace."""
+    problem, _ = random_stage(seed, root=root)
+    rng = np.random.default_rng(seed)
+    n, m = problem.shape
+    if ruled:
+        rows = rng.integers(-2, 3, (2, n)).astype(float)
+        problem = replace(problem, compared=Compared(rows, rng.normal(size=(2, m)) * 3, 0.8))
+    soft = problem.compared
+    rho, relax = 0.6, 1.6
+    is_root, pointers, sums = segments(problem)
+    step = LinearStep(problem, groups=not root)
+    step.factor(rho)
+    here = Point(
+        rng.normal(size=(n, m)), rng.normal(size=(n, m)), rng.normal(size=soft.most.shape),
+        rng.normal(size=soft.most.shape), np.zeros((0, m)), np.inf,
+    )  # fmt: skip
+    z, u, s, t = (part.copy() for part in (here.z, here.u, here.s, here.t))
+    pull = rho * step.soft_ratio
+    for _ in range(3):
+        here = admm_step(problem, here, rho, step.soft_ratio, relax, (pointers, sums))
+    _, primal, dual, multipliers = kernels.admm_steps(
+        step.tree, step.schur, problem.fixed[: 0 if root else None], step.g, rho, relax, z, u, pointers, sums,
+        problem.allowed.reshape(-1), np.full(len(sums), np.inf), soft.most, pull, soft.hinge / pull, s, t, 3, 0.0,
+    )  # fmt: skip
+    assert is_root == root
+    for expected, found in zip((here.z, here.u, here.s, here.t), (z, u, s, t), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+    np.testing.assert_allclose(multipliers, here.multipliers, atol=1e-8)
+    assert max(primal, dual) == pytest.approx(here.residual, abs=1e-8)
+
+
+def test_steps_stop_at_the_tolerance() -> None:
+    """Residuals that were never small enough would take every stage to its last step."""
+    problem, _ = random_stage(3)
+    _, pointers, sums = segments(problem)
+    step = LinearStep(problem, groups=True)
+    step.factor(0.6)
+    z, none = np.zeros(problem.shape), np.zeros((0, problem.shape[1]))
+    taken, primal, dual, _ = kernels.admm_steps(
+        step.tree, step.schur, problem.fixed, step.g, 0.6, 1.6, z, z.copy(), pointers, sums,
+        problem.allowed.reshape(-1), np.full(len(sums), np.inf), none, np.zeros(0), np.zeros(0), none.copy(),
+        none.copy(), 5000, 1e-6,
+    )  # fmt: skip
+    assert 1 < taken < 5000
+    assert max(primal, dual) <= 1e-6
