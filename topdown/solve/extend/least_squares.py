@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.sparse import csr_array
+from threadpoolctl import ThreadpoolController
 
 from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.interior import solve_by_interior_point
@@ -18,7 +21,7 @@ TOLERANCE_PERSONS = 1e-7
 STEPS, MAX_STEPS = 20, 20_000
 SMALL_STEPS, SMALL = 4_000, 1_000  # of a table of few entries, which the interior-point method solves at once
 POLISH = 200  # steps between two tries to finish the root exactly
-RELAX = 1.6
+RELAX = 1.8
 
 
 def solve(
@@ -36,7 +39,8 @@ def solve(
     if not len(problem.compared.rows) and problem.allowed.size <= SMALL:
         most_steps = min(most_steps, SMALL_STEPS)
     try:
-        return _by_admm(problem, most_steps, power)
+        with _threads().limit(limits=1):  # products of a step are small: more threads wait for each other
+            return _by_admm(problem, most_steps, power)
     except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
         root, pointers, sums = segments(problem)
         even = start(problem, root=root)
@@ -49,6 +53,11 @@ def solve(
         )
         residual, z = min(tries, key=lambda pair: pair[0])
         return z, residual, 0
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def segments(problem: StageProblem) -> tuple[bool, Ints, Floats]:
