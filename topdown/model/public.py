@@ -77,7 +77,7 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
     for rule in invariants.never:
         never |= schema.select(dict(rule.cells))
     members = [schema.select(dict(z.cells)) for z in invariants.none_where_zero]
-    kinds, class_of_cell = classes(np.stack([never, *members], axis=1))
+    kinds, class_of_cell = classes(np.stack([never, *members]).T)  # a rule's marks stay in one run
     n_leaves = len(geography.leaves)
     shut = np.zeros((n_leaves, 1 + len(members)), dtype=bool)
     shut[:, 0] = True

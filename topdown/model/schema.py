@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -144,7 +145,14 @@ class Schema:
         Raises:
             ConfigError: unknown attribute or label.
         """
-        chosen = np.ones(self.shape, dtype=bool)
+        chosen = np.ones(1, dtype=bool)
+        for keep in reversed(self.kept(values)):  # long runs last: a schema may have millions of cells
+            chosen = (keep[:, None] & chosen).reshape(-1)
+        return chosen
+
+    def kept(self, values: dict[str, tuple[str, ...]]) -> list[NDArray[np.bool_]]:
+        """Mark the values of every attribute that `select` keeps; arguments and errors as there."""
+        out = [np.ones(n, dtype=bool) for n in self.shape]
         for name, labels in values.items():
             attribute = self.attribute(name)
             wrong = [label for label in labels if label not in attribute.labels]
@@ -154,8 +162,9 @@ class Schema:
                     code="C025",
                     fix="use labels of the schema: " + ", ".join(attribute.labels[:12]),
                 )
-            axis = [1] * len(self.shape)
-            axis[self.attributes.index(attribute)] = len(attribute.labels)
-            keep = np.isin(np.asarray(attribute.labels), np.asarray(labels))
-            chosen &= keep.reshape(axis)
-        return chosen.reshape(-1)
+            out[self.attributes.index(attribute)] = np.array([label in labels for label in attribute.labels])
+        return out
+
+    def n_selected(self, values: dict[str, tuple[str, ...]]) -> int:
+        """Return how many cells `select` marks; arguments and errors as there."""
+        return math.prod(int(keep.sum()) for keep in self.kept(values))

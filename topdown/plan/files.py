@@ -213,8 +213,8 @@ def _load_invariants(path: Path, schema: Schema, above: tuple[Path, ...]) -> Inv
                     file=str(path),
                     fix="list the values, or leave the attribute out to mean all of them",
                 )
-            schema.select(table.cells)
-            schema.select(table.than)
+            schema.kept(table.cells)
+            schema.kept(table.than)
     own = Invariants(
         file.name,
         file.title,

@@ -131,7 +131,7 @@ def make_certificate(
         "privacy": _privacy(context.policy, privacy or {}) | {"everything_released": spent_statement(book)},
         "invariants": _invariants(context),
         "structural_zeros": [
-            {"name": z.name, "n_cells": int(plan.schema.select(dict(z.cells)).sum())} | _basis(z.basis)
+            {"name": z.name, "n_cells": plan.schema.n_selected(dict(z.cells))} | _basis(z.basis)
             for z in plan.invariants.never
         ],
         "measurements": [_measured(level, plan.numbers_at(i)) for i, level in enumerate(plan.levels)],

@@ -145,3 +145,18 @@ def test_sparse_histograms_add_up_like_dense_ones(rows: list[tuple[int, int, int
     above = np.stack([dense[:2].sum(axis=0), dense[2:].sum(axis=0)])
     np.testing.assert_array_equal(sparse.aggregate(parent, 2).dense(0, 2), above)
     assert sparse.n_records == Fraction(int(dense.sum()))
+
+
+def test_selection_is_the_cells_with_those_values() -> None:
+    """A rule marked on other cells would close or bound the wrong ones; counted otherwise it would be misquoted."""
+    values = {
+        "cenrace": PL94.attribute("cenrace").labels[3:9:2],
+        "hispanic": PL94.attribute("hispanic").labels[1:],
+    }
+    places = [i for i, a in enumerate(PL94.attributes) if a.name in values]
+    expected = [
+        all(PL94.attributes[i].labels[cell[i]] in values[PL94.attributes[i].name] for i in places)
+        for cell in np.ndindex(*PL94.shape)
+    ]
+    np.testing.assert_array_equal(PL94.select(values), expected)
+    assert PL94.n_selected(values) == sum(expected)

@@ -135,7 +135,7 @@ def _comparisons(session: Session) -> dict[str, Any]:
 def _zeros(session: Session) -> list[dict[str, Any]]:
     schema = session.plan.schema
     return [
-        {"name": z.name, "n_cells": int(schema.select(dict(z.cells)).sum())} | _basis(z)
+        {"name": z.name, "n_cells": schema.n_selected(dict(z.cells))} | _basis(z)
         for z in session.plan.doc.invariants.never
     ]
 

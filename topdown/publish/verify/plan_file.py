@@ -258,12 +258,12 @@ def _check_names(doc: PlanDoc, queries: dict[str, Query]) -> None:
     invariants = doc.invariants
     selections = [rule.cells for rule in invariants.at_least] + [rule.cells for rule in invariants.never]
     for cells in selections + [rule.cells for rule in invariants.none_where_zero]:
-        doc.schema.select(dict(cells))
+        doc.schema.kept(dict(cells))
     for rule in invariants.at_most:
-        doc.schema.select(dict(rule.cells))
+        doc.schema.kept(dict(rule.cells))
     for soft in invariants.no_more_than:
-        doc.schema.select(dict(soft.cells))
-        doc.schema.select(dict(soft.than))
+        doc.schema.kept(dict(soft.cells))
+        doc.schema.kept(dict(soft.than))
     if any(per < 1 for per in [b.per for b in invariants.at_least] + [b.per for b in invariants.at_most]):
         raise ValueError("a bound counts less than one record per unit of its public column")
     if any(soft.times < 1 for soft in invariants.no_more_than):
