@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.test_extend_stage import random_stage
-from topdown.solve import twins
+from topdown.solve import reference
 from topdown.solve.extend import kernels
 from topdown.solve.extend.least_squares import segments
 from topdown.solve.extend.linear import LinearStep, grow
-from topdown.solve.extend.twins import Point, admm_step, inverse
+from topdown.solve.extend.reference import Point, admm_step, inverse
 from topdown.solve.problem import Compared
 
 SEEDS = st.integers(0, 2**31)
@@ -49,7 +49,7 @@ def test_projection_does_not_depend_on_the_guess(seed: int, guess: str) -> None:
     start = {"none": np.inf, "far below": -1e9, "far above": float(v.max()) * 0.999, "near": float(v.mean())}
     out = np.full(len(v), np.nan)
     kernels.project_from(v, allowed, total, start[guess], out)
-    expected = twins.project(v, total, allowed)
+    expected = reference.project(v, total, allowed)
     np.testing.assert_allclose(out, expected, atol=1e-9 * max(1.0, np.abs(v).max()))
 
 

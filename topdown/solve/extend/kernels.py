@@ -1,6 +1,6 @@
 """Compiled loops of an extension's least squares: the tree's inverse, and whole ADMM steps of one stage.
 
-Compiled once per installation and cached as `topdown.solve.kernels`; `topdown.solve.extend.twins` has NumPy twins.
+Compiled once per installation and cached as `topdown.solve.kernels`; `topdown.solve.extend.reference` has NumPy twins.
 """
 
 from __future__ import annotations

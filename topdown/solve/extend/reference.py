@@ -8,7 +8,7 @@ import numpy as np
 
 from topdown.solve.extend.fit import Answers, StageProblem, picker
 from topdown.solve.groups import Floats, Ints
-from topdown.solve.twins import project
+from topdown.solve.reference import project
 
 
 def inverse(chain: Answers, n: int, rho: float) -> Floats:
