@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.property.test_extend_stage import random_stage
 from topdown.solve import reference
 from topdown.solve.extend import kernels
-from topdown.solve.extend.least_squares import segments
+from topdown.solve.extend.least_squares import segments, solve
 from topdown.solve.extend.linear import LinearStep, grow
 from topdown.solve.extend.reference import Point, admm_step, inverse
 from topdown.solve.problem import Compared
+from topdown.solve.warm import compile_kernels
 
 SEEDS = st.integers(0, 2**31)
 
@@ -101,3 +102,11 @@ def test_steps_stop_at_the_tolerance() -> None:
     )  # fmt: skip
     assert 1 < taken < 5000
     assert max(primal, dual) <= 1e-6
+
+
+def test_loops_are_compiled_once_for_the_types_of_a_stage() -> None:
+    """A second set of types would be compiled for ten seconds in the middle of a run, in every worker."""
+    compile_kernels()
+    for root in (False, True):
+        solve(random_stage(5, root=root)[0])
+    assert [len(loop.signatures) for loop in (kernels.apply_tree, kernels.admm_steps)] == [1, 1]
