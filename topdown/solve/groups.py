@@ -5,6 +5,7 @@ Each has the group that every row belongs to and is there even where it asks for
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
@@ -19,7 +20,7 @@ LIMITS_MET_PERSONS = 1e-7  # sums of a solution this far outside limits count as
 
 
 @dataclass(frozen=True, eq=False)
-class RowGroups:
+class RowGroups(ABC):
     """Rows by group: int64 (n,), 0..n_groups-1, -1 for none."""
 
     of: Ints
@@ -29,9 +30,9 @@ class RowGroups:
         return replace(self, of=np.ascontiguousarray(self.of[rows]))
 
     @property
+    @abstractmethod
     def n_groups(self) -> int:
         """How many groups there are."""
-        raise NotImplementedError
 
     def sums(self, values: NDArray[Number]) -> NDArray[Number]:
         """Add the rows of (n, m) values by group, (n_groups, m)."""
