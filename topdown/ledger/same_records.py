@@ -7,9 +7,10 @@ anything without the other, and both are removed when the measurement is whole. 
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,15 @@ class Digested(Protocol):
 
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key, in hexadecimal; equal records give equal digests."""
+
+
+def keyed_digest(key: bytes, parts: Iterable[memoryview]) -> str:
+    """Return the HMAC-SHA256 of some contiguous arrays under a key, in hexadecimal; their lengths enter too."""
+    made = hmac.new(key, digestmod=hashlib.sha256)
+    for part in parts:
+        made.update(part.nbytes.to_bytes(8, "little"))
+        made.update(part)
+    return made.hexdigest()
 
 
 def key_path(ledger: Ledger, journal: Journal) -> Path:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-
 import numpy as np
 
+from topdown.ledger.same_records import keyed_digest
 from topdown.measure.confidential import Confidential
 from topdown.measure.exact import exact_values
 from topdown.model.contradiction import Contradiction, find_contradiction
@@ -25,11 +23,8 @@ class Truth:
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key; the order of the rows does not matter."""
         leaves = self.levels[-1]
-        made = hmac.new(key, digestmod=hashlib.sha256)
-        for part in (leaves.node, leaves.cell, leaves.count):
-            made.update(len(part).to_bytes(8, "little"))
-            made.update(np.ascontiguousarray(part, dtype="<i8").data)
-        return made.hexdigest()
+        parts = (leaves.node, leaves.cell, leaves.count)
+        return keyed_digest(key, (np.ascontiguousarray(part, dtype="<i8").data for part in parts))
 
     def contradiction(self) -> Contradiction | None:
         """Hold the exact statistics against each other and the public facts, before anything is charged."""
