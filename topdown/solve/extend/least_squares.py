@@ -43,15 +43,9 @@ def solve(
             return _by_admm(problem, most_steps, power)
     except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
         root, pointers, sums = segments(problem)
-        even = start(problem, root=root)
-        tries = [_by_other_means(problem, pointers, sums)]
-        tries.append(
-            (
-                residual_persons(problem, even, None, pointers, sums, np.zeros_like(problem.compared.most)),
-                even,
-            )
-        )
-        residual, z = min(tries, key=lambda pair: pair[0])
+        even, none = start(problem, root=root), np.zeros_like(problem.compared.most)
+        spread = (residual_persons(problem, even, None, pointers, sums, none), even)
+        residual, z = min(_by_other_means(problem, pointers, sums), spread, key=lambda pair: pair[0])
         return z, residual, 0
 
 
