@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import hmac
 import io
 import os
 import shutil
@@ -34,6 +32,7 @@ from topdown.ledger.journal import Journal, Part, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, Place, open_ledger
 from topdown.ledger.protocol import Job, carry_out
 from topdown.ledger.records import Intent
+from topdown.ledger.same_records import keyed_digest
 from topdown.progress import Event, Report
 
 BYTES_A_CELL, SPARE_BYTES = 20, 1 << 20
@@ -129,7 +128,7 @@ def _answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
     found = []
     for level in plan.hierarchy.level_names:
         data = disk.read(folder / part_file(level))
-        table = parquet.read_table(io.BytesIO(data or b""), columns=[ANSWER])
+        table = parquet.read_table(io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False)
         found.append(table.column(ANSWER).to_numpy().reshape(-1, plan.sizes.n_sizes).T)
     return np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64)
 
@@ -156,9 +155,7 @@ class _Measuring:
         return exact_bytes(self._plan)
 
     def digest(self, key: bytes) -> str:
-        made = hmac.new(key, str(self._truth.shape).encode(), hashlib.sha256)
-        made.update(np.ascontiguousarray(self._truth, dtype="<i8").data)
-        return made.hexdigest()
+        return keyed_digest(key, [np.ascontiguousarray(self._truth, dtype="<i8").data])
 
     def jobs(self) -> Iterator[Job]:
         source = _engine.NoiseSource()

@@ -65,7 +65,8 @@ class ParquetTable:
         try:
             size = os.fstat(self._stream.fileno()).st_size
             self._check_footer(size)
-            self._file = pq.ParquetFile(self._stream, read_dictionary=text, memory_map=False)
+            # One thread: Arrow's own drop the stream's bytes late, and abort if Python ends meanwhile.
+            self._file = pq.ParquetFile(self._stream, read_dictionary=text, pre_buffer=False)
             self._check_stamps({"type": kind, "version": "1"} | (stamps or {}))
             self._check_size(max_rows, max_list_values, size)
             self._check_layout(size)
@@ -155,7 +156,7 @@ class ParquetTable:
     def read(self) -> pa.Table:
         """Read all rows; UnreadableError if a page is damaged or a value is missing."""
         try:
-            table = self._file.read()
+            table = self._file.read(use_threads=False)
             table.validate(full=True)
         except Exception as error:
             raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
@@ -171,7 +172,7 @@ class ParquetTable:
     def batches(self, rows: int) -> Any:
         """Iterate over record batches of at most `rows` rows; UnreadableError if a page is damaged."""
         try:
-            yield from self._file.iter_batches(batch_size=rows)
+            yield from self._file.iter_batches(batch_size=rows, use_threads=False)
         except Exception as error:
             raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
         finally:
