@@ -9,6 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 demo: $(VENV)/.installed
 	$(BIN)/topdown demo --out demo-release
 
+test test-slow: export PYTHONDONTWRITEBYTECODE = # programs that tests start are not compiled each time
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m "not slow" -n 2
 

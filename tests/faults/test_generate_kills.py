@@ -24,7 +24,7 @@ TOPDOWN = [sys.executable, "-m", "topdown.cli"]
 def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a census large enough that every stage lasts long enough to be hit."""
     folder = tmp_path_factory.mktemp("census")
-    synth(folder, people=60_000, schema="toy", seed=3)
+    synth(folder, people=15_000, schema="toy", seed=3)
     return folder
 
 
