@@ -32,10 +32,10 @@ from topdown.plan.prepare import load_context
 from topdown.solve.backends.quadratic import _clarabel, _piqp
 from topdown.solve.extend import descend
 from topdown.solve.extend.answers import ListedAnswers
-from topdown.solve.extend.fit import StageProblem
-from topdown.solve.extend.least_squares import solve
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
+from topdown.solve.least_squares.policy import solve
+from topdown.solve.least_squares.problem import Problem
 from topdown.solve.tally import Tally
 from topdown.synth import synth
 
@@ -119,14 +119,14 @@ def test_time_memory_and_error(made: Made) -> None:
 
 
 @pytest.fixture(scope="module")
-def problems(made: Made) -> dict[str, tuple[StageProblem, StageRounding]]:
+def problems(made: Made) -> dict[str, tuple[Problem, StageRounding]]:
     """Collect one problem a level, as large as its peers can take, or the smallest found."""
     context = load_context(made.folder / "dhc")
     extension = descend.Extension(
         context, ListedAnswers(made.folder / "dhc", context), find_patterns(context)
     )
     seen: list[Any] = []
-    found: dict[str, tuple[StageProblem, StageRounding]] = {}
+    found: dict[str, tuple[Problem, StageRounding]] = {}
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
         patch.setattr(descend, "solve", lambda p: (seen.append(p), solve(p))[1])
         patch.setattr(descend, "round_stage", lambda r: (seen.append(r), round_stage(r))[1])
@@ -134,7 +134,7 @@ def problems(made: Made) -> dict[str, tuple[StageProblem, StageRounding]]:
         for depth, level in enumerate(context.geography.levels[1:]):
             seen.clear()
             nodes = [child for node in nodes[:SPLITS] for child in extension.children(depth, node, Tally())]
-            pairs = [(p, r) for p, r in itertools.pairwise(seen) if isinstance(p, StageProblem)]
+            pairs = [(p, r) for p, r in itertools.pairwise(seen) if isinstance(p, Problem)]
             fits = [pair for pair in pairs if pair[0].allowed.sum() <= MOST_ENTRIES]
             if fits or pairs:
                 best = max(fits, key=_entries) if fits else min(pairs, key=_entries)
@@ -142,12 +142,12 @@ def problems(made: Made) -> dict[str, tuple[StageProblem, StageRounding]]:
     return found
 
 
-def _entries(pair: tuple[StageProblem, StageRounding]) -> int:
+def _entries(pair: tuple[Problem, StageRounding]) -> int:
     return int(pair[0].allowed.sum())
 
 
 def test_least_squares_beside_generic_solvers(
-    problems: dict[str, tuple[StageProblem, StageRounding]],
+    problems: dict[str, tuple[Problem, StageRounding]],
 ) -> None:
     """The structured method must be faster than generic solvers of the explicit problem, and no worse."""
     print()
@@ -158,7 +158,7 @@ def test_least_squares_beside_generic_solvers(
             entries = int(problem.allowed.sum())
             line = f"  {level:<12} {entries:>8,} entries  ours {ours * 1e3:9.1f} ms"
             standard = explicit(problem) if entries <= MOST_PIQP else None
-            mine = loss(problem, solve(problem)[0])
+            mine = loss(problem, solve(problem)[0].z)
             for name, peer, most in (("piqp", _piqp, MOST_PIQP), ("clarabel", _clarabel, MOST_ENTRIES)):
                 if standard is not None and entries <= most:
                     start = time.process_time()
@@ -174,7 +174,7 @@ def test_least_squares_beside_generic_solvers(
     assert compared
 
 
-def test_rounding_beside_the_integer_program(problems: dict[str, tuple[StageProblem, StageRounding]]) -> None:
+def test_rounding_beside_the_integer_program(problems: dict[str, tuple[Problem, StageRounding]]) -> None:
     """The flow must be faster than the integer program, and as close to the estimate."""
     print()
     compared = 0

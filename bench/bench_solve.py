@@ -18,14 +18,14 @@ from threadpoolctl import threadpool_limits
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
 from topdown.plan.public_tables import read_table
-from topdown.solve import passes, reference, rounding
+from topdown.solve import reference, rounding
 from topdown.solve.backends import networkx_flow, ortools_flow
 from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.descend import Descent
 from topdown.solve.flow import Network, RoundingProblem, build_network
 from topdown.solve.kernels import gram, project_segments
-from topdown.solve.problem import Problem
+from topdown.solve.least_squares.policy import solve_with
+from topdown.solve.least_squares.problem import Problem
 from topdown.solve.tally import Tally
 from topdown.synth import synth
 
@@ -74,9 +74,9 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Proble
     targets = Answers(context, folder)
     found: dict[str, tuple[Problem, RoundingProblem]] = {}
     seen: list[object] = []
-    solve, round_table = passes.admm.solve, rounding.round_table
+    round_table = rounding.round_table
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
-        patch.setattr(passes.admm, "solve", lambda p: (seen.append(p), solve(p))[1])
+        patch.setattr("topdown.solve.descend.solve_with", lambda n, p: (seen.append(p), solve_with(n, p))[1])
         patch.setattr("topdown.solve.descend.round_table", lambda r: (seen.append(r), round_table(r))[1])
         descent, tally = Descent(context, targets, {"state": targets.tables[0].totals()}), Tally()
         nodes = [descent.root(tally)]
@@ -85,7 +85,7 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Proble
             nodes = [child for node in nodes[:12] for child in descent.children(depth, node, tally)]
             pairs = [(a, b) for a, b in itertools.pairwise(seen) if isinstance(b, RoundingProblem)]
             if pairs:
-                found[name] = max(pairs, key=lambda pair: pair[0].g.size)  # type: ignore[attr-defined, assignment]
+                found[name] = max(pairs, key=lambda pair: pair[0].allowed.size)  # type: ignore[attr-defined, assignment]
     return found
 
 
@@ -106,9 +106,9 @@ def test_least_squares_beside_generic_solvers(problems: dict[str, tuple[Problem,
     with threadpool_limits(limits=1):
         for level, (problem, _) in problems.items():
             ours = cpu_seconds(lambda p=problem: solve_with("admm", p))
-            line = f"  {level:<12} {problem.g.size:>7,} variables  admm {ours * 1e3:8.2f} ms"
+            line = f"  {level:<12} {problem.allowed.size:>7,} variables  admm {ours * 1e3:8.2f} ms"
             for name in ("piqp", "clarabel"):
-                if problem.g.size <= 3000:
+                if problem.allowed.size <= 3000:
                     peer = cpu_seconds(lambda p=problem, n=name: solve_with(n, p))
                     line += f"   {name} {peer / ours:6.0f} x"
             print(line)

@@ -6,17 +6,18 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from topdown.solve.backends.quadratic import Standard
-from topdown.solve.extend.fit import StageProblem, picker
+from topdown.solve.backends.standard import Standard
 from topdown.solve.extend.rounding import StageRounding
+from topdown.solve.least_squares.problem import Problem
+from topdown.solve.least_squares.structured import picker
 
 
-def explicit(problem: StageProblem) -> Standard:
+def explicit(problem: Problem) -> Standard:
     """Write a stage as a sparse quadratic program: entries first, then what every answer comes to."""
     n, m = problem.shape
     row, column = np.nonzero(problem.allowed)
-    matrix, weight, target = problem.all_answers()
-    share = problem.row_sums / np.maximum(problem.allowed.sum(axis=1), 1)
+    matrix, weight, target = _answers(problem)
+    share = problem.sums / np.maximum(problem.allowed.sum(axis=1), 1)
     base = share[row]
     answers = sparse.coo_array(matrix)
     place = np.full((n, m), -1)
@@ -31,13 +32,15 @@ def explicit(problem: StageProblem) -> Standard:
         picked = sparse.csc_array((np.ones(len(row)), (label, np.arange(len(row)))), shape=(count, len(row)))
         return sparse.hstack([picked, sparse.csc_array((count, k))], format="csc")
 
-    rows, groups = total(row, n), total(problem.group[row] * m + column, len(problem.fixed) * m)
-    told = np.flatnonzero(problem.fixed.reshape(-1) > 0)
-    groups = groups.tocsr()[told].tocsc()
+    rows, groups = total(row, n), total(problem.fixed.of[row] * m + column, problem.fixed.answers.size)
+    held = np.flatnonzero(problem.fixed.answers.reshape(-1) > 0)
+    groups = groups.tocsr()[held].tocsc()
     link = sparse.hstack([sums, -sparse.eye_array(k)], format="csc")
     start = np.concatenate([base, np.zeros(k)])
     equal = sparse.vstack([rows, groups, link], format="csc")
-    right = np.concatenate([problem.row_sums, problem.fixed.reshape(-1)[told], np.zeros(k)]) - equal @ start
+    right = (
+        np.concatenate([problem.sums, problem.fixed.answers.reshape(-1)[held], np.zeros(k)]) - equal @ start
+    )
     weights = np.repeat(weight, m)
     quadratic = sparse.block_diag(
         [sparse.csc_array((len(row), len(row))), sparse.diags_array(weights)], format="csc"
@@ -47,9 +50,14 @@ def explicit(problem: StageProblem) -> Standard:
     return Standard(quadratic, linear, equal, right, below, base, start, np.arange(len(row)))
 
 
-def loss(problem: StageProblem, x: np.ndarray) -> float:
+def _answers(problem: Problem) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+    quadratic = problem.quadratic
+    return quadratic.matrix, quadratic.weight, quadratic.target
+
+
+def loss(problem: Problem, x: np.ndarray) -> float:
     """Return the least-squares objective."""
-    matrix, weight, target = problem.all_answers()
+    matrix, weight, target = _answers(problem)
     return float((weight[:, None] * (matrix @ x - target) ** 2).sum() / 2)
 
 

@@ -9,12 +9,14 @@ from tests.helpers.problems import bounds_of, limits_around
 from topdown.errors import ConfigError, InternalError
 from topdown.solve.backends import quadratic
 from topdown.solve.backends.polish import polish
-from topdown.solve.backends.quadratic import NAMES, solve_with
+from topdown.solve.backends.quadratic import NAMES
 from topdown.solve.backends.standard import standard_form
 from topdown.solve.groups import FixedTable, LowerBounds, group_sums
 from topdown.solve.kernels import gram
-from topdown.solve.kkt import infeasibility_persons, residual_persons
-from topdown.solve.problem import Compared, Problem
+from topdown.solve.least_squares.kkt import infeasibility_persons, residual_persons
+from topdown.solve.least_squares.policy import solve_with
+from topdown.solve.least_squares.problem import Compared, Problem
+from topdown.solve.least_squares.quadratics import Dense
 
 
 def make_problem(
@@ -59,16 +61,13 @@ def make_problem(
         held = group_sums(truth[order] if root else truth, bound_of, 3)
         table, lower = limits_around(rng, held, slack=slack), np.zeros((3, m))
     return Problem(
-        hessian=gram(np.ascontiguousarray(labels), weights),
-        g=np.ascontiguousarray(g),
+        quadratic=Dense(gram(np.ascontiguousarray(labels), weights), np.ascontiguousarray(g), 0.05, 0.01),
         pointers=pointers.astype(np.int64),
         sums=sums,
         allowed=np.ascontiguousarray(allowed),
         fixed=FixedTable(group, group_sums(truth, group, 2)) if fixed else FixedTable.none(n, m).floats(),
         bounds=bounds_of(bound_of, lower, table),
         compared=Compared.none(n, m),
-        curvature=0.05,
-        scale=0.01,
     )
 
 
@@ -91,10 +90,10 @@ def test_backend_reaches_the_optimum(backend: str, shape: str) -> None:
     """A backend whose answer is not optimal in persons must not pass; gurobi runs under its free licence."""
     for seed in (*range(16), 169):  # at 15 and 169 Clarabel once ran past its own precision
         problem = make_problem(seed, **SHAPES[shape])
-        solution = solve_with(backend, problem)
+        solution, residual = solve_with(backend, problem)
         assert infeasibility_persons(problem, solution.z) < 1e-6
-        assert residual_persons(problem, solution) <= 1e-5
-        np.testing.assert_allclose(solution.z, solve_with("admm", problem).z, atol=2e-5)
+        assert residual_persons(problem, solution) <= residual <= 1e-5
+        np.testing.assert_allclose(solution.z, solve_with("admm", problem)[0].z, atol=2e-5)
 
 
 @pytest.mark.parametrize("backend", ["piqp", "clarabel"])
@@ -128,11 +127,11 @@ def test_projection_and_explicit_limits_agree_in_objective(shape: str) -> None:
     """The projection stands for all limits at once: a solver that sees each of them must not do better."""
 
     def objective(problem: Problem, z: np.ndarray) -> float:
-        return float((z * (problem.hessian @ z / 2 - problem.g)).sum())
+        return float((z * (problem.quadratic.hessian @ z / 2 - problem.quadratic.g)).sum())
 
     for seed in range(20):
         problem = make_problem(seed, **SHAPES[shape])
-        values = [objective(problem, solve_with(name, problem).z) for name in ("admm", "piqp")]
+        values = [objective(problem, solve_with(name, problem)[0].z) for name in ("admm", "piqp")]
         assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
@@ -142,12 +141,12 @@ def test_the_residual_bounds_the_true_distance(shape: str) -> None:
     rng = np.random.default_rng(5)
     for seed in range(25):
         problem = make_problem(seed, **SHAPES[shape])
-        best = solve_with("admm", problem)
+        best, _ = solve_with("admm", problem)
         for size in (1e-3, 1e-1, 3.0):
             # Move towards another feasible point, so that the moved point is feasible too.
-            other = solve_with(
-                "admm", replace(problem, g=problem.g + rng.normal(size=problem.g.shape) * size)
-            )
+            dense = problem.quadratic
+            pushed = replace(dense, g=dense.g + rng.normal(size=dense.g.shape) * size)
+            other, _ = solve_with("admm", replace(problem, quadratic=pushed))
             moved = replace(best, z=other.z)
             distance = float(np.linalg.norm(other.z - best.z))
             assert residual_persons(problem, moved) >= distance - 1e-4
@@ -158,7 +157,7 @@ def test_gurobi_size_is_checked_before_a_model_is_built() -> None:
     problem = make_problem(0)
     wide = replace(
         problem,
-        g=np.tile(problem.g, (1, 8)),
+        quadratic=replace(problem.quadratic, g=np.tile(problem.quadratic.g, (1, 8))),
         allowed=np.tile(np.ones_like(problem.allowed), (1, 8)),
         pointers=np.arange(0, 9 * 32 + 1, 32),
         fixed=FixedTable.none(9, 32).floats(),

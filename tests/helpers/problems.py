@@ -6,7 +6,8 @@ import numpy as np
 
 from topdown.solve.groups import Bounds, FixedTable, KindLimits, LowerBounds, group_sums
 from topdown.solve.kernels import gram
-from topdown.solve.problem import Compared, Problem
+from topdown.solve.least_squares.problem import Compared, Problem
+from topdown.solve.least_squares.quadratics import Dense
 
 
 def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) -> np.ndarray:
@@ -68,8 +69,12 @@ def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
     if fixed and rng.random() < 0.3:
         group, n_groups = np.zeros(n, dtype=np.int64), 1
     problem = Problem(
-        hessian=gram(np.ascontiguousarray(labels[:, order]), weights),
-        g=np.ascontiguousarray(g[order]),
+        quadratic=Dense(
+            gram(np.ascontiguousarray(labels[:, order]), weights),
+            np.ascontiguousarray(g[order]),
+            curvature=0.0 if len(labels) < 4 else float(weights[3]),
+            scale=float(weights.min()),
+        ),
         pointers=pointers.astype(np.int64),
         sums=sums.astype(np.float64),
         allowed=np.ascontiguousarray(allowed[order]),
@@ -78,8 +83,6 @@ def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
         else FixedTable.none(n, m).floats(),
         bounds=bounds_of(bound_of[order], lower, table),
         compared=Compared.none(n, m),
-        curvature=0.0 if len(labels) < 4 else float(weights[3]),
-        scale=float(weights.min()),
     )
     return problem, truth[order]
 

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from tests.property.test_extend_stage import random_stage
 from topdown.solve import reference
-from topdown.solve.extend import kernels
-from topdown.solve.extend.least_squares import segments, solve
-from topdown.solve.extend.linear import LinearStep, grow
-from topdown.solve.extend.reference import Point, admm_step, inverse
-from topdown.solve.problem import Compared
+from topdown.solve.least_squares import kernels_tree as kernels
+from topdown.solve.least_squares.admm import Iterate
+from topdown.solve.least_squares.policy import solve
+from topdown.solve.least_squares.problem import Compared
+from topdown.solve.least_squares.tree_linear import grow
+from topdown.solve.least_squares.tree_reference import Point, admm_step, inverse
+from topdown.solve.least_squares.tree_step import RELAX, TreeStep
 from topdown.solve.warm import compile_kernels
 
 SEEDS = st.integers(0, 2**31)
@@ -64,42 +66,33 @@ def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
     if ruled:
         rows = rng.integers(-2, 3, (2, n)).astype(float)
         problem = replace(problem, compared=Compared(rows, rng.normal(size=(2, m)) * 3, 0.8))
-    soft = problem.compared
-    rho, relax = 0.6, 1.6
-    is_root, pointers, sums = segments(problem)
-    step = LinearStep(problem, groups=not root)
+    soft, rho = problem.compared, 0.6
+    step = TreeStep(problem, problem.quadratic, power=0.5)
     step.factor(rho)
     here = Point(
         rng.normal(size=(n, m)), rng.normal(size=(n, m)), rng.normal(size=soft.most.shape),
         rng.normal(size=soft.most.shape), np.zeros((0, m)), np.inf,
     )  # fmt: skip
     z, u, s, t = (part.copy() for part in (here.z, here.u, here.s, here.t))
-    pull = rho * step.soft_ratio
+    none = np.zeros((0, m))
     for _ in range(3):
-        here = admm_step(problem, here, rho, step.soft_ratio, relax, (pointers, sums))
-    _, primal, dual, multipliers = kernels.admm_steps(
-        step.tree, step.schur, problem.fixed[: 0 if root else None], step.g, rho, relax, z, u, pointers, sums,
-        problem.allowed.reshape(-1), np.full(len(sums), np.inf), soft.most, pull, soft.hinge / pull, s, t, 3, 0.0,
-    )  # fmt: skip
-    assert is_root == root
+        here = admm_step(problem, problem.quadratic, here, rho, step.linear.soft_ratio, RELAX)
+    at = Iterate(z, u, none, none, s, t)
+    _, primal, dual = step.take(at, rho, 3, 0.0)
     for expected, found in zip((here.z, here.u, here.s, here.t), (z, u, s, t), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-8)
-    np.testing.assert_allclose(multipliers, here.multipliers, atol=1e-8)
+    np.testing.assert_allclose(step.solution(at, rho, 3).fixed_multipliers, here.multipliers, atol=1e-8)
     assert max(primal, dual) == pytest.approx(here.residual, abs=1e-8)
 
 
 def test_steps_stop_at_the_tolerance() -> None:
     """Residuals that were never small enough would take every stage to its last step."""
     problem, _ = random_stage(3)
-    _, pointers, sums = segments(problem)
-    step = LinearStep(problem, groups=True)
+    step = TreeStep(problem, problem.quadratic, power=0.5)
     step.factor(0.6)
-    z, none = np.zeros(problem.shape), np.zeros((0, problem.shape[1]))
-    taken, primal, dual, _ = kernels.admm_steps(
-        step.tree, step.schur, problem.fixed, step.g, 0.6, 1.6, z, z.copy(), pointers, sums,
-        problem.allowed.reshape(-1), np.full(len(sums), np.inf), none, np.zeros(0), np.zeros(0), none.copy(),
-        none.copy(), 5000, 1e-6,
-    )  # fmt: skip
+    none = np.zeros((0, problem.shape[1]))
+    z = np.zeros(problem.shape)
+    taken, primal, dual = step.take(Iterate(z, z.copy(), none, none, none, none), 0.6, 5000, 1e-6)
     assert 1 < taken < 5000
     assert max(primal, dual) <= 1e-6
 

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import InfeasibleError
-from topdown.solve import admm
 from topdown.solve.extend.checks import judge, project, tables
-from topdown.solve.extend.fit import Partition, StageProblem, picker
-from topdown.solve.extend.least_squares import solve
-from topdown.solve.extend.linear import LinearStep
 from topdown.solve.extend.reserves import assign
 from topdown.solve.extend.rounding import StageRounding, round_stage
-from topdown.solve.groups import FixedTable, LowerBounds
-from topdown.solve.problem import Compared, Problem
+from topdown.solve.extend.stages import stage_problem
+from topdown.solve.groups import FixedTable
+from topdown.solve.least_squares.policy import solve
+from topdown.solve.least_squares.problem import Problem
+from topdown.solve.least_squares.structured import Partition, Structured, picker
+from topdown.solve.least_squares.tree_linear import LinearStep
 
 SEEDS = st.integers(0, 2**31)
 
 
-def random_stage(seed: int, *, root: bool = False) -> tuple[StageProblem, np.ndarray]:
+def random_stage(seed: int, *, root: bool = False) -> tuple[Problem, np.ndarray]:
     """Draw groups of rows, queries that nest and that cross, and a whole table the sums come from."""
     rng = np.random.default_rng(seed)
     n_groups, m = int(rng.integers(1, 5)), 1 if root else int(rng.integers(2, 5))
@@ -45,17 +45,9 @@ def random_stage(seed: int, *, root: bool = False) -> tuple[StageProblem, np.nda
         label = label.reshape(-1)
         target = picker(label, len(used)) @ table + rng.normal(size=(len(used), m)) * 2
         queries.append(Partition(label, rng.uniform(0.1, 1.0, len(used)), target))
-    sums = np.full(n, -1.0) if root else table.sum(axis=1).astype(float)
-    return StageProblem(
-        tuple(queries), sums, group, fixed.astype(float), supergroup, allowed, Compared.none(n, m)
-    ), table
-
-
-def hessian(problem: StageProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Return the dense Hessian and linear term."""
-    matrix, weight, target = problem.all_answers()
-    dense = matrix.toarray()
-    return dense.T @ (weight[:, None] * dense), dense.T @ (weight[:, None] * target)
+    quadratic = Structured(tuple(queries), supergroup)
+    left = None if root else table.sum(axis=1)
+    return stage_problem(quadratic, left, FixedTable(group, fixed), allowed), table
 
 
 @given(SEEDS)
@@ -63,14 +55,14 @@ def hessian(problem: StageProblem) -> tuple[np.ndarray, np.ndarray]:
 def test_linear_step_is_the_dense_solution(seed: int) -> None:
     """A wrong block of the tree or Schur complement would bend every estimate."""
     problem, _ = random_stage(seed)
-    step = LinearStep(problem, groups=True)
+    step = LinearStep(problem.quadratic, problem.fixed, problem.compared.rows)
     step.factor(0.7)
     v = np.random.default_rng(seed).normal(size=problem.shape)
-    h, g = hessian(problem)
-    n, k = len(h), len(problem.fixed)
-    sums = picker(problem.group, k).toarray()
-    kkt = np.block([[h + 0.7 * np.eye(n), sums.T], [sums, np.zeros((k, k))]])
-    expected = np.linalg.solve(kkt, np.vstack([g + 0.7 * v, problem.fixed]))[:n]
+    dense, fixed = problem.quadratic.dense(), problem.fixed
+    n, k = problem.shape[0], fixed.n_groups
+    sums = picker(fixed.of, k).toarray()
+    kkt = np.block([[dense.hessian + 0.7 * np.eye(n), sums.T], [sums, np.zeros((k, k))]])
+    expected = np.linalg.solve(kkt, np.vstack([dense.g + 0.7 * v, fixed.answers]))[:n]
     np.testing.assert_allclose(step.near(v), expected, atol=1e-8)
 
 
@@ -79,25 +71,10 @@ def test_linear_step_is_the_dense_solution(seed: int) -> None:
 def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
     """Two solvers that share no linear algebra must agree to the certified residual."""
     problem, _ = random_stage(seed, root=root)
-    z, residual, _ = solve(problem)
-    h, g = hessian(problem)
-    n, m = problem.shape
-    starts = np.flatnonzero(np.diff(problem.group, prepend=-1, append=-1))
-    dense = Problem(
-        hessian=h,
-        g=g,
-        pointers=starts if root else np.arange(0, n * m + 1, m),
-        sums=problem.fixed[:, 0].copy() if root else problem.row_sums,
-        allowed=problem.allowed,
-        fixed=FixedTable.none(n, m).floats() if root else FixedTable(problem.group, problem.fixed),
-        bounds=LowerBounds.none(n, m).floats(),
-        compared=Compared.none(n, m),
-        curvature=float(np.linalg.eigvalsh(h)[0]),
-        scale=0.1,
-    )
-    expected = admm.solve(dense).z
+    found, residual = solve(problem)
+    expected = solve(replace(problem, quadratic=problem.quadratic.dense()))[0].z
     assert residual <= 1e-5
-    np.testing.assert_allclose(z, expected, atol=3e-5)
+    np.testing.assert_allclose(found.z, expected, atol=3e-5)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +91,10 @@ def test_weights_far_apart_are_solved(seed: int, root: bool, which: int) -> None
             weight=np.full(len(q.weight), w),
             target=q.target + rng.normal(size=q.target.shape) * 300 / w**0.5,
         )
-        for q, w in zip(problem.queries, weights, strict=True)
+        for q, w in zip(problem.quadratic.queries, weights, strict=True)
     )
-    _, residual, _ = solve(replace(problem, queries=queries))
+    quadratic = replace(problem.quadratic, queries=queries)
+    _, residual = solve(replace(problem, quadratic=quadratic))
     assert residual <= 1e-5
 
 

@@ -13,13 +13,14 @@ from scipy import sparse
 from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
 from tests.helpers.polytopes import make_polytopes
 from topdown.model.kinds import NO_LIMIT
-from topdown.solve import admm
-from topdown.solve.groups import FixedTable, KindLimits
+from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
 from topdown.solve.implied.combinations import Combinations
 from topdown.solve.implied.projection import certify
 from topdown.solve.kernels import gram, project_base
+from topdown.solve.least_squares.policy import solve
+from topdown.solve.least_squares.problem import Compared, Problem
+from topdown.solve.least_squares.quadratics import Dense
 from topdown.solve.polytopes import Polytopes
-from topdown.solve.problem import Compared, Problem
 
 
 def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
@@ -138,16 +139,13 @@ def make_split(polytopes: Polytopes, rng: np.random.Generator) -> Problem:
         np.add.at(answers, label, truth)
         g += weight * (answers + rng.normal(size=answers.shape) * 3000)[label]
     return Problem(
-        hessian=gram(np.ascontiguousarray(labels), weights),
-        g=np.ascontiguousarray(g),
+        quadratic=Dense(gram(np.ascontiguousarray(labels), weights), np.ascontiguousarray(g), 0.3, 0.2),
         pointers=np.arange(0, 4 * k + 1, 2),
         sums=truth.sum(axis=1),
         allowed=np.ones((2 * k, 2), dtype=bool),
         fixed=FixedTable.none(2 * k, 2).floats(),
         bounds=KindLimits(kind, k, limits),
         compared=Compared.none(2 * k, 2),
-        curvature=0.3,
-        scale=0.2,
     )
 
 
@@ -158,10 +156,13 @@ def solve_with_flows(problem: Problem, polytopes: Polytopes) -> np.ndarray:
     start = n * m + np.concatenate([[0], np.cumsum([len(a.tails) for a in parts])])
     size = int(start[-1])
     quadratic = sparse.block_diag(
-        [*[sparse.csc_matrix(problem.hessian)] * m, sparse.csc_matrix((size - n * m, size - n * m))],
+        [
+            *[sparse.csc_matrix(problem.quadratic.hessian)] * m,
+            sparse.csc_matrix((size - n * m, size - n * m)),
+        ],
         format="csc",
     )
-    linear = np.concatenate([-problem.g.T.reshape(-1), np.zeros(size - n * m)])
+    linear = np.concatenate([-problem.quadratic.g.T.reshape(-1), np.zeros(size - n * m)])
     rows, right = [], []
     for r in range(n):
         rows.append(
@@ -218,7 +219,7 @@ def test_least_squares_by_projection_and_by_flow_variables_agree(exact: int | No
     """A whole split, not one projection: the solver with limits and a program with flow variables, one objective."""
 
     def objective(problem: Problem, z: np.ndarray) -> float:
-        return float((z * (problem.hessian @ z / 2 - problem.g)).sum())
+        return float((z * (problem.quadratic.hessian @ z / 2 - problem.quadratic.g)).sum())
 
     tight = 0
     for seed in range(40):
@@ -227,10 +228,10 @@ def test_least_squares_by_projection_and_by_flow_variables_agree(exact: int | No
             continue
         problem = make_split(polytopes, np.random.default_rng(seed))
         ours, theirs = (
-            objective(problem, admm.solve(problem).z),
+            objective(problem, solve(problem)[0].z),
             objective(problem, solve_with_flows(problem, polytopes)),
         )
         assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-4)
-        free = admm.solve(admm._without_bounds(problem)).z
+        free = solve(replace(problem, bounds=LowerBounds.none(*problem.shape).floats()))[0].z
         tight += objective(problem, free) < ours - 1.0
     assert tight >= 10

@@ -104,4 +104,4 @@ def test_reading_starts_no_thread(how, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", THREADS, str(path), how], capture_output=True, text=True, check=False
     )
-    assert ["2", "0"] == done.stdout.split(), done.stderr
+    assert done.stdout.split() == ["2", "0"], done.stderr

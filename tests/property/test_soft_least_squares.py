@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from tests.conformance.test_least_squares_backends import SHAPES, make_problem
 from tests.helpers.depth import DEPTH
 from topdown.errors import InternalError
-from topdown.solve import admm
-from topdown.solve.backends.quadratic import solve_with
-from topdown.solve.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
+from topdown.solve.least_squares.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
+from topdown.solve.least_squares.policy import solve, solve_with
+from topdown.solve.least_squares.problem import Compared, Problem, Solution
 from topdown.solve.passes import PRICE
-from topdown.solve.problem import Compared, Problem, Solution
 
 SEEDS = st.integers(0, 1_000_000)
 OTHERS = ("interior", "piqp", "clarabel")
@@ -33,13 +32,15 @@ def with_rules(
     rows -= rng.choice(times, (k, 1)) * (rng.random((k, n)) < 0.4)
     rows[np.arange(k), rng.integers(0, n, k)] = 1.0
     rows /= np.abs(rows).max(axis=1, keepdims=True)
-    plain = admm.solve(problem).z
-    g = problem.g + rng.normal(size=problem.g.shape) * rng.choice([0.1, 1.0])
-    most = rows @ admm.solve(replace(problem, g=g)).z  # tight at another table that meets the constraints
+    plain, dense = solve(problem)[0].z, problem.quadratic
+    pushed = replace(dense, g=dense.g + rng.normal(size=dense.g.shape) * rng.choice([0.1, 1.0]))
+    most = (
+        rows @ solve(replace(problem, quadratic=pushed))[0].z
+    )  # tight at another table that meets the constraints
     if not feasible:
         rows, most = np.vstack([rows, -rows[:1]]), np.vstack([most, -most[:1] - rng.uniform(0.1, 3, (1, m))])
     over = max(float((rows @ plain - most).max(initial=0.0)), 1.0)
-    hinge = PRICE * float(np.linalg.eigvalsh(problem.hessian)[-1]) * over
+    hinge = PRICE * float(np.linalg.eigvalsh(dense.hessian)[-1]) * over
     return replace(problem, compared=Compared(rows, most, hinge))
 
 
@@ -47,7 +48,8 @@ def objective(problem: Problem, z: np.ndarray) -> float:
     """Return the quadratic plus the price of what rules are broken by."""
     soft = problem.compared
     over = np.maximum(soft.rows @ z - soft.most, 0.0).sum()
-    return float((z * (problem.hessian @ z / 2 - problem.g)).sum() + soft.hinge * over)
+    dense = problem.quadratic
+    return float((z * (dense.hessian @ z / 2 - dense.g)).sum() + soft.hinge * over)
 
 
 def allowance(problem: Problem, solution: Solution) -> float:
@@ -56,7 +58,7 @@ def allowance(problem: Problem, solution: Solution) -> float:
     What is certified is the optimum of the problem with rules shifted by the residual.
     """
     z, soft = solution.z, problem.compared
-    terms = np.abs(z * problem.g).sum() + soft.hinge * np.abs(soft.rows @ z - soft.most).sum()
+    terms = np.abs(z * problem.quadratic.g).sum() + soft.hinge * np.abs(soft.rows @ z - soft.most).sum()
     return float(1e-9 * terms + soft.hinge * soft.most.size * residual_persons(problem, solution))
 
 
@@ -65,11 +67,11 @@ def certified(problem: Problem) -> dict[str, Solution]:
     out = {}
     for name in OTHERS:
         try:
-            solution = solve_with(name, problem)
+            solution, residual = solve_with(name, problem)
         except InternalError as error:  # it gave up and said so
             assert name in str(error)  # noqa: PT017
             continue
-        if residual_persons(problem, solution) <= TARGET_PERSONS:
+        if residual <= TARGET_PERSONS:
             out[name] = solution
     return out
 
@@ -88,8 +90,8 @@ def test_solvers_agree(shape: str, *, feasible: bool) -> None:
     """Solvers without common code, one of which sees rules as slack variables, must reach one certified optimum."""
     for seed in range(200, 205):
         problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=feasible, times=(1, 2))
-        found = admm.solve(problem)
-        assert residual_persons(problem, found) <= TARGET_PERSONS
+        found, residual = solve(problem)
+        assert residual_persons(problem, found) <= residual <= TARGET_PERSONS
         others = certified(problem)
         assert others
         for other in others.values():
@@ -122,8 +124,7 @@ def test_rules_that_only_ask_for_anybody(shape: str) -> None:
     n_certified = 0
     for seed in range(2 * DEPTH):
         problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=seed % 2 == 1)
-        found, others = admm.solve(problem), certified(problem)
-        residual = residual_persons(problem, found)
+        (found, residual), others = solve(problem), certified(problem)
         n_certified += residual <= TARGET_PERSONS
         assert others
         for other in others.values():
@@ -141,7 +142,7 @@ def test_rules_that_can_be_kept_are_kept(shape: str, seed: int) -> None:
     """The price must be an exact penalty: where a table keeps all rules, the optimum does."""
     problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=True, times=(1, 2))
     soft = problem.compared
-    assert float((soft.rows @ admm.solve(problem).z - soft.most).max()) <= 1e-5
+    assert float((soft.rows @ solve(problem)[0].z - soft.most).max()) <= 1e-5
 
 
 def moved(problem: Problem, z: np.ndarray, seed: int, step: float = 0.01) -> np.ndarray | None:
@@ -182,7 +183,7 @@ def moved(problem: Problem, z: np.ndarray, seed: int, step: float = 0.01) -> np.
 def test_a_table_moved_by_a_hundredth_is_refused(shape: str, seed: int, *, feasible: bool) -> None:
     """The residual bounds the distance to the optimum, also where rules are broken or just kept."""
     problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=feasible)
-    found = admm.solve(problem)
+    found, _ = solve(problem)
     z = moved(problem, found.z, seed)
     assume(z is not None)
     distance = float(np.linalg.norm(z - found.z))
@@ -195,7 +196,7 @@ def test_a_table_that_ignores_the_rules_is_refused() -> None:
     for seed in range(20):
         plain = make_problem(seed, **SHAPES["fixed table"])
         problem = with_rules(plain, seed + 1, feasible=True)
-        found, without = admm.solve(problem), admm.solve(plain)
+        found, without = solve(problem)[0], solve(plain)[0]
         distance = float(np.linalg.norm(found.z - without.z))
         for multipliers in (found.compared_multipliers, np.zeros_like(problem.compared.most)):
             wrong = replace(without, compared_multipliers=multipliers)

@@ -18,7 +18,7 @@ from topdown.errors import InfeasibleError
 from topdown.solve import reference
 from topdown.solve.again import CHANGED, Again, compare
 from topdown.solve.descend import Descent
-from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.rounding import round_table
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.solve import Solved, descend

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tests.helpers.problems import hard_problem
 from topdown.errors import InfeasibleError
-from topdown.solve import admm
 from topdown.solve.backends.feasible import have_common_point
-from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.groups import FixedTable, LowerBounds, group_sums
-from topdown.solve.kkt import infeasibility_persons, residual_persons
-from topdown.solve.problem import Compared, Problem, Solution
+from topdown.solve.least_squares.kkt import infeasibility_persons, residual_persons
+from topdown.solve.least_squares.policy import solve, solve_with
+from topdown.solve.least_squares.problem import Compared, Problem, Solution
+from topdown.solve.least_squares.quadratics import Dense
 
 seeds = st.integers(0, 10_000_000)
 
@@ -25,11 +25,12 @@ def test_every_problem_that_has_a_solution_is_solved(seed: int) -> None:
     """One unconverged split makes verify refuse a release whose noise is paid for."""
     problem, table = hard_problem(seed)
     assert infeasibility_persons(problem, table) < 1e-9
-    solution = admm.solve(problem)
-    assert residual_persons(problem, solution) <= 1e-5
-    best = float((solution.z * (problem.hessian @ solution.z / 2 - problem.g)).sum())
-    other = float((table * (problem.hessian @ table / 2 - problem.g)).sum())
-    assert best <= other + 1e-6 * max(1.0, abs(other), float(np.abs(problem.g).max()))
+    solution, residual = solve(problem)
+    assert residual_persons(problem, solution) <= residual <= 1e-5
+    dense = problem.quadratic
+    best = float((solution.z * (dense.hessian @ solution.z / 2 - dense.g)).sum())
+    other = float((table * (dense.hessian @ table / 2 - dense.g)).sum())
+    assert best <= other + 1e-6 * max(1.0, abs(other), float(np.abs(dense.g).max()))
 
 
 @given(seeds)
@@ -37,13 +38,13 @@ def test_every_problem_that_has_a_solution_is_solved(seed: int) -> None:
 def test_interior_points_find_the_same_answer(seed: int) -> None:
     """Two methods with nothing in common must agree, or the optimality check of both is wrong."""
     problem, _ = hard_problem(seed)
-    one, two = admm.solve(problem), solve_with("interior", problem)
-    if problem.curvature > 0:
-        room = residual_persons(problem, one) + residual_persons(problem, two)
-        np.testing.assert_allclose(one.z, two.z, atol=room + 1e-5)
+    (one, room), (two, more) = solve(problem), solve_with("interior", problem)
+    dense = problem.quadratic
+    if dense.curvature > 0:
+        np.testing.assert_allclose(one.z, two.z, atol=room + more + 1e-5)
     else:  # the optimum is a set; answers of queries are the same all over it
-        scale = max(1.0, float(np.abs(problem.g).max()))
-        np.testing.assert_allclose(problem.hessian @ one.z, problem.hessian @ two.z, atol=1e-5 * scale)
+        scale = max(1.0, float(np.abs(dense.g).max()))
+        np.testing.assert_allclose(dense.hessian @ one.z, dense.hessian @ two.z, atol=1e-5 * scale)
 
 
 @given(seeds)
@@ -61,7 +62,7 @@ def test_what_has_no_solution_is_refused(seed: int) -> None:
     broken = replace(problem, bounds=LowerBounds(rows, most + 1.0))
     assert have_common_point(broken) is False
     with pytest.raises(InfeasibleError) as caught:
-        admm.solve(broken)
+        solve(broken)
     assert caught.value.code == "I012"
 
 
@@ -76,16 +77,13 @@ def test_a_table_that_exists_is_found_by_the_linear_program(seed: int) -> None:
 def test_a_multiplier_of_a_bound_with_room_is_no_proof() -> None:
     """Where the Hessian is singular, a multiplier can hide any gradient; room in its bound must give it away."""
     problem = Problem(
-        hessian=np.ones((2, 2)),
-        g=np.array([[10.0], [10.0]]),
+        quadratic=Dense(np.ones((2, 2)), np.array([[10.0], [10.0]]), curvature=0.0, scale=1.0),
         pointers=np.array([0, 2]),
         sums=np.array([-1.0]),
         allowed=np.ones((2, 1), dtype=bool),
         fixed=FixedTable.none(2, 1).floats(),
         bounds=LowerBounds(np.zeros(2, dtype=np.int64), np.array([[5.0]])),
         compared=Compared.none(2, 1),
-        curvature=0.0,
-        scale=1.0,
     )
     none = np.zeros((0, 1))
     wrong = Solution(

@@ -12,12 +12,12 @@ import numpy as np
 from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
-from topdown.solve.backends.quadratic import solve_with
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
 from topdown.solve.groups import Bounds, Ints, KindLimits, LowerBounds
 from topdown.solve.judge import judge_split
-from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.least_squares.kkt import TARGET_PERSONS
+from topdown.solve.least_squares.policy import solve_with
 from topdown.solve.level_facts import Known
 from topdown.solve.node import Node
 from topdown.solve.passes import SOFT_KEPT_PERSONS, Fit, estimate, worst_break

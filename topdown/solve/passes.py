@@ -17,17 +17,17 @@ from scipy.linalg import cho_factor, cho_solve
 from topdown.errors import InternalError
 from topdown.model.labels import refines
 from topdown.plan.plan import Pass
-from topdown.solve import admm
 from topdown.solve.groups import Bounds, FixedTable, Floats, Ints, KindLimits, LowerBounds, group_sums
 from topdown.solve.kernels import gram
-from topdown.solve.kkt import residual_persons
+from topdown.solve.least_squares import policy
+from topdown.solve.least_squares.problem import Compared, Problem, Solution
+from topdown.solve.least_squares.quadratics import Dense
 from topdown.solve.level import LevelModel
-from topdown.solve.problem import Compared, Problem, Solution, largest_curvature
 from topdown.solve.split import Split, bounds_fit
 
 SOFT_KEPT_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
 PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
-LeastSquares = Callable[[Problem], Solution]
+LeastSquares = Callable[[Problem], tuple[Solution, float]]  # and its residual in persons, from `kkt`
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Fit:
 
 
 def estimate(
-    level: LevelModel, split: Split, least_squares: LeastSquares = admm.solve, *, over_persons: float = 0.0
+    level: LevelModel, split: Split, least_squares: LeastSquares = policy.solve, *, over_persons: float = 0.0
 ) -> tuple[Floats, Fit]:
     """Return the constrained least-squares table of one split, float64 (n, m), and how it was found.
 
@@ -69,7 +69,7 @@ def estimate(
             problem, row_of_cell, back = _problem(
                 level, split, step, fixed, refine=refine, over_persons=over_persons
             )
-            solution = least_squares(problem)
+            solution, residual = least_squares(problem)
             z = solution.z[back]
             row_table = np.zeros(len(z), dtype=np.int64)
             row_table[row_of_cell] = group
@@ -77,10 +77,10 @@ def estimate(
             rows = (row_of_cell, z) if _keeps_exact(split, table) else (group, values)
             if refine or bounds_fit(split, rows[0], rows[1][:, 0]):
                 break
-        worst = max(worst, residual_persons(problem, solution))
+        worst = max(worst, residual)
         iterations += solution.iterations
         n_problems += 1
-        n_variables += problem.g.size
+        n_variables += problem.allowed.size
         unique &= _tells_apart(level, split, step, table)
         fixed = FixedTable(group.reshape(-1).astype(np.int64), values)
     return z, Fit(worst, iterations, n_problems, n_variables, unique)
@@ -125,7 +125,7 @@ def _problem(
         bounds = LowerBounds.none(n, m).floats()
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
-    hessian, g, curvature, scale = _objective(level, split, step, table, first, last)
+    dense = _objective(level, split, step, table, first, last)
     order = np.arange(n_rows)
     if split.counts is not None:
         sums = np.zeros(n_rows)
@@ -140,16 +140,18 @@ def _problem(
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     problem = Problem(
-        hessian=np.ascontiguousarray(hessian[np.ix_(order, order)]),
-        g=np.ascontiguousarray(g[order]),
+        quadratic=Dense(
+            np.ascontiguousarray(dense.hessian[np.ix_(order, order)]),
+            np.ascontiguousarray(dense.g[order]),
+            dense.curvature,
+            dense.scale,
+        ),
         pointers=pointers,
         sums=sums,
         allowed=np.ascontiguousarray(split.allowed[first][order]),
         fixed=fixed.at(first[order]),
         bounds=bounds.at(first[order]),
-        curvature=curvature,
-        scale=scale,
-        compared=_compared(level.comparisons[:, split.cells[first][order]], hessian, m, over_persons),
+        compared=_compared(level.comparisons[:, split.cells[first][order]], dense, m, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
@@ -163,13 +165,12 @@ def worst_break(rows: Ints, table: Floats, most: Ints | None = None) -> float:
     return float((held if most is None else held - most / scale).max(initial=0.0))
 
 
-def _compared(rows: Ints, hessian: Floats, m: int, over_persons: float) -> Compared:
+def _compared(rows: Ints, dense: Dense, m: int, over_persons: float) -> Compared:
     """Return the soft rules of a problem, at a price above what keeping them can be worth."""
     if not over_persons or not len(rows):
-        return Compared.none(len(hessian), m)
-    largest = largest_curvature(hessian)
+        return Compared.none(len(dense.hessian), m)
     scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
-    return Compared(scaled, np.zeros((len(rows), m)), PRICE * largest * max(over_persons, 1.0))
+    return Compared(scaled, np.zeros((len(rows), m)), PRICE * dense.largest() * max(over_persons, 1.0))
 
 
 def _keeps_exact(split: Split, table: Ints) -> bool:
@@ -196,10 +197,8 @@ def _pinned(problem: Problem) -> Problem:
     return replace(problem, fixed=table, bounds=LowerBounds.none(*problem.shape).floats())
 
 
-def _objective(
-    level: LevelModel, split: Split, step: Pass, table: Ints, first: Ints, last: bool
-) -> tuple[Floats, Floats, float, float]:
-    """Return Hessian, linear term, curvature and gradient scale of one pass, on its rows."""
+def _objective(level: LevelModel, split: Split, step: Pass, table: Ints, first: Ints, last: bool) -> Dense:
+    """Return the quadratic of one pass, on its rows."""
     chosen = np.array([level.query_names.index(name) for name in step.queries])
     labels = np.ascontiguousarray(level.labels[chosen][:, split.cells])
     weights = level.weights[chosen]
@@ -210,7 +209,7 @@ def _objective(
     hessian = gram(np.ascontiguousarray(at), weights)
     if direct:
         separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
-        return hessian, g, sum(separate), float(weights.min())
+        return Dense(hessian, g, sum(separate), float(weights.min()))
     # Finer queries: reduce to the table's unconstrained estimate and its inverse covariance.
     answers, of_cell = np.unique(table, return_inverse=True)
     select = np.zeros((len(answers), len(table)))
@@ -229,9 +228,7 @@ def _objective(
     lowest = float(np.linalg.eigvalsh(information)[0])
     row_table = of_cell[first]
     one_row_each = len(first) == len(answers)
-    return (
-        information[np.ix_(row_table, row_table)],
-        (information @ value)[row_table],
-        lowest * (1 - 1e-9) if one_row_each else 0.0,
-        lowest,
+    curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
+    return Dense(
+        information[np.ix_(row_table, row_table)], (information @ value)[row_table], curvature, lowest
     )

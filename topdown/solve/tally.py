@@ -7,7 +7,7 @@ from typing import Any
 
 from topdown.plan.plan import Plan
 from topdown.solve.groups import Ints
-from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.passes import Fit
 from topdown.solve.rounding import Rounded
 

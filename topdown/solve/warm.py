@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from topdown.solve import kernels
-from topdown.solve.extend import kernels as stage_kernels
+from topdown.solve.least_squares import kernels_tree as stage_kernels
 
 NAMES = {
     kernels: ("gram", "project_segments", "project_base", "admm", "has_negative_cycle"),
@@ -18,12 +18,13 @@ NAMES = {
 def is_compiled() -> bool:
     """Tell whether every kernel has a cache file at least as new as its source."""
     for module, names in NAMES.items():
-        source = Path(str(module.__file__)).stat().st_mtime
+        file = Path(str(module.__file__))
+        source = file.stat().st_mtime
         folder = Path(getattr(module, names[0]).stats.cache_path)
         newest: dict[str, float] = {}
-        for file in folder.glob("kernels.*.nbi") if folder.is_dir() else ():
-            name = file.name.split(".")[1].rsplit("-", 1)[0]
-            newest[name] = max(newest.get(name, 0.0), file.stat().st_mtime)
+        for kept in folder.glob(f"{file.stem}.*.nbi") if folder.is_dir() else ():
+            name = kept.name.split(".")[1].rsplit("-", 1)[0]
+            newest[name] = max(newest.get(name, 0.0), kept.stat().st_mtime)
         if any(newest.get(name, 0.0) < source for name in names):
             return False
     return True

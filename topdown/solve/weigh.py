@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from topdown.solve.flow import SNAP, UNIT
 from topdown.solve.groups import Floats, Ints
-from topdown.solve.kkt import TARGET_PERSONS
+from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.node import Node
 from topdown.solve.rounding import Rounded
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from topdown.solve.backends import linear_program
 from topdown.solve.backends.standard import standard_form
-from topdown.solve.problem import Compared, Problem
+from topdown.solve.least_squares.problem import Compared, Problem
 
 APART_PERSONS = (
     1e-4  # fixed tables are right to 1e-7; whole numbers that exclude each other are further apart

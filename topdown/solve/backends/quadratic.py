@@ -14,8 +14,8 @@ from topdown.solve.backends.interior import interior_point
 from topdown.solve.backends.polish import polish
 from topdown.solve.backends.standard import Standard, solution_of, standard_form
 from topdown.solve.groups import Floats
-from topdown.solve.kkt import residual_persons
-from topdown.solve.problem import Problem, Solution
+from topdown.solve.least_squares.kkt import residual_persons
+from topdown.solve.least_squares.problem import Problem, Solution
 
 GUROBI_FREE_VARIABLES = 200  # of a quadratic program under the licence that pip installs
 NAMES = ("admm", "interior", "piqp", "clarabel", "gurobi")
@@ -26,16 +26,12 @@ TOLERANCES = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
 def solve_with(name: str, problem: Problem) -> Solution:
-    """Solve one problem with the named backend.
+    """Solve one problem of a dense quadratic with the named backend, not with ADMM (`least_squares.policy`).
 
     Raises:
         ConfigError: unknown or missing backend, or a problem too large for its licence.
         InternalError: the backend does not claim to have solved the problem.
     """
-    if name == "admm":
-        from topdown.solve import admm
-
-        return admm.solve(problem)
     if name not in NAMES:
         raise ConfigError(
             f"no least-squares backend {name!r}", code="C080", fix="use one of: " + ", ".join(NAMES)

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from topdown.model.kinds import NO_LIMIT
 from topdown.solve.groups import Floats, Ints, KindLimits, LowerBounds
-from topdown.solve.problem import Problem, Solution
+from topdown.solve.least_squares.problem import Problem, Solution
+from topdown.solve.least_squares.quadratics import Dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,10 @@ class Standard:
 
 
 def standard_form(problem: Problem) -> Standard:
-    """Write a problem in the form generic solvers take."""
+    """Write a problem of a dense quadratic in the form generic solvers take."""
+    dense = problem.quadratic
+    if not isinstance(dense, Dense):
+        raise TypeError("generic solvers take a dense quadratic")
     n, m = problem.shape
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers)).reshape(n, m)
     allowed_t = problem.allowed.T.reshape(-1)
@@ -42,9 +46,9 @@ def standard_form(problem: Problem) -> Standard:
     share = np.where(known, problem.sums, 0.0) / counts
     base_t = share[segment].T.reshape(-1)[entries]
     column, row = np.divmod(entries, n)
-    full = sparse.block_diag([sparse.csc_array(problem.hessian)] * m, format="csc")
+    full = sparse.block_diag([sparse.csc_array(dense.hessian)] * m, format="csc")
     quadratic = full[entries][:, entries]
-    linear = quadratic @ base_t - problem.g.T.reshape(-1)[entries]
+    linear = quadratic @ base_t - dense.g.T.reshape(-1)[entries]
     which = segment.T.reshape(-1)[entries]
     position = np.cumsum(known) - 1
     inside = known[which]

@@ -13,11 +13,11 @@ from topdown.errors import InternalError
 from topdown.model.labels import refines
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
-from topdown.solve.extend.fit import MOST_CROSSING, Partition, check_crossing, sort_out
 from topdown.solve.extend.labels import join
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.stages import Stage, stages
 from topdown.solve.groups import Ints
+from topdown.solve.least_squares.structured import MOST_CROSSING, Partition, check_crossing, sort_out
 
 
 def check_stages(context: Context, patterns: Patterns) -> None:

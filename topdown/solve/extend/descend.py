@@ -17,18 +17,19 @@ from topdown.model.histogram import Histogram
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
 from topdown.solve.extend.answers import ListedAnswers
-from topdown.solve.extend.fit import StageProblem
 from topdown.solve.extend.judge import Beside, Decided, SolvedStage
 from topdown.solve.extend.labels import first_of, join, lookup
-from topdown.solve.extend.least_squares import solve, start
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.soft import rules_of_stage, solve_with_rules, with_rules
-from topdown.solve.extend.stages import Measured, Rows, Stage, rounding_chain, stages, targets
-from topdown.solve.groups import Ints
+from topdown.solve.extend.stages import Measured, Rows, Stage, rounding_chain, stage_problem, stages, targets
+from topdown.solve.groups import FixedTable, Ints
+from topdown.solve.least_squares.policy import solve
+from topdown.solve.least_squares.problem import Solution
+from topdown.solve.least_squares.structured import Structured
+from topdown.solve.least_squares.tree_step import proportional
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
-from topdown.solve.problem import Compared
 from topdown.solve.repair import Repairer
 from topdown.solve.tally import LevelTally, Tally
 from topdown.solve.weigh import NOWHERE, Weighed, joined, table_of
@@ -252,31 +253,26 @@ class Extension:
         rows = Rows(cells, work.group, table, first, work.public)
         queries = targets(stage, rows, known, free, measured)
         allowed = np.ascontiguousarray(goal[sub] > 0)
-        problem = StageProblem(
-            queries=queries,
-            row_sums=np.full(len(free), -1.0) if left is None else left.astype(np.float64),
-            group=sub,
-            fixed=goal.astype(np.float64),
-            supergroup=work.supergroup[first][free],
-            allowed=allowed,
-            compared=Compared.none(*allowed.shape),
-        )
+        quadratic = Structured(queries, work.supergroup[first][free])
+        problem = stage_problem(quadratic, left, FixedTable(sub, goal), allowed)
         soft = np.ascontiguousarray(work.soft[:, first][:, free])
         most = -(work.soft[:, first] @ known)
         if queries:
-            estimate, residual, steps = solve(problem)
-            compared = with_rules(problem, soft, most, estimate)
+            found, residual = solve(problem)
+            compared = with_rules(problem, soft, most, found.z)
             better = solve_with_rules(compared) if compared is not None else None
             if better is not None:
-                estimate, residual, steps = better
+                found, residual = better
             tally.n_dropped += compared is not None and better is None
         else:  # nothing is known: spread evenly
-            estimate, residual, steps = start(problem, root=left is None), 0.0, 0
+            found, residual = Solution.without_multipliers(problem, proportional(problem), 0), 0.0
             compared = None
+        estimate = found.z
         chain, weights = rounding_chain(stage, cells[first][free], sub)
         rounding = StageRounding(estimate, allowed, left, sub, goal, chain, weights, soft, most)
         rounded = round_stage(rounding)
-        tally.add(Fit(residual, steps, 1, estimate.size), rounded)
+        tally.add(Fit(residual, found.iterations, 1, estimate.size), rounded)
         tally.n_enforced += compared is not None or rounded.route == "milp"
         out[free] = rounded.counts + least
-        return SolvedStage(out, Decided(free, least, problem, residual, rounding, rounded))
+        unique = not queries or quadratic.curvature > 0
+        return SolvedStage(out, Decided(free, least, residual, unique, rounding, rounded))

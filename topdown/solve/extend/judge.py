@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topdown.solve.extend.fit import StageProblem
-from topdown.solve.extend.least_squares import curvature
 from topdown.solve.extend.rounding import StageRounding, broken_constraint
 from topdown.solve.groups import Ints
 from topdown.solve.rounding import Rounded
@@ -20,13 +18,14 @@ class Decided:
 
     Args:
         free: answers of its table that were not known before. least: what is set aside there, int64 (n_free, m).
-        problem, residual: least squares. rounding, rounded: of the estimate.
+        residual, unique: of the least squares, in persons, and whether they have one optimum only.
+        rounding, rounded: of the estimate.
     """
 
     free: Ints
     least: Ints
-    problem: StageProblem
     residual: float
+    unique: bool
     rounding: StageRounding
     rounded: Rounded
 
@@ -79,7 +78,6 @@ def weigh_stage(solved: SolvedStage, published: Ints) -> Weighed:
         rounding.estimate, rounding.allowed, tables, rounding.weights, made.rounded.counts, rest,
         by_program=made.rounded.route == "milp",
     )  # fmt: skip
-    unique = not made.problem.queries or curvature(*made.problem.all_answers()[:2]) > 0
     return Weighed(
         n_cells,
         broken_constraint(rounding, rest),
@@ -87,5 +85,5 @@ def weigh_stage(solved: SolvedStage, published: Ints) -> Weighed:
         over,
         allowed,
         unproved(made.residual, made.rounded),
-        "" if unique else SEVERAL,
+        "" if made.unique else SEVERAL,
     )

@@ -14,11 +14,11 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.model.labels import refines
 from topdown.solve.backends import linear_program
-from topdown.solve.extend.fit import StageProblem
-from topdown.solve.extend.least_squares import TARGET_PERSONS, solve, stage_curvature
 from topdown.solve.groups import Floats, Ints
+from topdown.solve.least_squares.kkt import TARGET_PERSONS
+from topdown.solve.least_squares.policy import solve
+from topdown.solve.least_squares.problem import Compared, Problem, Solution
 from topdown.solve.passes import PRICE, SOFT_KEPT_PERSONS, worst_break
-from topdown.solve.problem import Compared
 
 FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
 SECOND_POWER = 0.25
@@ -39,7 +39,7 @@ def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
     return rows[[refines(table, row) and not refines(group, row) for row in rows]]
 
 
-def with_rules(problem: StageProblem, rows: Ints, most: Ints, estimate: Floats) -> StageProblem | None:
+def with_rules(problem: Problem, rows: Ints, most: Ints, estimate: Floats) -> Problem | None:
     """Return the problem with those soft rules priced in, or None if its estimate without them keeps them all.
 
     Args:
@@ -51,12 +51,12 @@ def with_rules(problem: StageProblem, rows: Ints, most: Ints, estimate: Floats) 
     over = worst_break(rows, estimate, most)
     if over <= SOFT_KEPT_PERSONS:
         return None
-    price = PRICE * stage_curvature(problem) * max(over, 1.0)
+    price = PRICE * problem.quadratic.largest() * max(over, 1.0)
     return replace(problem, compared=Compared(rows / scale, most / scale, price))
 
 
-def solve_with_rules(problem: StageProblem) -> tuple[Floats, float, int] | None:
-    """Return a certified optimum with soft rules (table, residual, steps), or None if none was found."""
+def solve_with_rules(problem: Problem) -> tuple[Solution, float] | None:
+    """Return a certified optimum with soft rules and its residual, or None if none was found."""
     found = solve(problem, most_steps=FIRST_STEPS)
     if found[1] <= TARGET_PERSONS:
         return found
@@ -67,19 +67,20 @@ def solve_with_rules(problem: StageProblem) -> tuple[Floats, float, int] | None:
     return found if found[1] <= TARGET_PERSONS else None
 
 
-def _relaxed(problem: StageProblem) -> StageProblem | None:
+def _relaxed(problem: Problem) -> Problem | None:
     """Return the problem with every rule loosened by what no table can keep, the least in all; None if too large."""
-    soft, (n, m) = problem.compared, problem.shape
+    soft, m = problem.compared, problem.shape[1]
     row, child = np.nonzero(problem.allowed)
     if len(row) > MOST_ENTRIES:
         return None
     k, entry = len(soft.rows), np.arange(len(row))
-    by_group = csr_array((np.ones(len(row)), (problem.group[row] * m + child, entry)))
-    by_group.resize((problem.fixed.size, len(row)))
-    parts, totals = [by_group], [problem.fixed.reshape(-1)]
-    if (problem.row_sums >= 0).all():
-        parts.append(csr_array((np.ones(len(row)), (row, entry)), shape=(n, len(row))))
-        totals.append(problem.row_sums)
+    segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[row * m + child]
+    by_segment = csr_array((np.ones(len(row)), (segment, entry)), shape=(len(problem.sums), len(row)))
+    parts, totals = [by_segment], [problem.sums]
+    if problem.fixed.n_groups:
+        by_group = (problem.fixed.of[row] * m + child, entry)
+        parts.append(csr_array((np.ones(len(row)), by_group), shape=(problem.fixed.answers.size, len(row))))
+        totals.append(problem.fixed.answers.reshape(-1))
     rule, place = np.nonzero(soft.rows[:, row])
     rows = csr_array((soft.rows[rule, row[place]], (rule * m + child[place], place)), shape=(k * m, len(row)))
     equal = vstack(parts, format="csr")

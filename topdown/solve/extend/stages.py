@@ -11,9 +11,10 @@ from topdown.model.labels import refines
 from topdown.model.query import Query
 from topdown.model.support import Support
 from topdown.plan.plan import LevelPlan
-from topdown.solve.extend.fit import Partition
 from topdown.solve.extend.labels import join
-from topdown.solve.groups import Floats, Ints
+from topdown.solve.groups import FixedTable, Floats, Ints, LowerBounds
+from topdown.solve.least_squares.problem import Compared, Problem
+from topdown.solve.least_squares.structured import Partition, Structured
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
 
@@ -142,3 +143,30 @@ def rounding_chain(stage: Stage, cells: Ints, group: Ints) -> tuple[tuple[Ints, 
         weights.append(weight)
         before, n_before = table, n_table
     return tuple(chain), (*weights, last)
+
+
+def stage_problem(
+    quadratic: Structured, left: Ints | None, fixed: FixedTable, allowed: NDArray[np.bool_]
+) -> Problem:
+    """Return the problem of a stage.
+
+    Args:
+        quadratic: of its queries.
+        left: int64 (n,), what each row holds over all children; None at the root, whose groups are in a row.
+        fixed: the table before. allowed: (n, m).
+    """
+    n, m = allowed.shape
+    if left is None:
+        pointers = np.flatnonzero(np.diff(fixed.of, prepend=-1, append=-1)).astype(np.int64)
+        sums, fixed = fixed.answers[fixed.of[pointers[:-1]], 0], FixedTable.none(n, m)
+    else:
+        pointers, sums = np.arange(0, n * m + 1, m, dtype=np.int64), left
+    return Problem(
+        quadratic=quadratic,
+        pointers=pointers,
+        sums=sums.astype(np.float64),
+        allowed=allowed,
+        fixed=fixed.floats(),
+        bounds=LowerBounds.none(n, m).floats(),
+        compared=Compared.none(n, m),
+    )

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.solve.extend.fit import Answers, StageProblem, picker
-from topdown.solve.groups import Floats, Ints
+from topdown.solve.groups import Floats
+from topdown.solve.least_squares.problem import Problem
+from topdown.solve.least_squares.structured import Answers, Structured, picker
 from topdown.solve.reference import project
 
 
 def inverse(chain: Answers, n: int, rho: float) -> Floats:
-    """Twin of `linear.grow` with `kernels.apply_tree`: invert rho I + sum of w e e' as a dense matrix."""
+    """Twin of `tree_linear.grow` with `kernels_tree.apply_tree`: invert rho I + sum of w e e' as a dense matrix."""
     total = rho * np.eye(n)
     for label, weight in chain:
         matrix = picker(label, len(weight)).toarray()
@@ -33,29 +34,26 @@ class Point:
 
 
 def admm_step(
-    problem: StageProblem, here: Point, rho: float, ratio: Floats, relax: float, runs: tuple[Ints, Floats]
+    problem: Problem, quadratic: Structured, here: Point, rho: float, ratio: Floats, relax: float
 ) -> Point:
-    """Twin of one step of `kernels.admm_steps`: one dense system for x, then the projections, run by run.
+    """Twin of one step of `kernels_tree.admm_steps`: one dense system for x, then the projections, run by run.
 
     Args:
-        problem: of one stage. here: where to start.
+        problem, quadratic: what to solve. here: where to start.
         rho, ratio, relax: penalty, the factor of each rule's, relaxation.
-        runs: of the flattened table with known sums, and these.
     """
-    matrix, weight, target = problem.all_answers()
-    dense, soft, n = matrix.toarray(), problem.compared, problem.shape[0]
-    root = bool((problem.row_sums < 0).any())
+    soft, fixed, n = problem.compared, problem.fixed, problem.shape[0]
+    dense = quadratic.dense()
     pull = rho * ratio[:, None]
-    h = dense.T @ (weight[:, None] * dense) + rho * np.eye(n) + soft.rows.T @ (pull * soft.rows)
-    right = dense.T @ (weight[:, None] * target) + rho * (here.z - here.u)
-    right += soft.rows.T @ (pull * (here.s - here.t))
-    sums = picker(problem.group, len(problem.fixed)).toarray()[: 0 if root else None]
+    h = dense.hessian + rho * np.eye(n) + soft.rows.T @ (pull * soft.rows)
+    right = dense.g + rho * (here.z - here.u) + soft.rows.T @ (pull * (here.s - here.t))
+    sums = picker(fixed.of, fixed.n_groups).toarray()
     kkt = np.block([[h, sums.T], [sums, np.zeros((len(sums), len(sums)))]])
-    solved = np.linalg.solve(kkt, np.vstack([right, problem.fixed[: len(sums)]]))
+    solved = np.linalg.solve(kkt, np.vstack([right, fixed.answers]))
     x, multipliers = solved[:n], -solved[n:]
     v = relax * x + (1 - relax) * here.z + here.u
     flat, allowed, z = v.reshape(-1), problem.allowed.reshape(-1), np.zeros(v.size)
-    for first, last, total in zip(runs[0][:-1], runs[0][1:], runs[1], strict=True):
+    for first, last, total in zip(problem.pointers[:-1], problem.pointers[1:], problem.sums, strict=True):
         z[first:last] = project(flat[first:last], float(total), allowed[first:last])
     held = soft.rows @ x
     p = relax * held + (1 - relax) * here.s + here.t

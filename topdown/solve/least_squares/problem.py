@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.solve.groups import Bounds, FixedTable, Floats, Ints
+from topdown.solve.least_squares.quadratics import Quadratic
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,52 +35,46 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """min over x >= 0 of sum_j 1/2 x_j' H x_j - g_j' x_j under linear constraints (Census TopDown, Eq. 6 and 9).
+    """min over x >= 0 of a quadratic under linear constraints (Census TopDown, Eq. 6 and 9).
 
     Rows are cells or groups of cells, columns are children (one column at the root). A *segment* is a run of
     entries of the flattened (row-major) array whose sum is known: a row over the children, or at the root a
     group of rows. Every entry lies in one segment.
 
     Args:
-        hessian: (n, n), symmetric positive semidefinite; shared by all columns.
-        g: (n, m).
+        quadratic: on (n, m).
         pointers: (n_segments + 1,), runs of the flattened array.
         sums: (n_segments,) in persons; negative where a segment has no known sum.
         allowed: (n, m) bool, False where no record may be.
         fixed: the already fixed table.
         bounds: what the children can hold: lower bounds of disjoint groups of rows, or limits on sets of kinds.
-        curvature: smallest eigenvalue of `hessian` or a positive number below it; 0 if it is singular.
-        scale: smallest weight of a query, to express gradients in persons when the Hessian is singular.
         compared: soft rules between sums of rows.
     """
 
-    hessian: Floats
-    g: Floats
+    quadratic: Quadratic
     pointers: Ints
     sums: Floats
     allowed: NDArray[np.bool_]
     fixed: FixedTable
     bounds: Bounds
     compared: Compared
-    curvature: float
-    scale: float
 
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns)."""
-        return self.g.shape[0], self.g.shape[1]
+        return self.allowed.shape[0], self.allowed.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a least-squares backend returns.
+    """What a solver returns; `kkt` says how far it is from the optimum.
 
     Args:
         z: (n, m), nonnegative, zero where not allowed, segment sums exact to rounding error.
         fixed_multipliers: (n_fixed, m), of the equalities with the fixed table.
         bound_multipliers: (n_bounds, m), nonnegative for lower bounds, of any sign for limits.
         compared_multipliers: (k, m), 0..hinge, of the soft rules.
-        iterations: of the backend.
+        iterations: of the solver.
     """
 
     z: Floats
@@ -88,11 +83,9 @@ class Solution:
     compared_multipliers: Floats
     iterations: int
 
-
-def largest_curvature(hessian: Floats) -> float:
-    """Return about the largest eigenvalue of a symmetric matrix: twelve steps of the power method, no bound."""
-    v = np.ones(len(hessian))
-    for _ in range(12):
-        v = hessian @ v
-        v /= np.linalg.norm(v)
-    return float(v @ hessian @ v)
+    @staticmethod
+    def without_multipliers(problem: Problem, z: Floats, iterations: int) -> Solution:
+        """Return a point whose multipliers are all zero."""
+        m = z.shape[1]
+        bounds, rules = np.zeros((problem.bounds.n_groups, m)), np.zeros_like(problem.compared.most)
+        return Solution(z, np.zeros((problem.fixed.n_groups, m)), bounds, rules, iterations)

@@ -1,6 +1,6 @@
 """Compiled loops of an extension's least squares: the tree's inverse, and whole ADMM steps of one stage.
 
-Compiled once per installation and cached as `topdown.solve.kernels`; `topdown.solve.extend.reference` has NumPy twins.
+Compiled once per installation and cached as `topdown.solve.kernels`; `tree_reference` has NumPy twins.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def admm_steps(
     tree, schur, fixed, g, rho, relax, z, u, pointers, sums, allowed, threshold,
     most, pull, room, s, t, steps, tolerance,
 ):  # fmt: skip
-    """Take ADMM steps of one stage (see `fit`); change z, u, threshold, s, t in place.
+    """Take ADMM steps of one stage (see `structured`); change z, u, threshold, s, t in place.
 
     Args:
         tree, schur: of this penalty. fixed: (n_groups, m). g: (n, m), linear term. rho: penalty. relax: 1 to 2.

@@ -6,31 +6,35 @@ point that comes out is judged like any other; a wrong guess costs time, never c
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from topdown.solve.extend.fit import Partition, StageProblem
-from topdown.solve.extend.linear import LinearStep
-from topdown.solve.groups import Floats
-from topdown.solve.problem import Compared
+from topdown.solve.groups import FixedTable, Floats
+from topdown.solve.least_squares.problem import Problem
+from topdown.solve.least_squares.structured import Partition, Structured
+from topdown.solve.least_squares.tree_linear import LinearStep
 
 ROUNDS = 30
 PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat
 
 
-def polish(problem: StageProblem, z: Floats) -> Floats:
+def polish(problem: Problem, quadratic: Structured, z: Floats) -> Floats:
     """Return the point that the active sets starting from z's positive entries lead to, nonnegative.
 
     The steps are those of the primal-dual active set method (Hintermueller, Ito, Kunisch 2002): free are the
     entries that came out positive, and those at zero whose gradient is below their group's multiplier.
+
+    Args:
+        problem: one column whose segments all have known sums, and no rules. quadratic: its own. z: (n, 1).
     """
-    matrix, weight, target = problem.all_answers()
+    sums = problem.sums[:, None]
+    group = np.repeat(np.arange(len(sums)), np.diff(problem.pointers))
     free = z[:, 0] > 0
     x = z.copy()
-    rho = PROXIMAL * float(weight.min())
+    rho = PROXIMAL * quadratic.scale
     for _ in range(ROUNDS):
-        step = LinearStep(_restrict(problem, free), groups=True)
+        step = LinearStep(
+            _restrict(quadratic, free), FixedTable(group[free], sums), np.zeros((0, int(free.sum())))
+        )
         try:
             step.factor(rho)
         except np.linalg.LinAlgError:  # weights too far apart for this guess: what was found so far stands
@@ -40,29 +44,20 @@ def polish(problem: StageProblem, z: Floats) -> Floats:
             inner = step.near(inner)
         x[:] = 0.0
         x[free] = inner
-        gradient = (matrix.T @ (weight[:, None] * (matrix @ x - target)))[:, 0]
-        below = gradient < step.multipliers[problem.group, 0]
+        below = quadratic.gradient(x)[:, 0] < step.multipliers[group, 0]
         wanted = np.where(free, x[:, 0] > 0, below)
         # Every group keeps its largest entry: an empty one could not meet its sum.
-        top = np.zeros(len(problem.fixed))
-        np.maximum.at(top, problem.group, np.where(wanted, x[:, 0], 0.0))
+        top = np.zeros(len(sums))
+        np.maximum.at(top, group, np.where(wanted, x[:, 0], 0.0))
         if (top <= 0).any() or np.array_equal(wanted, free):
             break
         free = wanted
     return np.maximum(x, 0.0)
 
 
-def _restrict(problem: StageProblem, free: np.ndarray) -> StageProblem:
+def _restrict(quadratic: Structured, free: np.ndarray) -> Structured:
     queries = []
-    for q in problem.queries:
+    for q in quadratic.queries:
         used, label = np.unique(q.label[free], return_inverse=True)
         queries.append(Partition(label.reshape(-1).astype(np.int64), q.weight[used], q.target[used]))
-    return replace(
-        problem,
-        queries=tuple(queries),
-        row_sums=problem.row_sums[free],
-        group=problem.group[free],
-        supergroup=problem.supergroup[free],
-        allowed=problem.allowed[free],
-        compared=Compared.none(int(free.sum()), problem.shape[1]),
-    )
+    return Structured(tuple(queries), quadratic.supergroup[free])

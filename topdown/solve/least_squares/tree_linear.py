@@ -1,4 +1,4 @@
-"""The linear step of ADMM on one stage, by structure: a tree, and a Schur complement for what does not nest.
+"""The linear step on a structured quadratic: a tree, and a Schur complement for what does not nest.
 
 The x-step inverts rho I + Q'WQ. Answers inside one supergroup that nest (single cells, ages of one race, ...)
 have a tree-shaped inverse, built by the Sherman-Morrison formula block by block; the others are few (the
@@ -11,9 +11,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csr_array, vstack
 
-from topdown.solve.extend.fit import Answers, StageProblem, check_crossing, picker, sort_out
-from topdown.solve.extend.kernels import Schur, Tree, apply_tree
-from topdown.solve.groups import Floats, Ints
+from topdown.solve.groups import FixedTable, Floats, Ints
+from topdown.solve.least_squares.kernels_tree import Schur, Tree, apply_tree
+from topdown.solve.least_squares.structured import Answers, Structured, check_crossing, picker, sort_out
 
 CHUNK = 64
 
@@ -54,24 +54,28 @@ def grow(chain: Answers, n: int, rho: float) -> Tree:
 
 
 class LinearStep:
-    """x = argmin of the quadratic plus rho/2 |x - v|^2 subject to the group sums."""
+    """x = argmin of the quadratic plus rho/2 |x - v|^2 subject to the fixed table, if it has groups.
 
-    def __init__(self, problem: StageProblem, groups: bool, power: float = 0.5) -> None:
-        self.problem = problem
-        self.chain, crossing = sort_out(problem.queries, problem.supergroup)
+    Args:
+        quadratic: of the problem. fixed: every row is in a group, or none is. soft: (k, n), rows of the soft rules.
+        power: penalties of soft rules are those of entries divided by this power of the rule's squared norm.
+
+    Raises:
+        ConfigError: too many answers do not nest (C096).
+    """
+
+    def __init__(self, quadratic: Structured, fixed: FixedTable, soft: Floats, power: float = 0.5) -> None:
+        self.quadratic, self.fixed = quadratic, fixed
+        self.chain, crossing = sort_out(quadratic.queries, quadratic.supergroup)
         check_crossing(sum(len(w) for _, w in crossing))
-        n = len(problem.group)
+        n = len(quadratic.supergroup)
         self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
-        soft = problem.compared.rows
         self.soft = csr_array(soft)
         self.soft_ratio = np.maximum(1.0, (soft**2).sum(axis=1)) ** -power
         rows = [csr_array((0, n)), *(picker(label, len(w)) for label, w in crossing), self.soft]
         self.crossing = vstack(rows, format="csr")
         self.by_row = self.crossing.T.tocsr()
-        self.groups = picker(problem.group, len(problem.fixed)) if groups else None
-        self.matrix, self.weight, self.target = problem.all_answers()
-        self.transposed = self.matrix.T.tocsr()
-        self.g = self.transposed @ (self.weight[:, None] * self.target)
+        self.groups = picker(fixed.of, fixed.n_groups)
 
     def factor(self, rho: float) -> None:
         """Prepare for a penalty.
@@ -80,20 +84,16 @@ class LinearStep:
             LinAlgError: weights are too far apart.
         """
         self.rho = rho
-        n = len(self.problem.group)
-        self.tree = grow(self.chain, n, rho)
-        r, n_groups = self.crossing.shape[0], 0
-        blocks = csr_array((0, 0))
-        if self.groups is not None:
-            blocks, n_groups = self._factor_groups(self.groups), self.groups.shape[0]
+        self.tree = grow(self.chain, len(self.quadratic.supergroup), rho)
+        r, n_groups = self.crossing.shape[0], self.fixed.n_groups
+        blocks = self._factor_groups() if n_groups else csr_array((0, 0))
         inner = np.diag(1.0 / np.concatenate([self.crossing_weight, rho * self.soft_ratio]))
         shared = np.zeros((n_groups, r))
         for start in range(0, r, CHUNK):
             pick = slice(start, min(start + CHUNK, r))
             column = apply_tree(self.tree, self.by_row[:, pick].toarray())
             inner[:, pick] += self.crossing @ column
-            if self.groups is not None:
-                shared[:, pick] = self.groups @ column
+            shared[:, pick] = self.groups @ column
         across = np.ascontiguousarray(blocks @ shared)
         inner -= shared.T @ across
         lower = np.zeros((r, r))
@@ -108,7 +108,7 @@ class LinearStep:
             len(self.crossing_weight),
             lower,
             np.ascontiguousarray(lower.T),
-            self.problem.group,
+            self.fixed.of,
             blocks.indptr.astype(np.int64),
             blocks.indices.astype(np.int64),
             blocks.data,
@@ -117,13 +117,12 @@ class LinearStep:
         )
         self.blocks = blocks
 
-    def _factor_groups(self, groups: csr_array) -> csr_array:
+    def _factor_groups(self) -> csr_array:
         """Return the inverse of the groups' complement, as a matrix of small blocks."""
         # Groups of one supergroup differ in pattern or class only, so blocks are small: pad to dense where > 1.
-        p = self.problem
-        n_groups = len(p.fixed)
+        n_groups, group = self.fixed.n_groups, self.fixed.of
         first = np.zeros(n_groups, dtype=np.int64)
-        first[p.group[::-1]] = p.supergroup[::-1]
+        first[group[::-1]] = self.quadratic.supergroup[::-1]
         order = np.argsort(first, kind="stable")
         starts = np.flatnonzero(np.diff(first[order], prepend=-1))
         rank = np.empty(n_groups, dtype=np.int64)
@@ -133,7 +132,7 @@ class LinearStep:
         width = int(rank.max()) + 1
         dense = np.zeros((len(starts), width, width))
         for k in range(width):
-            column = groups @ apply_tree(self.tree, (rank[p.group] == k).astype(np.float64)[:, None])
+            column = self.groups @ apply_tree(self.tree, (rank[group] == k).astype(np.float64)[:, None])
             dense[block, rank, k] = column[:, 0]
         member = np.full((len(starts), width), -1)
         member[block, rank] = np.arange(n_groups)
@@ -151,17 +150,11 @@ class LinearStep:
 
         Keeps the multipliers of the group sums.
         """
-        gradient = self.transposed @ (self.weight[:, None] * (self.matrix @ x - self.target))
-        y = apply_tree(self.tree, -gradient)
+        y = apply_tree(self.tree, -self.quadratic.gradient(x))
         right = self.crossing @ y
-        push = np.zeros_like(y)
-        if self.groups is not None:
-            left = self.groups @ y - (self.problem.fixed - self.groups @ x)
-            right -= self.schur.across_t @ left
+        left = self.groups @ y - self.fixed.left(x)
+        right -= self.schur.across_t @ left
         mu = self.schur.lower_t @ (self.schur.lower @ right)
-        push += self.by_row @ mu
-        if self.groups is not None:
-            h = self.blocks @ left - self.schur.across @ mu
-            self.multipliers = -h
-            push += self.groups.T @ h
-        return np.asarray(x + y - apply_tree(self.tree, push))
+        h = self.blocks @ left - self.schur.across @ mu
+        self.multipliers = -h
+        return np.asarray(x + y - apply_tree(self.tree, self.by_row @ mu + self.groups.T @ h))

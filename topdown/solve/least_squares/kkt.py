@@ -12,10 +12,9 @@ Soft rules with multipliers sigma in [0, hinge] add their rows to d and hinge ma
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from topdown.solve.groups import Floats, KindLimits, LowerBounds
-from topdown.solve.problem import Compared, Problem, Solution
+from topdown.solve.least_squares.problem import Compared, Problem, Solution
 
 TARGET_PERSONS = 1e-5  # what every solve should reach
 SAME_MULTIPLIER = 1e-9  # relative to a column's largest
@@ -34,7 +33,7 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
     A multiplier times room in its lower bound that is only rounding error can spoil the bound. Unless `strict`,
     where that happens room below SHIFT_PERSONS counts as a shift of the bound, as it always does for limits.
     """
-    found = _residual(problem, solution, 0.0 if problem.curvature > 0 else SHIFT_PERSONS)
+    found = _residual(problem, solution, 0.0 if problem.quadratic.curvature > 0 else SHIFT_PERSONS)
     if strict or found <= TARGET_PERSONS or isinstance(problem.bounds, KindLimits):
         return found
     return min(found, _residual(problem, solution, SHIFT_PERSONS))
@@ -43,7 +42,7 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
 def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     z = solution.z
     violation = infeasibility_persons(problem, z)
-    d = problem.hessian @ z - problem.g - problem.fixed.spread(solution.fixed_multipliers)
+    d = problem.quadratic.gradient(z) - problem.fixed.spread(solution.fixed_multipliers)
     sigma = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
     d += problem.compared.rows.T @ sigma
     soft_gap, soft_shift = hinge_gap(problem.compared, sigma, z)
@@ -57,11 +56,12 @@ def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     d -= bounds.spread(mu)
     complementarity, violation = soft_gap + gap, max(violation, soft_shift, shifted)
     r = _rest(problem, z, d)
-    if problem.curvature <= 0.0:
-        off = float(np.sqrt(max(complementarity, 0.0) / problem.scale))
-        return max(violation, off, float(np.abs(r).max(initial=0.0)) / problem.scale)
-    b = float(np.sqrt(max(float((r * cho_solve(cho_factor(problem.hessian), r)).sum()), 0.0)))
-    distance = (b + np.sqrt(b * b + 4 * complementarity)) / 2 / np.sqrt(problem.curvature)
+    quadratic = problem.quadratic
+    if quadratic.curvature <= 0.0:
+        off = float(np.sqrt(max(complementarity, 0.0) / quadratic.scale))
+        return max(violation, off, float(np.abs(r).max(initial=0.0)) / quadratic.scale)
+    b = float(np.sqrt(quadratic.inverse_norm(r, TARGET_PERSONS**2 * quadratic.curvature)))
+    distance = (b + np.sqrt(b * b + 4 * complementarity)) / 2 / np.sqrt(quadratic.curvature)
     return max(violation, float(distance))
 
 

@@ -1,0 +1,130 @@
+"""ADMM for constrained least squares with exact projections: one driver for every kind of quadratic.
+
+The split x = z gives a linear step with all equalities inside, and an exact projection of every segment on its
+simplex: signs, zeros and parent sums hold at every iterate. How a step is taken is the quadratic's own
+(`dense_step`, `tree_step`); when to correct the penalty, when to ask the optimality check, when to stop is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from topdown.solve.groups import Floats
+from topdown.solve.least_squares.kkt import TARGET_PERSONS, residual_persons
+from topdown.solve.least_squares.problem import Problem, Solution
+from topdown.solve.least_squares.quadratics import Quadratic
+
+TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Steps between two looks, two corrections of the penalty, two tries to finish exactly; most steps in all."""
+
+    steps: int
+    balance: int
+    polish: int
+    most: int
+
+
+@dataclass(eq=False)
+class Iterate:
+    """Where ADMM is: tables, sums of bounded groups, sides of soft rules, each with its scaled multipliers.
+
+    Args:
+        z, u: (n, m). y, w: (n_bounds, m). s, t: (n_rules, m).
+    """
+
+    z: Floats
+    u: Floats
+    y: Floats
+    w: Floats
+    s: Floats
+    t: Floats
+
+    def divide(self, factor: float) -> None:
+        """Divide the multipliers: the penalty grew by so much."""
+        self.u /= factor
+        self.w /= factor
+        self.t /= factor
+
+
+class Step(Protocol):
+    """How one kind of quadratic takes its steps; `threads` of BLAS help it, None for as many as there are."""
+
+    threads: int | None
+    pace: Pace
+
+    def start(self) -> Floats:
+        """Return any nonnegative table, (n, m)."""
+
+    def factor(self, rho: float) -> None:
+        """Prepare the linear step for a penalty (LinAlgError where float64 does not do)."""
+
+    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Take steps in place until both residuals are below; return how many, and the two, in persons."""
+
+    def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
+        """Return the table and the multipliers of the constraints."""
+
+    def polish(self, z: Floats, taken: int) -> Solution | None:
+        """Return the exact optimum with z's pattern of zeros, where it is cheap to find; it may be none."""
+
+
+def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[Solution, float]:
+    """Return the best table found and its residual in persons by the strict check (`kkt.residual_persons`).
+
+    Args:
+        problem, step: what to solve, and its kind's steps.
+        most_steps: steps after which the best so far is returned; the pace's own if None.
+
+    Raises:
+        LinAlgError: see `Step.factor`.
+    """
+    pace = step.pace
+    most = pace.most if most_steps is None else min(most_steps, pace.most)
+    rho = first = first_penalty(problem.quadratic)
+    z = step.start()
+    rules = problem.compared
+    y = np.maximum(problem.bounds.sums(z), problem.bounds.lower)
+    s = np.minimum(rules.rows @ z, rules.most)
+    at = Iterate(z, np.zeros(problem.shape), y, np.zeros_like(y), s, np.zeros_like(s))
+    step.factor(rho)
+    tolerance, taken, best = TOLERANCE_PERSONS, 0, (Solution.without_multipliers(problem, z, 0), np.inf)
+    while True:
+        steps, primal, dual = step.take(
+            at, rho, min(pace.steps - taken % pace.steps, most - taken), tolerance
+        )
+        taken += steps
+        if (primal <= tolerance and dual <= tolerance) or taken >= most:
+            best = _better(problem, best, step.solution(at, rho, taken))
+            if best[1] <= TARGET_PERSONS or taken >= most or tolerance <= TIGHTEST_PERSONS:
+                return best
+            tolerance /= 10
+        if taken % pace.polish == 0 and (point := step.polish(at.z, taken)) is not None:
+            best = _better(problem, best, point)
+            if best[1] <= TARGET_PERSONS:
+                return best
+        ratio = primal / max(dual, 1e-300)
+        if taken % pace.balance == 0 and not 0.2 < ratio < 5 and taken < most // 2:
+            wanted = rho * float(np.clip(np.sqrt(ratio), 0.2, 5.0))
+            factor = float(np.clip(wanted, first / 1e4, first * 1e4)) / rho
+            if factor != 1.0:
+                rho *= factor
+                at.divide(factor)
+                step.factor(rho)
+
+
+def _better(problem: Problem, best: tuple[Solution, float], found: Solution) -> tuple[Solution, float]:
+    residual = residual_persons(problem, found, strict=True)
+    return (found, residual) if residual < best[1] else best
+
+
+def first_penalty(quadratic: Quadratic) -> float:
+    """Return the geometric mean of the extreme curvatures, the best fixed one for a quadratic (Ghadimi et al. 2015)."""
+    largest = quadratic.largest()
+    smallest = quadratic.curvature if quadratic.curvature > 0 else quadratic.scale
+    return float(np.sqrt(max(smallest, largest * 1e-5) * largest))

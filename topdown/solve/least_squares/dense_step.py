@@ -1,0 +1,116 @@
+"""Steps of ADMM on one dense matrix, with its inverse shared by all children; and how the root is finished exactly.
+
+Equalities with a fixed table are inside the linear step; bounds and soft rules have penalties of their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from topdown.solve.groups import Floats
+from topdown.solve.kernels import admm
+from topdown.solve.least_squares.admm import Iterate, Pace
+from topdown.solve.least_squares.problem import Problem, Solution
+from topdown.solve.least_squares.quadratics import Dense
+
+
+class DenseStep:
+    """x = argmin of the quadratic plus penalties subject to the fixed table, as a matrix and a constant (`admm.Step`).
+
+    Args:
+        problem: of a dense quadratic. power: penalties of soft rules are divided by this power of their squared norm.
+    """
+
+    threads: int | None = None
+    pace = Pace(steps=40, balance=80, polish=80, most=20_000)
+
+    def __init__(self, problem: Problem, quadratic: Dense, power: float) -> None:
+        n, m = problem.shape
+        self.problem, self.quadratic, bound_of = problem, quadratic, problem.bounds.of
+        inside, n_bounds = bound_of >= 0, problem.bounds.n_groups
+        self.bound_ratio = 1.0 / max(1.0, float(np.sqrt(max(inside.sum(), 1) / max(n_bounds, 1))))
+        self.rows = np.ascontiguousarray(problem.compared.rows)
+        self.row_ratio = np.maximum(1.0, (self.rows**2).sum(axis=1)) ** -power
+        self.same_bound = (bound_of[:, None] == bound_of[None, :]) & inside[:, None] if n_bounds else None
+        self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of[None, :]).astype(float)
+        self.allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
+        self.limits = np.ascontiguousarray(problem.bounds.limits)
+        self.inverse = np.zeros((n, n))
+        self.constant = np.zeros((n, m))
+
+    def start(self) -> Floats:
+        """Return every segment's sum spread evenly over its allowed entries."""
+        p = self.problem
+        allowed = self.allowed.astype(np.float64)
+        count = np.add.reduceat(allowed, p.pointers[:-1])
+        share = np.where(p.sums > 0, p.sums, 0.0) / np.maximum(count, 1.0)
+        return np.ascontiguousarray((np.repeat(share, np.diff(p.pointers)) * allowed).reshape(p.shape))
+
+    def factor(self, rho: float) -> None:
+        """Prepare for a penalty."""
+        hessian, answers = self.quadratic.hessian, self.problem.fixed.answers
+        k = hessian + rho * np.eye(len(hessian))
+        if self.same_bound is not None:
+            k = k + rho * self.bound_ratio * self.same_bound
+        if len(self.rows):
+            k = k + rho * self.rows.T @ (self.row_ratio[:, None] * self.rows)
+        self.inverse = plain = cho_solve(cho_factor(k), np.eye(len(k)))
+        if len(self.select):
+            self.half = plain @ self.select.T
+            self.middle = np.linalg.inv(self.select @ self.half)
+            self.inverse = plain - self.half @ self.middle @ self.half.T
+            self.constant = np.ascontiguousarray(self.half @ (self.middle @ answers))
+        self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
+
+    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Take steps in place; return how many, and the primal and dual residual."""
+        p, soft = self.problem, self.problem.compared
+        taken, primal, dual = admm(
+            self.inverse, self.constant, self.quadratic.g, rho, rho * self.bound_ratio, at.z, at.u, p.pointers,
+            p.sums, self.allowed, p.bounds.of, p.bounds.lower, at.y, at.w, self.limits,
+            self.rows, soft.most, rho * self.row_ratio, soft.hinge, at.s, at.t, steps, tolerance,
+        )  # fmt: skip
+        return taken, primal, dual
+
+    def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
+        """Read the multipliers off the scaled duals."""
+        bounds, table = self.problem.bounds, self.problem.fixed.answers
+        right = self.quadratic.g + rho * (at.z - at.u) + bounds.spread(rho * self.bound_ratio * (at.y - at.w))
+        if len(self.rows):
+            right += self.rows.T @ (rho * self.row_ratio[:, None] * (at.s - at.t))
+        fixed = -self.middle @ (self.half.T @ right - table) if len(table) else np.zeros_like(table)
+        bound = bounds.signed(-rho * self.bound_ratio * at.w)
+        return Solution(at.z.copy(), fixed, bound, rho * self.row_ratio[:, None] * at.t, taken)
+
+    def polish(self, z: Floats, taken: int) -> Solution | None:
+        """Solve one column exactly on its positive entries.
+
+        Only for a single column without bounds (the root), where segments and a fixed table are all there is.
+        """
+        p, quadratic = self.problem, self.quadratic
+        if z.shape[1] != 1 or p.bounds.n_groups or len(p.compared.rows) or quadratic.curvature <= 0:
+            return None
+        free = np.flatnonzero(z[:, 0] > 0)
+        segment = np.repeat(np.arange(len(p.sums)), np.diff(p.pointers))[free]
+        known, row = np.unique(segment[p.sums[segment] >= 0], return_inverse=True)
+        kept = np.flatnonzero(p.sums[segment] >= 0)
+        n_fixed, fixed_of = p.fixed.n_groups, p.fixed.of[free]
+        ties = np.zeros((len(known) + n_fixed, len(free)))
+        ties[row, kept] = 1.0
+        ties[len(known) + fixed_of[fixed_of >= 0], np.flatnonzero(fixed_of >= 0)] = 1.0
+        right = np.concatenate([p.sums[known], p.fixed.answers[:, 0]])
+        factor = cho_factor(quadratic.hessian[np.ix_(free, free)])
+        plain, half = cho_solve(factor, quadratic.g[free, 0]), cho_solve(factor, ties.T)
+        x, push = plain, np.zeros(len(right))
+        if n_fixed:  # a table and segments have their totals in common: any multipliers that fit will do
+            push = np.linalg.lstsq(ties @ half, ties @ plain - right, rcond=None)[0]
+            x = plain - half @ push
+        elif len(known):
+            x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - right)
+        if (x < 0).any():
+            return None
+        point = np.zeros_like(z)
+        point[free, 0] = x
+        none = np.zeros((0, 1))
+        return Solution(point, -push[len(right) - n_fixed :, None], none, none, taken)
