@@ -26,16 +26,18 @@ from threadpoolctl import threadpool_limits
 
 from bench.bench_rhode_island import tree_bytes
 from bench.bench_solve import cpu_seconds
-from bench.extend_peers import by_milp, distance, explicit, loss
+from bench.extend_peers import by_milp, explicit, loss
 from topdown.measure.evaluate import evaluate
 from topdown.plan.prepare import load_context
 from topdown.solve.backends.quadratic import _clarabel, _piqp
 from topdown.solve.extend import descend
 from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.patterns import find_patterns
-from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.least_squares.policy import solve
 from topdown.solve.least_squares.problem import Problem
+from topdown.solve.reference import rounding_cost
+from topdown.solve.rounding import round_table
+from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.tally import Tally
 from topdown.synth import synth
 
@@ -119,17 +121,17 @@ def test_time_memory_and_error(made: Made) -> None:
 
 
 @pytest.fixture(scope="module")
-def problems(made: Made) -> dict[str, tuple[Problem, StageRounding]]:
+def problems(made: Made) -> dict[str, tuple[Problem, RoundingProblem]]:
     """Collect one problem a level, as large as its peers can take, or the smallest found."""
     context = load_context(made.folder / "dhc")
     extension = descend.Extension(
         context, ListedAnswers(made.folder / "dhc", context), find_patterns(context)
     )
     seen: list[Any] = []
-    found: dict[str, tuple[Problem, StageRounding]] = {}
+    found: dict[str, tuple[Problem, RoundingProblem]] = {}
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
         patch.setattr(descend, "solve", lambda p: (seen.append(p), solve(p))[1])
-        patch.setattr(descend, "round_stage", lambda r: (seen.append(r), round_stage(r))[1])
+        patch.setattr(descend, "round_table", lambda r: (seen.append(r), round_table(r))[1])
         nodes = [extension.root(Tally())]
         for depth, level in enumerate(context.geography.levels[1:]):
             seen.clear()
@@ -142,12 +144,12 @@ def problems(made: Made) -> dict[str, tuple[Problem, StageRounding]]:
     return found
 
 
-def _entries(pair: tuple[Problem, StageRounding]) -> int:
+def _entries(pair: tuple[Problem, RoundingProblem]) -> int:
     return int(pair[0].allowed.sum())
 
 
 def test_least_squares_beside_generic_solvers(
-    problems: dict[str, tuple[Problem, StageRounding]],
+    problems: dict[str, tuple[Problem, RoundingProblem]],
 ) -> None:
     """The structured method must be faster than generic solvers of the explicit problem, and no worse."""
     print()
@@ -174,19 +176,19 @@ def test_least_squares_beside_generic_solvers(
     assert compared
 
 
-def test_rounding_beside_the_integer_program(problems: dict[str, tuple[Problem, StageRounding]]) -> None:
+def test_rounding_beside_the_integer_program(problems: dict[str, tuple[Problem, RoundingProblem]]) -> None:
     """The flow must be faster than the integer program, and as close to the estimate."""
     print()
     compared = 0
     for level, (_, problem) in problems.items():
-        ours = cpu_seconds(lambda r=problem: round_stage(r))
+        ours = cpu_seconds(lambda r=problem: round_table(r))
         entries = int(problem.allowed.sum())
         line = f"  {level:<12} {entries:>8,} entries  flow {ours * 1e3:9.1f} ms"
         if entries <= MOST_ENTRIES:
             start = time.process_time()
             theirs = by_milp(problem)
             seconds = time.process_time() - start
-            mine = distance(problem, round_stage(problem)[0].astype(np.float64))
+            mine = rounding_cost(problem, round_table(problem).counts)
             line += f"   integer program {seconds / ours:6.1f} x (cost {mine:.4f}, theirs {theirs:.4f})"
             assert mine <= theirs + 1e-3
             compared += 1

@@ -7,9 +7,10 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from topdown.solve.backends.standard import Standard
-from topdown.solve.extend.rounding import StageRounding
 from topdown.solve.least_squares.problem import Problem
 from topdown.solve.least_squares.structured import picker
+from topdown.solve.reference import rounding_cost
+from topdown.solve.rounding_problem import RoundingProblem
 
 
 def explicit(problem: Problem) -> Standard:
@@ -61,7 +62,7 @@ def loss(problem: Problem, x: np.ndarray) -> float:
     return float((weight[:, None] * (matrix @ x - target) ** 2).sum() / 2)
 
 
-def by_milp(problem: StageRounding) -> float:
+def by_milp(problem: RoundingProblem) -> float:
     """Round every entry up or down by an integer program (HiGHS); return its distance to the estimate."""
     n, m = problem.estimate.shape
     whole = np.floor(problem.estimate + 1e-6)
@@ -73,14 +74,15 @@ def by_milp(problem: StageRounding) -> float:
     def sums(label: np.ndarray, count: int) -> sparse.csr_array:
         return picker(label[row] * m + child, count * m)
 
-    left = problem.fixed - _added(problem.group, whole, len(problem.fixed))
-    blocks, low = [sums(problem.group, len(problem.fixed))], [left.reshape(-1)]
-    if problem.row_sums is not None:
+    before = problem.exact
+    left = before.answers - _added(before.of, whole, before.n_groups)
+    blocks, low = [sums(before.of, before.n_groups)], [left.reshape(-1)]
+    if problem.sums is not None:
         blocks.append(picker(row, n))
-        low.append(problem.row_sums - whole.sum(axis=1))
+        low.append(problem.sums - whole.sum(axis=1))
     high = list(low)
     matrix = sparse.vstack(blocks, format="csr")
-    for label, weight in zip(problem.chain, problem.weights, strict=False):
+    for label, weight in zip(problem.chain[2:-1], problem.weights[2:-1], strict=True):
         count = int(label.max()) + 1
         want = _added(label, problem.estimate - whole, count).reshape(-1)
         width = matrix.shape[1]  # two columns an answer hold how far it is above and below
@@ -105,19 +107,10 @@ def by_milp(problem: StageRounding) -> float:
     assert found.status == 0, found.message
     counts = whole.copy()
     counts[row, child] += np.rint(found.x[:n_x])
-    return distance(problem, counts)
+    return rounding_cost(problem, counts)
 
 
 def _added(label: np.ndarray, table: np.ndarray, count: int) -> np.ndarray:
     out = np.zeros((count, table.shape[1]))
     np.add.at(out, label, table)
     return out
-
-
-def distance(problem: StageRounding, counts: np.ndarray) -> float:
-    """Return the weighted L1 distance to the estimate over the chain and the rows."""
-    off = counts - problem.estimate
-    total = problem.weights[-1] * float(np.abs(off).sum())
-    for label, weight in zip(problem.chain, problem.weights, strict=False):
-        total += weight * float(np.abs(_added(label, off, int(label.max()) + 1)).sum())
-    return total

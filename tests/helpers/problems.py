@@ -8,6 +8,7 @@ from topdown.solve.groups import Bounds, FixedTable, KindLimits, LowerBounds, gr
 from topdown.solve.kernels import gram
 from topdown.solve.least_squares.problem import Compared, Problem
 from topdown.solve.least_squares.quadratics import Dense
+from topdown.solve.rounding_problem import RoundingProblem
 
 
 def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) -> np.ndarray:
@@ -101,3 +102,30 @@ def _answers(
         answers = group_sums(truth, label, int(label.max()) + 1)
         g += weight * np.rint(answers + rng.normal(size=answers.shape) * noise / np.sqrt(weight))[label]
     return labels, weights, np.zeros_like(g) if rng.random() < 0.1 else g
+
+
+def rounding_of_stage(
+    estimate: np.ndarray,
+    before: FixedTable,
+    sums: np.ndarray | None,
+    chain: tuple[np.ndarray, ...] = (),
+    weights: tuple[int, ...] = (1,),
+) -> RoundingProblem:
+    """Return what a stage of an extension rounds: no soft rules, records anywhere."""
+    n, m = estimate.shape
+    tables = [np.zeros(n, dtype=np.int64), before.of, *chain, np.arange(n)]
+    return RoundingProblem(
+        estimate=estimate,
+        allowed=np.ones((n, m), dtype=bool),
+        sums=sums,
+        chain=np.stack(tables),
+        weights=(0, 0, *weights),
+        totals=FixedTable.total(n, before.answers.sum(axis=0)),
+        exact=before,
+        exact_place=1,
+        bounds=LowerBounds.none(n, m),
+        bound_places=(),
+        arcs=(),
+        comparisons=np.zeros((0, n), dtype=np.int64),
+        most=np.zeros((0, m), dtype=np.int64),
+    )

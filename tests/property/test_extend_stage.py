@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.problems import rounding_of_stage
 from topdown.errors import InfeasibleError
 from topdown.solve.extend.checks import judge, project, tables
 from topdown.solve.extend.reserves import assign
-from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.stages import stage_problem
 from topdown.solve.groups import FixedTable
 from topdown.solve.least_squares.policy import solve
 from topdown.solve.least_squares.problem import Problem
 from topdown.solve.least_squares.structured import Partition, Structured, picker
 from topdown.solve.least_squares.tree_linear import LinearStep
+from topdown.solve.reference import rounding_cost
+from topdown.solve.rounding import round_table
 
 SEEDS = st.integers(0, 2**31)
 
@@ -98,15 +100,6 @@ def test_weights_far_apart_are_solved(seed: int, root: bool, which: int) -> None
     assert residual <= 1e-5
 
 
-def _cost(problem: StageRounding, counts: np.ndarray) -> float:
-    total = problem.weights[-1] * float(np.abs(counts - problem.estimate).sum())
-    for table, weight in zip(problem.chain, problem.weights, strict=False):
-        error = np.zeros((int(table.max()) + 1, counts.shape[1]))
-        np.add.at(error, table, counts - problem.estimate)
-        total += weight * float(np.abs(error).sum())
-    return total
-
-
 @given(SEEDS)
 @settings(max_examples=40, deadline=None)
 def test_rounding_is_the_best_whole_table(seed: int) -> None:
@@ -121,30 +114,16 @@ def test_rounding_is_the_best_whole_table(seed: int) -> None:
     for table in tables_with(whole.sum(axis=1), fixed0, group):
         estimate = weights[0] * estimate + (1 - weights[0]) * table
     chain = (np.array([0, 0, 1, 2, 2]),)
-    problem = StageRounding(
-        estimate,
-        np.ones((5, m), dtype=bool),
-        whole.sum(axis=1),
-        group,
-        fixed0,
-        chain,
-        (3, 1),
-        *no_rules(5, m),
-    )
-    rounded = round_stage(problem)
+    problem = rounding_of_stage(estimate, FixedTable(group, fixed0), whole.sum(axis=1), chain, (3, 1))
+    rounded = round_table(problem)
     best = min(
-        _cost(problem, table)
+        rounding_cost(problem, table)
         for table in tables_with(whole.sum(axis=1), fixed0, group)
         if np.abs(table - estimate).max() <= 1 + 1e-9
     )
     assert rounded.optimal
     assert rounded.route == "flow"
-    assert _cost(problem, rounded.counts) <= best + 1e-5
-
-
-def no_rules(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the soft rules of a stage without any."""
-    return np.zeros((0, n), dtype=np.int64), np.zeros((0, m), dtype=np.int64)
+    assert rounding_cost(problem, rounded.counts) <= best + 1e-5
 
 
 def tables_with(rows: np.ndarray, fixed: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
@@ -212,15 +191,13 @@ def test_the_naive_condition_is_told_apart() -> None:
 def test_infeasible_stage_is_named() -> None:
     """A table that cannot be rounded must stop the run, not come out wrong."""
     with pytest.raises(InfeasibleError):
-        round_stage(
-            StageRounding(
-                np.full((2, 2), 0.5),
-                np.array([[True, False], [True, False]]),
-                np.array([1, 1]),
-                np.array([0, 0]),
-                np.array([[1, 1]]),
-                (),
-                (1,),
-                *no_rules(2, 2),
+        round_table(
+            replace(
+                rounding_of_stage(
+                    np.full((2, 2), 0.5),
+                    FixedTable(np.zeros(2, dtype=np.int64), np.array([[1, 1]])),
+                    np.array([1, 1]),
+                ),
+                allowed=np.array([[True, False], [True, False]]),
             )
         )

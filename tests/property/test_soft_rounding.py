@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.problems import limits_around
+from tests.helpers.problems import limits_around, rounding_of_stage
 from topdown.solve import reference
 from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.flow import laminar_places
 from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
 from topdown.solve.rounding import check_rounding, round_table
@@ -97,9 +96,11 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
     if not (middle == 0).any():
         bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
+    rules = draw_rules(rng, n)
     problem = RoundingProblem(
         estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, FixedTable.none(n, m),
-        FixedTable.none(n, m), None, LowerBounds(bound_of, lower), places, (), draw_rules(rng, n),
+        FixedTable.none(n, m), None, LowerBounds(bound_of, lower), places, (), rules,
+        np.zeros((len(rules), m), dtype=np.int64),
     )  # fmt: skip
     if kind == "totals":
         return replace(problem, totals=FixedTable.total(n, some.sum(axis=0)))
@@ -116,11 +117,6 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     return problem
 
 
-def over_table(problem: RoundingProblem, table: np.ndarray) -> int:
-    """Return by how much a table breaks the rules, over all children."""
-    return int(np.maximum(problem.comparisons @ table, 0).sum())
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=SEEDS)
 @settings(max_examples=30, deadline=None)
@@ -129,11 +125,9 @@ def test_rounding_breaks_rules_least_then_costs_least(kind: str, seed: int) -> N
     problem = draw(seed, kind)
     result = round_table(problem)
     tables = [t for t in ups(problem.estimate, problem.allowed) if meets(problem, t)]
-    least, cost = best(
-        tables, lambda t: over_table(problem, t), lambda t: reference.rounding_cost(problem, t)
-    )
+    least, cost = best(tables, problem.excess, lambda t: reference.rounding_cost(problem, t))
     assert any(np.array_equal(result.counts, table) for table in tables)
-    assert over_table(problem, result.counts) == least
+    assert problem.excess(result.counts) == least
     assert result.optimal
     assert reference.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
 
@@ -145,7 +139,7 @@ def test_the_program_agrees_where_the_flow_is_enough(seed: int) -> None:
     problem = draw(seed, "laminar")
     one, two = round_table(problem), round_by_milp(problem)
     check_rounding(problem, two.counts)
-    assert over_table(problem, one.counts) == over_table(problem, two.counts)
+    assert problem.excess(one.counts) == problem.excess(two.counts)
     assert reference.rounding_cost(problem, one.counts) == pytest.approx(
         reference.rounding_cost(problem, two.counts), abs=1e-4
     )
@@ -157,8 +151,8 @@ def test_all_routes_are_taken() -> None:
     for seed in range(60):
         problem = draw(seed, "laminar")
         result = round_table(problem)
-        seen.add((result.route, over_table(problem, result.counts) > 0))
-    assert seen == {("flow", False), ("milp", False), ("milp", True)}
+        seen.add((result.route, problem.excess(result.counts) > 0))
+    assert seen == {("flow", False), ("milp", False), ("milp", True), ("flow", True)}
 
 
 def test_of_two_rules_the_cheaper_one_is_broken() -> None:
@@ -177,13 +171,14 @@ def test_of_two_rules_the_cheaper_one_is_broken() -> None:
             bound_places=(),
             arcs=(),
             comparisons=np.array([[1, 0], [0, 1]]),
+            most=np.zeros((2, 1), dtype=np.int64),
         )
         result = round_table(problem)
         assert result.optimal
         assert result.counts[row, 0] == 1
 
 
-def draw_stage(seed: int, *, root: bool) -> StageRounding:
+def draw_stage(seed: int, *, root: bool) -> RoundingProblem:
     """Draw a stage of an extension with soft rules."""
     rng = np.random.default_rng(seed)
     group, m = np.array([0, 0, 1, 1, 1]), 1 if root else 2
@@ -203,35 +198,8 @@ def draw_stage(seed: int, *, root: bool) -> StageRounding:
     most = rng.integers(-1, 2, (len(rules), m)) + np.floor(rules @ estimate).astype(np.int64)
     chain = (np.array([0, 0, 1, 2, 2]),)
     sums = None if root else whole.sum(axis=1)
-    return StageRounding(
-        estimate, np.ones((n, m), dtype=bool), sums, group, fixed, chain, (3, 1), rules, most
-    )
-
-
-def stage_cost(problem: StageRounding, table: np.ndarray) -> float:
-    """Weighted L1 distance to the estimate."""
-    total = problem.weights[-1] * float(np.abs(table - problem.estimate).sum())
-    for label, weight in zip(problem.chain, problem.weights, strict=False):
-        for answer in np.unique(label):
-            total += weight * float(np.abs((table - problem.estimate)[label == answer].sum(axis=0)).sum())
-    return total
-
-
-def stage_over(problem: StageRounding, table: np.ndarray) -> int:
-    """Return by how much a table breaks the rules of a stage."""
-    return int(np.maximum(problem.comparisons @ table - problem.most, 0).sum())
-
-
-def best_stage(problem: StageRounding) -> tuple[list[np.ndarray], int, float]:
-    """Try every rounding of a stage."""
-    fraction = problem.estimate - np.floor(problem.estimate + 1e-6)
-    tables = [
-        t
-        for t in ups(problem.estimate, problem.allowed & (fraction > 1e-6))
-        if np.array_equal(held(problem.group, len(problem.fixed), t), problem.fixed)
-        and (problem.row_sums is None or np.array_equal(t.sum(axis=1), problem.row_sums))
-    ]
-    return tables, *best(tables, lambda t: stage_over(problem, t), lambda t: stage_cost(problem, t))
+    problem = rounding_of_stage(estimate, FixedTable(group, fixed), sums, chain, (3, 1))
+    return replace(problem, comparisons=rules, most=most)
 
 
 @pytest.mark.parametrize("root", [False, True])
@@ -240,12 +208,18 @@ def best_stage(problem: StageRounding) -> tuple[list[np.ndarray], int, float]:
 def test_a_stage_breaks_rules_least_then_costs_least(seed: int, *, root: bool) -> None:
     """The same for the stages of an extension, whose rules have limits of their own."""
     problem = draw_stage(seed, root=root)
-    result = round_stage(problem)
-    tables, least, cost = best_stage(problem)
+    result = round_table(problem)
+    tables = [
+        t
+        for t in ups(problem.estimate, problem.allowed)
+        if not problem.exact.left(t).any()
+        and (problem.sums is None or np.array_equal(t.sum(axis=1), problem.sums))
+    ]
+    least, cost = best(tables, problem.excess, lambda t: reference.rounding_cost(problem, t))
     assert any(np.array_equal(result.counts, table) for table in tables)
-    assert stage_over(problem, result.counts) == least
+    assert problem.excess(result.counts) == least
     assert result.optimal
-    assert stage_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
+    assert reference.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
 
 
 def test_stages_take_all_routes() -> None:
@@ -253,6 +227,6 @@ def test_stages_take_all_routes() -> None:
     seen = set()
     for seed in range(80):
         problem = draw_stage(seed, root=seed % 2 == 0)
-        result = round_stage(problem)
-        seen.add((result.route, stage_over(problem, result.counts) > 0))
+        result = round_table(problem)
+        seen.add((result.route, problem.excess(result.counts) > 0))
     assert {("flow", False), ("milp", False), ("milp", True)} <= seen

@@ -37,7 +37,19 @@ def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
     none, bounds = FixedTable.none(n, m), LowerBounds(bound_of, lower)
     soft = np.zeros((0, n), dtype=np.int64)
     return RoundingProblem(
-        estimate, allowed, sums, chain, weights, none, none, None, bounds, places, (), soft
+        estimate,
+        allowed,
+        sums,
+        chain,
+        weights,
+        none,
+        none,
+        None,
+        bounds,
+        places,
+        (),
+        soft,
+        np.zeros((0, m), dtype=np.int64),
     )
 
 
@@ -166,6 +178,7 @@ def test_the_integer_check_catches_each_broken_constraint(damage: str) -> None:
         bound_places=None,
         arcs=(),
         comparisons=np.zeros((0, 2), dtype=np.int64),
+        most=np.zeros((0, 2), dtype=np.int64),
     )
     good = np.array([[1, 1], [2, 0]])
     check_rounding(problem, good)

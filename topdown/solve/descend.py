@@ -251,6 +251,7 @@ class Descent:
             bound_places=self.known.places[depth],
             arcs=arcs,
             comparisons=soft,
+            most=np.zeros((len(soft), len(index)), dtype=np.int64),
         )
         rounded = round_table(problem)
         if (

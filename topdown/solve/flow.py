@@ -101,42 +101,36 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     # Nodes: one a (table, answer, child) that occurs, then one sink a row (or one for all at the root).
     depth = len(problem.chain) - 1
     keys = [problem.chain[t] for t in range(depth)]
-    node_of: list[Ints] = []
+    node_of: list[Ints] = []  # of each entry that may go up
     first_node: list[int] = [1]
     occurs: list[Ints] = []
     for key in keys:
-        code = key[:, None] * m + np.arange(m)[None, :]
-        present = np.unique(code[row, child]) if len(row) else np.zeros(0, dtype=np.int64)
+        present, number = np.unique(key[row] * m + child, return_inverse=True)
         if through_kinds and not occurs:
-            present = np.arange(m)  # every child's people pass through its network
-        node_of.append(np.searchsorted(present, code))
+            present, number = np.arange(m), child  # every child's people pass through its network
+        node_of.append(number.reshape(-1).astype(np.int64))
         occurs.append(present)
         first_node.append(first_node[-1] + len(present))
     sink_of_row = first_node[-1] + (np.arange(n) if problem.sums is not None else np.zeros(n, dtype=np.int64))
     n_nodes = first_node[-1] + (n if problem.sums is not None else 1)
     supplies = np.zeros(n_nodes, dtype=np.int64)
-    bottom = (
-        first_node[depth - 1] + node_of[depth - 1][row, child]
-        if depth
-        else np.zeros(len(row), dtype=np.int64)
-    )
+    bottom = first_node[depth - 1] + node_of[depth - 1] if depth else np.zeros(len(row), dtype=np.int64)
     tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
     if through_kinds:
         inner, kind_node, supplies = child_networks(problem, whole, (whole + up).sum(axis=0), supplies)
         tails = [bottom if depth > 1 else kind_node[problem.bounds.of[row], child], inner.tails]
         heads, capacities = [*heads, inner.heads], [*capacities, inner.high]
         cost.append(np.zeros(len(inner.tails), dtype=np.int64))
-    forced, certain = _forced_units(problem, whole), {place for place, _ in problem.placed}
+    certain = {place for place, _ in problem.placed}
     for t in range(depth):
         base, value, most = _tree_values(problem, t, occurs[t], whole, up)
         head = first_node[t] + np.arange(len(occurs[t]))
         tail = np.zeros(len(occurs[t]), dtype=np.int64)
         if t:
-            parent = node_of[t - 1][row, child]
-            tail[node_of[t][row, child]] = first_node[t - 1] + parent
+            tail[node_of[t]] = first_node[t - 1] + node_of[t - 1]
             if t == 1 and through_kinds:
-                tail[node_of[t][row, child]] = kind_node[problem.bounds.of[row], child]
-        must = np.array([forced.pop((t, int(code)), 0) for code in occurs[t]], dtype=np.int64)
+                tail[node_of[t]] = kind_node[problem.bounds.of[row], child]
+        must = _at(occurs[t], *_forced_units(problem, t, whole))
         if t in certain:
             most = must
         if (most < must).any() or (must < 0).any():
@@ -163,7 +157,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
             heads.append(np.array([first_node[-1]]))
             capacities.append(np.array([placed]))
             cost.append(np.array([0]))
-    if (left < 0).any() or any(forced.values()):
+    if (left < 0).any():
         raise UnroundableError
     supplies[0] += placed
     network = Network(
@@ -177,23 +171,36 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     return network, whole
 
 
-def _forced_units(problem: RoundingProblem, whole: Ints) -> dict[tuple[int, int], int]:
-    """Units that lower bounds and exact totals force through a tree edge: {(table, answer * m + child): units}."""
-    m = problem.estimate.shape[1]
-    forced: dict[tuple[int, int], int] = {}
+def _forced_units(problem: RoundingProblem, t: int, whole: Ints) -> tuple[Ints, Ints]:
+    """Return codes (answer * m + child) of table t and the units that bounds and exact tables force through them."""
+    m = whole.shape[1]
+    codes, units = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     if isinstance(problem.bounds, LowerBounds):
-        short = problem.bounds.lower - problem.bounds.sums(whole)
-        for (t, answer), lower, row in zip(
-            problem.bound_places or (), problem.bounds.lower, short, strict=True
-        ):
-            if lower.any():
-                forced |= {(t, answer * m + j): units for j, units in enumerate(row.tolist()) if units > 0}
-    for place, table in problem.placed:
+        here = [b for b, (table, _) in enumerate(problem.bound_places or ()) if table == t]
+        answers = np.array([(problem.bound_places or ())[b][1] for b in here], dtype=np.int64)
+        bound, child = np.nonzero(problem.bounds.lower[here] > 0)
+        short = (problem.bounds.lower - problem.bounds.sums(whole))[here][bound, child]
+        codes.append(answers[bound][short > 0] * m + child[short > 0])
+        units.append(short[short > 0])
+    for table in (table for place, table in problem.placed if place == t):
         answer_of = np.zeros(table.n_groups, dtype=np.int64)
-        answer_of[table.of] = problem.chain[place]
-        for answer, row in zip(answer_of.tolist(), table.left(whole).tolist(), strict=True):
-            forced |= {(place, answer * m + j): units for j, units in enumerate(row)}
-    return forced
+        answer_of[table.of] = problem.chain[t]
+        codes.append((answer_of[:, None] * m + np.arange(m)).reshape(-1))
+        units.append(table.left(whole).reshape(-1))
+    found, last = np.unique(np.concatenate(codes)[::-1], return_index=True)  # an exact table outdoes a bound
+    return found, np.concatenate(units)[::-1][last]
+
+
+def _at(occurs: Ints, codes: Ints, units: Ints) -> Ints:
+    """Return the units of each occurring code; UnroundableError if some belong to a code that does not occur."""
+    must = np.zeros(len(occurs), dtype=np.int64)
+    place = np.searchsorted(occurs, codes)
+    inside = place < len(occurs)
+    inside[inside] = occurs[place[inside]] == codes[inside]
+    if units[~inside].any():
+        raise UnroundableError
+    must[place[inside]] = units[inside]
+    return must
 
 
 def _tree_values(
@@ -206,15 +213,12 @@ def _tree_values(
     """Whole part, estimate and largest increase of each occurring (answer, child) of table t."""
     m = problem.estimate.shape[1]
     code = (problem.chain[t][:, None] * m + np.arange(m)[None, :]).reshape(-1)
-    place = np.searchsorted(occurs, code)
-    inside = place < len(occurs)
-    inside[inside] &= occurs[place[inside]] == code[inside]
-    base, most = np.zeros(len(occurs), dtype=np.int64), np.zeros(len(occurs), dtype=np.int64)
-    value = np.zeros(len(occurs))
-    np.add.at(base, place[inside], whole.reshape(-1)[inside])
-    np.add.at(value, place[inside], problem.estimate.reshape(-1)[inside])
-    np.add.at(most, place[inside], up.reshape(-1)[inside])
-    return base, value, most
+    size = (int(problem.chain[t].max(initial=0)) + 1) * m
+    base, value = np.zeros(size, dtype=np.int64), np.zeros(size)
+    np.add.at(base, code, whole.reshape(-1))
+    np.add.at(value, code, problem.estimate.reshape(-1))
+    most = np.bincount(code[up.reshape(-1)], minlength=size)
+    return base[occurs], value[occurs], most[occurs]
 
 
 def _l1_pieces(base: Ints, value: Floats, most: Ints) -> list[tuple[Ints, Floats]]:

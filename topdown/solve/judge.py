@@ -18,7 +18,6 @@ from topdown.solve.weigh import (
     SOFT,
     Weighed,
     beyond_rounding,
-    excess_of,
     table_of,
     unproved,
     weigh,
@@ -57,8 +56,7 @@ def _weighed(problem: RoundingProblem, rounded: Rounded, fit: Fit, published: In
     if not n_cells:
         return Weighed()
     far = FAR if beyond_rounding(problem.estimate, published) else ""
-    soft = problem.comparisons
-    if excess_of(soft, 0, published) != excess_of(soft, 0, rounded.counts):
+    if problem.excess(published) != problem.excess(rounded.counts):
         far = SOFT
     tables = tuple(problem.chain)
     over, allowed = weigh(

@@ -7,7 +7,7 @@ result is re-checked against every constraint in integers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError
 
 LARGEST_COST = 2**52
+FIX = "check the public facts below this node for constraints that exclude each other"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +38,32 @@ def round_table(problem: RoundingProblem) -> Rounded:
         NoSplitError: no whole table satisfies the constraints.
         InternalError: a solver's answer broke a constraint.
     """
-    result = _by_flow(problem) if problem.bound_places is not None else None
+    by_flow = _by_flow(problem) if problem.bound_places is not None else None
     # A flow knows nothing of soft rules; if it keeps them all the same it is optimal with them too.
-    if result is None or (problem.comparisons @ result.counts > 0).any():
-        from topdown.solve.backends.milp import round_by_milp
-
-        result = round_by_milp(problem)
+    result = (
+        by_flow
+        if by_flow is not None and not problem.excess(by_flow.counts)
+        else _by_program(problem, by_flow)
+    )
     check_rounding(problem, result.counts)
     return result
+
+
+def _by_program(problem: RoundingProblem, by_flow: Rounded | None) -> Rounded:
+    """Round by an integer program; the flow's rounding stands where the program breaks soft rules no less."""
+    from topdown.solve.backends.milp import round_by_milp
+
+    found = round_by_milp(problem)
+    if by_flow is not None and (
+        found is None or problem.excess(found.counts) >= problem.excess(by_flow.counts)
+    ):
+        proved = found is not None and found.optimal  # that no rounding breaks the rules less
+        return replace(by_flow, optimal=by_flow.optimal and proved)
+    if found is None:
+        raise NoSplitError(
+            "no whole table satisfies the constraints of this split (integer program)", code="I010", fix=FIX
+        )
+    return found
 
 
 def _by_flow(problem: RoundingProblem) -> Rounded:
@@ -76,7 +95,7 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
     raise NoSplitError(
         "no whole table satisfies the constraints of this split",
         code="I010",
-        fix="check the public facts below this node for constraints that exclude each other",
+        fix=FIX,
     )
 
 

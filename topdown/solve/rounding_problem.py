@@ -29,7 +29,7 @@ class RoundingProblem:
         bounds: lower bounds of disjoint rows, or limits on sets of kinds of rows.
         bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
         arcs: limits as a flow network for each child.
-        comparisons: int64 (n_rules, n), soft rules: rows that should add up to 0 or less in every column.
+        comparisons: int64 (n_rules, n), soft rules: rows that should add up to at most `most`, int64 (n_rules, m).
     """
 
     estimate: Floats
@@ -44,6 +44,11 @@ class RoundingProblem:
     bound_places: tuple[tuple[int, int], ...] | None
     arcs: tuple[Arcs, ...]
     comparisons: Ints
+    most: Ints
+
+    def excess(self, counts: Ints) -> int:
+        """Return by how many records a table breaks the soft rules in all."""
+        return int(np.maximum(self.comparisons @ counts - self.most, 0).sum())
 
     @property
     def placed(self) -> tuple[tuple[int, FixedTable], ...]:

@@ -156,11 +156,6 @@ def unproved(residual: float, rounded: Rounded) -> str:
     return "" if rounded.optimal else "the rounding found here is not proved to be the best"
 
 
-def excess_of(rules: Ints, most: Ints | int, counts: Ints) -> int:
-    """Return by how many records a table breaks soft rules in all."""
-    return int(np.maximum(rules @ counts - most, 0).sum())
-
-
 def table_of(nodes: list[Node], cells: Ints, index: Ints) -> Ints | None:
     """Return tables of nodes as an array (len(cells), len(index)); None if one has records elsewhere.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from topdown.errors import InternalError, NoSplitError
+from topdown.errors import InternalError
 from topdown.solve.backends.integer_program import Program
 from topdown.solve.flow import floors
 from topdown.solve.groups import Floats, Ints, LowerBounds, RowGroups, subset_sums
@@ -13,50 +14,52 @@ from topdown.solve.rounding import Rounded
 from topdown.solve.rounding_problem import RoundingProblem
 
 MAX_CUTS = 500
+MOST_ENTRIES = 20_000  # of a split where entries that are whole may go up at once
 
 
-def round_by_milp(problem: RoundingProblem) -> Rounded:
+def round_by_milp(problem: RoundingProblem) -> Rounded | None:
     """Round an estimate to the closest whole table, L1 over every table of the chain, up or down by less than one.
 
-    Soft rules are kept if that is possible, else broken by as few records as possible.
-
-    Raises:
-        NoSplitError: no whole table satisfies the constraints.
+    Soft rules are kept if that is possible, else broken by as few records as possible. None if there is no whole
+    table; in a large split entries that are whole stay if they can.
     """
-    m = problem.estimate.shape[1]
     whole, fraction = floors(problem)
-    row, child = np.nonzero(problem.allowed)
+    if problem.allowed.sum() > MOST_ENTRIES and (
+        found := _round(problem, whole, fraction, problem.allowed & (fraction > 0))
+    ):
+        return found
+    return _round(problem, whole, fraction, problem.allowed)
+
+
+def _round(problem: RoundingProblem, whole: Ints, fraction: Floats, may: NDArray[np.bool_]) -> Rounded | None:
+    """Round with the entries that may go up."""
+    m = whole.shape[1]
+    row, child = np.nonzero(may)
     program = Program(problem.weights[-1] * (1 - 2 * fraction[row, child]))
     if problem.sums is not None:
         left = problem.sums - whole.sum(axis=1)
         program.between(program.sums(row, len(problem.sums)), left, left)
 
     def add(groups: RowGroups, low: Ints, spare: float) -> None:
-        for group, need in enumerate(low):
-            inside = np.where(groups.of[row] == group, child, -1)
-            program.between(program.sums(inside, m), need, need + spare)
+        inside = np.where(groups.of[row] >= 0, groups.of[row] * m + child, -1)
+        program.between(program.sums(inside, low.size), low.reshape(-1), low.reshape(-1) + float(spare))
 
     for table in (problem.totals, problem.exact):
         add(table, table.left(whole), 0.0)
     if isinstance(problem.bounds, LowerBounds):
         add(problem.bounds, problem.bounds.lower - problem.bounds.sums(whole), np.inf)
     for table, weight in zip(problem.chain[:-1], problem.weights[:-1], strict=True):
-        code = table[:, None] * m + np.arange(m)[None, :]
-        present, group = np.unique(code[row, child], return_inverse=True)
-        place = np.searchsorted(present, code)
-        known = (place < len(present)) & (present[np.minimum(place, len(present) - 1)] == code)
-        target = np.zeros(len(present))
-        np.add.at(target, place[known], problem.estimate[known] - whole[known])
-        program.near(program.sums(group.reshape(-1), len(present)), target, float(weight))
-    soft, most = soft_rows(problem.comparisons, whole, row, child)
+        if not weight:
+            continue
+        present, group = np.unique(table[row] * m + child, return_inverse=True)
+        off = np.zeros(((int(table.max(initial=0)) + 1), m))
+        np.add.at(off, table, problem.estimate - whole)
+        program.near(program.sums(group.reshape(-1), len(present)), off.reshape(-1)[present], float(weight))
+    soft, most = _soft_rows(problem, whole, row, child)
     for _ in range(MAX_CUTS):  # limits on kinds are added where an answer breaks them
         found = program.solve(soft, most)
         if found is None:
-            raise NoSplitError(
-                "no whole table satisfies the constraints of this split (integer program)",
-                code="I010",
-                fix="check the public facts below this node for constraints that exclude each other",
-            )
+            return None
         counts = whole.copy()
         counts[row, child] += found.up
         picked, limit = _cuts(problem, whole, counts, row, child)
@@ -66,15 +69,15 @@ def round_by_milp(problem: RoundingProblem) -> Rounded:
     raise InternalError("the integer program needs too many limits on kinds of cells", code="X003")
 
 
-def soft_rows(comparisons: Ints, whole: Ints, row: Ints, child: Ints) -> tuple[coo_array, Floats]:
+def _soft_rows(problem: RoundingProblem, whole: Ints, row: Ints, child: Ints) -> tuple[coo_array, Floats]:
     """Return soft rules as rows over cells that may go up, one a rule and child, and what they may add up to."""
-    m, cells = whole.shape[1], np.arange(len(row))
+    comparisons, m, cells = problem.comparisons, whole.shape[1], np.arange(len(row))
     rule, cell = np.nonzero(comparisons[:, row])
     rows = coo_array(
         (comparisons[rule, row[cell]].astype(np.float64), (rule * m + child[cell], cells[cell])),
         shape=(len(comparisons) * m, len(row)),
     )
-    return rows, -(comparisons @ whole).reshape(-1).astype(np.float64)
+    return rows, (problem.most - comparisons @ whole).reshape(-1).astype(np.float64)
 
 
 def _cuts(

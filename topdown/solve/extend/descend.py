@@ -20,9 +20,8 @@ from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.judge import Beside, Decided, SolvedStage
 from topdown.solve.extend.labels import first_of, join, lookup
 from topdown.solve.extend.patterns import Patterns
-from topdown.solve.extend.rounding import StageRounding, round_stage
 from topdown.solve.extend.soft import rules_of_stage, solve_with_rules, with_rules
-from topdown.solve.extend.stages import Measured, Rows, Stage, rounding_chain, stage_problem, stages, targets
+from topdown.solve.extend.stages import Measured, Rows, Stage, stage_problem, stage_rounding, stages, targets
 from topdown.solve.groups import FixedTable, Ints
 from topdown.solve.least_squares.policy import solve
 from topdown.solve.least_squares.problem import Solution
@@ -31,6 +30,7 @@ from topdown.solve.least_squares.tree_step import proportional
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
 from topdown.solve.repair import Repairer
+from topdown.solve.rounding import round_table
 from topdown.solve.tally import LevelTally, Tally
 from topdown.solve.weigh import NOWHERE, Weighed, joined, table_of
 
@@ -254,7 +254,8 @@ class Extension:
         queries = targets(stage, rows, known, free, measured)
         allowed = np.ascontiguousarray(goal[sub] > 0)
         quadratic = Structured(queries, work.supergroup[first][free])
-        problem = stage_problem(quadratic, left, FixedTable(sub, goal), allowed)
+        before = FixedTable(sub, goal)
+        problem = stage_problem(quadratic, left, before, allowed)
         soft = np.ascontiguousarray(work.soft[:, first][:, free])
         most = -(work.soft[:, first] @ known)
         if queries:
@@ -268,9 +269,8 @@ class Extension:
             found, residual = Solution.without_multipliers(problem, proportional(problem), 0), 0.0
             compared = None
         estimate = found.z
-        chain, weights = rounding_chain(stage, cells[first][free], sub)
-        rounding = StageRounding(estimate, allowed, left, sub, goal, chain, weights, soft, most)
-        rounded = round_stage(rounding)
+        rounding = stage_rounding(stage, cells[first][free], before, (estimate, allowed, left), (soft, most))
+        rounded = round_table(rounding)
         tally.add(Fit(residual, found.iterations, 1, estimate.size), rounded)
         tally.n_enforced += compared is not None or rounded.route == "milp"
         out[free] = rounded.counts + least

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topdown.solve.extend.rounding import StageRounding, broken_constraint
 from topdown.solve.groups import Ints
-from topdown.solve.rounding import Rounded
-from topdown.solve.weigh import FAR, SEVERAL, SOFT, Weighed, beyond_rounding, excess_of, unproved, weigh
+from topdown.solve.rounding import Rounded, broken_constraint
+from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve.weigh import FAR, SEVERAL, SOFT, Weighed, beyond_rounding, unproved, weigh
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Decided:
     least: Ints
     residual: float
     unique: bool
-    rounding: StageRounding
+    rounding: RoundingProblem
     rounded: Rounded
 
 
@@ -71,9 +71,9 @@ def weigh_stage(solved: SolvedStage, published: Ints) -> Weighed:
         return Weighed(n_cells, "another table than the base release and the stages before leave possible")
     rounding, rest = made.rounding, published[made.free] - made.least
     far = FAR if beyond_rounding(rounding.estimate, rest) else ""
-    if len({excess_of(rounding.comparisons, rounding.most, c) for c in (rest, made.rounded.counts)}) > 1:
+    if rounding.excess(rest) != rounding.excess(made.rounded.counts):
         far = SOFT
-    tables = (*rounding.chain, np.arange(len(rest), dtype=np.int64))
+    tables = tuple(rounding.chain)
     over, allowed = weigh(
         rounding.estimate, rounding.allowed, tables, rounding.weights, made.rounded.counts, rest,
         by_program=made.rounded.route == "milp",

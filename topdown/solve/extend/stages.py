@@ -15,6 +15,7 @@ from topdown.solve.extend.labels import join
 from topdown.solve.groups import FixedTable, Floats, Ints, LowerBounds
 from topdown.solve.least_squares.problem import Compared, Problem
 from topdown.solve.least_squares.structured import Partition, Structured
+from topdown.solve.rounding_problem import RoundingProblem
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
 
@@ -126,14 +127,25 @@ def _values(measured: Measured, q: int, answers: Ints) -> Floats:
     return out
 
 
-def rounding_chain(stage: Stage, cells: Ints, group: Ints) -> tuple[tuple[Ints, ...], tuple[int, ...]]:
-    """Return the tables between the groups and the rows, each refining the one before, and all weights."""
-    chain: list[Ints] = []
-    weights: list[int] = []
-    before, n_before, last = group, int(group.max()) + 1, 1
+def stage_rounding(
+    stage: Stage,
+    cells: Ints,
+    before: FixedTable,
+    estimate: tuple[Floats, NDArray[np.bool_], Ints | None],
+    soft: tuple[Ints, Ints],
+) -> RoundingProblem:
+    """Return what a stage rounds: the table before is mandatory flow, the plan's tables between it and the rows cost.
+
+    Args:
+        stage: of the split. cells: of every row. before: the table fixed before.
+        estimate: (n, m), where records may be, and what each row holds over all children (None at the root).
+        soft: rules on the rows, and what they may add up to.
+    """
+    values, allowed, sums = estimate
+    chain, weights = [np.zeros(len(cells), dtype=np.int64), before.of], [0, 0]
+    n_before, last = before.n_groups, 1
     for query, weight in stage.rounding:
-        label = query.labels[cells].astype(np.int64)
-        table, n_table = join(before, label)
+        table, n_table = join(chain[-1], query.labels[cells].astype(np.int64))
         last = weight
         if n_table == n_before:
             continue
@@ -141,8 +153,23 @@ def rounding_chain(stage: Stage, cells: Ints, group: Ints) -> tuple[tuple[Ints, 
             break
         chain.append(table)
         weights.append(weight)
-        before, n_before = table, n_table
-    return tuple(chain), (*weights, last)
+        n_before = n_table
+    n, m = values.shape
+    return RoundingProblem(
+        estimate=values,
+        allowed=allowed,
+        sums=sums,
+        chain=np.stack([*chain, np.arange(n)]),
+        weights=(*weights, last),
+        totals=FixedTable.total(n, before.answers.sum(axis=0)),
+        exact=before,
+        exact_place=1,
+        bounds=LowerBounds.none(n, m),
+        bound_places=(),
+        arcs=(),
+        comparisons=soft[0],
+        most=soft[1],
+    )
 
 
 def stage_problem(
