@@ -117,7 +117,7 @@ def rounding_of_stage(
     return RoundingProblem(
         estimate=estimate,
         allowed=np.ones((n, m), dtype=bool),
-        sums=sums,
+        sums=np.full(n, -1) if sums is None else sums,
         chain=np.stack(tables),
         weights=(0, 0, *weights),
         totals=FixedTable.total(n, before.answers.sum(axis=0)),

@@ -48,7 +48,7 @@ def random_stage(seed: int, *, root: bool = False) -> tuple[Problem, np.ndarray]
         target = picker(label, len(used)) @ table + rng.normal(size=(len(used), m)) * 2
         queries.append(Partition(label, rng.uniform(0.1, 1.0, len(used)), target))
     quadratic = Structured(tuple(queries), supergroup)
-    left = None if root else table.sum(axis=1)
+    left = np.full(n, -1) if root else table.sum(axis=1)
     return stage_problem(quadratic, left, FixedTable(group, fixed), allowed), table
 
 

@@ -42,7 +42,7 @@ def held(group: np.ndarray, size: int, table: np.ndarray) -> np.ndarray:
 
 def meets(problem: RoundingProblem, table: np.ndarray) -> bool:
     """Tell whether a table keeps all that must hold."""
-    if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
+    if ((table.sum(axis=1) != problem.sums) & (problem.sums >= 0)).any():
         return False
     for known in (problem.totals, problem.exact):
         if (held(known.of, len(known.answers), table) != known.answers).any():
@@ -97,8 +97,9 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     if not (middle == 0).any():
         bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
     rules = draw_rules(rng, n)
+    sums = np.full(n, -1) if kind == "root" else whole.sum(axis=1)
     problem = RoundingProblem(
-        estimate, allowed, None if kind == "root" else whole.sum(axis=1), chain, weights, FixedTable.none(n, m),
+        estimate, allowed, sums, chain, weights, FixedTable.none(n, m),
         FixedTable.none(n, m), None, LowerBounds(bound_of, lower), places, (), rules,
         np.zeros((len(rules), m), dtype=np.int64),
     )  # fmt: skip
@@ -161,7 +162,7 @@ def test_of_two_rules_the_cheaper_one_is_broken() -> None:
         problem = RoundingProblem(
             estimate=np.array([[values], [1 - values]]),
             allowed=np.ones((2, 1), dtype=bool),
-            sums=None,
+            sums=np.full(2, -1),
             chain=np.array([[0, 0], [0, 1]]),
             weights=(1, 1),
             totals=FixedTable.total(2, np.array([1])),
@@ -212,8 +213,7 @@ def test_a_stage_breaks_rules_least_then_costs_least(seed: int, *, root: bool) -
     tables = [
         t
         for t in ups(problem.estimate, problem.allowed)
-        if not problem.exact.left(t).any()
-        and (problem.sums is None or np.array_equal(t.sum(axis=1), problem.sums))
+        if not problem.exact.left(t).any() and (root or np.array_equal(t.sum(axis=1), problem.sums))
     ]
     least, cost = best(tables, problem.excess, lambda t: reference.rounding_cost(problem, t))
     assert any(np.array_equal(result.counts, table) for table in tables)

@@ -71,7 +71,11 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
     """As mandatory flow where the table fits the chain, as rows of the integer program where it crosses it."""
     problem = make_problem(seed, m=1 if root else 2)
     if root:
-        problem = replace(problem, sums=None, bounds=LowerBounds(problem.bounds.of, problem.bounds.lower * 0))
+        problem = replace(
+            problem,
+            sums=np.full_like(problem.sums, -1),
+            bounds=LowerBounds(problem.bounds.of, problem.bounds.lower * 0),
+        )
     exact_of = np.random.default_rng(seed).integers(0, 2, 4) if crossing else problem.chain[1]
     exact_of = np.unique(exact_of, return_inverse=True)[1].reshape(-1)
     _, table = reference.best_rounding(problem)

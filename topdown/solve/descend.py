@@ -241,7 +241,7 @@ class Descent:
         problem = RoundingProblem(
             estimate=fractional,
             allowed=split.allowed,
-            sums=split.counts,
+            sums=split.sums,
             chain=np.stack([table[split.cells] for table in chain.tables]),
             weights=chain.weights,
             totals=split.totals,

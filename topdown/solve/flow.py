@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from topdown.model.labels import refines
-from topdown.solve.groups import Floats, Ints, KindLimits, LowerBounds
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks
 
 UNIT = 1_000_000  # integer cost of one person of error
@@ -90,8 +90,8 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     Raises:
         UnroundableError: the cells that may go up cannot meet a sum or a bound.
     """
-    n, m = problem.estimate.shape
-    through_kinds = isinstance(problem.bounds, KindLimits)
+    m = problem.estimate.shape[1]
+    through_kinds = len(problem.arcs) > 0
     whole, fraction = floors(problem)
     up = problem.allowed & ((fraction > 0) | every_cell)
     row, child = np.nonzero(up)
@@ -111,9 +111,10 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
         node_of.append(number.reshape(-1).astype(np.int64))
         occurs.append(present)
         first_node.append(first_node[-1] + len(present))
-    sink_of_row = first_node[-1] + (np.arange(n) if problem.sums is not None else np.zeros(n, dtype=np.int64))
-    n_nodes = first_node[-1] + (n if problem.sums is not None else 1)
-    supplies = np.zeros(n_nodes, dtype=np.int64)
+    known = problem.sums >= 0
+    free = not known.all()  # rows without a known sum share one sink, which comes first
+    sink_of_row = first_node[-1] + np.where(known, np.cumsum(known) - 1 + free, 0)
+    supplies = np.zeros(first_node[-1] + free + int(known.sum()), dtype=np.int64)
     bottom = first_node[depth - 1] + node_of[depth - 1] if depth else np.zeros(len(row), dtype=np.int64)
     tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
     if through_kinds:
@@ -143,23 +144,20 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
             heads.append(head[keep])
             capacities.append(capacity[keep])
             cost.append(np.rint(UNIT * w[t] * slope[keep]).astype(np.int64))
-    if problem.sums is not None:
-        left = problem.sums - whole.sum(axis=1)
-        supplies[first_node[-1] : first_node[-1] + n] -= left
-        placed = int(left.sum())
-    else:
-        known = problem.totals.n_groups > 0
-        placed = int(problem.totals.answers.sum() - whole.sum()) if known else len(row)
-        left = np.array([placed])
-        supplies[first_node[-1]] -= placed
-        if not known:  # no known total: a unit may stay at home for nothing
+    left = (problem.sums - whole.sum(axis=1))[known]
+    if free:
+        counted = problem.totals.n_groups > 0
+        rest = int(problem.totals.answers.sum() - whole.sum() - left.sum()) if counted else len(row)
+        left = np.concatenate([[rest], left])
+        if not counted:  # no known total: a unit may stay at home for nothing
             tails.append(np.array([0]))
             heads.append(np.array([first_node[-1]]))
-            capacities.append(np.array([placed]))
+            capacities.append(np.array([rest]))
             cost.append(np.array([0]))
     if (left < 0).any():
         raise UnroundableError
-    supplies[0] += placed
+    supplies[first_node[-1] : first_node[-1] + len(left)] -= left
+    supplies[0] += int(left.sum())
     network = Network(
         np.concatenate(tails).astype(np.int64),
         np.concatenate(heads).astype(np.int64),
@@ -175,13 +173,13 @@ def _forced_units(problem: RoundingProblem, t: int, whole: Ints) -> tuple[Ints, 
     """Return codes (answer * m + child) of table t and the units that bounds and exact tables force through them."""
     m = whole.shape[1]
     codes, units = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    if isinstance(problem.bounds, LowerBounds):
-        here = [b for b, (table, _) in enumerate(problem.bound_places or ()) if table == t]
-        answers = np.array([(problem.bound_places or ())[b][1] for b in here], dtype=np.int64)
-        bound, child = np.nonzero(problem.bounds.lower[here] > 0)
-        short = (problem.bounds.lower - problem.bounds.sums(whole))[here][bound, child]
-        codes.append(answers[bound][short > 0] * m + child[short > 0])
-        units.append(short[short > 0])
+    places, bounds = problem.bound_places or (), problem.bounds
+    here = np.array([b for b, (table, _) in enumerate(places) if table == t], dtype=np.int64)
+    answers = np.array([places[b][1] for b in here], dtype=np.int64)
+    bound, child = np.nonzero(bounds.lower[here] > 0)
+    short = (bounds.lower - bounds.sums(whole))[here][bound, child]
+    codes.append(answers[bound][short > 0] * m + child[short > 0])
+    units.append(short[short > 0])
     for table in (table for place, table in problem.placed if place == t):
         answer_of = np.zeros(table.n_groups, dtype=np.int64)
         answer_of[table.of] = problem.chain[t]

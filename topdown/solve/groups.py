@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topdown.model.kinds import NO_LIMIT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,6 +39,10 @@ class RowGroups(ABC):
     def sums(self, values: NDArray[Number]) -> NDArray[Number]:
         """Add the rows of (n, m) values by group, (n_groups, m)."""
         return group_sums(values, self.of, self.n_groups)
+
+    def by_row(self, values: NDArray[Number]) -> NDArray[Number]:
+        """Return each row's column of (k, n_groups) values, (k, n); 0 for rows in no group."""
+        return np.hstack([values, np.zeros((len(values), 1), dtype=values.dtype)])[:, self.of]
 
     def spread(self, values: NDArray[Number]) -> NDArray[Number]:
         """Return each row's entry of (n_groups, m) values, 0 for rows in no group; (1, m) zeros without groups."""
@@ -83,6 +89,7 @@ class LowerBounds(RowGroups):
     """Groups with lower bounds: (n_groups, m), persons."""
 
     lower: NDArray[Any]
+    broken: ClassVar[str] = "a lower bound that is missed"
 
     @staticmethod
     def none(n: int, m: int) -> LowerBounds:
@@ -98,6 +105,22 @@ class LowerBounds(RowGroups):
     def limits(self) -> Floats:
         """No limits on sets, (m, 0)."""
         return np.zeros((self.lower.shape[1], 0))
+
+    @property
+    def everybody(self) -> NDArray[Any]:
+        """No known totals of the groups together, (0,)."""
+        return self.lower[:0, 0]
+
+    def explicit(self) -> tuple[Floats, Ints, Floats]:
+        """Return the bounds as rows: (signed groups (k, n_groups), child (k,), most (k,)) of sums at most that."""
+        m = self.lower.shape[1]
+        signs = -np.repeat(np.eye(self.n_groups), m, axis=0)
+        return signs, np.tile(np.arange(m), self.n_groups), -self.lower.reshape(-1).astype(np.float64)
+
+    def worst_sets(self, sums: Ints) -> tuple[Ints, Ints]:
+        """Return no set of groups: bounds are rows of their own."""
+        del sums
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def over(self, sums: NDArray[Any]) -> float:
         """Return by how much sums of the groups break a bound, in persons; 0 or less if they keep all."""
@@ -127,6 +150,7 @@ class KindLimits(RowGroups):
 
     n_kinds: int
     limits: NDArray[Any]
+    broken: ClassVar[str] = "kinds of cells that do not split down to the leaves"
 
     @property
     def n_groups(self) -> int:
@@ -134,14 +158,34 @@ class KindLimits(RowGroups):
         return self.n_kinds
 
     @property
-    def lower(self) -> Floats:
-        """No lower bound of a kind by itself, (k, m)."""
-        return np.zeros((self.n_kinds, len(self.limits)))
+    def lower(self) -> NDArray[Any]:
+        """No lower bound of a kind by itself, zeros (k, m)."""
+        return np.zeros((self.n_kinds, len(self.limits)), dtype=self.limits.dtype)
 
     @property
     def is_whole(self) -> bool:
         """Whether the limits say how many people there are."""
         return bool(self.limits.shape[1] == 1 << self.n_kinds)
+
+    @property
+    def everybody(self) -> NDArray[Any]:
+        """How many people the kinds hold together, (m,), or (0,) if that is not known."""
+        return self.limits[: len(self.limits) * self.is_whole, -1]
+
+    def explicit(self) -> tuple[Floats, Ints, Floats]:
+        """Return every limit but that of everybody, as `LowerBounds.explicit`."""
+        child, chosen = np.nonzero(self.limits < NO_LIMIT)
+        signs = signed_kinds(chosen, self.n_kinds).astype(np.float64)
+        some = np.abs(signs).sum(axis=1) > 0
+        some &= (chosen < self.limits.shape[1] - 1) | (not self.is_whole)
+        most = self.limits[child, chosen].astype(np.float64)
+        return signs[some], child[some], most[some]
+
+    def worst_sets(self, sums: Ints) -> tuple[Ints, Ints]:
+        """Return the children where sums of the kinds break a limit, and the set of kinds most above its own."""
+        over = subset_sums(self.limits, sums) - self.limits
+        broken = np.flatnonzero(over.max(axis=1) > 0)
+        return broken, over.argmax(axis=1)[broken]
 
     def over(self, sums: NDArray[Any]) -> float:
         """Return by how much sums of the kinds are outside the limits, in persons."""
@@ -170,6 +214,13 @@ def group_sums(values: NDArray[Number], group: Ints, n_groups: int) -> NDArray[N
     inside = group >= 0
     np.add.at(out, group[inside], values[inside])
     return out
+
+
+def signed_kinds(sets: Ints, n_kinds: int) -> Ints:
+    """Return the kinds of each set as 0 and 1, (n_sets, n_kinds); the slack entry is minus the sum of all kinds."""
+    return np.asarray(
+        ((sets[:, None] >> np.arange(n_kinds)) & 1) - (sets[:, None] >> n_kinds), dtype=np.int64
+    )
 
 
 def subset_sums(limits: NDArray[Number], held: NDArray[Number]) -> NDArray[Number]:

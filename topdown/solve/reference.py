@@ -95,7 +95,7 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
         counts = whole.reshape(-1).copy()
         counts[places] += np.array(ups, dtype=np.int64)
         table = counts.reshape(whole.shape)
-        if problem.sums is not None and (table.sum(axis=1) != problem.sums).any():
+        if any(total >= 0 and row.sum() != total for row, total in zip(table, problem.sums, strict=True)):
             continue
         if any((sums_of(t, table) != t.answers).any() for t in (problem.totals, problem.exact)):
             continue

@@ -14,7 +14,7 @@ import numpy as np
 from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends import ortools_flow
 from topdown.solve.flow import build_network
-from topdown.solve.groups import Ints, KindLimits
+from topdown.solve.groups import Ints
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError
 
@@ -38,7 +38,7 @@ def round_table(problem: RoundingProblem) -> Rounded:
         NoSplitError: no whole table satisfies the constraints.
         InternalError: a solver's answer broke a constraint.
     """
-    by_flow = _by_flow(problem) if problem.bound_places is not None else None
+    by_flow = _by_flow(problem) if problem.is_flow else None
     # A flow knows nothing of soft rules; if it keeps them all the same it is optimal with them too.
     result = (
         by_flow
@@ -102,11 +102,7 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
 def check_rounding(problem: RoundingProblem, counts: Ints) -> None:
     """Re-check a rounding in integers; InternalError names the broken constraint."""
     broken = broken_constraint(problem, counts)
-    if (
-        not broken
-        and problem.bound_places is not None
-        and (np.abs(counts - problem.estimate) > 1 + 1e-5).any()
-    ):
+    if not broken and problem.is_flow and (np.abs(counts - problem.estimate) > 1 + 1e-5).any():
         broken = "a count more than one away from its estimate"
     if broken:
         raise InternalError(f"rounding left {broken}", code="X003")
@@ -118,17 +114,12 @@ def broken_constraint(problem: RoundingProblem, counts: Ints) -> str:
         return "a negative count"
     if counts[~problem.allowed].any():
         return "records where none may be"
-    if problem.sums is not None and (counts.sum(axis=1) != problem.sums).any():
+    if ((counts.sum(axis=1) != problem.sums) & (problem.sums >= 0)).any():
         return "children that do not add up to their parent"
     if problem.totals.left(counts).any():
         return "an exact total that is missed"
     if problem.exact.left(counts).any():
         return "an exact table that is missed"
     if problem.bounds.over(problem.bounds.sums(counts)) > 0:
-        are_kinds = isinstance(problem.bounds, KindLimits)
-        return (
-            "kinds of cells that do not split down to the leaves"
-            if are_kinds
-            else "a lower bound that is missed"
-        )
+        return problem.bounds.broken
     return ""

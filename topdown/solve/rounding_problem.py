@@ -20,7 +20,7 @@ class RoundingProblem:
 
     Args:
         estimate: float64 (n, m), nonnegative; allowed: bool (n, m).
-        sums: int64 (n,), the parent's counts; None at the root.
+        sums: int64 (n,), the parent's counts; below 0 where unknown, as at the root.
         chain: answers of each row in each table, coarse to fine, int64 (n_tables, n); the last tells rows apart.
         weights: weight of one person of error in each table.
         totals: exact totals of the children; if there are any, the first table of the chain is the total.
@@ -34,7 +34,7 @@ class RoundingProblem:
 
     estimate: Floats
     allowed: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-    sums: Ints | None
+    sums: Ints
     chain: Ints
     weights: tuple[int, ...]
     totals: FixedTable
@@ -49,6 +49,11 @@ class RoundingProblem:
     def excess(self, counts: Ints) -> int:
         """Return by how many records a table breaks the soft rules in all."""
         return int(np.maximum(self.comparisons @ counts - self.most, 0).sum())
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether the chain expresses everything but soft rules as a flow."""
+        return self.bound_places is not None
 
     @property
     def placed(self) -> tuple[tuple[int, FixedTable], ...]:

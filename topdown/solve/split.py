@@ -40,6 +40,11 @@ class Split:
     exact_told: bool
     bounds: Bounds
 
+    @property
+    def sums(self) -> Ints:
+        """What each cell holds over all children, (n,); -1 where unknown."""
+        return np.full(len(self.cells), -1, dtype=np.int64) if self.counts is None else self.counts
+
 
 def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS) -> bool:
     """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from topdown.errors import InternalError
 from topdown.solve.backends.integer_program import Program
 from topdown.solve.flow import floors
-from topdown.solve.groups import Floats, Ints, LowerBounds, RowGroups, subset_sums
+from topdown.solve.groups import Floats, Ints, RowGroups, signed_kinds
 from topdown.solve.rounding import Rounded
 from topdown.solve.rounding_problem import RoundingProblem
 
@@ -36,18 +36,19 @@ def _round(problem: RoundingProblem, whole: Ints, fraction: Floats, may: NDArray
     m = whole.shape[1]
     row, child = np.nonzero(may)
     program = Program(problem.weights[-1] * (1 - 2 * fraction[row, child]))
-    if problem.sums is not None:
-        left = problem.sums - whole.sum(axis=1)
-        program.between(program.sums(row, len(problem.sums)), left, left)
+    known = problem.sums >= 0
+    left = (problem.sums - whole.sum(axis=1))[known]
+    program.between(program.sums(np.where(known, np.cumsum(known) - 1, -1)[row], len(left)), left, left)
 
     def add(groups: RowGroups, low: Ints, spare: float) -> None:
         inside = np.where(groups.of[row] >= 0, groups.of[row] * m + child, -1)
-        program.between(program.sums(inside, low.size), low.reshape(-1), low.reshape(-1) + float(spare))
+        program.between(
+            program.sums(inside, low.size), low.reshape(-1), np.asarray(low.reshape(-1) + spare, np.float64)
+        )
 
     for table in (problem.totals, problem.exact):
         add(table, table.left(whole), 0.0)
-    if isinstance(problem.bounds, LowerBounds):
-        add(problem.bounds, problem.bounds.lower - problem.bounds.sums(whole), np.inf)
+    add(problem.bounds, problem.bounds.lower - problem.bounds.sums(whole), np.inf)
     for table, weight in zip(problem.chain[:-1], problem.weights[:-1], strict=True):
         if not weight:
             continue
@@ -85,14 +86,9 @@ def _cuts(
 ) -> tuple[coo_array, Floats]:
     """Return the most broken limit of every child as rows over the cells, and what they may add up to."""
     bounds = problem.bounds
-    if isinstance(bounds, LowerBounds):
-        return coo_array((0, len(row))), np.zeros(0)
-    over = subset_sums(bounds.limits, bounds.sums(counts)) - bounds.limits
-    worst = over.argmax(axis=1)
-    broken = np.flatnonzero(over.max(axis=1) > 0)
-    k = bounds.n_kinds
-    holds = ((worst[broken, None] >> np.arange(k)) & 1) - (worst[broken, None] >> k)  # slack: minus all kinds
-    signs = holds[:, bounds.of[row]] * (child[None, :] == broken[:, None])
-    placed = subset_sums(bounds.limits, bounds.sums(whole))[broken, worst[broken]]
-    most = bounds.limits[broken, worst[broken]] - placed
+    broken, worst = bounds.worst_sets(bounds.sums(counts))
+    holds = signed_kinds(worst, bounds.n_groups)
+    signs = bounds.by_row(holds)[:, row] * (child[None, :] == broken[:, None])
+    placed = (holds * bounds.sums(whole).T[broken]).sum(axis=1)
+    most = bounds.limits[broken, worst] - placed
     return coo_array(signs.astype(np.float64)), most.astype(np.float64)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from topdown.model.kinds import NO_LIMIT
-from topdown.solve.groups import Floats, Ints, KindLimits, LowerBounds
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
 
@@ -60,24 +59,16 @@ def standard_form(problem: Problem) -> Standard:
     equal_to.append(problem.fixed.answers.reshape(-1))
     bounds = problem.bounds
     bounded = np.flatnonzero(bounds.of[row] >= 0)
-    if isinstance(bounds, KindLimits) and bounds.is_whole:  # base polytopes: everybody is known
+    if len(bounds.everybody):  # base polytopes
         equal.append(_picker(column[bounded], bounded, m, len(entries)))
-        equal_to.append(bounds.limits[:, -1])
+        equal_to.append(bounds.everybody)
     a = sparse.vstack(equal, format="csc")
     equal_to = [np.concatenate(equal_to) - a @ base_t]
-    below = [-sparse.eye_array(len(entries), format="csc")]
-    limit = [base_t]
-    if isinstance(bounds, KindLimits):
-        groups, sets, child = _limited_sets(bounds)
-        pick = sparse.csc_array((groups[:, np.maximum(bounds.of, 0)] * (bounds.of >= 0))[:, row])
-        g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
-        below.append(g)
-        limit.append(bounds.limits[child, sets] - g @ base_t)
-    else:
-        key = bounds.of[row[bounded]] * m + column[bounded]
-        g = _picker(key, bounded, bounds.lower.size, len(entries))
-        below.append(-g)
-        limit.append(g @ base_t - bounds.lower.reshape(-1))
+    signs, child, most = bounds.explicit()
+    pick = sparse.csc_array(bounds.by_row(signs)[:, row])
+    g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
+    below = [-sparse.eye_array(len(entries), format="csc"), g]
+    limit = [base_t, most - g @ base_t]
     if len(problem.compared.rows):
         quadratic, linear, a = _with_slack(problem, below, limit, quadratic, linear, a, (row, column, base_t))
     return Standard(
@@ -125,18 +116,6 @@ def _with_slack(
     )
 
 
-def _limited_sets(bounds: KindLimits) -> tuple[Floats, np.ndarray, np.ndarray]:
-    """Return every limit but that of everybody: (signed groups it adds up, its set, its child)."""
-    limits, k = bounds.limits, bounds.n_kinds
-    sets = np.arange(limits.shape[1])
-    holds = ((sets[:, None] >> np.arange(k)) & 1).astype(np.float64)
-    holds[sets >> k == 1] -= 1.0  # the slack entry is minus the sum of all groups
-    child, chosen = np.nonzero(limits < NO_LIMIT)
-    told = np.abs(holds[chosen]).sum(axis=1) > 0
-    told &= (chosen < limits.shape[1] - 1) | (not bounds.is_whole)
-    return holds[chosen[told]], chosen[told], child[told]
-
-
 def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
     return sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
 
@@ -156,13 +135,10 @@ def solution_of(
     ends = n_known + problem.fixed.answers.size
     fixed = -equal[n_known:ends].reshape(problem.fixed.answers.shape)
     bounds, pushed = problem.bounds, below[len(standard.entries) :]
-    if isinstance(bounds, LowerBounds):
-        bound = pushed.reshape(bounds.lower.shape)
-    else:
-        groups, _, child = _limited_sets(bounds)
-        bound = np.zeros_like(bounds.lower)
-        if bounds.is_whole:
-            bound -= equal[ends:]
-        np.add.at(bound.T, child, -groups * pushed[:, None])
+    signs, child, _ = bounds.explicit()
+    bound = np.zeros(bounds.lower.shape)
+    if len(bounds.everybody):
+        bound -= equal[ends:]
+    np.add.at(bound.T, child, -signs * pushed[:, None])
     z = np.ascontiguousarray(z_t.reshape(m, n).T)
     return Solution(z, fixed, bounds.signed(bound), soft, steps)

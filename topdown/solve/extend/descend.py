@@ -41,14 +41,14 @@ class _Work:
 
     stage: Stage
     cells: Ints
-    sums: Ints | None
+    sums: Ints
     group: Ints
     fixed: Ints
     supergroup: Ints
     table: Ints
     n_table: int
     public: Ints
-    floor: Ints | None
+    floor: Ints
     soft: Ints
 
 
@@ -86,7 +86,8 @@ class Extension:
         """Solve the top node."""
         table = self.patterns.tables[0]
         rows = self._rows(table.cell)
-        counts = self._split(0, rows, None, np.zeros(1, dtype=np.int64), tally)[:, 0]
+        unknown = np.full(len(rows), -1, dtype=np.int64)
+        counts = self._split(0, rows, unknown, np.zeros(1, dtype=np.int64), tally)[:, 0]
         return Node(0, rows[counts > 0], counts[counts > 0])
 
     def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
@@ -141,7 +142,8 @@ class Extension:
             published: the children's published tables by rows.
         """
         if parent is None:
-            rows, sums, index = self._rows(self.patterns.tables[0].cell), None, np.zeros(1, dtype=np.int64)
+            rows, index = self._rows(self.patterns.tables[0].cell), np.zeros(1, dtype=np.int64)
+            sums = np.full(len(rows), -1, dtype=np.int64)
         else:
             rows, sums, index = parent.cells, parent.counts, self._inhabited(depth, parent)
         level = 0 if parent is None else depth + 1
@@ -171,7 +173,7 @@ class Extension:
         self,
         depth: int,
         rows: Ints,
-        sums: Ints | None,
+        sums: Ints,
         nodes: Ints,
         tally: Tally,
         beside: Beside | None = None,
@@ -189,7 +191,6 @@ class Extension:
         done = tally.level(level.name)
         for stage in self.levels[depth]:
             label = stage.labels(cells)
-            floor = None
             if stage.table is None:  # classes with a reserve
                 kept = np.isin(key, p.reserved)
                 if not kept.any():
@@ -199,6 +200,7 @@ class Extension:
             table, n_table = join(group, label)
             if n_table == len(fixed):
                 continue
+            floor = np.zeros((n_table, len(nodes)), dtype=np.int64)
             if stage.table is None:
                 first = first_of(table, n_table)
                 floor = lookup(p.reserves[depth], key[first] * p.n_classes + label[first], nodes)
@@ -223,30 +225,25 @@ class Extension:
         m = fixed.shape[1]
         first = first_of(table, n_table)
         of_group = work.group[first]
-        row_sums = None
-        if sums is not None:
-            row_sums = np.zeros(n_table, dtype=np.int64)
-            np.add.at(row_sums, table, sums)
+        row_sums = np.zeros(n_table, dtype=np.int64)
+        np.add.at(row_sums, table, sums)
+        known_sum = row_sums >= 0
         size = np.bincount(of_group, minlength=len(fixed))
         spread = (fixed > 0).sum(axis=1)
         out = np.zeros((n_table, m), dtype=np.int64)
         alone = size[of_group] == 1
         out[alone] = fixed[of_group[alone]]
-        once = ~alone & (spread[of_group] == 1)
-        if row_sums is not None:
-            place = fixed.argmax(axis=1)
-            out[once, place[of_group[once]]] = row_sums[once]
-            free = np.flatnonzero(~alone & ~once)
-        else:
-            free = np.flatnonzero(~alone & (spread[of_group] > 0))
+        once = ~alone & (spread[of_group] == 1) & known_sum
+        out[once, fixed.argmax(axis=1)[of_group[once]]] = row_sums[once]
+        free = np.flatnonzero(~alone & ~once & (spread[of_group] > 0))
         if not len(free):
             return SolvedStage(out)
-        least = np.zeros((len(free), m), dtype=np.int64) if work.floor is None else work.floor[free]
+        least = work.floor[free]
         used, sub = np.unique(of_group[free], return_inverse=True)
         sub = sub.reshape(-1).astype(np.int64)
         goal = fixed[used].copy()
         np.subtract.at(goal, sub, least)
-        left = row_sums[free] - least.sum(axis=1) if row_sums is not None else None
+        left = np.where(known_sum[free], row_sums[free] - least.sum(axis=1), -1)
         known = out.copy()
         known[free] = least
         cells = work.cells

@@ -131,14 +131,14 @@ def stage_rounding(
     stage: Stage,
     cells: Ints,
     before: FixedTable,
-    estimate: tuple[Floats, NDArray[np.bool_], Ints | None],
+    estimate: tuple[Floats, NDArray[np.bool_], Ints],
     soft: tuple[Ints, Ints],
 ) -> RoundingProblem:
     """Return what a stage rounds: the table before is mandatory flow, the plan's tables between it and the rows cost.
 
     Args:
         stage: of the split. cells: of every row. before: the table fixed before.
-        estimate: (n, m), where records may be, and what each row holds over all children (None at the root).
+        estimate: (n, m), where records may be, and what each row holds over all children (-1 at the root).
         soft: rules on the rows, and what they may add up to.
     """
     values, allowed, sums = estimate
@@ -173,17 +173,17 @@ def stage_rounding(
 
 
 def stage_problem(
-    quadratic: Structured, left: Ints | None, fixed: FixedTable, allowed: NDArray[np.bool_]
+    quadratic: Structured, left: Ints, fixed: FixedTable, allowed: NDArray[np.bool_]
 ) -> Problem:
     """Return the problem of a stage.
 
     Args:
         quadratic: of its queries.
-        left: int64 (n,), what each row holds over all children; None at the root, whose groups are in a row.
+        left: int64 (n,), what each row holds over all children; -1 at the root, whose groups are in a row.
         fixed: the table before. allowed: (n, m).
     """
     n, m = allowed.shape
-    if left is None:
+    if (left < 0).any():
         pointers = np.flatnonzero(np.diff(fixed.of, prepend=-1, append=-1)).astype(np.int64)
         sums, fixed = fixed.answers[fixed.of[pointers[:-1]], 0], FixedTable.none(n, m)
     else:
