@@ -34,7 +34,7 @@ class Kinds:
     members: NDArray[np.bool_]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
-    answer_of: NDArray[np.int64] | None = None
+    answer_of: NDArray[np.int64]
 
     @property
     def n_kinds(self) -> int:
@@ -42,17 +42,14 @@ class Kinds:
         return len(self.class_of)
 
     @property
-    def answers(self) -> NDArray[np.int64] | None:
+    def answers(self) -> NDArray[np.int64]:
         """Answer of each possible cell in the exact table above the leaves, as `find_kinds` takes it."""
-        return (
-            None if self.answer_of is None else np.where(self.of_cell >= 0, self.answer_of[self.of_cell], 0)
-        )
+        return np.where(self.of_cell >= 0, self.answer_of[self.of_cell], 0)
 
     @property
     def spread(self) -> NDArray[np.bool_]:
         """Sets whose kinds lie in several answers of the exact table, bool (n_sets,)."""
-        told = np.zeros(self.n_kinds, dtype=np.int64) if self.answer_of is None else self.answer_of
-        return np.array([len(np.unique(told[row])) > 1 for row in self.members], dtype=bool)
+        return np.array([len(np.unique(self.answer_of[row])) > 1 for row in self.members], dtype=bool)
 
 
 def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.int64] | None = None) -> Kinds:
@@ -74,8 +71,8 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.in
     n_bounds = len(rules.bound_cells)
     reachable = rules.open[0][0][rules.class_of_cell]
     _check_nested(groups & reachable, names or ("",) * len(groups))
-    told = [] if answers is None else [answers]
-    signature = np.vstack([rules.class_of_cell[None, :], groups, *told])[:, reachable]
+    answer = np.zeros(len(rules.class_of_cell), dtype=np.int64) if answers is None else answers
+    signature = np.vstack([rules.class_of_cell[None, :], groups, answer])[:, reachable]
     distinct, kind = np.unique(signature, axis=1, return_inverse=True)
     of_cell = np.full(len(reachable), -1, dtype=np.int64)
     of_cell[reachable] = kind.reshape(-1)
@@ -91,8 +88,9 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.in
             low[:, s] = np.maximum(low[:, s], rules.lower[-1][:, g])
         else:
             high[:, s] = np.minimum(high[:, s], rules.caps[:, g - n_bounds])
-    answer_of = None if answers is None else distinct[-1].astype(np.int64)
-    return Kinds(of_cell[one], distinct[0].astype(np.int64), members, low, high, answer_of)
+    return Kinds(
+        of_cell[one], distinct[0].astype(np.int64), members, low, high, distinct[-1].astype(np.int64)
+    )
 
 
 def _check_nested(groups: NDArray[np.bool_], names: tuple[str, ...]) -> None:

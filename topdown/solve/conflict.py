@@ -92,9 +92,7 @@ class _Relaxed:
         )
         self.relevant = tuple(int(i) for i in np.flatnonzero(says))
         self.exact = -1
-        if (
-            polytopes.answers is not None and depth <= polytopes.unit_depth
-        ):  # the exact table is one more constraint
+        if polytopes.by_answer and depth <= polytopes.unit_depth:  # the exact table is one more constraint
             level = polytopes.geography.level_names[polytopes.unit_depth]
             tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
             self.exact = len(self.names)

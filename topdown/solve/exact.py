@@ -135,10 +135,8 @@ def complete_totals(
         return {}
     deepest = max(given)
     totals = {deepest: given[deepest]}
-    none = np.zeros(kinds.n_kinds, dtype=np.int64)
-    answer_of = none if answers is None or kinds.answer_of is None else kinds.answer_of
     table = given[deepest][:, None] if answers is None else answers
-    _check_deepest(geography, rules, kinds, deepest, table, answer_of)
+    _check_deepest(geography, rules, kinds, deepest, table)
     for depth in range(deepest - 1, -1, -1):
         added = np.zeros(len(geography.levels[depth]), dtype=np.int64)
         np.add.at(added, geography.levels[depth + 1].parent, totals[depth + 1])
@@ -150,9 +148,7 @@ def complete_totals(
     return totals
 
 
-def _check_deepest(
-    geography: Geography, rules: Rules, kinds: Kinds, depth: int, table: Ints, answer_of: Ints
-) -> None:
+def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int, table: Ints) -> None:
     is_open = rules.open[-1][:, kinds.class_of]
     least, most, innermost = set_ranges(kinds, is_open, kinds.low, kinds.high)
     if (least > most).any():
@@ -163,7 +159,7 @@ def _check_deepest(
     what = "table" if table.shape[1] > 1 else "total"
     text = f"the exact {what} of a place contradicts the public facts about it"
     for answer, totals in enumerate(table.T):
-        mine = answer_of == answer
+        mine = kinds.answer_of == answer
         chosen = outermost & ~spread & ((kinds.members & mine).any(axis=1) | (table.shape[1] == 1))
         loose = mine & np.append(spread, True)[innermost]  # in no set, or in one that the table decides
         few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
@@ -179,7 +175,7 @@ def _check_deepest(
         few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
         np.add.at(few, up, least[:, s])
         np.add.at(many, up, np.minimum(most[:, s], NO_LIMIT // len(up)))
-        held = table[:, np.unique(answer_of[kinds.members[s]])].sum(axis=1)
+        held = table[:, np.unique(kinds.answer_of[kinds.members[s]])].sum(axis=1)
         wrong = np.flatnonzero((held < few) | (held > many))
         if len(wrong):
             raise _contradiction(text, geography.levels[depth].codes[wrong[0]])

@@ -22,7 +22,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import InternalError
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, NO_LIMIT, Kinds, are_nested, set_ranges
 from topdown.model.public import Rules
@@ -54,6 +53,11 @@ class Polytopes:
         """Deepest level with exact totals, -1 if there is none."""
         return max(self.totals, default=-1)
 
+    @property
+    def by_answer(self) -> bool:
+        """Whether the deepest exact level has more than totals."""
+        return self.answers is not None
+
     def limited(self, depth: int) -> bool:
         """Tell whether nodes of a level have limits; where they are needed but too many, splits may fail.
 
@@ -70,7 +74,7 @@ class Polytopes:
     def _needed(self, depth: int) -> bool:
         if (self.kinds.high < NO_LIMIT).any() or are_nested(self.rules):
             return True
-        if self.answers is not None and depth == self.unit_depth:
+        if self.by_answer and depth == self.unit_depth:
             return True  # so that passes that cross the exact table keep it
         if depth == len(self.geography.levels) - 1:
             return False
@@ -110,22 +114,14 @@ class Polytopes:
         low = _add(least[inside], group, len(first))
         high = self.kinds.high[inside][first] if not merge else np.full_like(low, NO_LIMIT)
         if not exact:
-            return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), None)
+            none = np.zeros((1, 0), dtype=np.int64)
+            return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), none)
         if at_leaves:
             totals = _add(self.totals[self.unit_depth][inside][:, None], group, len(first))
             return Pieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
         units, unit = np.unique(unit[first], return_inverse=True)
-        answers = self.totals[self.unit_depth][:, None] if self.answers is None else self.answers
+        answers = self.answers if self.answers is not None else self.totals[self.unit_depth][:, None]
         return Pieces(is_open[inside][first], low, high, unit.reshape(-1), answers[units])
-
-    @cached_property
-    def _answer_of(self) -> Ints:
-        # Answer of each kind; all of them in one where only totals are exact.
-        if self.answers is None:
-            return np.zeros(self.kinds.n_kinds, dtype=np.int64)
-        if self.kinds.answer_of is None:
-            raise InternalError("kinds were not told apart by the exact table")
-        return self.kinds.answer_of
 
     def limits(self, depth: int, nodes: Ints) -> Ints:
         """Return the most people each set of kinds can hold at each node, int64 (n, 2^k).
@@ -139,15 +135,15 @@ class Polytopes:
 
     def _limits(self, pieces: Pieces) -> Ints:
         most, least = self._pieces_limits(pieces)
-        n_units = 1 if pieces.totals is None else len(pieces.totals)
+        n_units = len(pieces.totals)
         most, least = _add(most, pieces.unit, n_units), _add(least, pieces.unit, n_units)
         everybody = most.shape[1] - 1
         others = everybody - np.arange(everybody + 1)
-        if pieces.totals is None:
+        if not pieces.totals.size:
             return np.concatenate([most[0], -least[0][others]])
         held, subsets = np.zeros_like(most), np.arange(everybody + 1)
         for answer, totals in enumerate(pieces.totals.T):
-            mask = int((1 << np.flatnonzero(self._answer_of == answer)).sum())
+            mask = int((1 << np.flatnonzero(self.kinds.answer_of == answer)).sum())
             held += np.minimum(most[:, subsets & mask], totals[:, None] - least[:, others & mask])
         return np.asarray(held.sum(axis=0), dtype=np.int64)
 
@@ -168,7 +164,7 @@ class Polytopes:
 
     def arcs(self, depth: int, node: int) -> Arcs:
         """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
-        return network(self.kinds, self._answer_of, self.pieces(depth, node))
+        return network(self.kinds, self.kinds.answer_of, self.pieces(depth, node))
 
 
 def _add(values: Ints, group: Ints, n_groups: int) -> Ints:

@@ -20,7 +20,7 @@ class Pieces:
     Args:
         is_open: bool (n, n_kinds). low, high: int64 (n, n_sets).
         unit: int64 (n,), 0..n_units-1: the area with an exact total that each piece lies in.
-        totals: int64 (n_units, n_answers), of the exact table or total; None if none below the node, or at it, is
+        totals: int64 (n_units, n_answers), of the exact table or total; (1, 0) if none below the node, or at it, is
             exact.
     """
 
@@ -28,7 +28,7 @@ class Pieces:
     low: Ints
     high: Ints
     unit: Ints
-    totals: Ints | None
+    totals: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +57,10 @@ def network(kinds: Kinds, answer_of: Ints, pieces: Pieces) -> Arcs:
     _, _, innermost = set_ranges(kinds, pieces.is_open, pieces.low, pieces.high)
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
     n_nodes = 1 + n_kinds
-    n_pieces, n_answers = len(pieces.unit), 1 if pieces.totals is None else pieces.totals.shape[1]
+    n_pieces, n_answers = len(pieces.unit), max(pieces.totals.shape[1], 1)
     nodes = np.full((len(outer) + n_answers, n_pieces), -1, dtype=np.int64)
     nodes[len(outer) :] = 0  # rows after the sets: in no set, by answer
-    if pieces.totals is not None and pieces.totals.size > 1:
+    if pieces.totals.size > 1:
         units = n_nodes + np.arange(pieces.totals.size)
         n_nodes += len(units)
         parts.append((np.zeros_like(units), units, pieces.totals.reshape(-1), pieces.totals.reshape(-1)))

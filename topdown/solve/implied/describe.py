@@ -73,9 +73,7 @@ def _limits(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> li
     ]
     if invariants.exact:
         held = "x[A] <= sum of min(most people in A there, N - fewest people outside A there)"
-        what = (
-            "exact total" if polytopes.answers is None else "exact answer, for the kinds of each answer apart"
-        )
+        what = "exact answer, for the kinds of each answer apart" if polytopes.by_answer else "exact total"
         lines.append(
             (f"{held} for every set A of kinds; N: {what}", f"Theorem 3, section 7.3: 2^{k} numbers")
         )
