@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from topdown.lazy import first_use
 
 if TYPE_CHECKING:
     from pgsr.budget import Budget
@@ -65,13 +67,4 @@ __all__ = [
     "verify",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that `pgsr --help` loads no compiler and no data library."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'pgsr' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(f"pgsr.{_PLACES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = first_use(__name__, _PLACES)

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from topdown.lazy import first_use
 
 if TYPE_CHECKING:
     from topdown.accountant.composition import Composition
@@ -93,15 +95,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that `import topdown` loads no data library."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'topdown' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(f"topdown.{_PLACES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = first_use(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

@@ -113,6 +113,7 @@ PGSR_MAY_USE = {
     "noise",
     "accountant",
     "decimals",
+    "lazy",
     "ledger",
     "made_up",
     "errors",
