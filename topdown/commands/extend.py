@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 import topdown
 from topdown.commands.base import command
 from topdown.screen.console import Screen
-
-if TYPE_CHECKING:
-    from topdown import GenerateResult
-    from topdown.progress import Report
 
 
 @command(
@@ -73,18 +69,15 @@ def extend(
     line = f"topdown extend {source} --base {base} --out {out} --resume"
     check_start(planned, out, resume=resume, final=final, go_on=line)
     ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
-
-    def call(report: Report) -> GenerateResult:
-        return topdown.extend(
-            planned,
-            base,
-            out,
-            workers=workers or cores(),
-            csv=csv,
-            again=again,
-            resume=resume,
-            final=final,
-            report=report,
-        )
-
+    call = partial(
+        topdown.extend,
+        planned,
+        base,
+        out,
+        workers=workers or cores(),
+        csv=csv,
+        again=again,
+        resume=resume,
+        final=final,
+    )
     return spend(screen, planned, out, line, call)

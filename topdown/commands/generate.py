@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from topdown import GenerateResult, Planned
     from topdown.documents.generate import Generate
     from topdown.plan.prepare import Prepared
-    from topdown.progress import Report
 
 
 @command(
@@ -85,19 +85,16 @@ def generate(
     ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
     with ExitStack() as stack:
         log = stack.enter_context(open_log(log_json, needed)) if log_json else None
-
-        def call(report: Report) -> GenerateResult:
-            return topdown.generate(
-                planned,
-                out,
-                workers=workers or cores(),
-                csv=csv,
-                again=again,
-                resume=resume,
-                final=final,
-                report=report,
-            )
-
+        call = partial(
+            topdown.generate,
+            planned,
+            out,
+            workers=workers or cores(),
+            csv=csv,
+            again=again,
+            resume=resume,
+            final=final,
+        )
         return spend(screen, planned, out, line, call, log)
 
 
@@ -106,7 +103,7 @@ def spend(
     planned: Planned,
     out: Path,
     line: str,
-    call: Callable[[Report], GenerateResult],
+    call: Callable[..., GenerateResult],
     log: TextIO | None = None,
 ) -> int:
     """Run to the end; show the release, or what an interrupted run has spent.
@@ -115,7 +112,7 @@ def spend(
         screen: gets both.
         planned, out: what is made, and where.
         line: command line that goes on with it.
-        call: runs, and tells about progress.
+        call: runs, and tells its `report` about progress.
         log: gets progress as JSON lines.
     """
     from topdown.api.spent import note_spent, spent_so_far
@@ -125,7 +122,7 @@ def spend(
     before = spent_so_far(prepared)
     progress = follow(screen, log)
     try:
-        result = call(progress)
+        result = call(report=progress)
         progress.close()
         return show_result(screen, prepared, out, result)
     except (KeyboardInterrupt, click.Abort):
