@@ -15,6 +15,7 @@ import pytest
 from tests.helpers.attacked import topdown
 from tests.helpers.attacked_land import MORE, PEOPLE, make_extended, release, toy_run
 from tests.helpers.attacker import Attacker
+from tests.helpers.folders import files
 from tests.helpers.published import read_step
 
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{16}|seconds=[0-9.]+")
@@ -127,7 +128,7 @@ def test_the_rest_is_made_from_what_is_measured(
             file.unlink()
     said = topdown(command, run, *more, "--out", out, "--yes", "--resume", "--workers", 1)
     assert said.code == 0, said.err
-    again = {p.relative_to(out).as_posix(): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    again = files(out)
     assert sorted(again) == sorted(whole)
     assert [path for path in whole if again[path] != whole[path]] == []
 

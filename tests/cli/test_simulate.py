@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.helpers.folders import files
 from tests.helpers.small_release import build, reseal
 from topdown.documents import document_schema
 from topdown.publish.verify import verify
@@ -41,11 +42,6 @@ def released(tmp_path_factory) -> Path:
     asked = [f"{top}/in/run.toml", "--truth", f"{top}/release", "--out", f"{top}/try", "--keep"]
     assert main(["simulate", *asked, "--workers", "1", "--quiet"]) == 0
     return top
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Return every file of a folder by its path."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def test_the_how_to_page_runs(topdown, tmp_path, capsys):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.crash_model import BINDS, PARTS, SPEND
+from tests.helpers.folders import files
 from tests.helpers.small_release import build, certified
 from topdown.errors import TopdownError
 from topdown.ledger import durable
@@ -161,7 +162,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(why, tmp_path):
 def test_publish_is_done_again_whatever_fails(step, tmp_path):
     """A file that is half written under its final name would be taken for a part of the release."""
     small = build(tmp_path)
-    whole = {p.relative_to(tmp_path): p.read_bytes() for p in small.folder.rglob("*") if p.is_file()}
+    whole = files(small.folder)
 
     def work() -> None:
         publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified())
@@ -171,10 +172,8 @@ def test_publish_is_done_again_whatever_fails(step, tmp_path):
             work()
         for path in small.folder.rglob("*"):
             if path.is_file() and path.suffix != ".tmp":
-                assert whole[path.relative_to(tmp_path)] == path.read_bytes(), (n, path.name)
+                assert whole[path.relative_to(small.folder).as_posix()] == path.read_bytes(), (n, path.name)
         if not fake.failed:
             return
         work()
-        assert whole == {
-            p.relative_to(tmp_path): p.read_bytes() for p in small.folder.rglob("*") if p.is_file()
-        }
+        assert whole == files(small.folder)

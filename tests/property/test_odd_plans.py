@@ -84,8 +84,9 @@ def test_many_odd_plans_are_released_or_refused_unspent(tmp_path: Path, first: i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, MANY_EXTENDED, 4))
-def test_many_odd_extensions_are_released_or_refused_unspent(tmp_path: Path, first: int) -> None:
-    """The same for as many as ODD_EXTENSIONS says."""
-    for number in range(first, min(first + 4, MANY_EXTENDED)):
-        outcomes_extended(tmp_path / str(number), FIRST_EXTENDED + number)
+def test_many_odd_extensions_are_released_or_refused_unspent(tmp_path: Path) -> None:
+    """The same for the extensions of as many plans as ODD_EXTENSIONS says; at least one of them is released."""
+    found = []
+    for number in range(MANY_EXTENDED):
+        found += outcomes_extended(tmp_path / str(number), FIRST_EXTENDED + number)
+    assert "released" in found

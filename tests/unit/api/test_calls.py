@@ -12,16 +12,12 @@ import pytest
 
 import topdown
 from tests.helpers.extension import make_land
+from tests.helpers.folders import files
 from topdown.api.spent import SPENT
 from topdown.cli import main
 from topdown.interrupt import STOPS
 
 MEASURED = ("plan.json", "public", "measurements", "base")
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Return every file of a folder by its path."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def forget(release: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.ledgers import with_ledger
+from topdown.measure import draw
 from topdown.plan.init import run_file_text
 from topdown.plan.prepare import Prepared, prepare
 
@@ -49,6 +50,19 @@ class Toy:
         lines = [f'path = "ledger/{self.ledger.name}"' if r.startswith("path = ") else r for r in lines]
         out.write_text("\n".join(lines) + "\n")
         return prepare(with_ledger(out))
+
+    def prepare_almost_without_noise(self) -> Prepared:
+        """Prepare a plan so costly that its noise is zero but for a chance below 10^-100."""
+        run = self.prepare(limit="1000000").path
+        run.write_text(run.read_text().replace('rho = "2"', 'rho = "100000"'))
+        return prepare(run)
+
+
+@pytest.fixture
+def small_parts(monkeypatch) -> None:
+    """Cut the toy's levels into several parts of several row groups."""
+    monkeypatch.setattr(draw, "NUMBERS_PER_ROW_GROUP", 60)
+    monkeypatch.setattr(draw, "NUMBERS_PER_PART", 60)
 
 
 @pytest.fixture

@@ -1,0 +1,178 @@
+"""A measurement that was stopped goes on with the same noise, the same records and the same charge."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.folders import files
+from topdown.errors import ConfigError, DataError
+from topdown.ledger.ledger import read_ledger
+from topdown.measure import measure as measure_module
+from topdown.measure.confidential import load_records
+from topdown.measure.measure import measure
+from topdown.progress import Event
+
+pytestmark = pytest.mark.usefixtures("small_parts")
+
+
+def begun(toy, out: Path, **settings):
+    """Prepare a run and stop it after its first part."""
+    prepared = toy.prepare(**settings)
+    with pytest.raises(KeyboardInterrupt):
+        measure(
+            prepared, out, lambda e: e.stage == "measure" and os.kill(os.getpid(), signal.SIGINT), again=True
+        )
+    return prepared
+
+
+def test_a_second_call_opens_no_confidential_file_and_changes_nothing(toy):
+    """The records can be deleted once they are measured; noise is drawn once."""
+    prepared = toy.prepare()
+    first = measure(prepared, toy.folder / "out")
+    before = files(toy.folder / "out")
+    toy.records.unlink()
+    again = measure(prepared, toy.folder / "out")
+    assert before == files(toy.folder / "out")
+    assert (first.n_drawn, 0) == (again.n_adopted, again.n_drawn)
+    assert first.ledger_head == again.ledger_head == read_ledger(toy.ledger).head
+    assert prepared.context.plan.loss == read_ledger(toy.ledger).charged == first.loss
+
+
+def test_another_plan_in_the_folder_is_refused(toy):
+    """Noise of one plan adopted by another would have the wrong variance."""
+    measure(toy.prepare(), toy.folder / "out")
+    other = toy.prepare_almost_without_noise()
+    before = files(toy.folder / "out")
+    with pytest.raises(ConfigError, match="another plan") as error:
+        measure(other, toy.folder / "out")
+    assert error.value.code == "C070"
+    assert before == files(toy.folder / "out")
+
+
+@pytest.mark.parametrize("column", [2, 4], ids=["a value", "a count"])
+def test_changed_records_are_refused_on_the_way(toy, column):
+    """Half a release of one file and half of another would describe nobody, the same number of people or not."""
+    prepared = begun(toy, toy.folder / "out")
+    toy.rows[0][column] = {2: "male" if toy.rows[0][2] == "female" else "female", 4: "99"}[column]
+    toy.write()
+    with pytest.raises(DataError, match="changed since") as error:
+        measure(prepared, toy.folder / "out")
+    assert error.value.code == "D037"
+
+
+def test_records_in_another_order_are_the_same_records(toy):
+    """A data base that lists its rows anew each time must not cost a second charge."""
+    prepared = begun(toy, toy.folder / "out")
+    toy.rows.reverse()
+    toy.write()
+    assert measure(prepared, toy.folder / "out").n_attempts == 1
+
+
+def test_the_digest_of_the_records_is_of_no_use_to_others_and_gone_at_the_end(toy):
+    """Whoever guesses the records could confirm the guess with a digest that is not keyed, or not removed."""
+    prepared, found = begun(toy, toy.folder / "out", limit="100"), set()
+    begun(toy, toy.folder / "again", limit="100")
+    for out in ("out", "again"):
+        folder = toy.folder / out / "measurements"
+        journal = json.loads((folder / "journal.json").read_text())["journal"]
+        key = toy.folder / f"measurement-{journal}.key"
+        assert (key.stat().st_mode & 0o777, key.stat().st_size) == (0o600, 32)
+        found.add((folder / "records.hmac").read_text())
+    assert len(found) == 2
+    measure(prepared, toy.folder / "out")
+    assert not (toy.folder / "out/measurements/records.hmac").exists()
+    assert len(list(toy.folder.glob("*.key"))) == 1  # of the other run, which goes on
+
+
+@pytest.mark.parametrize("lost", ["*.key", "out/measurements/records.hmac"])
+def test_a_lost_key_or_digest_is_refused(toy, lost):
+    """A file that was removed must not let changed records in."""
+    prepared = begun(toy, toy.folder / "out")
+    next(toy.folder.glob(lost)).unlink()
+    with pytest.raises(DataError, match="nobody can tell") as error:
+        measure(prepared, toy.folder / "out")
+    assert error.value.code == "D039"
+
+
+def test_an_interrupt_waits_for_the_part_and_costs_nothing(toy):
+    """Stopping a long run must not tear a part, which would be charged again."""
+    prepared = toy.prepare()
+    stops: list[int] = []
+    kept: set[bytes] = set()
+    n_raised = 0
+
+    def interrupt_after_each_new_part(event: Event) -> None:
+        if event.stage == "measure" and event.done not in stops:
+            stops.append(event.done)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    while len(stops) < 50:
+        n_before = len(stops)
+        try:
+            result = measure(prepared, toy.folder / "out", interrupt_after_each_new_part)
+            break
+        except KeyboardInterrupt:
+            assert len(stops) == n_before + 1
+            n_raised += 1
+            kept |= {p.read_bytes() for p in (toy.folder / "out").rglob("*.drawn")}
+    assert len(stops) == n_raised == len(kept) + 1 == 6
+    assert result.n_attempts == 1
+    assert kept < {p.read_bytes() for p in (toy.folder / "out").rglob("part-*.parquet")}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_that_finished_while_the_records_were_read_is_not_repeated(toy, monkeypatch):
+    """Between reading the records and locking the ledger another run may have measured the same plan here."""
+    prepared = toy.prepare()
+
+    def slow_load(path: Path, context, form):
+        monkeypatch.setattr(measure_module, "load_records", load_records)
+        measure(prepared, toy.folder / "out")
+        return load_records(path, context, form)
+
+    monkeypatch.setattr(measure_module, "load_records", slow_load)
+    result = measure(prepared, toy.folder / "out")
+    assert (result.n_drawn, result.n_attempts) == (0, 1)
+    assert read_ledger(toy.ledger).charged == 2
+
+
+def test_a_folder_put_back_is_charged_for_what_it_forgot(toy):
+    """Restoring only the folder gave several noisy versions of one level for one charge; the ledger remembers."""
+    prepared, out = toy.prepare(limit="100"), toy.folder / "out"
+
+    def stop_after(n: int):
+        seen = []
+
+        def report(event: Event) -> None:
+            seen.append(event)
+            if sum(e.stage == "measure" for e in seen) == n:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return report
+
+    versions: dict[str, set[bytes]] = {}
+    for n in (2, 4, 5):
+        with pytest.raises(KeyboardInterrupt):
+            measure(prepared, out, stop_after(n))
+        for path in out.rglob("*.drawn"):
+            part = f"{path.parent.name}/{path.name.split('.')[0]}"
+            versions.setdefault(part, set()).add(path.read_bytes())
+        if not (toy.folder / "old").exists():
+            shutil.copytree(out, toy.folder / "old")
+        else:
+            shutil.rmtree(out)
+            shutil.copytree(toy.folder / "old", out)
+    result = measure(prepared, out)
+    book = read_ledger(toy.ledger)
+    assert result.n_attempts == len(book.intents) >= 3
+    for part, drawn in versions.items():
+        level = part.split("/")[0]
+        assert len(drawn) <= sum(level in i.covers for i in book.intents.values())
+    assert max(map(len, versions.values())) > 1
+    assert result.loss == book.charged
