@@ -43,10 +43,9 @@ class Answers:
             np.array([a.labels.index(v) for v in table.column(a.name).to_pylist()]) for a in schema.attributes
         ]
         count = np.array(table.column("count").to_pylist(), dtype=np.int64)
-        tables = [Histogram.build(len(tree.leaves), schema.n_cells, node, schema.cells(tuple(values)), count)]
-        for above, below in zip(reversed(tree.levels[:-1]), reversed(tree.levels[1:]), strict=True):
-            tables.append(tables[-1].aggregate(below.parent, len(above)))
-        self.context, self.tables, self.rng = context, tables[::-1], np.random.default_rng(1)
+        leaves = Histogram.build(len(tree.leaves), schema.n_cells, node, schema.cells(tuple(values)), count)
+        self.context, self.tables = context, leaves.at_every_level(tree)
+        self.rng = np.random.default_rng(1)
         self.noisy = [self._level(i) for i in range(len(tree.levels))]
 
     def _level(self, i: int) -> np.ndarray:

@@ -89,7 +89,7 @@ def make_census(
     run = (run or solved.toy_run()).replace('invariants = "toy"', 'invariants = "own.toml"')
     census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run)
     leaves = fit_records(census.context, census.truth[-1])
-    return solved.Census(census.context, tables(census.context, leaves))
+    return solved.Census(census.context, leaves.at_every_level(census.context.geography))
 
 
 def fit_records(context: Context, leaves: Histogram) -> Histogram:
@@ -117,16 +117,6 @@ def fit_records(context: Context, leaves: Histogram) -> Histogram:
     return Histogram.build(len(flat), n_cells, node, cell, flat[node, cell])
 
 
-def tables(context: Context, leaves: Histogram) -> tuple[Histogram, ...]:
-    """Add a leaf table up to every level, root first."""
-    out = [leaves]
-    for above, below in zip(
-        reversed(context.geography.levels[:-1]), reversed(context.geography.levels[1:]), strict=True
-    ):
-        out.append(out[-1].aggregate(below.parent, len(above)))
-    return tuple(reversed(out))
-
-
 def exact_values(census: solved.Census) -> dict[str, np.ndarray]:
     """Return the totals that the census's invariants keep exact, by level name."""
     names = census.context.geography.level_names
@@ -144,7 +134,8 @@ def exact_tables(census: solved.Census) -> dict[str, np.ndarray]:
 def check_promises(census: solved.Census, leaves: Histogram) -> None:
     """Fail unless every rule holds at every level and every exact total is met."""
     rules = census.context.rules
-    for depth, (table, truth) in enumerate(zip(tables(census.context, leaves), census.truth, strict=True)):
+    every, names = leaves.at_every_level(census.context.geography), census.context.geography.level_names
+    for depth, (table, truth) in enumerate(zip(every, census.truth, strict=True)):
         assert rules.open[depth][table.node, rules.class_of_cell[table.cell]].all()
         dense = table.dense(0, table.n_nodes)
         for b, cells in enumerate(rules.bound_cells):
@@ -154,9 +145,8 @@ def check_promises(census: solved.Census, leaves: Histogram) -> None:
             most = np.zeros(table.n_nodes, dtype=np.int64)
             np.add.at(most, up, rules.caps[:, b])
             assert (dense[:, cells].sum(axis=1) <= most).all()
-        if census.context.geography.level_names[depth] in exact_values(census):
+        if names[depth] in exact_values(census):
             np.testing.assert_array_equal(table.totals(), truth.totals())
-    every, names = tables(census.context, leaves), census.context.geography.level_names
     values = exact_tables(census)
     for e in census.context.plan.invariants.exact:
         if e.name in values:
@@ -166,4 +156,4 @@ def check_promises(census: solved.Census, leaves: Histogram) -> None:
         assert leaves.n_records == census.truth[0].n_records
 
 
-__all__ = ["POLICIES", "check_promises", "exact_values", "make_census", "tables"]
+__all__ = ["POLICIES", "check_promises", "exact_values", "make_census"]

@@ -152,7 +152,7 @@ def make_random_census(folder: Path, seed: int, *, plain: bool = False) -> solve
         flat[order[code]] = people
     node, cell = np.nonzero(flat)
     leaves = Histogram.build(len(flat), flat.shape[1], node, cell, flat[node, cell])
-    return solved.Census(context, policies.tables(context, leaves))
+    return solved.Census(context, leaves.at_every_level(context.geography))
 
 
 def _level(rng: np.random.Generator, name: str, n: int) -> str:

@@ -210,11 +210,7 @@ def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, **more
 
 def write_exact(release: Path, context: Context, leaves: Histogram) -> None:
     """Write the statistics that are exact by policy."""
-    levels = {context.geography.leaves.name: leaves}
-    for level, above in zip(
-        reversed(context.geography.levels[1:]), reversed(context.geography.levels[:-1]), strict=True
-    ):
-        levels[above.name] = levels[level.name].aggregate(level.parent, len(above))
+    levels = dict(zip(context.geography.level_names, leaves.at_every_level(context.geography), strict=True))
     values = [
         {
             "name": e.name,

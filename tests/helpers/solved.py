@@ -68,12 +68,8 @@ def make_census(folder: Path, seed: int, *, n_blocks: int = 12, run: str | None 
     table[:, 2, 1, 1] += barracks
     flat = table.reshape(n_blocks, -1)
     node, cell = np.nonzero(flat)
-    truth = [Histogram.build(n_blocks, flat.shape[1], node, cell, flat[node, cell])]
-    for above, below in zip(
-        reversed(context.geography.levels[:-1]), reversed(context.geography.levels[1:]), strict=True
-    ):
-        truth.append(truth[-1].aggregate(below.parent, len(above)))
-    return Census(context, tuple(reversed(truth)))
+    truth = Histogram.build(n_blocks, flat.shape[1], node, cell, flat[node, cell])
+    return Census(context, truth.at_every_level(context.geography))
 
 
 def noisy(census: Census, seed: int, *, size: float = 1.0) -> NoisyAnswers:

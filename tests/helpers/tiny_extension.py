@@ -97,12 +97,8 @@ class World:
         """Return what the solver is given."""
         rules = derive_rules(SCHEMA, self.geography, self.invariants, self.facts)
         leaf, cell = np.nonzero(self.base)
-        tables = [Histogram.build(*self.base.shape, leaf, cell, self.base[leaf, cell])]
-        for above, below in zip(
-            reversed(self.geography.levels[:-1]), reversed(self.geography.levels[1:]), strict=True
-        ):
-            tables.append(tables[-1].aggregate(below.parent, len(above)))
-        support = Support(SCHEMA, rules, base_labels(SCHEMA, BASE, {}), tuple(tables[::-1]))
+        table = Histogram.build(*self.base.shape, leaf, cell, self.base[leaf, cell])
+        support = Support(SCHEMA, rules, base_labels(SCHEMA, BASE, {}), table.at_every_level(self.geography))
         plan = make_plan(run_file(), SCHEMA, self.invariants, self.geography, self.facts, support.inhabited)
         return Context(plan, self.geography, self.facts, support)
 

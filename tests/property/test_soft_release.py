@@ -108,8 +108,8 @@ def test_repairs_change_the_listed_leaves_only(tmp_path: Path, monkeypatch: pyte
             before = release(census, seed + 1, 3.0)
         codes = census.context.geography.leaves.codes
         for one, two in zip(
-            policies.tables(census.context, before.leaves),
-            policies.tables(census.context, after.leaves),
+            before.leaves.at_every_level(census.context.geography),
+            after.leaves.at_every_level(census.context.geography),
             strict=True,
         ):
             np.testing.assert_array_equal(one.totals(), two.totals())

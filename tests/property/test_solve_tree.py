@@ -14,16 +14,6 @@ from topdown.model.histogram import Histogram
 from topdown.solve.solve import solve
 
 
-def levels_of(context, leaves):  # type: ignore[no-untyped-def]
-    """Add a leaf table up to every level, root first."""
-    tables = [leaves]
-    for above, below in zip(
-        reversed(context.geography.levels[:-1]), reversed(context.geography.levels[1:]), strict=True
-    ):
-        tables.append(tables[-1].aggregate(below.parent, len(above)))
-    return tables[::-1]
-
-
 @given(st.integers(0, 1_000_000), st.sampled_from([0.0, 0.3, 3.0]))
 @settings(max_examples=40, deadline=None)
 def test_every_release_keeps_every_promise(seed: int, size: float) -> None:
@@ -35,7 +25,7 @@ def test_every_release_keeps_every_promise(seed: int, size: float) -> None:
     assert leaves.count.min() > 0
     assert leaves.n_records == census.truth[0].n_records
     rules = context.rules
-    for i, table in enumerate(levels_of(context, leaves)):
+    for i, table in enumerate(leaves.at_every_level(context.geography)):
         assert rules.open[i][table.node, rules.class_of_cell[table.cell]].all()
         for b, cells in enumerate(rules.bound_cells):
             held = table.dense(0, table.n_nodes)[:, cells].sum(axis=1)
@@ -84,7 +74,7 @@ def test_exact_totals_below_the_root_are_kept(tmp_path: Path) -> None:
     census = solved.make_census(tmp_path, 7, n_blocks=30)
     exact = census.exact | {"county": census.truth[1].totals()}
     result = solve(census.context, solved.noisy(census, 8, size=3.0), exact)
-    counties = levels_of(census.context, result.leaves)[1]
+    counties = result.leaves.at_every_level(census.context.geography)[1]
     np.testing.assert_array_equal(counties.totals(), census.truth[1].totals())
 
 

@@ -11,7 +11,7 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
-def exact_values(context: Context, levels: list[Histogram]) -> dict[str, NDArray[np.int64]]:
+def exact_values(context: Context, levels: tuple[Histogram, ...]) -> dict[str, NDArray[np.int64]]:
     """Return the answers of every exact invariant at every node of its level, (n_nodes, n_answers), by name.
 
     Args:

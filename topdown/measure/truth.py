@@ -8,7 +8,6 @@ from topdown.ledger.same_records import keyed_digest
 from topdown.measure.confidential import Confidential
 from topdown.measure.exact import exact_values
 from topdown.model.contradiction import Contradiction, find_contradiction
-from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
@@ -17,7 +16,7 @@ class Truth:
 
     def __init__(self, context: Context, records: Confidential) -> None:
         self._context = context
-        self.levels = _levels(context, records.open_histogram())
+        self.levels = records.open_histogram().at_every_level(context.geography)
         self.exact = exact_values(context, self.levels)
 
     def digest(self, key: bytes) -> str:
@@ -33,12 +32,3 @@ class Truth:
             return None
         plan = context.plan
         return find_contradiction(plan.schema, context.geography, plan.invariants, context.facts, self.exact)
-
-
-def _levels(context: Context, leaves: Histogram) -> list[Histogram]:
-    """Return the true counts of every level, root first."""
-    levels = [leaves]
-    tree = context.geography.levels
-    for above, below in zip(reversed(tree[:-1]), reversed(tree[1:]), strict=True):
-        levels.append(levels[-1].aggregate(below.parent, len(above)))
-    return levels[::-1]

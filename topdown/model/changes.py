@@ -176,10 +176,7 @@ class _Finder:
         return self._count_leaves(self.places.is_open)
 
     def _count_leaves(self, marks: Marks) -> tuple[Ints, ...]:
-        counts = [marks.astype(np.int64)]
-        for first in reversed(self.geography.child_pointers):
-            counts.append(np.add.reduceat(counts[-1], first[:-1], axis=0))
-        return tuple(reversed(counts))
+        return self.geography.at_every_level(marks.astype(np.int64))
 
     def _two_leaves(self, depth: int) -> bool:
         return bool((self._free[depth] > 1).any())
@@ -187,9 +184,7 @@ class _Finder:
     def _two_nodes(self, depth: int, below: int) -> bool:
         """Tell whether some node of a level has two nodes of a lower one with one class free at both."""
         here = (self._free[below] > 0).astype(np.int64)
-        for level in range(below, depth, -1):
-            here = np.add.reduceat(here, self.geography.child_pointers[level - 1][:-1], axis=0)
-        return bool((here > 1).any())
+        return bool((self.geography.upward(here, below, depth) > 1).any())
 
     def _holds(self, inside: Marks, leaves: Marks) -> bool:
         """Tell whether some class can have records at some of these leaves."""

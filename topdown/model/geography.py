@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count, pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import DataError
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,23 @@ class Geography:
         for level in reversed(self.levels[1:]):
             up.append(level.parent[up[-1]])
         return tuple(reversed(up))
+
+    def upward(self, values: NDArray[T], depth: int, to: int, join: np.ufunc = np.add) -> NDArray[T]:
+        """Add what the nodes of a level hold up to a level at or above it, or join it by another function.
+
+        Args:
+            values: (n_nodes, ...), of level `depth`; of level `to` it is returned.
+        """
+        for first in reversed(self.child_pointers[to:depth]):
+            values = join.reduceat(values, first[:-1], axis=0)
+        return values
+
+    def at_every_level(self, leaves: NDArray[T], join: np.ufunc = np.add) -> tuple[NDArray[T], ...]:
+        """Add what the leaves hold, (n_leaves, ...), up to every level, or join it; root first."""
+        found = [leaves]
+        for depth in range(len(self.levels) - 1, 0, -1):
+            found.append(self.upward(found[-1], depth, depth - 1, join))
+        return tuple(reversed(found))
 
     def index(self, name: str) -> int:
         """Return the position of the level called `name`; KeyError if there is none."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.geography import Geography
 from topdown.model.query import Query
 
 
@@ -60,6 +61,13 @@ class Histogram:
     def aggregate(self, parent: NDArray[np.int64], n_parents: int) -> Histogram:
         """Add up to the level above; `parent` gives each node's parent index."""
         return Histogram.build(n_parents, self.n_cells, parent[self.node], self.cell, self.count)
+
+    def at_every_level(self, geography: Geography) -> tuple[Histogram, ...]:
+        """Add a table of the leaves up to every level, root first."""
+        found = [self]
+        for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
+            found.append(found[-1].aggregate(below.parent, len(above)))
+        return tuple(reversed(found))
 
     def answers(self, query: Query) -> NDArray[np.int64]:
         """Answer a query at every node: int64 array of shape (n_nodes, n_answers)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,6 @@ from numpy.typing import NDArray
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
 from topdown.model.schema import Schema
-
-T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +90,9 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
     )[:, : len(invariants.at_least)]
     return Rules(
         class_of_cell.reshape(-1).astype(np.int64),
-        _upward(geography, leaf_open, np.logical_or),
+        geography.at_every_level(leaf_open, np.logical_or),
         tuple(schema.select(dict(b.cells)) for b in invariants.at_least),
-        _upward(geography, leaf_lower, np.add),
+        geography.at_every_level(leaf_lower),
         tuple(schema.select(dict(b.cells)) for b in invariants.at_most),
         np.array([b.per * facts.columns[b.column] for b in invariants.at_most], dtype=np.int64)
         .reshape(len(invariants.at_most), n_leaves)
@@ -113,20 +110,10 @@ def only_leaves(rules: Rules, geography: Geography, leaves: NDArray[np.int64]) -
     """
     return replace(
         rules,
-        open=_upward(geography, rules.open[-1][leaves], np.logical_or),
-        lower=_upward(geography, rules.lower[-1][leaves], np.add),
+        open=geography.at_every_level(rules.open[-1][leaves], np.logical_or),
+        lower=geography.at_every_level(rules.lower[-1][leaves]),
         caps=rules.caps[leaves],
     )
-
-
-def _upward(geography: Geography, leaves: NDArray[T], join: np.ufunc) -> tuple[NDArray[T], ...]:
-    """Join what holds at the leaves, (n_leaves, n), for every level; root first."""
-    found = [leaves]
-    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
-        up = np.zeros((len(above), leaves.shape[1]), dtype=leaves.dtype)
-        join.at(up, below.parent, found[-1])
-        found.append(up)
-    return tuple(reversed(found))
 
 
 def with_exact_tables(rules: Rules, tables: tuple[tuple[NDArray[np.int32], NDArray[np.int64]], ...]) -> Rules:

@@ -157,10 +157,8 @@ def read_support(
             code="C094",
             fix="use the geography of the base release",
         )
-    found = [Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)]
-    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
-        found.append(found[-1].aggregate(below.parent, len(above)))
-    return Support(schema, rules, base_labels(schema, base, names), tuple(reversed(found)))
+    found = Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)
+    return Support(schema, rules, base_labels(schema, base, names), found.at_every_level(geography))
 
 
 def _positions(column: pa.ChunkedArray, labels: tuple[str, ...]) -> NDArray[np.int64]:

@@ -103,8 +103,8 @@ def compare(
     rows = descent.rows_of(published)
     splits = _Splits(
         context.geography,
-        _upward(context.geography, rows),
-        _upward(context.geography, _difference(descent.rows_of(own.leaves), rows)),
+        rows.at_every_level(context.geography),
+        _difference(descent.rows_of(own.leaves), rows).at_every_level(context.geography),
         _changed_afterwards(context.geography, own.document, stated),
     )
     judged, stopped = _judge(descent, splits, workers, report)
@@ -204,14 +204,6 @@ def _difference(own: Histogram, published: Histogram) -> Histogram:
     )
 
 
-def _upward(geography: Geography, leaves: Histogram) -> tuple[Histogram, ...]:
-    """Add a table of the leaves up to every level, root first."""
-    out = [leaves]
-    for above, below in zip(reversed(geography.levels[:-1]), reversed(geography.levels[1:]), strict=True):
-        out.append(out[-1].aggregate(below.parent, len(above)))
-    return tuple(reversed(out))
-
-
 def _changed_afterwards(geography: Geography, *documents: dict[str, Any]) -> Flags:
     """Mark the nodes below or at which a document says that records were moved after a split."""
     flags = tuple(np.zeros(len(level), dtype=bool) for level in geography.levels)
@@ -223,5 +215,5 @@ def _changed_afterwards(geography: Geography, *documents: dict[str, Any]) -> Fla
             named = {node for name, node in uses if name == level.name}
             flag |= np.array([code in named for code in level.codes], dtype=bool)
     for depth in range(len(flags) - 1, 0, -1):
-        np.logical_or.at(flags[depth - 1], geography.levels[depth].parent, flags[depth])
+        flags[depth - 1][:] |= geography.upward(flags[depth], depth, depth - 1, np.logical_or)
     return flags

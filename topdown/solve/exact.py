@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,7 @@ def _check_sums(
     for answer, place in enumerate(into.tolist()):
         if place >= 0:
             added[:, place] += held[:, answer]
-    for level in range(depth, table.depth, -1):
-        up = np.zeros((len(geography.levels[level - 1]), values.shape[1]), dtype=np.int64)
-        np.add.at(up, geography.levels[level].parent, added)
-        added = up
-    wrong = np.flatnonzero((added != values).any(axis=1))
+    wrong = np.flatnonzero((geography.upward(added, depth, table.depth) != values).any(axis=1))
     if len(wrong):
         code = geography.levels[table.depth].codes[int(wrong[0])]
         raise _contradiction("an exact table of a place is not the sum of the exact tables below it", code)
@@ -138,8 +135,7 @@ def complete_totals(
     table = given[deepest][:, None] if answers is None else answers
     _check_deepest(geography, rules, kinds, deepest, table)
     for depth in range(deepest - 1, -1, -1):
-        added = np.zeros(len(geography.levels[depth]), dtype=np.int64)
-        np.add.at(added, geography.levels[depth + 1].parent, totals[depth + 1])
+        added = geography.upward(totals[depth + 1], depth + 1, depth)
         wrong = np.flatnonzero(added != given.get(depth, added))
         if len(wrong):
             text = "the exact total of a place is not the sum of the exact totals below it"
@@ -155,26 +151,23 @@ def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int,
         text = "the exact tables of a place contradict the public facts about it"
         raise _contradiction(text, geography.leaves.codes[int((least > most).any(axis=1).argmax())])
     outermost = outer_sets(kinds) < 0
-    up, n_nodes, spread = geography.ancestors_of_leaves[depth], len(table), kinds.spread
+    up = partial(geography.upward, depth=len(geography.levels) - 1, to=depth)
+    spread, n_leaves = kinds.spread, len(geography.leaves)
     what = "table" if table.shape[1] > 1 else "total"
     text = f"the exact {what} of a place contradicts the public facts about it"
     for answer, totals in enumerate(table.T):
         mine = kinds.answer_of == answer
         chosen = outermost & ~spread & ((kinds.members & mine).any(axis=1) | (table.shape[1] == 1))
         loose = mine & np.append(spread, True)[innermost]  # in no set, or in one that the table decides
-        few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        boundless = np.zeros(n_nodes, dtype=bool)
-        np.add.at(few, up, least[:, chosen].sum(axis=1))
-        free = is_open[:, loose].any(axis=1) | (most[:, chosen] >= NO_LIMIT).any(axis=1)
-        np.logical_or.at(boundless, up, free)
-        np.add.at(many, up, np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
+        few = up(least[:, chosen].sum(axis=1))
+        free = np.logical_or(is_open[:, loose].any(axis=1), (most[:, chosen] >= NO_LIMIT).any(axis=1))
+        boundless = up(free, join=np.logical_or)
+        many = up(np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
         wrong = np.flatnonzero((totals < few) | (~boundless & (totals > many)))
         if len(wrong):
             raise _contradiction(text, geography.levels[depth].codes[wrong[0]])
     for s in np.flatnonzero(spread):
-        few, many = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        np.add.at(few, up, least[:, s])
-        np.add.at(many, up, np.minimum(most[:, s], NO_LIMIT // len(up)))
+        few, many = up(least[:, s]), up(np.minimum(most[:, s], NO_LIMIT // n_leaves))
         held = table[:, np.unique(kinds.answer_of[kinds.members[s]])].sum(axis=1)
         wrong = np.flatnonzero((held < few) | (held > many))
         if len(wrong):

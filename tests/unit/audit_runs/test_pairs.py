@@ -35,7 +35,7 @@ def both_censuses(census: solved.Census, pair: Pair) -> tuple[Histogram, Histogr
 
 def moved(context: Context, one: Histogram, other: Histogram) -> list[list[int]]:
     """Count what differs in every measurement."""
-    levels = [policies.tables(context, leaves) for leaves in (one, other)]
+    levels = [leaves.at_every_level(context.geography) for leaves in (one, other)]
     return [
         [
             int(np.abs(a.answers(context.plan.query(m.query)) - b.answers(context.plan.query(m.query))).sum())
@@ -58,7 +58,7 @@ def test_pairs_are_neighbours_that_agree(name, tmp_path):
         one, other = both_censuses(census, pair)
         for leaves in (one, other):
             check_against_public(leaves, context)
-        exact = [exact_values(context, list(policies.tables(context, leaves))) for leaves in (one, other)]
+        exact = [exact_values(context, leaves.at_every_level(context.geography)) for leaves in (one, other)]
         for key, value in exact[0].items():
             np.testing.assert_array_equal(value, exact[1][key])
         assert moved(context, one, other) == [list(row) for row in pair.moved]

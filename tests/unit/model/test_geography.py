@@ -40,6 +40,20 @@ def test_children_and_ancestors_agree_with_the_codes(codes: set[str]) -> None:
         assert tree.leaves.codes[leaf][:2] == tree.levels[1].codes[county]
 
 
+@given(leaves, st.integers(0, 2))
+def test_leaves_add_up_to_every_level(codes: set[str], width: int) -> None:
+    """A sum that takes a neighbour's leaf would let exact totals, rules and tables of a level contradict each other."""
+    tree = from_prefixes(("land", "county", "block"), (0, 2, 4), tuple(codes))
+    held = np.arange(len(codes) * width, dtype=np.int64).reshape(len(codes), width)
+    every, marks = tree.at_every_level(held), tree.at_every_level(held % 3 == 1, np.logical_or)
+    for depth, (level, length) in enumerate(zip(tree.levels, (0, 2, 4), strict=True)):
+        for node, code in enumerate(level.codes):
+            inside = [leaf.startswith(code[:length]) for leaf in tree.leaves.codes]
+            assert held[inside].sum(axis=0).tolist() == every[depth][node].tolist()
+            assert (held[inside] % 3 == 1).any(axis=0).tolist() == marks[depth][node].tolist()
+    np.testing.assert_array_equal(every[0], tree.upward(every[1], 1, 0))
+
+
 @pytest.mark.parametrize(
     ("rows", "code"),
     [

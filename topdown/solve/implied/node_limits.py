@@ -103,9 +103,8 @@ def _numeric(table: Ints, names: tuple[str, ...]) -> list[str]:
 
 def _symbolic(ground: Ground, names: tuple[str, ...], patterns: Patterns, depth: int, node: int) -> list[str]:
     polytopes = ground.polytopes
-    unit = polytopes.geography.ancestors_of_leaves[polytopes.unit_depth]
-    spare = np.zeros(len(polytopes.geography.levels[polytopes.unit_depth]), dtype=np.int64)
-    np.add.at(spare, unit, polytopes.kinds.low.sum(axis=1) + polytopes.rules.open[-1].any(axis=1))
+    spare = polytopes.kinds.low.sum(axis=1) + polytopes.rules.open[-1].any(axis=1)
+    spare = polytopes.geography.upward(spare, len(polytopes.geography.levels) - 1, polytopes.unit_depth)
     table = replace(polytopes, totals={polytopes.unit_depth: spare}).limits(depth, np.array([node]))[0]
     found = facets(table)
     low = polytopes.kinds.low[polytopes.leaf_range(depth, node)]
