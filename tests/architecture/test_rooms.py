@@ -20,7 +20,7 @@ ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
     "plan": {"plan", "laws", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "errors"},
-    "accountant": {"accountant", "laws", "decimals", "errors"},
+    "accountant": {"accountant", "laws", "decimals", "errors", "workers"},
     "documents": {"documents"},
     "api": {
         "accountant",
@@ -62,7 +62,7 @@ ALLOWED = {
         "progress",
         "interrupt",
     },
-    "solve": {"solve", "caps", "plan", "model", "errors", "progress"},
+    "solve": {"solve", "caps", "plan", "model", "errors", "progress", "workers"},
     "publish": {
         "publish",
         "accountant",
@@ -102,7 +102,9 @@ ALLOWED = {
         "made_up",
         "errors",
         "progress",
+        "workers",
     },
+    "workers": {"workers", "errors"},
 }
 PGSR_MAY_USE = {
     "caps",
@@ -241,6 +243,15 @@ def test_the_solver_calls_others_in_adapters_only() -> None:
     for path in (PACKAGE / "solve").rglob("*.py"):
         strange = {name for name in imports_of(path) if name.startswith(SOLVERS)}
         assert not strange or path.parent.name == "backends", f"{path} imports {strange}"
+
+
+def test_processes_start_in_one_place() -> None:
+    """Processes started elsewhere hang when one of them is killed, or outlive the run."""
+    starters = {"multiprocessing", "concurrent", "subprocess"}
+    for folder in (PACKAGE, ROOT / "pgsr"):
+        for path in folder.rglob("*.py"):
+            found = {name.split(".")[0] for name in imports_of(path)} & starters
+            assert not found or path == PACKAGE / "workers" / "forked.py", f"{path} imports {found}"
 
 
 def test_noise_and_solver_never_meet() -> None:

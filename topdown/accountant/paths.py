@@ -9,7 +9,6 @@ the lower convex envelope of the minimum over pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -22,6 +21,7 @@ from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.exact import Exact, Threshold, alpha_of, delta_of, epsilon_of
 from topdown.accountant.tradeoff import float_exp
 from topdown.errors import ConfigError
+from topdown.workers import workers_with
 
 Pair = tuple[str, str]
 Floats = NDArray[np.float64]
@@ -83,10 +83,10 @@ def pair_curves(
 
     Cost: 946 pairs at 40 points take about 10 s on one core.
     """
-    points = [epsilon_of(e) for e in epsilons]
-    jobs = [(one, two, points) for one, two in all_pairs(paths)]
-    found = map(_curve, jobs) if workers == 1 else _parallel(jobs, workers)
-    return {(one.name, two.name): bounds for (one, two, _), bounds in zip(jobs, found, strict=True)}
+    pairs = all_pairs(paths)
+    with workers_with([epsilon_of(e) for e in epsilons], workers) as pool:
+        found = zip(pairs, pool.map(_curve, pairs), strict=True)
+        return {(one.name, two.name): bounds for (one, two), bounds in found}
 
 
 def worst_epsilon(
@@ -162,11 +162,5 @@ def _larger(one: Enclosure, two: Enclosure) -> Enclosure:
     return Enclosure(max(one.lower, two.lower), max(one.upper, two.upper), method)
 
 
-def _curve(job: tuple[Path, Path, list[Fraction]]) -> tuple[Floats, Floats]:
-    one, two, points = job
-    return pair_composition(one, two).delta_arrays(points)
-
-
-def _parallel(jobs: list[tuple[Path, Path, list[Fraction]]], workers: int) -> list[tuple[Floats, Floats]]:
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(_curve, jobs, chunksize=max(1, len(jobs) // (8 * workers))))
+def _curve(points: list[Fraction], pair: tuple[Path, Path]) -> tuple[Floats, Floats]:
+    return pair_composition(*pair).delta_arrays(points)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,9 +21,9 @@ from topdown.progress import silent
 from topdown.simulate.truth import open_truth
 from topdown.solve.descend import Descent
 from topdown.solve.exact import exact_tables, exact_totals
-from topdown.solve.pool import start_worker
 from topdown.solve.solve import descend, solved
 from topdown.solve.targets import HeldAnswers
+from topdown.workers import workers_with
 
 DEFAULT_SEED = 1
 WAITING_PER_WORKER = 2  # finished replicates kept until they are asked for
@@ -163,33 +161,6 @@ def open_simulation(
     )
 
 
-_shared: Simulation | None = None  # inherited by forked workers
-
-
 def _in_parallel(simulation: Simulation, replicates: int, workers: int) -> Iterator[Replicate]:
-    global _shared
-    _shared = simulation
-    try:
-        pool = multiprocessing.get_context("fork").Pool(workers, initializer=start_worker)
-    finally:
-        _shared = None
-    try:
-        waiting = deque(
-            pool.apply_async(_one, (i,)) for i in range(min(replicates, WAITING_PER_WORKER * workers))
-        )
-        asked = len(waiting)
-        while waiting:
-            done = waiting.popleft().get()
-            if asked < replicates:
-                waiting.append(pool.apply_async(_one, (asked,)))
-                asked += 1
-            yield done
-    finally:
-        pool.terminate()
-        pool.join()
-
-
-def _one(number: int) -> Replicate:
-    if _shared is None:
-        raise RuntimeError("no simulation in this process")
-    return _shared.replicate(number)
+    with workers_with(simulation, workers) as pool:
+        yield from pool.map(Simulation.replicate, range(replicates), WAITING_PER_WORKER * workers)

@@ -22,14 +22,13 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.node import Node
-from topdown.solve.pool import Pool
 from topdown.solve.solve import AnyDescent, Solved
 from topdown.solve.weigh import Weighed
+from topdown.workers import workers_with
 
 CHANGED = "records of an area below were moved after the split, by the failsafe or to keep a rule"
 Flags = tuple[NDArray[np.bool_], ...]  # per level, one a node
 _Task = tuple[int, Node | None, list[Node]]
-_descent: AnyDescent | None = None  # inherited by forked workers
 
 
 @dataclass(frozen=True)
@@ -150,40 +149,35 @@ def _judge(
     descent: AnyDescent, splits: _Splits, workers: int, report: Report
 ) -> tuple[tuple[Judged, ...], str]:
     """Judge level by level; returns the splits that are not equal, and the level at which that ended early."""
-    global _descent
     judged: list[Judged] = []
     levels = splits.geography.levels
-    _descent = descent
-    try:
-        with threadpool_limits(limits=1):
-            descent.prepare()
-            for depth in range(-1, len(levels) - 1):
-                here = _judge_level(splits, depth, workers, report)
-                judged += here
-                if any(j.weighed.verdict == "worse" for j in here) and depth < len(levels) - 2:
-                    return tuple(judged), levels[depth + 1].name
-    finally:
-        _descent = None
+    with threadpool_limits(limits=1):
+        descent.prepare()
+        for depth in range(-1, len(levels) - 1):
+            here = _judge_level(descent, splits, depth, workers, report)
+            judged += here
+            if any(j.weighed.verdict == "worse" for j in here) and depth < len(levels) - 2:
+                return tuple(judged), levels[depth + 1].name
     return tuple(judged), ""
 
 
-def _judge_level(splits: _Splits, depth: int, workers: int, report: Report) -> list[Judged]:
+def _judge_level(
+    descent: AnyDescent, splits: _Splits, depth: int, workers: int, report: Report
+) -> list[Judged]:
     tasks, name = splits.tasks(depth), splits.geography.levels[depth + 1].name
     known = [(task, splits.settled(task)) for task in tasks]
     found = [(task[1], weighed) for task, weighed in known if weighed is not None]
     unsettled = [task for task, weighed in known if weighed is None]
-    with Pool(max(1, min(workers, len(unsettled)))) as pool:
-        for pair in pool.run(_judged, unsettled):
+    with workers_with(descent, max(1, min(workers, len(unsettled)))) as pool:
+        for pair in pool.map(_judged, unsettled):
             found.append(pair)
             report(Event("judge", len(found), len(tasks), name))
     found.sort(key=lambda pair: -1 if pair[0] is None else pair[0].index)
     return [_named(splits.geography, depth, parent, w) for parent, w in found if w.n_cells]
 
 
-def _judged(task: _Task) -> tuple[Node | None, Weighed]:
-    if _descent is None:
-        raise RuntimeError("no descent in this process")
-    return task[1], _descent.judge(*task)
+def _judged(descent: AnyDescent, task: _Task) -> tuple[Node | None, Weighed]:
+    return task[1], descent.judge(*task)
 
 
 def _named(geography: Geography, depth: int, parent: Node | None, weighed: Weighed) -> Judged:

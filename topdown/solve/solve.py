@@ -16,10 +16,10 @@ from topdown.progress import Event, Report, silent
 from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
-from topdown.solve.pool import Pool
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
 from topdown.solve.weigh import Weighed
+from topdown.workers import workers_with
 
 TASKS_PER_WORKER = 8
 
@@ -57,9 +57,6 @@ class AnyDescent(Protocol):
         """Return a table of the leaves as splits keep it."""
 
 
-_descent: AnyDescent | None = None  # inherited by forked workers, so that tasks stay small
-
-
 def solve(
     context: Context,
     targets: Targets,
@@ -93,13 +90,11 @@ def solve(
 
 def descend(descent: AnyDescent, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
     """Split from the root to the leaves, in this process or several; returns the leaves with records."""
-    global _descent
     tally = Tally()
     geography = context.geography
-    _descent = descent
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
-        _descent.prepare()
-        nodes = [_descent.root(tally)]
+        descent.prepare()
+        nodes = [descent.root(tally)]
         last = len(geography.levels) - 1
         cut = next(
             (i for i in range(last) if len(geography.levels[i]) >= TASKS_PER_WORKER * workers),
@@ -107,10 +102,10 @@ def descend(descent: AnyDescent, context: Context, workers: int, report: Report)
         )
         total = sum(len(level) for level in geography.levels[1:])
         done = 0
-        with Pool(workers) as pool:
+        with workers_with(descent, workers) as pool:
             for depth in range(cut):
                 below: list[Node] = []
-                for part, counted in pool.run(_split, _large_first(depth, nodes)):
+                for part, counted in pool.map(_split, _large_first(depth, nodes)):
                     below += part
                     tally.merge(counted)
                 nodes = sorted(below, key=lambda n: n.index)
@@ -118,14 +113,13 @@ def descend(descent: AnyDescent, context: Context, workers: int, report: Report)
                 report(Event("solve", done, total, geography.levels[depth + 1].name))
             leaves: list[Node] = []
             if last == 0:
-                leaves = [_descent.finish(node, tally) for node in nodes]
+                leaves = [descent.finish(node, tally) for node in nodes]
             else:
                 n_tasks = len(nodes)
-                for i, (part, counted) in enumerate(pool.run(_subtree, _large_first(cut, nodes)), start=1):
+                for i, (part, counted) in enumerate(pool.map(_subtree, _large_first(cut, nodes)), start=1):
                     leaves += part
                     tally.merge(counted)
                     report(Event("solve", done + (total - done) * i // n_tasks, total, geography.leaves.name))
-    _descent = None
     report(Event("solve", total, total, geography.leaves.name))
     return leaves, tally
 
@@ -149,18 +143,14 @@ def _large_first(depth: int, nodes: list[Node]) -> list[Task]:
     return [(depth, n) for n in sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))]
 
 
-def _split(task: Task) -> tuple[list[Node], Tally]:
+def _split(descent: AnyDescent, task: Task) -> tuple[list[Node], Tally]:
     tally = Tally()
-    if _descent is None:
-        raise RuntimeError("no descent in this process")
-    return _descent.children(*task, tally), tally
+    return descent.children(*task, tally), tally
 
 
-def _subtree(task: Task) -> tuple[list[Node], Tally]:
+def _subtree(descent: AnyDescent, task: Task) -> tuple[list[Node], Tally]:
     tally = Tally()
-    if _descent is None:
-        raise RuntimeError("no descent in this process")
-    return [_descent.finish(leaf, tally) for leaf in _descent.subtree(*task, tally)], tally
+    return [descent.finish(leaf, tally) for leaf in descent.subtree(*task, tally)], tally
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:

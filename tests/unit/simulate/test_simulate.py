@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -243,3 +244,14 @@ def test_no_replicates_is_a_user_error(
     with pytest.raises(ConfigError) as caught:
         simulate(prepared, census / "persons.csv.gz", replicates=replicates, workers=workers)
     assert caught.value.code == "C005"
+
+
+def test_a_killed_worker_ends_a_simulation(prepared: Prepared, census: Path) -> None:
+    """A simulation that lost a worker waited for its replicate for ever."""
+    replicates = simulate(prepared, census / "persons.csv.gz", replicates=50, workers=2)
+    assert next(replicates).number == 0
+    for worker in multiprocessing.active_children():
+        worker.kill()
+    with pytest.raises(InternalError) as error:
+        list(replicates)
+    assert error.value.code == "X046"

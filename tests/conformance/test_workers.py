@@ -1,0 +1,109 @@
+"""Every kind of worker runs the same tasks to the same results, and ends with the first that fails."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+
+from topdown.errors import DataError, InternalError
+from topdown.workers import Forked, Here, Workers, workers_with
+
+Table = dict[int, Callable[[int], int]]  # cannot be pickled: a worker has to inherit it
+SHARED: Table = {0: lambda n: n * n, 1: lambda n: -n}
+KINDS: dict[str, Callable[[], AbstractContextManager[Workers[Table]]]] = {
+    "here": lambda: nullcontext(Here(SHARED)),
+    "forked": lambda: Forked(SHARED, 3),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def change(shared: Table, n: int) -> int:
+    """Return one of two functions of a number."""
+    return shared[n % 2](n)
+
+
+def refuse(shared: Table, n: int) -> int:
+    """Refuse the third task."""
+    if n == 2:
+        raise DataError("no such number", code="D001", fix="take another", node=str(n))
+    return n
+
+
+def die(shared: Table, n: int) -> int:
+    """Be killed with the third task, as by a system that is short of memory."""
+    if n == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+def ignores_interrupts(shared: Table, n: int) -> bool:
+    """Tell whether Ctrl-C would stop this process in the middle of a task."""
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+@every_kind
+@pytest.mark.parametrize("most", [None, 1, 4, 100])
+def test_results_come_in_the_order_of_the_tasks(kind: str, most: int | None) -> None:
+    """Results in another order would give a release that depends on the machine."""
+    with KINDS[kind]() as workers:
+        for n in (0, 1, 25):
+            assert [change(SHARED, i) for i in range(n)] == list(workers.map(change, range(n), most))
+
+
+@every_kind
+def test_tasks_are_taken_as_there_is_room(kind: str) -> None:
+    """All tasks of a nation at once, or all of their results, would not fit into memory."""
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for n in range(40):
+            taken.append(n)
+            yield n
+
+    with KINDS[kind]() as workers:
+        for n, _ in enumerate(workers.map(change, tasks(), 5)):
+            assert n < len(taken) <= n + 6
+
+
+@every_kind
+def test_an_error_is_raised_as_it_is(kind: str) -> None:
+    """An error that loses its code, node or fix on the way tells nobody what to do."""
+    with KINDS[kind]() as workers, pytest.raises(DataError, match="no such number") as error:
+        list(workers.map(refuse, range(9)))
+    assert (error.value.code, error.value.node, error.value.fix) == ("D001", "2", "take another")
+
+
+@every_kind
+def test_nobody_is_left_behind(kind: str) -> None:
+    """A worker that outlives its caller would hold memory and the folder of the run."""
+    with KINDS[kind]() as workers:
+        assert next(workers.map(change, range(100))) == 0
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("most", [None, 2])
+def test_a_killed_worker_ends_the_run(most: int | None) -> None:
+    """A run that waits for the result of a killed worker waits for ever."""
+    with Forked(SHARED, 2) as workers, pytest.raises(InternalError, match="killed") as error:
+        list(workers.map(die, range(30), most))
+    assert error.value.code == "X046"
+    assert multiprocessing.active_children() == []
+
+
+def test_the_parent_decides_when_a_worker_stops() -> None:
+    """Ctrl-C reaches every process of a terminal; a worker that stops first would look like one that was killed."""
+    with Forked(SHARED, 2) as workers:
+        assert all(workers.map(ignores_interrupts, range(4)))
+
+
+def test_one_worker_is_this_process() -> None:
+    """A run with one worker must need neither a fork nor the memory for it."""
+    with workers_with(SHARED, 1) as workers:
+        assert isinstance(workers, Here)
+    with workers_with(SHARED, 2) as workers:
+        assert isinstance(workers, Forked)
