@@ -62,7 +62,7 @@ def one_a_call(context: Context) -> float:
 
 def _drawing(context: Context, n: int) -> float:
     queries = queries_of(context)
-    stages = [stage.Stage(context, queries, pair) for pair in find_pairs(context, at_least=5)[0][:5]]
+    stages = [stage.PairRuns(context, queries, pair) for pair in find_pairs(context, at_least=5)[0][:5]]
     start = time.process_time()
     for each in stages:
         for _ in each.runs(1, n):

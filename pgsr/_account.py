@@ -22,7 +22,7 @@ Parts = Sequence[tuple[Fraction, int]]
 
 
 @dataclass(frozen=True)
-class Account:
+class StepCost:
     """What one step costs.
 
     Args:
@@ -46,7 +46,7 @@ class Account:
         return min(ceil(100 * self.best_guess.upper), 100)
 
 
-def account(noise: str, parts: Parts) -> Account:
+def account(noise: str, parts: Parts) -> StepCost:
     """Return what a step costs that moves `changed` answers by one under noise of each parameter.
 
     Args:
@@ -62,10 +62,10 @@ def account(noise: str, parts: Parts) -> Account:
     n_moved = sum(changed for _, changed in parts)
     if noise == "geometric":
         loss = sum((changed / scale for scale, changed in parts), Fraction(0))
-        return Account(loss, n_moved, "0", Enclosure(loss, loss, "exact"), geometric_guess(parts))
+        return StepCost(loss, n_moved, "0", Enclosure(loss, loss, "exact"), geometric_guess(parts))
     whole = Composition.of([(variance, 1, changed) for variance, changed in parts if changed])
     engine = whole.certifying()
-    return Account(
+    return StepCost(
         whole.rho, n_moved, DELTA, whole.epsilon(DELTA, engine=engine), whole.best_guess(engine=engine)
     )
 

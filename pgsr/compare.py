@@ -32,7 +32,7 @@ DEFAULT_RUNS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class MechanismRow:
     """One mechanism at one claimed epsilon.
 
     Args:
@@ -71,7 +71,7 @@ def compare(
     repeats: int = 3,
     seed: int = 0,
     report: Report = silent,
-) -> list[Row]:
+) -> list[MechanismRow]:
     """Return one row per epsilon and run, by simulation: reads the truth, which must be made up or public.
 
     Every mechanism of one family sees the same noisy answers in one repetition. The paper's setting: moves,
@@ -107,7 +107,7 @@ def compare(
                 violations.append(constraint_violations(tree, counts))
                 done += 1
             rows.append(
-                Row(
+                MechanismRow(
                     name,
                     calibration,
                     epsilon,

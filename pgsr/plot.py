@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from pgsr.compare import Row
+from pgsr.compare import MechanismRow
 from topdown.errors import ConfigError
 
 
-def plot_svg(rows: Sequence[Row], level_names: Sequence[str], path: BinaryIO) -> None:
+def plot_svg(rows: Sequence[MechanismRow], level_names: Sequence[str], path: BinaryIO) -> None:
     """Write one panel a level; mechanisms that are not private as claimed are dashed.
 
     Args:

@@ -28,7 +28,7 @@ from topdown.held import held
 from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Book, Entry
 from topdown.ledger.durable import Disk
-from topdown.ledger.journal import Journal, Part, open_journal, start_journal
+from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, Place, open_ledger
 from topdown.ledger.protocol import Job, carry_out
 from topdown.ledger.records import Intent
@@ -64,7 +64,7 @@ def run_release(
         KeyboardInterrupt: between two parts; going on later costs nothing more.
     """
     levels = plan.hierarchy.level_names
-    parts = [Part(level, PART) for level in levels]
+    parts = [MeasuredPart(level, PART) for level in levels]
     with ExitStack() as stack:
         stack.enter_context(says_what_was_spent(place, plan.plan_hash))
         with open_ledger(place, disk) as ledger:
@@ -160,9 +160,9 @@ class _Measuring:
     def jobs(self) -> Iterator[Job]:
         source = _engine.NoiseSource()
         for i, level in enumerate(self._plan.hierarchy.level_names):
-            yield Job(Part(level, PART), partial(self._make, i, source))
+            yield Job(MeasuredPart(level, PART), partial(self._make, i, source))
 
-    def done(self, part: Part, drawn: bool) -> None:
+    def done(self, part: MeasuredPart, drawn: bool) -> None:
         self._n_seen += 1
         total = len(self._plan.hierarchy.level_names)
         self._report(Event("measure", self._n_seen, total, part.level))

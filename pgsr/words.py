@@ -17,7 +17,7 @@ PUBLIC = "public numbers of groups of regions"
 
 
 @dataclass(frozen=True)
-class Step:
+class NeighbourStep:
     """A neighbour step in words, and the exact statistics that it alters.
 
     Args:
@@ -45,12 +45,12 @@ def exact_statistics(sizes: Sizes, public: Mapping[str, int]) -> tuple[str, ...]
     return (NUMBER, *too_large, *((PUBLIC,) if public else ()))
 
 
-def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> Step:
+def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> NeighbourStep:
     """Return what a neighbour step means for the sizes and public facts of a release."""
     _, *others = exact_statistics(sizes, public)
     totals = tuple(name for name in others if name == PUBLIC)
     if relation == "move":
-        return Step(
+        return NeighbourStep(
             relation,
             f"presence of one {unit} in a group that is counted either way",
             "one group of one leaf region changes its size by one",
@@ -60,13 +60,15 @@ def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> S
     if relation == "new":
         size = "1" if sizes.smallest == 1 else "0 or 1"
         name = f"presence of one {unit} with whom a group of size {size} appears"
-        return Step(relation, name, f"one group of size {size} appears or disappears", (NUMBER,), totals)
+        return NeighbourStep(
+            relation, name, f"one group of size {size} appears or disappears", (NUMBER,), totals
+        )
     last = f"{sizes.largest}{' or more' if sizes.too_large == 'top-code' else ''}"
     name = f"presence of one group of the last size, {last}"
-    return Step(relation, name, f"one group of size {last} appears or disappears", (NUMBER,), totals)
+    return NeighbourStep(relation, name, f"one group of size {last} appears or disappears", (NUMBER,), totals)
 
 
-def sentence(this: Step, right_in_100: int, known: tuple[str, ...]) -> str:
+def sentence(this: NeighbourStep, right_in_100: int, known: tuple[str, ...]) -> str:
     """Return the sentence an official can quote."""
     return (
         f"Someone who reads only this release, knows everybody else, and must tell whether one group has one more in "

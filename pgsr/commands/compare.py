@@ -15,7 +15,7 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from pgsr.compare import Row
+    from pgsr.compare import MechanismRow
     from pgsr.documents.compare import Compare
     from topdown.made_up import Origin
 
@@ -181,14 +181,14 @@ def _loss(value: Fraction) -> str:
     return fixed(value, 0, up=True) if value >= 1000 else significant(value, 3, up=True)
 
 
-def _table(screen: Screen, rows: list[Row], names: tuple[str, ...]) -> None:
+def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import FAIL, OK, Span
 
     def right(*titles: str) -> list[Column]:
         return [Column(title, right=True) for title in titles]
 
-    def label(row: Row) -> list[str | Span]:
+    def label(row: MechanismRow) -> list[str | Span]:
         name = row.mechanism if row.mechanism != "M_c^ch" else f"{row.mechanism} {_CHAIN[row.calibration]}"
         return [OK if row.private else FAIL, name]
 
@@ -215,7 +215,7 @@ def _table(screen: Screen, rows: list[Row], names: tuple[str, ...]) -> None:
     )
 
 
-def _document(shape: str, names: tuple[str, ...], rows: list[Row], origin: Origin | None) -> Compare:
+def _document(shape: str, names: tuple[str, ...], rows: list[MechanismRow], origin: Origin | None) -> Compare:
     from msgspec import convert
 
     from pgsr.documents.compare import Compare, ComparedMechanism

@@ -20,7 +20,7 @@ ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
     "plan": {"plan", "laws", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "errors"},
-    "accountant": {"accountant", "laws", "decimals", "errors", "workers"},
+    "accountant": {"accountant", "laws", "lazy", "decimals", "errors", "workers"},
     "documents": {"documents"},
     "api": {
         "accountant",

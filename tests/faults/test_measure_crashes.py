@@ -24,7 +24,7 @@ from tests.helpers.crash_model import (
     undeterred,
 )
 from tests.helpers.model_disk import ModelDisk, ModelFile
-from topdown.ledger.journal import Journal, Part
+from topdown.ledger.journal import Journal, MeasuredPart
 from topdown.ledger.ledger import Ledger, open_ledger
 
 
@@ -87,7 +87,7 @@ def test_the_checker_rejects_the_naive_protocol():
 def test_the_checker_rejects_a_redraw_under_the_same_intent(monkeypatch):
     """If what was begun were not asked for, torn parts would be drawn again for nothing."""
 
-    def forgetful(self: Journal, part: Part, book) -> int | None:
+    def forgetful(self: Journal, part: MeasuredPart, book) -> int | None:
         return next((s for s, i in book.of_journal(self.id).items() if part.level in i.covers), None)
 
     monkeypatch.setattr(Journal, "usable", forgetful)
@@ -127,7 +127,7 @@ def test_the_checker_rejects_publishing_before_the_commit(monkeypatch):
 def test_the_checker_rejects_a_part_begun_after_it_is_drawn(monkeypatch):
     """If the ledger heard of a part only once it is drawn, a crash between the two would give a free draw."""
 
-    def late(self: Journal, part: Part, seq: int, ledger: Ledger, make) -> None:
+    def late(self: Journal, part: MeasuredPart, seq: int, ledger: Ledger, make) -> None:
         data = make()
         ledger.begin(seq, part.key)
         self._disk.write_new(self.folder / part.level / "x", data)

@@ -14,7 +14,7 @@ from typing import Any
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.errors import TopdownError
 from topdown.ledger.book import Book, read_book
-from topdown.ledger.journal import JOURNAL, Journal, Part, open_journal, start_journal
+from topdown.ledger.journal import JOURNAL, Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Place, create_ledger, open_ledger
 from topdown.ledger.protocol import Job, Spend, carry_out
 from topdown.ledger.records import Binding, DrawnLaw
@@ -22,7 +22,11 @@ from topdown.ledger.records import Binding, DrawnLaw
 OUT = Path("/out")
 LEDGER, RECORDS = Path("/room/ledger.jsonl"), Path("/records")
 BINDING = Binding("d", "bounded", "person", "rho")
-PARTS = (Part("land", "part-000"), Part("block", "part-000"), Part("block", "part-001"))
+PARTS = (
+    MeasuredPart("land", "part-000"),
+    MeasuredPart("block", "part-000"),
+    MeasuredPart("block", "part-001"),
+)
 LAWS = {
     "land": (DrawnLaw("discrete_gaussian", Fraction(3), 1, 2, "land", "total"),),  # rho 1/3
     "block": (DrawnLaw("discrete_gaussian", Fraction(2), 1, 2, "block", "total"),),  # rho 1/2
@@ -65,7 +69,7 @@ class World:
         other.violations, other.refused = list(self.violations), list(self.refused)
         return other
 
-    def draw(self, disk: ModelDisk, part: Part) -> bytes:
+    def draw(self, disk: ModelDisk, part: MeasuredPart) -> bytes:
         """Draw a part, and note whether the disk, at worst, knows about it and the ledger has paid."""
         self.n_made[part.key] += 1
         book = book_in(disk.safe(LEDGER))
@@ -130,7 +134,7 @@ class ModelWork:
         """Make every part a token."""
         return [Job(part, lambda part=part: self.world.draw(self.disk, part)) for part in PARTS]
 
-    def done(self, part: Part, drawn: bool) -> None:
+    def done(self, part: MeasuredPart, drawn: bool) -> None:
         """Hear of a part."""
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.helpers.changes_brute import Ruled, Statistic, crossing
-from topdown.model.changes import Known
+from topdown.model.changes import KnownStatistic
 from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, from_prefixes
-from topdown.model.possible import Bound, Zero
+from topdown.model.possible import ValueBound, Zero
 from topdown.model.query import parse_query
 from topdown.model.reading import Reading, groups_of, read_in, same, then
 from topdown.model.schema import Attribute, Recode, Schema
@@ -34,9 +34,9 @@ class Chain:
 
     schema: Schema
     geography: Geography
-    known: list[Known]
+    known: list[KnownStatistic]
     zeros: list[Zero]
-    bounds: list[Bound]
+    bounds: list[ValueBound]
     allowed: np.ndarray
     seen: list[Statistic]
     ruled: list[Ruled]
@@ -122,7 +122,7 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
         for k in range(draw(st.sampled_from([0, 0, 1, 2]))):
             depth = draw(st.integers(0, 3))
             query = parse_query(schema, _draw_query(draw, schema))
-            known.append(Known(f"{i} {k}", depth, groups_of(query, reading)))
+            known.append(KnownStatistic(f"{i} {k}", depth, groups_of(query, reading)))
             exact.append(Exact(f"{i} {k}", LEVELS[depth], query.name))
             up = geography.ancestors_of_leaves[depth]
             seen.append(Statistic(f"{i} {k}", up, query.labels[cells]))
@@ -158,7 +158,7 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
                 releases[i][2][name] = number
                 (most if above else least).append((AtMost if above else AtLeast)(name, chosen, name))
                 ruled.append(Ruled(name, inside, number, above))
-                bounds.append(Bound(name, _read(schema, reading, chosen), number, above))
+                bounds.append(ValueBound(name, _read(schema, reading, chosen), number, above))
         releases[i][1] = replace(releases[i][1], at_least=tuple(least), at_most=tuple(most))
     return Chain(
         newest,

@@ -85,7 +85,7 @@ class Case:
                 raise
             return None
 
-    def told(self, merged: Merged, n_nodes: int) -> np.ndarray:
+    def answers_of(self, merged: Merged, n_nodes: int) -> np.ndarray:
         """Return the answers of a merged table."""
         none = np.zeros(n_nodes, dtype=np.int64)
         return np.stack([none if s is None else self.values[s[0]][:, s[1]] for s in merged.sources], axis=1)
@@ -96,7 +96,9 @@ class Case:
         kinds = find_kinds(self.rules, answers=labels)
         everybody = self.people.sum(axis=1)[:, None]
         totals = {d: self.up(everybody, d)[:, 0] for d in range(kept.depth + 1)}
-        answers = None if kept.split is None else self.told(kept.split, len(self.tree.levels[kept.depth]))
+        answers = (
+            None if kept.split is None else self.answers_of(kept.split, len(self.tree.levels[kept.depth]))
+        )
         return Polytopes(kinds, self.rules, self.tree, totals, answers)
 
     def node_tables(self, depth: int, node: int, most: int) -> Vectors:

@@ -17,7 +17,7 @@ from topdown.model.public import PublicFacts, Rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
 from topdown.solve.implied.groups import Groups, Leaf
-from topdown.solve.implied.margins import Margins
+from topdown.solve.implied.margins import LeafMargins
 from topdown.solve.polytopes import Polytopes
 
 Vector = tuple[int, ...]
@@ -91,7 +91,7 @@ def group_limits(groups: Groups) -> np.ndarray:
     return np.asarray(limits[held], dtype=np.int64)
 
 
-def margin_tables(leaf: Margins) -> set[Vector]:
+def margin_tables(leaf: LeafMargins) -> set[Vector]:
     """Write out all 2 x 2 tables with the leaf's margins."""
     n = sum(leaf.rows)
     return {

@@ -13,10 +13,10 @@ from hypothesis import settings as budget
 from tests.helpers.changes_brute import Statistic, decide
 from tests.helpers.depth import DEPTH
 from tests.helpers.drawn_chains import Chain, chains
-from topdown.model.changes import Known, find_changes
+from topdown.model.changes import KnownStatistic, find_changes
 from topdown.model.constraint import Exact, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, from_prefixes
-from topdown.model.possible import Bound, Zero
+from topdown.model.possible import ValueBound, Zero
 from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
@@ -24,7 +24,7 @@ from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.plan import Base, Plan, ReleaseInfo
 from topdown.plan.prepare import Context
 from topdown.plan.public_tables import geography_sha256
-from topdown.plan.secrets import Extended, Policy
+from topdown.plan.secrets import Extended, ReleaseChain
 from topdown.resources import find
 
 WORSE = ("protected", "conditional", "disclosed")
@@ -62,7 +62,7 @@ def test_two_rules_that_close_by_place_can_leave_one_answer_two_cells() -> None:
     """The one agreeing pair may be of cells of two classes in one leaf: missing it would refuse a good plan."""
     schema = Schema("s", "s", "person", (Attribute("a", ("p", "q")),))
     geography = from_prefixes(("land", "block"), (0, 1), ("0", "1"))
-    known = [Known("blocks", 1, {})]
+    known = [KnownStatistic("blocks", 1, {})]
     for open_at, status in (([False, True], "conditional"), ([False, False], "disclosed")):
         zeros = [Zero("no q", {"a": (False, True)}, ~np.array(open_at))]
         assert find_changes(schema, geography, known, zeros, [], "bounded")[0].status == status
@@ -84,9 +84,9 @@ def test_bounds_that_cross_leave_what_surely_fits(most: list[int], statuses: lis
     """Crossing bounds are not decided exactly; a number printed where they may leave nothing would be a promise."""
     geography = from_prefixes(("land", "block"), (0, 1), ("0", "1"))
     bounds = [
-        Bound("least", {"a": (True, False)}, np.array([2, 2]), above=False),
-        Bound("most", {"b": (True, False)}, np.array(most), above=True),
-        Bound("rest", {"a": (False, True), "b": (False, True)}, np.array([0, 0]), above=True),
+        ValueBound("least", {"a": (True, False)}, np.array([2, 2]), above=False),
+        ValueBound("most", {"b": (True, False)}, np.array(most), above=True),
+        ValueBound("rest", {"a": (False, True), "b": (False, True)}, np.array([0, 0]), above=True),
     ]
     found = find_changes(TWO_AXES, geography, [], [], bounds, "bounded")
     assert statuses == [c.status for c in found]
@@ -99,7 +99,7 @@ def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
     facts, exact = PublicFacts({}), (Exact("people", "land", "total"), Exact("people (r)", "block", "total"))
     plan = _plan(TWO_AXES, Invariants("i", "i", "s", exact=exact), geography)
     above = replace(plan, base=Base("r", "", "", "", (("a", "a"), ("b", "b")), ()))
-    policy = Policy(above, (Extended(plan, facts), Extended(above, facts)), geography, facts)
+    policy = ReleaseChain(above, (Extended(plan, facts), Extended(above, facts)), geography, facts)
     names = ("people", "people (r)", "people (r, 2)", "people (r) (r)", "people (r, 3)", "people (r) (r, 2)")
     assert names == policy.conditional_on
     assert [k.depth for k in policy.known] == [0, 1] * 3

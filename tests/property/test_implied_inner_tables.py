@@ -64,13 +64,13 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     labels = answers = None
     if kept.split is not None:
-        labels, answers = kept.split.labels, told(census, kept.split, len(tree.levels[kept.depth]))
+        labels, answers = kept.split.labels, answers_of(census, kept.split, len(tree.levels[kept.depth]))
     kinds = find_kinds(rules, answers=labels)
     full = complete_totals(tree, rules, kinds, totals, answers)
     return Polytopes(kinds, rules, tree, full, answers)
 
 
-def told(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
+def answers_of(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
     """Return the answers of a merged table."""
     none, names = np.zeros(n_nodes, dtype=np.int64), [e.name for e in census.invariants.exact]
     return np.stack(

@@ -21,7 +21,7 @@ from topdown.solve.groups import excess
 from topdown.solve.implied import groups as theorem3
 from topdown.solve.implied import margins as lemma1
 from topdown.solve.implied.combinations import assign
-from topdown.solve.implied.margins import Margins
+from topdown.solve.implied.margins import LeafMargins
 
 
 def keeps(limits: np.ndarray, x: tuple[int, ...]) -> bool:
@@ -30,10 +30,10 @@ def keeps(limits: np.ndarray, x: tuple[int, ...]) -> bool:
     return bool(held.sum() == limits[-1] and excess(limits[None], held)[0] <= 0)
 
 
-def random_margins(rng: np.random.Generator, most: int) -> Margins:
+def random_margins(rng: np.random.Generator, most: int) -> LeafMargins:
     """Take the margins of a random table, so that they add up."""
     h = rng.multinomial(int(rng.integers(0, most + 1)), rng.dirichlet([0.7] * 4)).tolist()
-    return Margins((h[0] + h[1], h[2] + h[3]), (h[0] + h[2], h[1] + h[3]))
+    return LeafMargins((h[0] + h[1], h[2] + h[3]), (h[0] + h[2], h[1] + h[3]))
 
 
 @pytest.mark.deep
@@ -45,7 +45,7 @@ def test_lemma_1_accepts_exactly_the_sums_of_leaf_tables() -> None:
         leaves = [random_margins(rng, 6) for _ in range(rng.integers(1, 4))]
         system, possible = lemma1.implied(leaves), sums(margin_tables(leaf) for leaf in leaves)
         for h11 in range(-1, 10):
-            base = Margins(
+            base = LeafMargins(
                 (sum(leaf.rows[0] for leaf in leaves), sum(leaf.rows[1] for leaf in leaves)),
                 (sum(leaf.columns[0] for leaf in leaves), sum(leaf.columns[1] for leaf in leaves)),
             ).table(h11)
@@ -65,7 +65,7 @@ def test_lemma_1_extends() -> None:
         leaves = [random_margins(rng, 12) for _ in range(rng.integers(1, 6))]
         least, most = sum(leaf.least for leaf in leaves), sum(leaf.most for leaf in leaves)
         h11 = int(rng.integers(least, most + 1))
-        table = Margins(
+        table = LeafMargins(
             (sum(leaf.rows[0] for leaf in leaves), sum(leaf.rows[1] for leaf in leaves)),
             (sum(leaf.columns[0] for leaf in leaves), sum(leaf.columns[1] for leaf in leaves)),
         ).table(h11)

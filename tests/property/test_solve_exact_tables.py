@@ -45,8 +45,8 @@ def test_accepted_tables_are_complete(seed: int, depth: int, together: bool) -> 
     candidates = np.array(list(product(range(most + 1), repeat=N_CELLS)), dtype=np.int64)
     fits = enforced(case, polytopes, depth, 0, candidates)
     if depth == 0 and kept.root is not None:
-        told = case.told(kept.root, 1)[0]
-        for answer, n in enumerate(told):
+        answers = case.answers_of(kept.root, 1)[0]
+        for answer, n in enumerate(answers):
             fits &= candidates[:, kept.root.labels == answer].sum(axis=1) == n
     for cells, found in zip(candidates, fits, strict=True):
         assert found == (tuple(cells.tolist()) in truth), (cells, kept)

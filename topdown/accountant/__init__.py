@@ -5,6 +5,8 @@
 
 from typing import TYPE_CHECKING
 
+from topdown.lazy import first_use
+
 if TYPE_CHECKING:
     from topdown.accountant.composition import Composition
     from topdown.accountant.enclosure import Enclosure
@@ -12,14 +14,4 @@ if TYPE_CHECKING:
 __all__ = ["Composition", "Enclosure"]
 
 
-def __getattr__(name: str) -> object:
-    """Load the two public names on first use."""
-    if name == "Composition":
-        from topdown.accountant.composition import Composition
-
-        return Composition
-    if name == "Enclosure":
-        from topdown.accountant.enclosure import Enclosure
-
-        return Enclosure
-    raise AttributeError(name)
+__getattr__ = first_use(__name__, {"Composition": "composition", "Enclosure": "enclosure"})

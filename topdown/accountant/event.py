@@ -13,7 +13,7 @@ Neighbours = Literal["bounded", "add_remove"]
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussianEvent:
     """Noise N_Z(0, variance), pmf ~ exp(-x**2 / (2 variance)), on one integer that moves by `sensitivity`.
 
     Canonne, Kamath, Steinke 2020, definition 1. Sensitivity is the absolute change of that integer.
@@ -101,18 +101,18 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Composed:
+class ComposedEvent:
     """Several events on the same records: queries of a level, levels of a product, products of a release."""
 
     events: tuple[Event, ...]
 
 
-Event = DiscreteGaussian | Geometric | PureDP | FiniteLoss | ZCDP | Repeated | Composed
-Simple = DiscreteGaussian | Geometric | PureDP | FiniteLoss | ZCDP
+Event = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP | Repeated | ComposedEvent
+Simple = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseEvent:
     """An event with the neighbour relation under which its sensitivities hold."""
 
     neighbours: Neighbours
@@ -128,11 +128,11 @@ class Release:
 def flatten(event: Event, count: int = 1) -> list[tuple[Simple, int]]:
     """Return (simple event, how often); an unknown event is refused, never skipped."""
     match event:
-        case Composed(events):
+        case ComposedEvent(events):
             return [pair for e in events for pair in flatten(e, count)]
         case Repeated(inner, times):
             return flatten(inner, count * times)
-        case DiscreteGaussian() | Geometric() | PureDP() | FiniteLoss() | ZCDP():
+        case DiscreteGaussianEvent() | Geometric() | PureDP() | FiniteLoss() | ZCDP():
             return [(event, count)] if count else []
         case _:
             raise TypeError(

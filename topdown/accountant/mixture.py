@@ -19,12 +19,12 @@ from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.event import (
     ZCDP,
-    DiscreteGaussian,
+    DiscreteGaussianEvent,
     Event,
     FiniteLoss,
     Geometric,
     PureDP,
-    Release,
+    ReleaseEvent,
     Simple,
     flatten,
 )
@@ -56,12 +56,12 @@ class Mixture:
             exact loss).
     """
 
-    def __init__(self, event: Event | Release) -> None:
-        self.neighbours = event.neighbours if isinstance(event, Release) else None
-        simple = flatten(event.event if isinstance(event, Release) else event)
-        gaussian = [(e.variance, e.sensitivity, n) for e, n in simple if isinstance(e, DiscreteGaussian)]
+    def __init__(self, event: Event | ReleaseEvent) -> None:
+        self.neighbours = event.neighbours if isinstance(event, ReleaseEvent) else None
+        simple = flatten(event.event if isinstance(event, ReleaseEvent) else event)
+        gaussian = [(e.variance, e.sensitivity, n) for e, n in simple if isinstance(e, DiscreteGaussianEvent)]
         self.gaussian = Composition(law_of(gaussian)) if any(k * n for _, k, n in gaussian) else None
-        finite = [(e, n) for e, n in simple if not isinstance(e, DiscreteGaussian)]
+        finite = [(e, n) for e, n in simple if not isinstance(e, DiscreteGaussianEvent)]
         if self.gaussian is None and not finite:
             raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
         self._sides = tuple(_side(finite, forward=f) for f in (True, False))
@@ -151,7 +151,7 @@ def zcdp_rho(event: Event) -> Enclosure:
 
 def _rho(event: Simple) -> tuple[Fraction, Fraction]:
     match event:
-        case DiscreteGaussian(variance, sensitivity):
+        case DiscreteGaussianEvent(variance, sensitivity):
             rho = Fraction(sensitivity**2) / (2 * variance)
             return rho, rho
         case ZCDP(rho):

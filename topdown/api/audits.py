@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from topdown.documents.audit_ledger import AuditLedger
     from topdown.documents.audit_runs import AuditRuns
     from topdown.plan.prepare import Context
-    from topdown.plan.secrets import Policy
+    from topdown.plan.secrets import ReleaseChain
 
 DELTA = "1e-10"
 
@@ -31,7 +31,7 @@ class Audit:
         contradictions: what the release's certificate states that its files contradict; None if there is none.
     """
 
-    policy: Policy
+    policy: ReleaseChain
     statement: dict[str, Any]
     contradictions: tuple[str, ...] | None
 
@@ -172,7 +172,7 @@ def audit_runs(
     return RunsAudit(made, context.plan.base is not None)
 
 
-def _policy(source: Path, base: Path | None) -> Policy:
+def _policy(source: Path, base: Path | None) -> ReleaseChain:
     """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
     from topdown.plan.prepare import load_policy
 

@@ -20,7 +20,7 @@ _DERIVED = (".loss", ".parameter", ".n_answers")  # follow from budget, shares a
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanChange:
     """One value of a plan that differs: old is None if it is new, new is None if it is gone."""
 
     key: str
@@ -72,14 +72,14 @@ def open_plan(path: Path) -> Prepared:
     return prepared
 
 
-def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
+def changes(old: dict[str, Any], new: dict[str, Any]) -> list[PlanChange]:
     """Compare two plan documents, value by value; lists of named things are compared by name."""
     before, after = (dict(_flat("", json.loads(json.dumps(document)))) for document in (old, new))
     keys = sorted(dict.fromkeys([*before, *after]), key=lambda k: k.endswith(_DERIVED))  # causes first
-    return [Change(k, before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)]
+    return [PlanChange(k, before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)]
 
 
-def change_text(change: Change) -> str:
+def change_text(change: PlanChange) -> str:
     """Write one change in a line."""
     old, new = ("-" if value is None else value for value in (change.old, change.new))
     return f"{change.key} {old} -> {new}"

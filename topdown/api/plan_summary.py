@@ -16,7 +16,7 @@ from topdown.model.constraint import Basis
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
-from topdown.plan.secrets import Policy
+from topdown.plan.secrets import ReleaseChain
 from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss, claims_of
 from topdown.screen import figures
@@ -155,7 +155,7 @@ def _row(kind: str, name: str, level: str, n: int, basis: Basis) -> dict[str, An
     }
 
 
-def _privacy(policy: Policy) -> dict[str, Any]:
+def _privacy(policy: ReleaseChain) -> dict[str, Any]:
     plan = policy.plan
     return {
         "unit": f"one {plan.schema.unit}",

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from topdown.audit_runs.judge import Shown, choose, loss_of, rates, shown
 from topdown.audit_runs.pairs import LEAST_PAIRS, Pair, Target, find_pairs, queries_of
 from topdown.audit_runs.score import LikelihoodRatios, Score, learned
-from topdown.audit_runs.stage import Stage
+from topdown.audit_runs.stage import PairRuns
 from topdown.documents.audit_runs import ScoreName
 from topdown.errors import ConfigError
 from topdown.model.changes import Change
@@ -132,7 +132,7 @@ def audit_runs(
     out, queries = [], queries_of(context)
     with threadpool_limits(limits=1):  # these tables are too small for more than one thread
         for number, pair in enumerate(pairs, 1):
-            out.append(_audit(context, Stage(context, queries, pair), pair, runs, delta, level))
+            out.append(_audit(context, PairRuns(context, queries, pair), pair, runs, delta, level))
             report(Event("audit", number, len(pairs), "pairs"))
     return AuditRuns(runs, delta, false_alarm, tuple(out), missing)
 
@@ -146,7 +146,9 @@ def _likely(pair: Pair) -> tuple[Target | None, ...]:
     return (None, *pair.targets) if any(map(any, pair.moved)) else ()
 
 
-def _audit(context: Context, stage: Stage, pair: Pair, runs: int, delta: Fraction, level: float) -> Audited:
+def _audit(
+    context: Context, stage: PairRuns, pair: Pair, runs: int, delta: Fraction, level: float
+) -> Audited:
     answers, law = stage.answers, context.plan.levels[0].measurements[0].law
     targets = _likely(pair)
     taught = min(runs // 4, _MOST_TAUGHT)
@@ -166,7 +168,7 @@ def _audit(context: Context, stage: Stage, pair: Pair, runs: int, delta: Fractio
     return Audited(pair, tuple(views))
 
 
-def _values(stage: Stage, which: int, n: int, scores: list[Score]) -> NDArray[np.float64]:
+def _values(stage: PairRuns, which: int, n: int, scores: list[Score]) -> NDArray[np.float64]:
     """Return the scores of n runs: (n_scores, n)."""
     calls = stage.runs(which, n)
     return np.concatenate([np.concatenate([s.of(runs) for s in scores]) for runs in calls], axis=1)

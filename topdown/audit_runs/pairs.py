@@ -67,7 +67,7 @@ def find_pairs(
     Returns:
         the pairs, and for which secret, level and measurement none was found.
     """
-    finder = _Finder(context, np.random.Generator(np.random.PCG64(int(context.plan.plan_hash[:16], 16))))
+    finder = _PairFinder(context, np.random.Generator(np.random.PCG64(int(context.plan.plan_hash[:16], 16))))
     changes = [c for c in context.policy.changes if c.status != "disclosed"]
     pairs: dict[tuple[Kind, str, Place, Place | None], Pair] = {}
     missing = []
@@ -88,7 +88,7 @@ def find_pairs(
 
 
 def _fill(
-    finder: _Finder,
+    finder: _PairFinder,
     changes: list[Change],
     pairs: dict[tuple[Kind, str, Place, Place | None], Pair],
     at_least: int,
@@ -114,7 +114,7 @@ def queries_of(context: Context) -> tuple[tuple[Query, ...], ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Finder:
+class _PairFinder:
     context: Context
     random: np.random.Generator
     _listed: dict[tuple[Target, int], frozenset[int]] = field(default_factory=dict)

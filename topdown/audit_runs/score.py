@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.audit_runs.pairs import Target
-from topdown.audit_runs.stage import Answers
+from topdown.audit_runs.stage import PairAnswers
 from topdown.laws import LawName
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ class LikelihoodRatios:
         targets: what each ratio looks at; None: everything.
     """
 
-    answers: Answers
+    answers: PairAnswers
     law: LawName
     targets: Sequence[Target | None]
 

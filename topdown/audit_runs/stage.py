@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.audit_runs.pairs import Pair, Place
-from topdown.measure.draw import Drawn, LevelDrawer
+from topdown.measure.draw import DrawnAnswers, LevelDrawer
 from topdown.measure.listing import Listed, Listing, listed_at
 from topdown.model.histogram import Histogram
 from topdown.model.query import Factor, Query
@@ -30,7 +30,7 @@ NUMBERS_A_CALL = 1 << 15  # of one query: what the sampler draws from one stretc
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class PairAnswers:
     """What one noisy file of a run holds of a pair, by position.
 
     Args:
@@ -52,7 +52,7 @@ class _LevelStage:
     listing: Listing | None  # of one run; None: every answer
 
 
-class Stage:
+class PairRuns:
     """Draw runs on one pair.
 
     Args:
@@ -102,7 +102,7 @@ class Stage:
             files.append([drawn.answers.reshape(n, -1) for drawn in files_of(drawer, nodes)])
         return np.concatenate([level[k] for k in range(len(files[0])) for level in files], axis=1)
 
-    def _positions(self) -> Answers:
+    def _positions(self) -> PairAnswers:
         target, truth, parameter = [], [], []
         for depth, stage in enumerate(self._levels):
             both = [[people.answers(query) for query in stage.queries] for people in stage.people]
@@ -116,10 +116,10 @@ class Stage:
                     target += [(depth, q)] * len(drawn)
                     truth.append(np.stack([side[q][node][drawn] for side in both]))
                     parameter += [float(m.parameter)] * len(drawn)
-        return Answers(tuple(target), np.concatenate(truth, axis=1), np.array(parameter))
+        return PairAnswers(tuple(target), np.concatenate(truth, axis=1), np.array(parameter))
 
 
-def files_of(drawer: LevelDrawer, nodes: Ints) -> list[Drawn]:
+def files_of(drawer: LevelDrawer, nodes: Ints) -> list[DrawnAnswers]:
     """Return every noisy file that a run leaves of a level: one, whatever crashes (`topdown.ledger.protocol`)."""
     return [drawer.draw(nodes)]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from topdown.api.plan_file import Change
+from topdown.api.plan_file import PlanChange
 from topdown.screen.console import Screen
 from topdown.screen.look import Span, bold, dim
 
 _SHOWN = 20
 
 
-def show_changes(screen: Screen, found: list[Change], *, everything: bool) -> None:
+def show_changes(screen: Screen, found: list[PlanChange], *, everything: bool) -> None:
     """Write the changes with their symbols: + new, - gone, ~ other value."""
     for change in found if everything else found[:_SHOWN]:
         if change.old is None:

@@ -37,7 +37,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
-class Part:
+class MeasuredPart:
     """Whole nodes of one level, drawn and written together; the final path is `level/name.parquet`."""
 
     level: str
@@ -56,13 +56,13 @@ class Journal:
         self.folder, self.id, self._disk = folder, journal_id, disk
         self._listed: dict[str, dict[str, list[str]]] = {}
 
-    def usable(self, part: Part, book: Book) -> int | None:
+    def usable(self, part: MeasuredPart, book: Book) -> int | None:
         """Return the first intent the part may be drawn under: this journal's, for its level, never begun."""
         used = book.begun.get((self.id, part.key), ())
         mine = book.of_journal(self.id).items()
         return next((s for s, i in mine if part.level in i.covers and s not in used), None)
 
-    def find(self, part: Part, book: Book) -> tuple[int, str] | None:
+    def find(self, part: MeasuredPart, book: Book) -> tuple[int, str] | None:
         """Return the last intent a part was begun under and the SHA-256 of its file, if the file is whole.
 
         A part of a voided intent is not whole: its noise was declared destroyed. A file other than the one the ledger
@@ -76,7 +76,7 @@ class Journal:
             return None
         return used[-1], found[1]
 
-    def _drawn(self, part: Part, seq: int) -> tuple[Path, str] | None:
+    def _drawn(self, part: MeasuredPart, seq: int) -> tuple[Path, str] | None:
         """Return the whole file of a part under an intent, and its SHA-256, which its name states."""
         for name in self._names(part):
             match = _DRAWN.fullmatch(name)
@@ -86,7 +86,7 @@ class Journal:
                     return path, match[3]
         return None
 
-    def _names(self, part: Part) -> list[str]:
+    def _names(self, part: MeasuredPart) -> list[str]:
         """Return the names of a part's files before the commit; each folder is listed once."""
         if part.level not in self._listed:
             found: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ class Journal:
             self._listed[part.level] = found
         return self._listed[part.level].setdefault(part.name, [])
 
-    def draw(self, part: Part, seq: int, ledger: Ledger, make: Callable[[], bytes]) -> None:
+    def draw(self, part: MeasuredPart, seq: int, ledger: Ledger, make: Callable[[], bytes]) -> None:
         """Begin the part under intent `seq`, draw it, write it durably and record it.
 
         Args:
@@ -118,12 +118,12 @@ class Journal:
         self._names(part).append(name)
         ledger.drawn(seq, part.key, sha256)
 
-    def _erase(self, part: Part) -> None:
+    def _erase(self, part: MeasuredPart) -> None:
         for name in self._names(part):
             self._disk.remove(self.folder / part.level / name)
         self._names(part).clear()
 
-    def publish(self, parts: Sequence[Part], book: Book, files: str) -> None:
+    def publish(self, parts: Sequence[MeasuredPart], book: Book, files: str) -> None:
         """Give committed parts the names readers know; harmless if it was done before.
 
         Args:
@@ -157,16 +157,16 @@ class Journal:
         for level in dict.fromkeys(part.level for part in parts):
             self._disk.sync_folder(self.folder / level)
 
-    def intents_named(self, parts: Sequence[Part]) -> set[int]:
+    def intents_named(self, parts: Sequence[MeasuredPart]) -> set[int]:
         """Return the intents that files in the folder say they were drawn under."""
         return {int(m[2]) for part in parts for name in self._names(part) if (m := _DRAWN.fullmatch(name))}
 
-    def is_published(self, parts: Sequence[Part]) -> bool:
+    def is_published(self, parts: Sequence[MeasuredPart]) -> bool:
         """Tell whether some part has its final name, which it gets only after the commit."""
         names = {level: set(self._disk.names(self.folder / level)) for level in {p.level for p in parts}}
         return any(self._final(part).name in names[part.level] for part in parts)
 
-    def _final(self, part: Part) -> Path:
+    def _final(self, part: MeasuredPart) -> Path:
         return self.folder / part.level / f"{part.name}.parquet"
 
 
@@ -214,7 +214,7 @@ def open_journal(folder: Path, binds: dict[str, str], disk: Disk) -> Journal | N
     return Journal(folder, disk, journal_id)
 
 
-def check_not_rolled_back(journal: Journal, parts: Sequence[Part], book: Book, ledger: Path) -> None:
+def check_not_rolled_back(journal: Journal, parts: Sequence[MeasuredPart], book: Book, ledger: Path) -> None:
     """Refuse a ledger without an intent that files were drawn under, or without the commit of published parts.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Protocol
 from topdown.errors import InternalError
 from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
-from topdown.ledger.journal import Journal, Part, check_not_rolled_back, digest
+from topdown.ledger.journal import Journal, MeasuredPart, check_not_rolled_back, digest
 from topdown.ledger.ledger import Ledger
 from topdown.ledger.records import Commit, DrawnLaw, Intent
 from topdown.ledger.same_records import changed, forget_records, hold_to_records
@@ -62,7 +62,7 @@ class Spend:
 class Job:
     """A part and the function that draws its noise and returns its file's bytes."""
 
-    part: Part
+    part: MeasuredPart
     make: Callable[[], bytes]
 
 
@@ -81,12 +81,12 @@ class Work(Protocol):
     def jobs(self) -> Iterable[Job]:
         """Return all parts, in order."""
 
-    def done(self, part: Part, drawn: bool) -> None:
+    def done(self, part: MeasuredPart, drawn: bool) -> None:
         """Hear that a part is whole, and whether it was drawn now; may raise to stop between parts."""
 
 
 def carry_out(
-    journal: Journal, ledger: Ledger, parts: Sequence[Part], spend: Spend, work: Work, disk: Disk
+    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Spend, work: Work, disk: Disk
 ) -> None:
     """Bring a measurement to its end from wherever it stands; a second call changes nothing.
 
@@ -109,7 +109,7 @@ def carry_out(
     finish(journal, ledger, parts, made, disk)
 
 
-def finish(journal: Journal, ledger: Ledger, parts: Sequence[Part], made: Commit, disk: Disk) -> None:
+def finish(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], made: Commit, disk: Disk) -> None:
     """Give the parts of a committed measurement the names readers know; harmless if it was done before.
 
     Raises:
@@ -120,7 +120,7 @@ def finish(journal: Journal, ledger: Ledger, parts: Sequence[Part], made: Commit
     journal.publish(parts, ledger.book, made.files)
 
 
-def _charge(journal: Journal, ledger: Ledger, parts: Sequence[Part], spend: Spend) -> Entry | None:
+def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Spend) -> Entry | None:
     """Make sure that every part which is not whole has an unused intent; return the intent written, if any.
 
     The first call of a measurement covers all levels. A later one covers the levels of parts that were begun
@@ -165,7 +165,7 @@ def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
     disk.replace(path, data)
 
 
-def _commit(journal: Journal, ledger: Ledger, parts: Sequence[Part], disk: Disk) -> Commit:
+def _commit(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], disk: Disk) -> Commit:
     """Record the digest of all files; every part must be recorded as drawn, and its file whole."""
     files = {"exact.json": hashlib.sha256(disk.read(journal.folder / "exact.json") or b"").hexdigest()}
     for part in parts:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from topdown.errors import DataError
 from topdown.ledger.durable import Disk
-from topdown.ledger.journal import Journal, Part
+from topdown.ledger.journal import Journal, MeasuredPart
 from topdown.ledger.ledger import Ledger
 
 DIGEST, KEY_BYTES = "records.hmac", 32
@@ -44,7 +44,7 @@ def key_path(ledger: Ledger, journal: Journal) -> Path:
 
 
 def hold_to_records(
-    journal: Journal, ledger: Ledger, parts: Sequence[Part], records: Digested, disk: Disk
+    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], records: Digested, disk: Disk
 ) -> None:
     """Remember the records of a measurement, or refuse others than the whole parts there are were drawn from.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
-from topdown.ledger.journal import Part
+from topdown.ledger.journal import MeasuredPart
 from topdown.measure.listing import Listed, Listing, listed_at
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
@@ -35,7 +35,7 @@ class PartPlan:
 
     """
 
-    part: Part
+    part: MeasuredPart
     depth: int
     nodes: NDArray[np.int64]
     n_group: int
@@ -57,13 +57,13 @@ def plan_parts(context: Context) -> tuple[PartPlan, ...]:
             sizes = context.support.lengths(depth, context.queries(level.name)).sum(axis=1)
             cuts = np.flatnonzero(np.diff((np.cumsum(sizes) - sizes) // NUMBERS_PER_PART)) + 1
             for k, nodes in enumerate(np.split(inhabited, cuts)):
-                out.append(PartPlan(Part(level.name, f"part-{k:03d}"), depth, nodes, len(nodes)))
+                out.append(PartPlan(MeasuredPart(level.name, f"part-{k:03d}"), depth, nodes, len(nodes)))
             continue
         n_group = max(1, NUMBERS_PER_ROW_GROUP // level.answers_per_node)
         n_part = n_group * max(1, NUMBERS_PER_PART // (n_group * level.answers_per_node))
         for k, first in enumerate(range(0, len(inhabited), n_part)):
             nodes = inhabited[first : first + n_part]
-            out.append(PartPlan(Part(level.name, f"part-{k:03d}"), depth, nodes, n_group))
+            out.append(PartPlan(MeasuredPart(level.name, f"part-{k:03d}"), depth, nodes, n_group))
     return tuple(out)
 
 
@@ -74,7 +74,7 @@ def layout_hash(parts: tuple[PartPlan, ...]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnAnswers:
     """Noisy answers of whole nodes.
 
     Args:
@@ -115,7 +115,7 @@ class LevelDrawer:
         self._listed = listed
         self._is_release = bits.is_release
 
-    def draw(self, nodes: NDArray[np.int64]) -> Drawn:
+    def draw(self, nodes: NDArray[np.int64]) -> DrawnAnswers:
         """Return fresh noisy answers, node by node, queries side by side.
 
         Raises:
@@ -138,9 +138,9 @@ class LevelDrawer:
             out[:, first : first + measurement.n_answers] = block
             first += measurement.n_answers
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
-        return Drawn(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
+        return DrawnAnswers(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
 
-    def _draw_listed(self, listing: Listing, nodes: NDArray[np.int64]) -> Drawn:
+    def _draw_listed(self, listing: Listing, nodes: NDArray[np.int64]) -> DrawnAnswers:
         """Draw the answers that are listed; an answer counts all records that have it."""
         out = np.empty(int(listing.sizes.sum()), dtype=np.int32)
         p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
@@ -154,7 +154,7 @@ class LevelDrawer:
             place = place[known]
             add_counts(block, np.zeros_like(place), place, count[known])
             out[listing.positions(number)] = block[0]
-        return Drawn(out, listing.sizes.reshape(-1), self._is_release)
+        return DrawnAnswers(out, listing.sizes.reshape(-1), self._is_release)
 
 
 def level_drawer(context: Context, depth: int, histogram: Histogram, bits: BitSource) -> LevelDrawer:

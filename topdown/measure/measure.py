@@ -17,7 +17,7 @@ from topdown.errors import ConfigError, DataError
 from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
-from topdown.ledger.journal import Journal, Part, open_journal, start_journal
+from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Job, Spend, carry_out, finish
 from topdown.ledger.records import Commit, Intent
@@ -160,7 +160,7 @@ class _Run:
     disk: Disk
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[MeasuredPart]:
         return [p.part for p in self.part_plans]
 
     @property
@@ -231,7 +231,7 @@ class _Measuring:
                 self._check_room(plan)
                 yield Job(plan.part, partial(_make, self._context, plan, drawer))
 
-    def done(self, part: Part, drawn: bool) -> None:
+    def done(self, part: MeasuredPart, drawn: bool) -> None:
         self.n_drawn += drawn
         self._n_seen += self._n_nodes[part]
         total = sum(self._n_nodes.values())

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.geography import Geography
-from topdown.model.possible import Bound, Places, Zero, along, find_places
+from topdown.model.possible import Places, ValueBound, Zero, along, find_places
 from topdown.model.query import Neighbours
 from topdown.model.reading import Groups
 from topdown.model.schema import Schema
@@ -32,7 +32,7 @@ Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownStatistic:
     """An exact statistic: the level (from the root, 0) and how its query groups the values of attributes."""
 
     name: str
@@ -63,9 +63,9 @@ class Change:
 def find_changes(
     schema: Schema,
     geography: Geography,
-    known: Sequence[Known],
+    known: Sequence[KnownStatistic],
     zeros: Sequence[Zero],
-    bounds: Sequence[Bound],
+    bounds: Sequence[ValueBound],
     neighbours: Neighbours,
 ) -> tuple[Change, ...]:
     """Decide every kind of change: the neighbours' own first, then each attribute, then each level above the leaves.
@@ -77,7 +77,7 @@ def find_changes(
         neighbours: with "add_remove" the first row is presence, the second everything.
     """
     places = find_places(schema, len(geography.leaves), zeros, bounds)
-    find = _Finder(schema, geography, places, tuple(known))
+    find = _ChangeFinder(schema, geography, places, tuple(known))
     first = [find.presence()] if neighbours == "add_remove" else []
     attributes = [find.attribute(axis) for axis in range(len(schema.attributes))]
     within = [find.within(depth) for depth in range(len(geography.levels) - 1)]
@@ -85,11 +85,11 @@ def find_changes(
 
 
 @dataclass(frozen=True, eq=False)
-class _Finder:
+class _ChangeFinder:
     schema: Schema
     geography: Geography
     places: Places
-    known: tuple[Known, ...]
+    known: tuple[KnownStatistic, ...]
 
     def presence(self) -> Change:
         """Decide one record more or less: every exact statistic counts it."""
@@ -214,24 +214,26 @@ class _Finder:
 
     def _standing(self, axis: int, keep: int, *, exact: bool) -> Ints:
         name = self.schema.attributes[axis].name
-        told_by = [tuple(self.places.alike[axis].tolist())]
+        labels = [tuple(self.places.alike[axis].tolist())]
         if exact:
-            told_by += [k.groups[name] for k in self.known if name in k.groups]
+            labels += [k.groups[name] for k in self.known if name in k.groups]
         seen: dict[tuple[int, ...], int] = {}
         out = []
-        for value, alike in enumerate(zip(*told_by, strict=True)):
+        for value, alike in enumerate(zip(*labels, strict=True)):
             seen[alike] = seen.get(alike, 0) + 1
             if seen[alike] <= keep:
                 out.append(value)
         return np.array(out, dtype=np.int64)
 
-    def _answers(self, known: Sequence[Known], values: tuple[Ints, ...], shape: tuple[int, ...]) -> Ints:
+    def _answers(
+        self, known: Sequence[KnownStatistic], values: tuple[Ints, ...], shape: tuple[int, ...]
+    ) -> Ints:
         """Return one number a cell: equal where every one of the statistics gives the same answer."""
         grid = np.zeros(shape, dtype=np.int64)
         for i, attribute in enumerate(self.schema.attributes):
-            told = [k.groups[attribute.name] for k in known if attribute.name in k.groups]
-            if told:
-                kept = list(zip(*(np.asarray(t)[values[i]].tolist() for t in told), strict=True))
+            groups = [k.groups[attribute.name] for k in known if attribute.name in k.groups]
+            if groups:
+                kept = list(zip(*(np.asarray(g)[values[i]].tolist() for g in groups), strict=True))
                 number = {alike: n for n, alike in enumerate(dict.fromkeys(kept))}
                 grid = grid * len(number) + along(np.array([number[a] for a in kept]), i, len(shape))
         return np.ascontiguousarray(grid.reshape(-1))

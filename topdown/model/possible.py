@@ -35,7 +35,7 @@ class Zero:
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class ValueBound:
     """A rule that bounds the records with all of `values` at each leaf: int64 (n_leaves,), above or below."""
 
     name: str
@@ -121,7 +121,7 @@ class Places:
         return tuple(out)
 
 
-def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Sequence[Bound]) -> Places:
+def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Sequence[ValueBound]) -> Places:
     """Decide which records and changes public facts leave.
 
     Args:
@@ -131,11 +131,11 @@ def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Se
     """
     if not any(b.above for b in bounds):
         bounds = ()  # without an upper bound there is room for any record more
-    told = [*(z.values for z in zeros), *(b.values for b in bounds)]
-    alike = tuple(_alike(a.name, len(a.labels), told) for a in schema.attributes)
+    values_of = [*(z.values for z in zeros), *(b.values for b in bounds)]
+    alike = tuple(_alike(a.name, len(a.labels), values_of) for a in schema.attributes)
     firsts = [np.unique(of, return_index=True)[1] for of in alike]
     shape = tuple(map(len, firsts))
-    by_rule = [_members(schema, values, firsts).reshape(-1) for values in told]
+    by_rule = [_members(schema, values, firsts).reshape(-1) for values in values_of]
     signature, kind = classes(np.stack([np.ones(int(np.prod(shape)), bool), *by_rule], axis=1))
     members = signature[:, 1:].T
     inside = members[len(zeros) :]
@@ -173,9 +173,9 @@ def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Se
     )
 
 
-def _alike(name: str, n_values: int, told: Sequence[Values]) -> Ints:
+def _alike(name: str, n_values: int, values_of: Sequence[Values]) -> Ints:
     """Return a number for each value of an attribute, equal where no rule tells them apart."""
-    rows = [values[name] for values in told if name in values]
+    rows = [values[name] for values in values_of if name in values]
     return classes(np.array(rows, dtype=bool).reshape(len(rows), n_values).T)[1]
 
 
@@ -217,11 +217,11 @@ def _together(moving: Marks, fixed: Marks, sets: Marks) -> Marks:
     """Mark the pairs of classes that some leaf has both and that no set fixed there tells apart."""
     n = moving.shape[1]
     patterns = classes(np.concatenate([moving, fixed], axis=1))[0]
-    told = (sets[:, :, None] != sets[:, None, :]).reshape(len(sets), n * n).astype(np.float32)
+    apart = (sets[:, :, None] != sets[:, None, :]).reshape(len(sets), n * n).astype(np.float32)
     out = np.zeros((n, n), dtype=bool)
     step = max(MOST_PAIRS // (n * n), 1)
     for first in range(0, len(patterns), step):
         here, kept = patterns[first : first + step, :n], patterns[first : first + step, n:]
-        same = (kept.astype(np.float32) @ told == 0).reshape(-1, n, n)
+        same = (kept.astype(np.float32) @ apart == 0).reshape(-1, n, n)
         out |= (here[:, :, None] & here[:, None, :] & same).any(axis=0)
     return out

@@ -148,9 +148,11 @@ def one_cell_each(
     Returns:
         The rules, the first old cell of each new one, and which one each old cell became.
     """
-    told = [rules.class_of_cell] if answers is None else [rules.class_of_cell, answers]
+    labels = [rules.class_of_cell] if answers is None else [rules.class_of_cell, answers]
     bits = [
-        (of >> i & 1).astype(bool) for of in told for i in range(max(int(of.max(initial=0)).bit_length(), 1))
+        (of >> i & 1).astype(bool)
+        for of in labels
+        for i in range(max(int(of.max(initial=0)).bit_length(), 1))
     ]
     _, of_cell = classes(np.stack([*bits, *rules.bound_cells, *rules.cap_cells], axis=1))
     first = np.zeros(int(of_cell.max(initial=-1)) + 1, dtype=np.int64)

@@ -26,7 +26,7 @@ from topdown.plan.files import LevelTable, PassTable
 from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.runfile import RunFile
-from topdown.plan.secrets import Policy, check_guarantee
+from topdown.plan.secrets import ReleaseChain, check_guarantee
 from topdown.plan.solvable import check_solvable
 
 
@@ -111,7 +111,7 @@ def make_plan(
     )
     check_solvable(plan, geography, is_extension=run.base is not None)
     if rules is not None:
-        check_guarantee(Policy(plan, (), geography, facts))
+        check_guarantee(ReleaseChain(plan, (), geography, facts))
     return plan
 
 
@@ -221,11 +221,11 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
     tables = tuple(
         (q.labels, np.zeros((len(rules.caps), q.n_answers), np.int64)) for _, q in exact if q.factors
     )
-    told = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
+    exact_names = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
     n_low = len(invariants.at_least)
     kinds = find_kinds(
         with_exact_tables(rules, tables),
-        (*bounds[:n_low], *told, *bounds[n_low:], *told),
+        (*bounds[:n_low], *exact_names, *bounds[n_low:], *exact_names),
         None if kept.split is None else kept.split.labels,
     )
     deepest = max(kept.depth, 0)

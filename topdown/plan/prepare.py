@@ -30,7 +30,7 @@ from topdown.plan.make import make_plan
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
 from topdown.plan.runfile import RunFile, load_runfile
-from topdown.plan.secrets import Extended, Policy, check_guarantee
+from topdown.plan.secrets import Extended, ReleaseChain, check_guarantee
 from topdown.resources import find
 
 
@@ -57,9 +57,9 @@ class Context:
         return derive_rules(self.plan.schema, self.geography, self.plan.invariants, self.facts)
 
     @cached_property
-    def policy(self) -> Policy:
+    def policy(self) -> ReleaseChain:
         """What statements about privacy are made from."""
-        return Policy(self.plan, self.bases, self.geography, self.facts)
+        return ReleaseChain(self.plan, self.bases, self.geography, self.facts)
 
     def queries(self, level: str) -> tuple[Query, ...]:
         """Return the queries measured at a level, in the order of their answers in the measurement files."""
@@ -228,13 +228,13 @@ def _check_lineage(run: RunFile, geography: Geography, bases: tuple[Plan, ...]) 
                 )
 
 
-def load_policy(release: Path) -> Policy:
+def load_policy(release: Path) -> ReleaseChain:
     """Read from a release folder what statements about its privacy are made from; errors as for `load_context`."""
     plan, geography, facts = _load_public(release)
     if plan.base is None:
-        return Policy(plan, (), geography, facts)
+        return ReleaseChain(plan, (), geography, facts)
     files = BaseFiles.of_extension(release)
-    return Policy(plan, with_facts(read_bases(files, plan.base), files, geography), geography, facts)
+    return ReleaseChain(plan, with_facts(read_bases(files, plan.base), files, geography), geography, facts)
 
 
 def load_context(release: Path) -> Context:

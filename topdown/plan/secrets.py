@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from topdown.errors import ConfigError
-from topdown.model.changes import Change, Known, find_changes
+from topdown.model.changes import Change, KnownStatistic, find_changes
 from topdown.model.constraint import AtLeast, AtMost, Selection
 from topdown.model.geography import Geography
-from topdown.model.possible import Bound, Values, Zero
+from topdown.model.possible import ValueBound, Values, Zero
 from topdown.model.public import PublicFacts
 from topdown.model.reading import Reading, groups_of, read_in, same, then
 from topdown.model.schema import Schema
@@ -28,7 +28,7 @@ class Extended:
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class ReleaseChain:
     """A plan, the releases it extends, and the public facts: all that statements are made from.
 
     Args:
@@ -53,9 +53,9 @@ class Policy:
         return tuple(reversed(out))
 
     @cached_property
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[KnownStatistic, ...]:
         """The exact statistics of every step, each under a name of its own."""
-        found: dict[str, Known] = {}
+        found: dict[str, KnownStatistic] = {}
         for plan, reading in self.steps:
             for exact in plan.invariants.exact:
                 name, n = exact.name, 1
@@ -63,7 +63,7 @@ class Policy:
                     name = f"{exact.name} ({plan.release.id}{f', {n}' * (n > 1)})"
                     n += 1
                 depth = self.geography.index(exact.level)
-                found[name] = Known(name, depth, groups_of(plan.query(exact.query), reading))
+                found[name] = KnownStatistic(name, depth, groups_of(plan.query(exact.query), reading))
         return tuple(found.values())
 
     @property
@@ -99,7 +99,9 @@ class Policy:
             limits: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
             for bound in limits:
                 number, above = bound.per * columns[bound.column], isinstance(bound, AtMost)
-                bounds.append(Bound(bound.name, _values(plan.schema, reading, bound.cells), number, above))
+                bounds.append(
+                    ValueBound(bound.name, _values(plan.schema, reading, bound.cells), number, above)
+                )
         return find_changes(self.plan.schema, self.geography, self.known, zeros, bounds, self.plan.neighbours)
 
 
@@ -112,7 +114,7 @@ def _values(schema: Schema, reading: Reading, cells: Selection) -> Values:
     return out
 
 
-def check_guarantee(policy: Policy) -> None:
+def check_guarantee(policy: ReleaseChain) -> None:
     """Refuse a plan whose neighbours all differ in what is exact: its guarantee would speak of nothing (C120)."""
     first = policy.changes[0]
     if first.status != "disclosed":

@@ -24,7 +24,7 @@ from topdown.plan.document import exact_text
 from topdown.plan.plan import LevelPlan, Plan
 from topdown.plan.prepare import Context
 from topdown.plan.runfile import OPEN
-from topdown.plan.secrets import Policy
+from topdown.plan.secrets import ReleaseChain
 from topdown.publish.manifest import sha256
 from topdown.publish.spent import spent_statement
 from topdown.publish.verify import VerifyResult
@@ -172,7 +172,7 @@ def software() -> dict[str, str]:
     return versions
 
 
-def _privacy(policy: Policy, certified: dict[str, Any]) -> dict[str, Any]:
+def _privacy(policy: ReleaseChain, certified: dict[str, Any]) -> dict[str, Any]:
     plan = policy.plan
     stated = {
         "unit": plan.schema.unit,

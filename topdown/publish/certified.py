@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from topdown.errors import InternalError
-from topdown.plan.secrets import Policy
+from topdown.plan.secrets import ReleaseChain
 
 if TYPE_CHECKING:
     from topdown.accountant.semantics import Claim, Loss
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DELTA = "1e-10"
 
 
-def statement_of(policy: Policy, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+def statement_of(policy: ReleaseChain, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
     """Return every row that can be said of a release (see `statement`), and `conditional_on`."""
     from topdown.accountant.statements import statement
 
@@ -23,7 +23,7 @@ def statement_of(policy: Policy, deltas: Sequence[str] = (DELTA,)) -> dict[str, 
     return said | {"conditional_on": list(policy.conditional_on)}
 
 
-def certified_privacy(policy: Policy) -> dict[str, Any]:
+def certified_privacy(policy: ReleaseChain) -> dict[str, Any]:
     """Return what the certificate adds to the plan's exact loss.
 
     `epsilon` (of the first secret) by delta, `curve` (power of the best attack on it by false-alarm rate), `secrets`,
@@ -34,7 +34,7 @@ def certified_privacy(policy: Policy) -> dict[str, Any]:
     return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept}
 
 
-def certified_loss(policy: Policy) -> dict[str, Any]:
+def certified_loss(policy: ReleaseChain) -> dict[str, Any]:
     """Return the row of the neighbours' own secret with the releases that are extended.
 
     Two more keys: `alone`, the same without those releases (None if there are none), and `replaced`, the row of a
@@ -54,7 +54,7 @@ def certified_loss(policy: Policy) -> dict[str, Any]:
     return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
 
 
-def first_loss(policy: Policy) -> Loss:
+def first_loss(policy: ReleaseChain) -> Loss:
     """Return the loss that the trade-off curve is drawn of."""
     from topdown.accountant.semantics import secrets
 
@@ -65,7 +65,7 @@ def first_loss(policy: Policy) -> Loss:
     return loss
 
 
-def steps_of(policy: Policy) -> tuple[Step, ...]:
+def steps_of(policy: ReleaseChain) -> tuple[Step, ...]:
     """Return what each release measures, in attributes of the newest; oldest first."""
     from topdown.accountant.semantics import Measurement
     from topdown.accountant.statements import Step
@@ -81,7 +81,7 @@ def steps_of(policy: Policy) -> tuple[Step, ...]:
     return tuple(out)
 
 
-def claims_of(policy: Policy) -> tuple[Claim, ...]:
+def claims_of(policy: ReleaseChain) -> tuple[Claim, ...]:
     """Return what exact statistics say of each change."""
     from topdown.accountant.semantics import Claim
 
@@ -92,7 +92,7 @@ def claims_of(policy: Policy) -> tuple[Claim, ...]:
     )
 
 
-def words_of(policy: Policy) -> Words:
+def words_of(policy: ReleaseChain) -> Words:
     """Return what sentences about a release speak of."""
     from topdown.accountant.statements import Words
 

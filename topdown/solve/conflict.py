@@ -22,7 +22,7 @@ MAX_TRIES = 300  # sets smaller than the irreducible one that are tried; each is
 
 
 @dataclass(frozen=True)
-class Conflict:
+class NodeConflict:
     """Constraints without a common table at a node.
 
     Args:
@@ -36,7 +36,7 @@ class Conflict:
 
 def conflicting(
     context: Context, polytopes: Polytopes, depth: int, parent: int, cells: Ints, counts: Ints
-) -> Conflict:
+) -> NodeConflict:
     """Return why a node's table does not split; exact totals, exact tables of leaves and `never` are taken as given.
 
     Args:
@@ -58,7 +58,7 @@ def conflicting(
     if n_tries <= MAX_TRIES:
         smaller = (s for size in range(len(kept)) for s in combinations(one.relevant, size))
         kept = next((s for s in smaller if conflict(s)), kept)
-    return Conflict(tuple(one.names[i] for i in kept), n_tries <= MAX_TRIES)
+    return NodeConflict(tuple(one.names[i] for i in kept), n_tries <= MAX_TRIES)
 
 
 class _Relaxed:

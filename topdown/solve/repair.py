@@ -105,8 +105,8 @@ class Repairer:
         bounds = [*zip(rules.bound_cells, rules.lower[-1][leaf.index], strict=True)]
         caps = [*zip(rules.cap_cells, rules.caps[leaf.index], strict=True)]
         inside = np.array([c[cells] for c, _ in bounds + caps], dtype=np.int64).reshape(-1, len(cells))
-        told = np.array([label[cells] for label in labels])
-        signature = np.vstack([told, self.rows[:, cells], inside])
+        fixed = np.array([label[cells] for label in labels])
+        signature = np.vstack([fixed, self.rows[:, cells], inside])
         alike = np.unique(signature, axis=1, return_inverse=True)[1].reshape(-1)
         target = self._favourites(cells, held, alike)
         source = np.flatnonzero(held)
@@ -121,7 +121,7 @@ class Repairer:
             low.append(np.where(least <= -NO_LIMIT, -np.inf, least - now))
             high.append(np.where(most >= NO_LIMIT, np.inf, most - now))
 
-        for label in told:
+        for label in fixed:
             same = (label[None, :] == np.unique(label)[:, None]).astype(np.int64)
             between(same, same @ held, same @ held)
         none = np.full(len(self.rows), -NO_LIMIT)
@@ -152,8 +152,8 @@ class Repairer:
         plan = self.context.plan
         spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
         values = plan.schema.coordinates(cells)
-        told = [v for a, v in zip(plan.schema.attributes, values, strict=True) if a.name in spoken]
-        label = _number(len(cells), told)
+        of_rules = [v for a, v in zip(plan.schema.attributes, values, strict=True) if a.name in spoken]
+        label = _number(len(cells), of_rules)
         common = np.bincount(label, weights=held.astype(np.float64))[label]
         order = np.lexsort((cells, -common, -held, alike))
         return order[np.flatnonzero(np.diff(alike[order], prepend=-1))]

@@ -30,8 +30,8 @@ NOWHERE = "records where none may be"
 SEVERAL = "the least-squares problem has more than one optimum"
 FAR = "a count more than one away from its estimate"
 SOFT = "rules of the kind no_more_than by another number of records than the fewest"
-Verdict = Literal["equal", "optimal", "unjudged", "worse"]
-_SEVERITY: tuple[Verdict, ...] = ("equal", "optimal", "unjudged", "worse")
+Optimality = Literal["equal", "optimal", "unjudged", "worse"]
+_SEVERITY: tuple[Optimality, ...] = ("equal", "optimal", "unjudged", "worse")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Weighed:
     several: str = ""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Optimality:
         """Whether the published table is the same, another optimum, no optimum, or cannot be told."""
         if not self.n_cells:
             return "equal"

@@ -16,7 +16,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.synth.profile import DEFAULT_SPREAD, AttributeShape, Profile, log_weights, matches
 from topdown.synth.stream import Stream, softmax
-from topdown.synth.tree import Tree
+from topdown.synth.tree import MadeUpTree
 
 CHUNK = 2048  # leaves drawn at a time; fixed, because the numbers depend on it
 _ROUNDS = 12  # of drawing forbidden people again, before an allowed cell is taken at random
@@ -51,7 +51,7 @@ class Population:
         seed: see `Stream`.
     """
 
-    def __init__(self, schema: Schema, profile: Profile, tree: Tree, seed: int) -> None:
+    def __init__(self, schema: Schema, profile: Profile, tree: MadeUpTree, seed: int) -> None:
         self._schema, self._profile, self._tree, self._seed = schema, profile, tree, seed
         self._names = [a.name for a in schema.attributes]
         self._attributes = [self._prepare(shape) for shape in profile.attribute]

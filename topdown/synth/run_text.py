@@ -10,7 +10,7 @@ from pathlib import Path
 from topdown.plan.files import load_settings
 from topdown.plan.init import Answers, run_file_text, usual_limit
 from topdown.resources import find
-from topdown.synth.tree import Tree
+from topdown.synth.tree import MadeUpTree
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,13 @@ class Chosen:
 
 
 def synth_run_text(
-    out: Path, chosen: Chosen, release_id: str, tree: Tree, *, title: str = "", ignore: tuple[str, ...] = ()
+    out: Path,
+    chosen: Chosen,
+    release_id: str,
+    tree: MadeUpTree,
+    *,
+    title: str = "",
+    ignore: tuple[str, ...] = (),
 ) -> str:
     """Return the text of run.toml.
 

@@ -16,7 +16,7 @@ FIRST_MADE_UP_STATE = 79  # FIPS state codes from 79 on are not in use
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class MadeUpTree:
     """Levels from the root down.
 
     Args:
@@ -39,7 +39,7 @@ class Tree:
         return len(self.codes)
 
 
-def grow(shapes: tuple[LevelShape, ...], people: int, empty: int, seed: int) -> Tree:
+def grow(shapes: tuple[LevelShape, ...], people: int, empty: int, seed: int) -> MadeUpTree:
     """Grow a tree that fits `people` residents.
 
     Args:
@@ -77,7 +77,7 @@ def grow(shapes: tuple[LevelShape, ...], people: int, empty: int, seed: int) -> 
         suffixes.append(np.arange(len(parent)) - first)
     lengths, codes = _geocodes(tuple(s.name for s in shapes), parents, suffixes, census)
     residents = apportion(people, here)
-    return Tree(tuple(s.name for s in shapes), lengths, tuple(parents), codes, residents)
+    return MadeUpTree(tuple(s.name for s in shapes), lengths, tuple(parents), codes, residents)
 
 
 def _peopled(u: NDArray[np.float64], first: NDArray[np.int64], empty: int) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ from topdown.synth.facts import dwellings
 from topdown.synth.people import Population
 from topdown.synth.profile import level_shapes, load_profile
 from topdown.synth.run_text import Chosen, synth_run_text
-from topdown.synth.tree import Tree, grow
+from topdown.synth.tree import MadeUpTree, grow
 
 MOST_PEOPLE = 2**31 - 1
 BASE_RUN = "base.toml"  # run file of the release that the made-up one extends
@@ -175,7 +175,7 @@ def _unread(columns: tuple[str, ...], schema: Schema, rules: Invariants) -> tupl
 
 
 def _write_records(
-    path: Path, schema: Schema, base: Schema | None, tree: Tree, histogram: Histogram
+    path: Path, schema: Schema, base: Schema | None, tree: MadeUpTree, histogram: Histogram
 ) -> list[str]:
     """Write the records; return the names of their columns."""
     columns: list[Iterable[str]] = [map(tree.codes.__getitem__, histogram.node.tolist())]

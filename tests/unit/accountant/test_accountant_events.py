@@ -10,12 +10,12 @@ import pytest
 from tests.helpers.compositions import weighted
 from topdown.accountant.event import (
     ZCDP,
-    Composed,
-    DiscreteGaussian,
+    ComposedEvent,
+    DiscreteGaussianEvent,
     FiniteLoss,
     Geometric,
     PureDP,
-    Release,
+    ReleaseEvent,
     Repeated,
     flatten,
 )
@@ -66,8 +66,8 @@ def test_geometric_losses(shift):
 
 def test_mixture_of_everything_with_a_loss():
     """Geometric, pure-DP and Gaussian events together, against plain enumeration."""
-    event = Composed(
-        (Geometric(Fraction(1, 2), 2), PureDP(Fraction(2)), Repeated(DiscreteGaussian(Fraction(3)), 2))
+    event = ComposedEvent(
+        (Geometric(Fraction(1, 2), 2), PureDP(Fraction(2)), Repeated(DiscreteGaussianEvent(Fraction(3)), 2))
     )
     response = {mpmath.log(2): mpmath.mpf(2) / 3, -mpmath.log(2): mpmath.mpf(1) / 3}
     tables = [geometric_losses(Fraction(1, 2), 2), response, gaussian_losses(3), gaussian_losses(3)]
@@ -84,7 +84,7 @@ def test_mixture_of_everything_with_a_loss():
 
 def test_gaussian_events_alone_are_a_composition():
     """Two roads to the same law must give overlapping enclosures."""
-    mixture = Mixture(Repeated(DiscreteGaussian(Fraction(10)), 10))
+    mixture = Mixture(Repeated(DiscreteGaussianEvent(Fraction(10)), 10))
     one, two = mixture.delta(3), weighted({"1/10": 10}).delta(3)
     assert one.lower <= two.upper
     assert two.lower <= one.upper
@@ -103,7 +103,7 @@ def test_finite_loss_takes_the_worse_direction():
 
 def test_zcdp_only_event_has_a_bound_and_no_exact_loss():
     """Guessing a loss for a mechanism known by its rho only would be a false certificate."""
-    event = Composed((ZCDP(Fraction(1, 4)), DiscreteGaussian(Fraction(2), 2)))
+    event = ComposedEvent((ZCDP(Fraction(1, 4)), DiscreteGaussianEvent(Fraction(2), 2)))
     assert Fraction(5, 4) in zcdp_rho(event)
     with pytest.raises(ConfigError, match="no exact loss"):
         Mixture(event)
@@ -117,22 +117,22 @@ def test_unknown_event_is_refused():
         rho: Fraction = Fraction(1)
 
     with pytest.raises(TypeError, match="unknown privacy event"):
-        flatten(Composed((PureDP(Fraction(3)), Other())))  # type: ignore[arg-type]
+        flatten(ComposedEvent((PureDP(Fraction(3)), Other())))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: DiscreteGaussian(0.5),  # type: ignore[arg-type]
-        lambda: DiscreteGaussian(Fraction(-1)),
-        lambda: DiscreteGaussian(Fraction(1), 1.0),  # type: ignore[arg-type]
+        lambda: DiscreteGaussianEvent(0.5),  # type: ignore[arg-type]
+        lambda: DiscreteGaussianEvent(Fraction(-1)),
+        lambda: DiscreteGaussianEvent(Fraction(1), 1.0),  # type: ignore[arg-type]
         lambda: Geometric(Fraction(0)),
         lambda: Geometric(Fraction(1), -1),
         lambda: PureDP(Fraction(1)),
         lambda: FiniteLoss(((Fraction(1, 2), Fraction(1)),)),
         lambda: ZCDP(Fraction(0)),
         lambda: Repeated(PureDP(Fraction(2)), -1),
-        lambda: Release("unbounded", PureDP(Fraction(2))),  # type: ignore[arg-type]
+        lambda: ReleaseEvent("unbounded", PureDP(Fraction(2))),  # type: ignore[arg-type]
     ],
 )
 def test_events_check_themselves(make):
@@ -145,7 +145,7 @@ def test_too_many_losses_are_refused():
     """Incommensurable rates multiply; the refusal must come before the memory is gone."""
     rates = [Geometric(Fraction(1, p)) for p in (101, 103, 107, 109, 113)]
     with pytest.raises(ConfigError, match="distinct losses"):
-        Mixture(Composed(tuple(Repeated(r, 12) for r in rates)))
+        Mixture(ComposedEvent(tuple(Repeated(r, 12) for r in rates)))
 
 
 def test_pure_budget_of_a_geometric_event():

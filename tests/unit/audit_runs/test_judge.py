@@ -14,7 +14,7 @@ from topdown.accountant.semantics import secrets
 from topdown.audit_runs import find_pairs
 from topdown.audit_runs.judge import Cut, choose, loss_of, rates, shown
 from topdown.audit_runs.score import LikelihoodRatios, learned
-from topdown.audit_runs.stage import Answers
+from topdown.audit_runs.stage import PairAnswers
 from topdown.noise import DiscreteGaussian, TwoSidedGeometric
 from topdown.publish.certified import claims_of, steps_of
 
@@ -47,7 +47,7 @@ def test_the_likelihood_ratio_is_that_of_the_laws(law):
     """Another score than the best one would let small mistakes pass."""
     parameters, random = (Fraction(3), Fraction(5, 2), Fraction(7)), np.random.default_rng(4)
     truth = np.array([[5, 0, 2], [4, 1, 2]])
-    answers = Answers(((0, 0), (1, 0), (1, 1)), truth, np.array([float(p) for p in parameters]))
+    answers = PairAnswers(((0, 0), (1, 0), (1, 1)), truth, np.array([float(p) for p in parameters]))
     name = "discrete_gaussian" if law is DiscreteGaussian else "two_sided_geometric"
     runs = random.integers(-9, 9, (50, 6)).astype(np.int32)  # two files of three numbers
     targets = (None, (0, 0), (1, 0), (1, 1))

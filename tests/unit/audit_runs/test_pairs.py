@@ -10,7 +10,7 @@ from tests.helpers.small_release import make_context
 from tests.helpers.tiny_extension import draw_world
 from topdown.audit_runs import Pair, find_pairs
 from topdown.audit_runs.pairs import queries_of
-from topdown.audit_runs.stage import Stage
+from topdown.audit_runs.stage import PairRuns
 from topdown.measure.checks import check_against_public
 from topdown.measure.draw import level_drawer
 from topdown.measure.exact import exact_values
@@ -102,7 +102,7 @@ def test_a_stage_holds_all_that_differs(neighbours, tmp_path):
     """An answer that moves and is not drawn would hide what it gives away."""
     context = audited.make_land(tmp_path, neighbours=neighbours)
     for pair in find_pairs(context)[0]:
-        stage = Stage(context, queries_of(context), pair)
+        stage = PairRuns(context, queries_of(context), pair)
         first, second = stage.answers.truth
         differ = np.zeros((4, 2), dtype=int)
         for (depth, q), by in zip(stage.answers.target, np.abs(first - second), strict=True):
@@ -114,7 +114,7 @@ def test_runs_stand_on_the_truth_in_every_number(tmp_path):
     """Numbers in another order than the truth's would make every score blind."""
     context = audited.make_land(tmp_path)
     pair = next(p for p in find_pairs(context)[0] if p.kind == "within_level")
-    stage = Stage(context, queries_of(context), pair)
+    stage = PairRuns(context, queries_of(context), pair)
     for which in (0, 1):
         runs = np.concatenate(list(stage.runs(which, 8_000)))
         assert runs.shape == (8_000, len(stage.answers.target))
@@ -150,7 +150,7 @@ def test_pairs_of_an_extension_move_what_is_measured(seed):
             for depth, ((query, first), (_, second)) in enumerate(zip(*drawn, strict=True))
         ]
         assert differ == [list(row) for row in pair.moved]
-        stage = Stage(context, queries, pair)
+        stage = PairRuns(context, queries, pair)
         moved = np.abs(stage.answers.truth[0] - stage.answers.truth[1])
         for depth, row in enumerate(pair.moved):
             for q, n in enumerate(row):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from topdown.solve.implied import groups, margins
 from topdown.solve.implied.groups import Groups, Leaf
-from topdown.solve.implied.margins import Margins
+from topdown.solve.implied.margins import LeafMargins
 from topdown.solve.implied.rows import System
 
 
@@ -25,7 +25,7 @@ class Example:
 
     title: str
     facts: tuple[str, ...]
-    leaves: Groups | tuple[Margins, ...]
+    leaves: Groups | tuple[LeafMargins, ...]
     solved: bool
     refused: tuple[int, ...]
     theorem: str
@@ -71,7 +71,7 @@ EXAMPLES: dict[str, Example] = {
     "two-by-two": Example(
         "householder by voting age, margins fixed in two regions (Example 2)",
         ("region A: rows 6 and 16, columns 17 and 5", "region B: rows 15 and 5, columns 5 and 15"),
-        (Margins((6, 16), (17, 5)), Margins((15, 5), (5, 15))),
+        (LeafMargins((6, 16), (17, 5)), LeafMargins((15, 5), (5, 15))),
         True,
         (),
         "Lemma 1",
@@ -79,7 +79,7 @@ EXAMPLES: dict[str, Example] = {
     "appendix": Example(
         "margins that allow a table which does not extend (Example 3)",
         ("region A: rows 5 and 15, columns 15 and 5", "region B: rows 15 and 5, columns 5 and 15"),
-        (Margins((5, 15), (15, 5)), Margins((15, 5), (5, 15))),
+        (LeafMargins((5, 15), (15, 5)), LeafMargins((15, 5), (5, 15))),
         True,
         (11, 9, 9, 11),
         "Lemma 1",

@@ -13,7 +13,7 @@ CELLS = ("h00", "h01", "h10", "h11")
 
 
 @dataclass(frozen=True)
-class Margins:
+class LeafMargins:
     """Row sums and column sums of one leaf, persons.
 
     Raises:
@@ -47,7 +47,7 @@ class Margins:
         return (self.rows[0] - h01, h01), (h10, h11)
 
 
-def implied(leaves: Sequence[Margins]) -> System:
+def implied(leaves: Sequence[LeafMargins]) -> System:
     """Return the complete constraints of the sum of the leaves' tables, over h00, h01, h10, h11 (Lemma 1)."""
     rows = [sum(leaf.rows[a] for leaf in leaves) for a in (0, 1)]
     columns = [sum(leaf.columns[b] for leaf in leaves) for b in (0, 1)]
@@ -64,7 +64,7 @@ def implied(leaves: Sequence[Margins]) -> System:
     )
 
 
-def leaf_system(leaves: Sequence[Margins]) -> tuple[System, tuple[str, ...]]:
+def leaf_system(leaves: Sequence[LeafMargins]) -> tuple[System, tuple[str, ...]]:
     """Return the definition itself, for elimination: leaf cells `h11@0`, ..., their margins, and the sums.
 
     Returns:
@@ -87,7 +87,7 @@ def flat(table: Table) -> tuple[int, int, int, int]:
     return (*table[0], *table[1])
 
 
-def extend(leaves: Sequence[Margins], table: Table) -> tuple[Table, ...]:
+def extend(leaves: Sequence[LeafMargins], table: Table) -> tuple[Table, ...]:
     """Split a table over the leaves so that each keeps its margins (the constructive half of Lemma 1).
 
     Every leaf starts at its least h[1,1]; what is missing goes to the first leaves that can take it.

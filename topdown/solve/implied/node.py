@@ -10,7 +10,7 @@ from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.describe import soft_lines
 from topdown.solve.implied.naming import kind_names, selection_text
-from topdown.solve.implied.node_limits import Combination, Patterns, limit_lines
+from topdown.solve.implied.node_limits import Combination, KindPatterns, limit_lines
 from topdown.solve.polytopes import Marks
 
 Line = tuple[str, str]  # algebra, reason
@@ -119,10 +119,10 @@ def _lines(ground: Ground, columns: dict[str, Ints], depth: int, inside: slice) 
     return out + soft_lines(schema, invariants)
 
 
-def _patterns(is_open: Marks, areas: Ints) -> Patterns:
+def _patterns(is_open: Marks, areas: Ints) -> KindPatterns:
     _, area = np.unique(areas, return_inverse=True)
     area_open = np.zeros((int(area.max(initial=-1)) + 1, is_open.shape[1]), dtype=bool)
     np.logical_or.at(area_open, area, is_open)
     found, pattern, count = np.unique(area_open, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(-count, kind="stable")
-    return Patterns(found[order], count[order], np.argsort(order)[pattern.reshape(-1)][area])
+    return KindPatterns(found[order], count[order], np.argsort(order)[pattern.reshape(-1)][area])

@@ -29,7 +29,7 @@ class Combination:
 
 
 @dataclass(frozen=True, eq=False)
-class Patterns:
+class KindPatterns:
     """Sets of kinds that are open together in some areas, the most frequent first.
 
     Args:
@@ -59,7 +59,7 @@ class Patterns:
 
 
 def limit_lines(
-    ground: Ground, names: tuple[str, ...], patterns: Patterns, depth: int, node: int
+    ground: Ground, names: tuple[str, ...], patterns: KindPatterns, depth: int, node: int
 ) -> list[str]:
     """Write the limits that follow from no others, small sets first.
 
@@ -101,7 +101,9 @@ def _numeric(table: Ints, names: tuple[str, ...]) -> list[str]:
     return _sorted(names, out)
 
 
-def _symbolic(ground: Ground, names: tuple[str, ...], patterns: Patterns, depth: int, node: int) -> list[str]:
+def _symbolic(
+    ground: Ground, names: tuple[str, ...], patterns: KindPatterns, depth: int, node: int
+) -> list[str]:
     polytopes = ground.polytopes
     spare = polytopes.kinds.low.sum(axis=1) + polytopes.rules.open[-1].any(axis=1)
     spare = polytopes.geography.upward(spare, len(polytopes.geography.levels) - 1, polytopes.unit_depth)

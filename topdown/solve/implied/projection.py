@@ -15,7 +15,7 @@ from topdown.solve.groups import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ProjectionGap:
     """How far a claimed projection can be from the true one, exact.
 
     Args:
@@ -32,7 +32,7 @@ class Certificate:
         return sqrt(max(0.0, float(self.gap))) * (1 + 1e-15)
 
 
-def certify(table: Ints, point: Floats, value: Floats) -> Certificate:
+def certify(table: Ints, point: Floats, value: Floats) -> ProjectionGap:
     """Check a projection without using how it was made.
 
     With d = value - point, no y of the polytope has a smaller d.y than the greedy vertex for d; the gap is
@@ -55,7 +55,7 @@ def certify(table: Ints, point: Floats, value: Floats) -> Certificate:
         y = int(table[prefix | 1 << j]) - int(table[prefix])
         gap += (d[j] - middle) * (x[j] - y)
         prefix |= 1 << j
-    return Certificate(max(excess, short), gap)
+    return ProjectionGap(max(excess, short), gap)
 
 
 def subset_sums_exact(values: Sequence[Fraction]) -> list[Fraction]:

@@ -134,9 +134,9 @@ def _combined(statistics: Sequence[Statistic], sizes: dict[str, int]) -> Groups:
     """Return numbers of the values of every attribute, equal where no statistic tells them apart."""
     out = {}
     for name, n in sizes.items():
-        told = list(zip(*(s.groups.get(name, (0,) * n) for s in statistics), strict=True)) or [()] * n
-        number = {answer: i for i, answer in enumerate(dict.fromkeys(told))}
-        out[name] = tuple(number[answer] for answer in told)
+        answers = list(zip(*(s.groups.get(name, (0,) * n) for s in statistics), strict=True)) or [()] * n
+        number = {answer: i for i, answer in enumerate(dict.fromkeys(answers))}
+        out[name] = tuple(number[answer] for answer in answers)
     return out
 
 
