@@ -128,7 +128,9 @@ def _answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
     found = []
     for level in plan.hierarchy.level_names:
         data = disk.read(folder / part_file(level))
-        table = parquet.read_table(io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False)
+        table = parquet.read_table(
+            io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False
+        )
         found.append(table.column(ANSWER).to_numpy().reshape(-1, plan.sizes.n_sizes).T)
     return np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64)
 

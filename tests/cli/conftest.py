@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ import pytest
 
 from pgsr.cli import main as pgsr_main
 from pgsr.documents import document_schema as pgsr_schema
+from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems
 from topdown.cli import main
 from topdown.documents import document_schema
 from topdown.errors import TopdownError
 from topdown.measure.run_ledger import create_for_run
-from topdown.plan.init import run_file_text
 
 LEAVES = "geocode,homes,dormitories,barracks\n" + "".join(
     f"1{county}{block:02d},{0 if block == 3 else 9},{int(block == 2)},{int(block == 1)}\n"
@@ -57,11 +56,8 @@ def write_toy(folder: Path, edit: Callable[[str], str] = lambda text: text) -> P
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "leaves.csv").write_text(LEAVES)
     (folder / "persons.csv").write_text(PERSONS)
-    run = folder / "run.toml"
-    text = run_file_text(
-        "toy", "toy", folder / "persons.csv", folder / "leaves.csv", run, ("land", "county", "block")
-    )
-    text = re.sub(r"prefix_lengths = \[.*\]", "prefix_lengths = [1, 2, 4]", text)
+    run = init_run(folder / "persons.csv", folder)
+    text = run.read_text()
     run.write_text(edit(text))
     try:
         create_for_run(run)

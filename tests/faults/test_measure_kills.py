@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -13,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.runs import write_census
 from topdown.ledger.ledger import open_ledger, read_ledger
 from topdown.measure.run_ledger import place_of
-from topdown.plan.init import run_file_text
 from topdown.plan.prepare import prepare
 
 KILLER = Path(__file__).with_name("measure_killer.py")
@@ -26,19 +25,8 @@ LOSS = {"land": Fraction(1, 2), "county": Fraction(1, 2), "block": Fraction(1)}
 def census(tmp_path) -> Path:
     """Write a run file, leaves and records of a land of seven blocks; return its folder."""
     codes = ["1101", "1102", "1103", "1104", "1201", "1202", "1203"]
-    with (tmp_path / "leaves.csv").open("w", newline="") as file:
-        rows = [[code, 9, 0, 0] for code in codes]
-        csv.writer(file).writerows([["geocode", "homes", "dormitories", "barracks"], *rows])
-    with (tmp_path / "records.csv").open("w", newline="") as file:
-        rows = [[code, "home", "female", "18_64", 3] for code in codes]
-        csv.writer(file).writerows([["geocode", "dwelling", "sex", "age", "count"], *rows])
-    text = run_file_text(
-        "toy", "toy", tmp_path / "records.csv", tmp_path / "leaves.csv", tmp_path / "run.toml"
-    )
-    lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
-    lines = ['limit = "100"' if r.startswith("limit = ") else r for r in lines]
-    (tmp_path / "run.toml").write_text("\n".join(lines) + "\n")
-    with_ledger(tmp_path / "run.toml")
+    people = [(code, "home", "female", "18_64", 3) for code in codes]
+    with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, limit="100"))
     return tmp_path
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.runs import write_census
 from topdown.ledger.ledger import read_ledger
 from topdown.ledger.records import Begun
-from topdown.plan.init import run_file_text
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 MEASURE = """
@@ -37,15 +37,8 @@ except TopdownError as error:
 def run(tmp_path: Path) -> Path:
     """Write a small census with its ledger; return the run file."""
     codes = ["1101", "1102", "1103", "1201", "1202"]
-    leaves = ["geocode,homes,dormitories,barracks", *(f"{code},9,0,0" for code in codes)]
-    people = ["geocode,dwelling,sex,age,count", *(f"{code},home,female,18_64,3" for code in codes)]
-    (tmp_path / "leaves.csv").write_text("\n".join(leaves) + "\n")
-    (tmp_path / "people.csv").write_text("\n".join(people) + "\n")
-    file = tmp_path / "run.toml"
-    text = run_file_text("toy", "toy", tmp_path / "people.csv", tmp_path / "leaves.csv", file)
-    lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in line else line for line in text.splitlines()]
-    file.write_text("\n".join(lines) + "\n")
-    return with_ledger(file)
+    people = [(code, "home", "female", "18_64", 3) for code in codes]
+    return with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people))
 
 
 def start_together(run: Path, outs: list[Path]) -> list[str]:
@@ -75,7 +68,7 @@ def test_processes_at_once_charge_once(run, tmp_path, folders):
     ended = start_together(run, [tmp_path / name for name in folders])
     assert "done" in ended
     assert set(ended) <= {"done", "B005", "B013"}
-    book = read_ledger(tmp_path / "ledger" / "people.jsonl")
+    book = read_ledger(tmp_path / "ledger" / "records.jsonl")
     assert len(book.intents) == len(book.committed) == 1
     begun = [entry.event.part for entry in book.entries if isinstance(entry.event, Begun)]
     assert len(begun) == len(set(begun)) == len(book.drawn)

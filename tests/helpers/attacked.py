@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.helpers.attacker import Attacker
 from tests.helpers.published import read_plan, read_step
+from tests.helpers.runs import run_text
 from topdown.cli import main
 
 TOP = Path(__file__).resolve().parents[2]
@@ -110,30 +111,22 @@ def write_run(
         body = body.replace("rho =", "epsilon =")
     read, held = columns_of(invariants), (folder / "leaves.csv").read_text().splitlines()[0].split(",")[1:]
     run = folder / f"{name}.toml"
-    run.write_text(f"""\
-type = "topdown.run"
-version = 1
-schema = "{schema}"
-invariants = "{name}.invariants.toml"
-neighbours = "{neighbours}"
-mechanism = "{mechanism}"
-[release]
-id = "{name}"
-title = "Attacked"
-data_set = "people"
-agency = "tests"
-contact = "tests"
-[input]
-records = "{name}.csv"
-leaves = "leaves.csv"
-ignore = {json.dumps([column for column in held if column not in read])}
-[geography]
-levels = {json.dumps(tree[0])}
-prefix_lengths = {json.dumps(tree[1])}
-[ledger]
-path = "ledger.jsonl"
-limit = "100"
-{body}""")
+    top = {"schema": schema, "invariants": f"{name}.invariants.toml"}
+    text = run_text(
+        body,
+        top | {"neighbours": neighbours, "mechanism": mechanism},
+        release={
+            "id": name,
+            "title": "Attacked",
+            "data_set": "people",
+            "agency": "tests",
+            "contact": "tests",
+        },
+        input={"records": f"{name}.csv", "ignore": [column for column in held if column not in read]},
+        geography={"levels": tree[0], "prefix_lengths": tree[1]},
+        ledger={"limit": "100"},
+    )
+    run.write_text(text)
     return run
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.runs import run_text
 from topdown.pipeline import generate
 from topdown.plan.prepare import prepare
 
@@ -259,28 +260,10 @@ def _unread(names: list[str], invariants: str) -> list[str]:
 
 
 def _run(schema: str, invariants: str, records: str, body: str, rho: str, ignore: list[str]) -> str:
-    return f"""\
-type = "topdown.run"
-version = 1
-schema = "{schema}"
-invariants = "{invariants}"
-neighbours = "bounded"
-mechanism = "discrete_gaussian"
-[release]
-id = "{records.split(".")[0]}"
-title = "Toy land"
-data_set = "toy land"
-agency = "Office of Toys"
-contact = "toys@example.org"
-[input]
-records = "{records}"
-leaves = "leaves.csv"
-count = false
-ignore = {ignore}
-[geography]
-levels = ["land", "county", "block"]
-prefix_lengths = [0, 1, 3]
-[ledger]
-path = "ledger.jsonl"
-limit = "{10 * int(rho)}"
-{body}"""
+    return run_text(
+        body,
+        {"schema": schema, "invariants": invariants},
+        release={"id": records.split(".")[0], "data_set": "toy land"},
+        input={"records": records, "count": False, "ignore": ignore},
+        ledger={"limit": f"{10 * int(rho)}"},
+    )

@@ -9,6 +9,7 @@ from random import Random
 
 from tests.helpers.attacked import BASIS
 from tests.helpers.odd_plans import BUDGETS, LEVELS, odd_level, odd_shares
+from tests.helpers.runs import run_text
 from topdown.plan.prepare import prepare
 
 Parts = dict[str, tuple[str, ...]]  # label of a base attribute: the labels here that it is made of
@@ -47,41 +48,23 @@ def write_odd_extension(base_run: Path, seed: int, name: str = "more", release: 
         for here, (base, _, way) in attributes.items()
         if way != "same"
     )
-    text = base_run.read_text()
-    geography = text[text.index("[geography]") : text.index("[ledger]")]
     path = folder / f"{name}.toml"
-    path.write_text(
-        f"""\
-type = "topdown.run"
-version = 1
-schema = "{name}.schema.toml"
-invariants = "{name}.invariants.toml"
-neighbours = "{run["neighbours"]}"
-mechanism = "{run["mechanism"]}"
-[release]
-id = "{name}"
-title = "More"
-data_set = "odd"
-agency = "nobody"
-contact = "nobody"
-[input]
-records = "{name}.csv"
-leaves = "leaves.csv"
-count = true
-ignore = {[c for c in facts if f'"{c}"' not in invariants]}
-{geography}[ledger]
-path = "ledger.jsonl"
-limit = "1000000000000000000"
-[budget]
-{budget} = "{random.choice(BUDGETS if random.random() < 0.3 else ("1", "1", "3/2", "1/50"))}"
-[base.map]
-{map_}
-"""
-        + "".join(
-            odd_level(random, level, share, queries, tuple(attributes))
-            for level, share in zip(LEVELS, odd_shares(random, 3), strict=True)
-        )
+    loss = random.choice(BUDGETS if random.random() < 0.3 else ("1", "1", "3/2", "1/50"))
+    body = f'[budget]\n{budget} = "{loss}"\n[base.map]\n{map_}\n' + "".join(
+        odd_level(random, level, share, queries, tuple(attributes))
+        for level, share in zip(LEVELS, odd_shares(random, 3), strict=True)
     )
+    ignore = [c for c in facts if f'"{c}"' not in invariants]
+    text = run_text(
+        body,
+        {k: run[k] for k in ("neighbours", "mechanism")}
+        | {"schema": f"{name}.schema.toml", "invariants": f"{name}.invariants.toml"},
+        release={"id": name, "title": "More", "data_set": "odd", "agency": "nobody", "contact": "nobody"},
+        input={"records": f"{name}.csv", "count": True, "ignore": ignore},
+        geography={"prefix_lengths": None} | run["geography"],
+        ledger={"limit": "1000000000000000000"},
+    )
+    path.write_text(text)
     return path
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.helpers.attacked import BASIS, shipped, without_exact, write_leaves
+from tests.helpers.runs import run_text
 
 LEVELS = ("land", "county", "block")
 ONE_ATTRIBUTE = """\
@@ -55,37 +57,24 @@ def write_odd_run(folder: Path, seed: int) -> Path:
     mechanism = random.choice(("discrete_gaussian", "discrete_gaussian", "geometric"))
     if relation == "add_remove":
         (folder / "invariants.toml").write_text(without_exact(invariants))
-    run.write_text(
-        f"""\
-type = "topdown.run"
-version = 1
-schema = "{"toy" if toy else "schema.toml"}"
-invariants = "invariants.toml"
-neighbours = "{relation}"
-mechanism = "{mechanism}"
-[release]
-id = "{random.choice(("odd", "Odd release 7", "o" * 60))}"
-title = "Odd, «quoted» and long {"x" * random.choice((0, 1500))}"
-data_set = "odd"
-agency = "nobody"
-contact = "nobody"
-[input]
-records = "people.csv"
-leaves = "leaves.csv"
-count = true
-ignore = {[c for c in facts if c not in invariants]}
-{_geography(folder, random, codes)}
-[ledger]
-path = "ledger.jsonl"
-limit = "1000000000000000000"
-[budget]
-{"rho" if mechanism == "discrete_gaussian" else "epsilon"} = "{random.choice(BUDGETS)}"
-"""
-        + "".join(
-            odd_level(random, name, share, queries)
-            for name, share in zip(LEVELS, odd_shares(random, 3), strict=True)
-        )
+    name = random.choice(("odd", "Odd release 7", "o" * 60))
+    title = f"Odd, «quoted» and long {'x' * random.choice((0, 1500))}"
+    geography = _geography(folder, random, codes)
+    loss = "rho" if mechanism == "discrete_gaussian" else "epsilon"
+    body = f'[budget]\n{loss} = "{random.choice(BUDGETS)}"\n' + "".join(
+        odd_level(random, level, share, queries)
+        for level, share in zip(LEVELS, odd_shares(random, 3), strict=True)
     )
+    top = {"schema": "toy" if toy else "schema.toml", "invariants": "invariants.toml"}
+    text = run_text(
+        body,
+        top | {"neighbours": relation, "mechanism": mechanism},
+        release={"id": name, "title": title, "data_set": "odd", "agency": "nobody", "contact": "nobody"},
+        input={"records": "people.csv", "count": True, "ignore": [c for c in facts if c not in invariants]},
+        geography=geography,
+        ledger={"limit": "1000000000000000000"},
+    )
+    run.write_text(text)
     return run
 
 
@@ -127,16 +116,16 @@ def _codes(random: Random) -> tuple[str, ...]:
     return tuple(random.sample(tree, len(tree)))
 
 
-def _geography(folder: Path, random: Random, codes: tuple[str, ...]) -> str:
+def _geography(folder: Path, random: Random, codes: tuple[str, ...]) -> dict[str, Any]:
     if random.random() < 0.3:
-        return f"[geography]\nlevels = {list(LEVELS)}\nprefix_lengths = [0, {random.choice((1, 2))}, 3]"
+        return {"prefix_lengths": [0, random.choice((1, 2)), 3]}
     if random.random() < 0.3:
         rows = ["geocode,parent,level", "everything,,land"]
         rows += [f"{c}.,everything,county" for c in sorted({c[:2] for c in codes})]
         rows += [f"{c},{c[:2]}.,block" for c in codes]
         (folder / "tree.csv").write_text("\n".join(rows) + "\n")
-        return f'[geography]\nlevels = {list(LEVELS)}\ntable = "tree.csv"'
-    return f"[geography]\nlevels = {list(LEVELS)}\nprefix_lengths = [1, 2, 3]"
+        return {"prefix_lengths": None, "table": "tree.csv"}
+    return {"prefix_lengths": [1, 2, 3]}
 
 
 def _people(

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.helpers.runs import run_text
 from topdown.ledger.records import VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
 from topdown.measure.run_ledger import drawn_laws
 from topdown.model.histogram import Histogram
@@ -58,30 +59,13 @@ def run_file(
     budget = settings[settings.index("[budget]") :]
     if mechanism == "geometric":
         budget = budget.replace("rho =", "epsilon =")
-    return f"""\
-type = "topdown.run"
-version = 1
-schema = "toy"
-invariants = "{policy}"
-settings = "toy"
-neighbours = "{neighbours}"
-mechanism = "{mechanism}"
-[release]
-id = "toy-r1"
-title = "Toy land"
-data_set = "toy"
-agency = "Office of Toys"
-contact = "toys@example.org"
-[input]
-records = "none.csv"
-leaves = "{leaves}"
-[geography]
-levels = ["land", "county", "block"]
-prefix_lengths = [0, 2, 3]
-[ledger]
-path = "ledger.jsonl"
-limit = "5"
-{budget}"""
+    return run_text(
+        budget,
+        {"invariants": policy, "settings": "toy", "neighbours": neighbours, "mechanism": mechanism},
+        input={"records": "none.csv", "leaves": leaves},
+        geography={"prefix_lengths": [0, 2, 3]},
+        ledger={"limit": "5"},
+    )
 
 
 def make_context(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.helpers.runs import run_text
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
 
@@ -90,33 +91,5 @@ def toy_run(*, levels: str = "", rho: str = "2") -> str:
     """Return the text of a toy run file; `levels` replaces the [[level]] tables."""
     settings = (TOP / "settings" / "toy.toml").read_text(encoding="utf-8")
     body = levels or settings[settings.index("[[level]]") :]
-    return f"""\
-type = "topdown.run"
-version = 1
-schema = "toy"
-invariants = "toy"
-settings = "toy"
-neighbours = "bounded"
-mechanism = "discrete_gaussian"
-
-[release]
-id = "toy-r1"
-title = "Toy land"
-data_set = "toy"
-
-[input]
-records = "records.csv"
-leaves = "leaves.csv"
-
-[geography]
-levels = ["land", "county", "block"]
-prefix_lengths = [0, 1, 3]
-
-[ledger]
-path = "ledger.jsonl"
-limit = "20"
-
-[budget]
-rho = "{rho}"
-
-{body}"""
+    unsaid = {"agency": None, "contact": None}
+    return run_text(f'[budget]\nrho = "{rho}"\n\n{body}', {"settings": "toy"}, release=unsaid)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from tests.helpers.runs import run_text
 from topdown.model.constraint import AtLeast, Invariants, Never, NoneWhereZero
 from topdown.model.geography import Geography, Level
 from topdown.model.histogram import Histogram
@@ -32,31 +33,7 @@ SCHEMA = Schema(
     ),
 )
 BASE = Schema("coarse", "coarse", "person", (Attribute("dwelling", ("d0", "d1")), Attribute("age", AGES)))
-RUN = """\
-type = "topdown.run"
-version = 1
-schema = "tiny"
-invariants = "tiny"
-neighbours = "bounded"
-mechanism = "discrete_gaussian"
-[release]
-id = "tiny"
-title = "tiny"
-data_set = "tiny"
-agency = "tests"
-contact = "tests"
-[input]
-records = "none.csv"
-leaves = "none.csv"
-[geography]
-levels = ["top", "middle", "leaf"]
-prefix_lengths = [0, 1, 2]
-[ledger]
-path = "none.jsonl"
-limit = "2"
-[budget]
-rho = "1"
-""" + "".join(
+BODY = '[budget]\nrho = "1"\n' + "".join(
     f"""
 [[level]]
 name = "{name}"
@@ -80,7 +57,12 @@ def run_file() -> RunFile:
     """Return the run file of all tiny extensions."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.toml"
-        path.write_text(RUN, encoding="utf-8")
+        text = run_text(
+            BODY,
+            {"schema": "tiny", "invariants": "tiny"},
+            geography={"levels": ["top", "middle", "leaf"], "prefix_lengths": [0, 1, 2]},
+        )
+        path.write_text(text, encoding="utf-8")
         return load_runfile(path)
 
 

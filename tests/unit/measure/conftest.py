@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.runs import init_run, write_rows
 from topdown.measure import draw
-from topdown.plan.init import run_file_text
 from topdown.plan.prepare import Prepared, prepare
 
 HEADER = ["geocode", "dwelling", "sex", "age", "count"]
@@ -41,15 +41,11 @@ class Toy:
 
     def prepare(self, *, limit: str = "4", records: Path | None = None) -> Prepared:
         """Write leaves and run file, and prepare the plan."""
-        with (self.folder / "leaves.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([["geocode", "homes", "dormitories", "barracks"], *self.leaves])
-        out = self.folder / "run.toml"
-        text = run_file_text("toy", "toy", records or self.records, self.folder / "leaves.csv", out)
-        lines = ["prefix_lengths = [1, 2, 4]" if "prefix_lengths" in r else r for r in text.splitlines()]
-        lines = [f'limit = "{limit}"' if r.startswith("limit = ") else r for r in lines]
-        lines = [f'path = "ledger/{self.ledger.name}"' if r.startswith("path = ") else r for r in lines]
-        out.write_text("\n".join(lines) + "\n")
-        return prepare(with_ledger(out))
+        write_rows(
+            self.folder / "leaves.csv", [("geocode", "homes", "dormitories", "barracks"), *self.leaves]
+        )
+        path = f"ledger/{self.ledger.name}"
+        return prepare(with_ledger(init_run(records or self.records, self.folder, limit=limit, path=path)))
 
     def prepare_almost_without_noise(self) -> Prepared:
         """Prepare a plan so costly that its noise is zero but for a chance below 10^-100."""
