@@ -47,7 +47,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Step:
+class ChainStep:
     """One release of a chain: its id, its plan, and what it measures."""
 
     release: str
@@ -60,7 +60,7 @@ PLAIN = Words()
 
 
 def statement(
-    steps: Sequence[Step],
+    steps: Sequence[ChainStep],
     claims: Sequence[Claim],
     deltas: Sequence[Threshold] = ("1e-10",),
     *,

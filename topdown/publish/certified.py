@@ -10,7 +10,7 @@ from topdown.plan.secrets import ReleaseChain
 
 if TYPE_CHECKING:
     from topdown.accountant.semantics import Claim, Loss
-    from topdown.accountant.statements import Step, Words
+    from topdown.accountant.statements import ChainStep, Words
 
 DELTA = "1e-10"
 
@@ -65,10 +65,10 @@ def first_loss(policy: ReleaseChain) -> Loss:
     return loss
 
 
-def steps_of(policy: ReleaseChain) -> tuple[Step, ...]:
+def steps_of(policy: ReleaseChain) -> tuple[ChainStep, ...]:
     """Return what each release measures, in attributes of the newest; oldest first."""
     from topdown.accountant.semantics import Measurement
-    from topdown.accountant.statements import Step
+    from topdown.accountant.statements import ChainStep
 
     out = []
     for plan, reading in policy.steps:
@@ -77,7 +77,7 @@ def steps_of(policy: ReleaseChain) -> tuple[Step, ...]:
             for m in level.measurements:
                 touched = frozenset(reading[name][0] for name in plan.query(m.query).attributes)
                 rows.append(Measurement(depth, level.name, m.query, touched, m.parameter, m.law))
-        out.append(Step(plan.release.id, plan.plan_hash, tuple(rows)))
+        out.append(ChainStep(plan.release.id, plan.plan_hash, tuple(rows)))
     return tuple(out)
 
 

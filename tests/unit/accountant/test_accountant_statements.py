@@ -9,7 +9,7 @@ import pytest
 
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import Claim, Measurement
-from topdown.accountant.statements import Step, Words, secret_rows, sentence, statement
+from topdown.accountant.statements import ChainStep, Words, secret_rows, sentence, statement
 
 ROWS = (
     Measurement(0, "state", "total", frozenset(), Fraction(4)),
@@ -25,8 +25,8 @@ CLAIMS = [
 NUMBERS = {"rho", "mu", "usual", "n_counts_moved", "epsilon", "best_guess", "right_in_100", "method"}
 
 
-def one(rows=ROWS, release="r") -> Step:
-    return Step(release, "0" * 64, tuple(rows))
+def one(rows=ROWS, release="r") -> ChainStep:
+    return ChainStep(release, "0" * 64, tuple(rows))
 
 
 def test_every_secret_has_its_row():
