@@ -254,6 +254,16 @@ def test_processes_start_in_one_place() -> None:
             assert not found or path == PACKAGE / "workers" / "forked.py", f"{path} imports {found}"
 
 
+def test_the_noise_calls_a_solver_in_one_place() -> None:
+    """A law of the noise that a solver made must be checked as its answer is taken, not wherever it is used."""
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in (PACKAGE / "noise").rglob("*.py")
+        if any(name.startswith((*SOLVERS, "scipy")) for name in imports_of(path))
+    }
+    assert found == {"noise/optimal/highs.py"}
+
+
 def test_noise_and_solver_never_meet() -> None:
     """The solver must not be able to draw noise, nor to open records."""
     for path in (PACKAGE / "solve").rglob("*.py"):
