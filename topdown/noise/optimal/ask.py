@@ -9,8 +9,8 @@ from topdown.errors import ConfigError
 from topdown.noise.fixed import exp_neg
 from topdown.noise.optimal.losses import Loss
 
-LARGEST_EPSILON = Fraction(50)
-SMALLEST_DELTA = Fraction(1, 10**15)
+LARGEST_EPSILON = Fraction(10)
+SMALLEST_DELTA = Fraction(1, 10**12)
 LARGEST_SENSITIVITY = 1000
 _FACTOR_BITS = 64
 _SPARE_BITS = 96
@@ -21,8 +21,8 @@ class Promise:
     """(epsilon, delta): an event is at most e^epsilon times as likely, plus delta, for either of two neighbours.
 
     Args:
-        epsilon: rational, 0 .. 50.
-        delta: rational, 10^-15 .. 1, below 1.
+        epsilon: rational, 0 .. 10.
+        delta: rational, 10^-12 .. 1, below 1.
 
     Raises: ConfigError (C151, C152) for others, TypeError for floats.
     """
@@ -31,14 +31,15 @@ class Promise:
     delta: Fraction
 
     def __post_init__(self) -> None:
-        for number in (self.epsilon, self.delta):
+        numbers: tuple[object, object] = (self.epsilon, self.delta)
+        for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int | Fraction):
                 raise TypeError(f"A promise is made of exact numbers, not {number!r}. Fix: Fraction(1, 1000).")
         if not 0 <= self.epsilon <= LARGEST_EPSILON:
             raise ConfigError(
                 f"epsilon is {self.epsilon}, outside 0 .. {LARGEST_EPSILON}",
                 code="C151",
-                fix="give an epsilon that promises something; usual ones are 0.1 to 10",
+                fix="give one up to 10: above, noise of one query promises next to nothing",
             )
         if self.delta <= 0:
             raise ConfigError(
@@ -48,7 +49,7 @@ class Promise:
             )
         if not SMALLEST_DELTA <= self.delta < 1:
             raise ConfigError(
-                f"delta is {self.delta}, outside 10^-15 .. 1: the exact answer would do, or the window is too wide",
+                f"delta is {self.delta}, outside 10^-12 .. 1: the exact answer would do, or the window is too wide",
                 code="C152",
                 fix="give a delta such as 1/1000000",
             )
@@ -76,7 +77,8 @@ class Ask:
     loss: Loss
 
     def __post_init__(self) -> None:
-        if isinstance(self.sensitivity, bool) or not isinstance(self.sensitivity, int):
+        moved: object = self.sensitivity
+        if isinstance(moved, bool) or not isinstance(moved, int):
             raise TypeError(f"The sensitivity is a whole number, not {self.sensitivity!r}. Fix: 1 for a count.")
         if not 1 <= self.sensitivity <= LARGEST_SENSITIVITY:
             raise ConfigError(

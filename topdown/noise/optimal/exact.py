@@ -1,4 +1,4 @@
-"""The rational optimum of a compact program, from what a solver says in floats: equal primal and dual values, or an error.
+"""The rational optimum of a compact program from floats near it: equal primal and dual values, or an error.
 
 The floats only suggest which inequalities hold with equality. These equations are solved in rationals, signs are read
 again from the rationals until they settle, and then every inequality of the program and of its dual is checked.
@@ -51,22 +51,51 @@ def rational_optimum(lp: CompactLP, near: FloatSolution) -> Optimum:
 
     Raises: NotExactError if the floats do not single out an optimum.
     """
-    if lp.falling or lp.outside is not None:
-        raise ValueError("Only programs of excesses and sums are solved in rationals.")
-    at = _Face(lp, near)
+    at = _face(lp, near)
+    masses, gaps = _checked_masses(at)
     try:
-        masses, gaps = at.primal()
         on_excess, on_sum, level = at.dual(gaps)
     except NotUniqueError as error:
         raise NotExactError(str(error)) from error
     value = sum((m * c for m, c in zip(masses, at.costs, strict=True)), level * 0)
-    _check(at, masses, gaps, on_excess, on_sum, (level, value))
+    _check_multipliers(at, on_excess, on_sum, level, value)
     return Optimum(
         lp.masses([_fraction(m) for m in masses]),
         tuple(map(_fraction, on_excess)),
         tuple(map(_fraction, on_sum)),
         _fraction(value),
     )
+
+
+def rational_masses(lp: CompactLP, near: FloatSolution) -> tuple[Fraction, ...]:
+    """Return rational masses that keep the program near a float solution, without a proof that they are best.
+
+    Args and errors as for `rational_optimum`.
+    """
+    masses, _ = _checked_masses(_face(lp, near))
+    return lp.masses([_fraction(m) for m in masses])
+
+
+def _face(lp: CompactLP, near: FloatSolution) -> _Face:
+    if lp.falling or lp.outside is not None:
+        raise ValueError("Only programs of excesses and sums are solved in rationals.")
+    return _Face(lp, near)
+
+
+def _checked_masses(at: _Face) -> tuple[list[Rational], list[Rational]]:
+    """Return masses and excesses that satisfy every inequality of the program."""
+    try:
+        masses, gaps = at.primal()
+    except NotUniqueError as error:
+        raise NotExactError(str(error)) from error
+    exceeding = [gaps[0] * 0 for _ in at.sums]
+    for (s, _, _), gap in zip(at.rows, gaps, strict=True):
+        if gap > 0:
+            exceeding[s] += gap
+    total = sum((m * t for m, t in zip(masses, at.times, strict=True)), gaps[0] * 0)
+    if min(masses) < 0 or total != 1 or any(e > d for e, (_, d) in zip(exceeding, at.sums, strict=True)):
+        raise NotExactError("The masses that the equations give break the program.")
+    return masses, gaps
 
 
 def _fraction(number: Rational) -> Fraction:
@@ -216,21 +245,12 @@ def _add(total: dict[int, Rational], more: dict[int, Rational]) -> None:
         total[u] = total[u] + c if u in total else c
 
 
-def _check(
-    at: _Face,
-    masses: list[Rational],
-    gaps: list[Rational],
-    on_excess: list[Rational],
-    on_sum: list[Rational],
-    level_value: tuple[Rational, Rational],
+def _check_multipliers(
+    at: _Face, on_excess: list[Rational], on_sum: list[Rational], level: Rational, value: Rational
 ) -> None:
-    """Check every inequality of program and dual, and that both values are equal."""
-    level, value = level_value
+    """Check every inequality of the dual, and that both values are equal."""
     reduced = list(at.costs)
-    exceeding = [level * 0 for _ in at.sums]
     for k, (s, here, there) in enumerate(at.rows):
-        if gaps[k] > 0:
-            exceeding[s] += gaps[k]
         if not 0 <= on_excess[k] <= on_sum[s]:
             raise NotExactError("A multiplier is outside its bounds.")
         if on_excess[k] != 0:
@@ -238,9 +258,5 @@ def _check(
             if there is not None:
                 reduced[there] -= at.sums[s][0] * on_excess[k]
     spent = sum((z * delta for z, (_, delta) in zip(on_sum, at.sums, strict=True)), level * 0)
-    total = sum((m * t for m, t in zip(masses, at.times, strict=True)), level * 0)
-    keeps = min(masses) >= 0 and total == 1 and all(e <= d for e, (_, d) in zip(exceeding, at.sums, strict=True))
-    if not keeps:
-        raise NotExactError("The masses that the equations give break the program.")
     if any(c < level * t for c, t in zip(reduced, at.times, strict=True)) or level - spent != value:
         raise NotExactError("The multipliers that the equations give do not prove the masses best.")

@@ -17,6 +17,7 @@ from topdown.noise.optimal.compact import Program, Row
 
 _TOLERANCE = 1e-10
 _LARGEST_SCALE = 1e6
+_SECONDS = 600.0
 
 
 class NoSolutionError(InternalError):
@@ -66,7 +67,11 @@ def solve(program: Program, *, scale: float | None = None) -> FloatSolution:
         b_eq=exact_right * by,
         bounds=(0, None),
         method="highs-ds",
-        options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
+        options={
+            "primal_feasibility_tolerance": _TOLERANCE,
+            "dual_feasibility_tolerance": _TOLERANCE,
+            "time_limit": _SECONDS,
+        },
     )
     if found.status != 0:
         raise NoSolutionError(

@@ -58,23 +58,28 @@ def _exceeding(weights: Sequence[int], shift: int, factor: Fraction) -> Fraction
 
 @dataclass(frozen=True)
 class Multipliers:
-    """One number for each place of the line, for one promise and shift: `full` left of `start`, then `values`, then 0.
+    """One number for each place of the line, for one promise and shift: `left` before `start`, `values`, then 0.
 
-    For a shift below 0 read it from the right: places are mirrored.
+    For a shift below 0 places are mirrored: the multiplier of place i is that given for -i.
     """
 
     start: int
-    full: Fraction
+    left: Fraction
     values: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        if min((self.full, *self.values)) < 0 or max((self.full, *self.values)) > self.full:
-            raise ValueError("Multipliers lie between 0 and the full one.")
+        if min((self.left, *self.values)) < 0:
+            raise ValueError("Multipliers are 0 or more.")
+
+    @property
+    def full(self) -> Fraction:
+        """The largest of them."""
+        return max((self.left, *self.values))
 
     def at(self, place: int) -> Fraction:
         """Return the multiplier of a place."""
         if place < self.start:
-            return self.full
+            return self.left
         inside = place - self.start
         return self.values[inside] if inside < len(self.values) else Fraction(0)
 
