@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topdown.accountant.enclosure import Enclosure
     from topdown.api.audits import Audit, RunsAudit, audit, audit_ledger, audit_runs
     from topdown.api.checks import evaluate, verify
+    from topdown.api.noise import optimal_noise
     from topdown.api.planned import Planned, plan
     from topdown.api.release import Release
     from topdown.api.releases import extend, generate
@@ -61,6 +62,7 @@ _PLACES = {
     "evaluate": "api.checks",
     "extend": "api.releases",
     "generate": "api.releases",
+    "optimal_noise": "api.noise",
     "plan": "api.planned",
     "simulate": "api.trials",
     "synth": "api.trials",
@@ -88,6 +90,7 @@ __all__ = [
     "evaluate",
     "extend",
     "generate",
+    "optimal_noise",
     "plan",
     "simulate",
     "synth",

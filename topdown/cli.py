@@ -39,6 +39,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Look things up": {
         "account": "Compute the exact privacy loss of composed measurements.",
+        "noise": "Make the best noise for one answer, with its proof.",
         "explain": "Print the page of an error code.",
         "implied": "Show what invariants imply for areas above the leaves.",
         "schema": "Print the JSON Schema of a document.",

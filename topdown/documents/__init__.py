@@ -25,6 +25,8 @@ DOCUMENTS = {
     "ledger": "LedgerState",
     "made_up": "MadeUp",
     "manifest": "Manifest",
+    "noise": "Noise",
+    "noise_law": "NoiseLaw",
     "plan": "Plan",
     "plan_summary": "PlanSummary",
     "schemas": "Schemas",

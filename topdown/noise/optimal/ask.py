@@ -34,7 +34,9 @@ class Promise:
         numbers: tuple[object, object] = (self.epsilon, self.delta)
         for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int | Fraction):
-                raise TypeError(f"A promise is made of exact numbers, not {number!r}. Fix: Fraction(1, 1000).")
+                raise TypeError(
+                    f"A promise is made of exact numbers, not {number!r}. Fix: Fraction(1, 1000)."
+                )
         if not 0 <= self.epsilon <= LARGEST_EPSILON:
             raise ConfigError(
                 f"epsilon is {self.epsilon}, outside 0 .. {LARGEST_EPSILON}",
@@ -79,7 +81,9 @@ class Ask:
     def __post_init__(self) -> None:
         moved: object = self.sensitivity
         if isinstance(moved, bool) or not isinstance(moved, int):
-            raise TypeError(f"The sensitivity is a whole number, not {self.sensitivity!r}. Fix: 1 for a count.")
+            raise TypeError(
+                f"The sensitivity is a whole number, not {self.sensitivity!r}. Fix: 1 for a count."
+            )
         if not 1 <= self.sensitivity <= LARGEST_SENSITIVITY:
             raise ConfigError(
                 f"the sensitivity is {self.sensitivity}, outside 1 .. {LARGEST_SENSITIVITY}",

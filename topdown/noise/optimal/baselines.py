@@ -188,4 +188,6 @@ def _without_delta(ask: Ask) -> Iterator[Baseline]:
     if epsilon > 0 and isinstance(ask.loss, Absolute | Square):
         steps, loss = staircase(factor_below(epsilon), ask.sensitivity, ask.loss)
         name = "geometric, delta 0" if ask.sensitivity == 1 else "staircase, delta 0"
-        yield Baseline(name, f"{steps} of {ask.sensitivity} values a step" if ask.sensitivity > 1 else "", loss)
+        yield Baseline(
+            name, f"{steps} of {ask.sensitivity} values a step" if ask.sensitivity > 1 else "", loss
+        )

@@ -121,7 +121,9 @@ def _exactly(ask: Ask, first: int, last: int) -> tuple[Sequence[Fraction] | None
     except exact.NotExactError:
         pass
     else:
-        return optimum.masses, _certificate(narrow, first, (*optimum.on_excess, *optimum.on_sum), (first, last))
+        return optimum.masses, _certificate(
+            narrow, first, (*optimum.on_excess, *optimum.on_sum), (first, last)
+        )
     try:
         return exact.rational_masses(narrow, near), None
     except exact.NotExactError:
@@ -143,7 +145,9 @@ def _padded_certificate(ask: Ask, radius: int) -> Certificate:
 
 def _multipliers(lp: CompactLP, solution: highs.FloatSolution) -> list[Fraction]:
     """Return the multipliers of excesses, then of sums."""
-    return [Fraction(y) for y in solution.at_most[: len(lp.excesses) + len(lp.limits) * len(lp.shifts)].tolist()]
+    return [
+        Fraction(y) for y in solution.at_most[: len(lp.excesses) + len(lp.limits) * len(lp.shifts)].tolist()
+    ]
 
 
 def _certificate(

@@ -36,9 +36,13 @@ class WeightSampler:
 
     def __init__(self, law: OptimalLaw, bits: BitSource) -> None:
         if not isinstance(bits, BitSource):
-            raise TypeError(f"WeightSampler needs a bit source, not {type(bits).__name__}. Fix: pass AesBits().")
+            raise TypeError(
+                f"WeightSampler needs a bit source, not {type(bits).__name__}. Fix: pass AesBits()."
+            )
         if law.bits != 8 * _BYTES:
-            raise ValueError(f"The weights of this law add to 2^{law.bits}, not 2^128. Fix: make the law again.")
+            raise ValueError(
+                f"The weights of this law add to 2^{law.bits}, not 2^128. Fix: make the law again."
+            )
         self.law, self.bits = law, bits
         self._cumulative = tuple(accumulate(law.weights))[:-1]
         self._high = np.array([c >> _HALF_BITS for c in self._cumulative], dtype=np.uint64)

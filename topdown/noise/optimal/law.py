@@ -86,5 +86,3 @@ class OptimalLaw:
         unit = 1 << self.bits
         mean = Fraction(sum(v * w for v, w in values), unit)
         return Fraction(sum(v * v * w for v, w in values), unit) - mean * mean
-
-

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from topdown.errors import ConfigError
 
+_DIGITS = 60
+
 
 class Loss(Protocol):
     """The cost of an integer error, exact."""
@@ -109,7 +111,6 @@ class Table:
     values: tuple[Fraction, ...]
     left: Fraction = Fraction(0)
     right: Fraction = Fraction(0)
-    name = "table"
 
     def __post_init__(self) -> None:
         for number in (*self.values, self.left, self.right):
@@ -120,6 +121,11 @@ class Table:
                 code="C150",
                 fix="give the loss of -n .. n, and the slopes past both ends",
             )
+
+    @property
+    def name(self) -> str:
+        """Return table:v,v,v:left:right."""
+        return f"table:{','.join(map(str, self.values))}:{self.left}:{self.right}"
 
     @property
     def settled(self) -> int:
@@ -151,6 +157,33 @@ def beyond(loss: Loss, radius: int) -> Fraction:
 def costs(loss: Loss, radius: int) -> tuple[Fraction, ...]:
     """Return the loss of -radius .. radius."""
     return tuple(loss.at(error) for error in range(-radius, radius + 1))
+
+
+def parse_loss(text: str) -> Loss:
+    """Read l1, l2, pinball:OVER:UNDER or table:V,V,V:LEFT:RIGHT, as `name` of a loss writes it.
+
+    Raises: ConfigError (C150).
+    """
+    kind, *parts = text.split(":")
+    try:
+        if kind in ("l1", "l2") and not parts:
+            return Absolute() if kind == "l1" else Square()
+        if kind == "pinball" and len(parts) == 2:
+            return Pinball(_number(parts[0]), _number(parts[1]))
+        if kind == "table" and 1 <= len(parts) <= 3:
+            return Table(tuple(map(_number, parts[0].split(","))), *map(_number, parts[1:]))
+    except (ValueError, ZeroDivisionError) as error:
+        if isinstance(error, ConfigError):
+            raise
+    raise ConfigError(
+        f"there is no loss {text[:60]!r}", code="C150", fix="write l1, l2, pinball:2:1 or table:1,0,1:0:0"
+    )
+
+
+def _number(text: str) -> Fraction:
+    if len(text) > _DIGITS or "e" in text.lower():
+        raise ValueError("A number of a loss is short, and written without an exponent.")
+    return Fraction(text)
 
 
 def _exact(number: object) -> None:

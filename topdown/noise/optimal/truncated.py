@@ -19,9 +19,7 @@ def excess(weights: Sequence[int], sensitivity: int, factor: Fraction) -> Fracti
     for line in (weights, weights[::-1]):
         for shift in range(1, sensitivity + 1):
             shifted = (*[0] * shift, *line)
-            worst = max(
-                worst, sum(max(w * bottom - top * v, 0) for w, v in zip(line, shifted, strict=False))
-            )
+            worst = max(worst, sum(max(w * bottom - top * v, 0) for w, v in zip(line, shifted, strict=False)))
     return Fraction(worst, bottom * sum(weights))
 
 
@@ -39,10 +37,14 @@ def geometric_weights(ratio: Fraction, radius: int) -> tuple[int, ...]:
 
 def plain_ratio(epsilon: Fraction, sensitivity: int) -> Fraction:
     """Return a rational of 64 bits at or just above e^(-epsilon / sensitivity)."""
-    return min(Fraction(exp_neg(Fraction(epsilon, sensitivity), _RATIO_BITS)[1], 1 << _RATIO_BITS), Fraction(1))
+    return min(
+        Fraction(exp_neg(Fraction(epsilon, sensitivity), _RATIO_BITS)[1], 1 << _RATIO_BITS), Fraction(1)
+    )
 
 
-def smallest(ratio: Fraction, promises: Sequence[Promise], sensitivity: int, share: Fraction) -> tuple[int, ...]:
+def smallest(
+    ratio: Fraction, promises: Sequence[Promise], sensitivity: int, share: Fraction
+) -> tuple[int, ...]:
     """Return the truncated geometric law of least radius that needs at most `share` of every delta.
 
     Args:
