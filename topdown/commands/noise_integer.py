@@ -110,7 +110,7 @@ def _show(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
     screen.say(f"variance not above {document['variance']}", indent=2)
     screen.say(f"values {law.first} to {law.last}, {law.bits} random bits a draw", indent=2)
     screen.blank()
-    near = [v for v in range(max(law.first, -_SHOWN), min(law.last, _SHOWN) + 1)]
+    near = range(max(law.first, -_SHOWN), min(law.last, _SHOWN) + 1)
     screen.table(
         [Column("value", right=True), Column("probability", right=True)],
         [(str(v), significant(law.mass(v), 6, up=False)) for v in near],
@@ -129,9 +129,9 @@ def _show(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
         ]
         rows = [
             (
-                f"{o['name']}{', ' if o['parameter'] else ''}{o['parameter']}",
+                ", ".join(filter(None, (o["name"], o["parameter"]))),
                 o["expected_loss"],
-                o["saved_percent"] + " %",
+                f"{o['saved_percent']} %",
             )
             for o in document["others"]
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from topdown.errors import InternalError
 from topdown.noise.optimal import closed_form, exact, highs
@@ -55,7 +56,7 @@ def optimal_law(ask: Ask) -> OptimalLaw:
 def _rises(ask: Ask) -> bool:
     """Tell whether an even loss does not fall anywhere in |x|."""
     values = [ask.loss.at(x) for x in range(ask.loss.settled + 2)]
-    return all(a <= b for a, b in zip(values, values[1:], strict=False))
+    return all(a <= b for a, b in pairwise(values))
 
 
 def _by_tails(ask: Ask) -> tuple[Sequence[Fraction], int, Certificate]:

@@ -1,0 +1,167 @@
+"""`topdown noise`: what it prints is what it saves, and what it saves is checked when it is read."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+import topdown as package
+from tests.helpers.schemas import problems
+from topdown.api.noise import noise_document
+from topdown.api.noise_file import law_document, law_of, read_law
+from topdown.documents import document_schema
+from topdown.errors import CertificateError, ConfigError, TopdownError
+
+WISH = ("noise", "--epsilon", "1", "--delta", "1/1000", "--sensitivity", "2")
+
+
+def test_screen_and_document_say_the_same(topdown, tmp_path):
+    """A rounded loss below the exact one, or a bound above it, would be a false claim."""
+    said, saved = (
+        topdown(*WISH, "--compare"),
+        topdown(*WISH, "--compare", "--json", "--out", tmp_path / "law.json"),
+    )
+    document = saved.document
+    assert said.code == saved.code == 0
+    assert problems(document, document_schema("noise")) == []
+    law = package.optimal_noise(1, "1/1000", sensitivity=2)
+    assert (
+        Fraction(document["least_possible_loss"])
+        <= law.bound
+        <= law.loss
+        <= Fraction(document["expected_loss"])
+    )
+    assert Fraction(document["gap"]) >= law.gap
+    assert law.delta(Fraction(1, 2)) <= Fraction(document["delta_at"]["1/2"])
+    assert Fraction(document["delta_at"]["1"]) == Fraction(1, 1000)
+    for shown in (document["expected_loss"], document["least_possible_loss"], *document["delta_at"].values()):
+        assert shown in said.out
+    gaussian = next(o for o in document["others"] if o["name"] == "discrete Gaussian")
+    assert float(gaussian["expected_loss"]) == pytest.approx(4.096562, rel=1e-6)
+    assert gaussian["saved_percent"] == "54.90"
+    assert json.loads((tmp_path / "law.json").read_text()) == document["law"]
+
+
+def test_a_saved_law_is_read_and_checked(topdown, tmp_path):
+    """What was saved comes back as it was; one changed weight must not."""
+    place, plot = tmp_path / "law.json", tmp_path / "law.svg"
+    assert topdown(*WISH, "--out", place, "--plot", plot).code == 0
+    assert plot.read_text().startswith("<svg")
+    law = package.optimal_noise(1, "1/1000", sensitivity=2)
+    assert read_law(place) == law
+    assert topdown("noise", "--check", place, "--json").document == noise_document(law)
+    assert topdown(*WISH, "--out", place).code == 2  # not replaced unasked
+    document = json.loads(place.read_text())
+    assert problems(document, document_schema("noise_law")) == []
+    middle = -law.first
+    changed = [int(w) for w in document["weights"]]
+    changed[middle], changed[middle - 1] = changed[middle] - 10**33, changed[middle - 1] + 10**33
+    place.write_text(json.dumps(document | {"weights": [str(w) for w in changed]}))
+    refused = topdown("noise", "--check", place)
+    assert refused.code == 1
+    assert "does not keep" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"type": "topdown.noise"}, ConfigError),
+        ({"version": 2}, ConfigError),
+        ({"bits": 64}, ConfigError),
+        ({"extra": 1}, ConfigError),
+        ({"weights": []}, ConfigError),
+        ({"weights": ["1", "2"]}, CertificateError),
+        ({"weights": ["-1"]}, ConfigError),
+        ({"sensitivity": 3}, CertificateError),
+        ({"promises": [{"epsilon": "1", "delta": "1/1001"}]}, CertificateError),
+        ({"promises": [{"epsilon": "99/100", "delta": "1/1000"}]}, CertificateError),
+        ({"promises": [{"epsilon": "1", "delta": "0"}]}, ConfigError),
+        ({"loss": "l3"}, ConfigError),
+        (
+            {"multipliers": [{"promise": 1, "shift": 1, "start": 0, "left": "0", "values": []}]},
+            CertificateError,
+        ),
+        (
+            {"multipliers": [{"promise": 0, "shift": 0, "start": 0, "left": "0", "values": []}]},
+            CertificateError,
+        ),
+        (
+            {"multipliers": [{"promise": 0, "shift": 1, "start": 10**9, "left": "0", "values": []}]},
+            CertificateError,
+        ),
+        ({"multipliers": [{"promise": 0, "shift": 1, "start": 0, "left": "-1", "values": []}]}, ConfigError),
+    ],
+)
+def test_laws_that_say_something_false_are_refused(change, error):
+    """A reader that believes a file would draw noise that keeps less than the file says."""
+    import msgspec
+
+    document = msgspec.to_builtins(law_document(package.optimal_noise(1, "1/1000", sensitivity=2)))
+    assert law_of(document).gap < Fraction(1, 10**9)
+    with pytest.raises(error):
+        law_of(document | change)
+
+
+def test_a_forged_proof_proves_less():
+    """Multipliers decide the bound by what they are, not by what is said of them: without them it is 0."""
+    import msgspec
+
+    document = msgspec.to_builtins(law_document(package.optimal_noise(1, "1/1000")))
+    assert law_of(document | {"multipliers": []}).bound == 0
+    doubled = [m | {"left": str(2 * Fraction(m["left"]))} for m in document["multipliers"]]
+    assert law_of(document | {"multipliers": doubled}).bound < law_of(document).bound
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("--epsilon 1", "C005"),
+        ("--epsilon 1 --delta 1/100", "C154"),
+        ("--epsilon 1 --delta 0", "C152"),
+        ("--epsilon 1 --delta 1 --large-delta", "C152"),
+        ("--epsilon 700 --delta 1/1000", "C151"),
+        ("--epsilon -1 --delta 1/1000", "C151"),
+        ("--epsilon nan --delta 1/1000", "A001"),
+        ("--epsilon 1 --delta 1/1000 --sensitivity 0", "C153"),
+        ("--epsilon 1 --delta 1/1000 --loss l3", "C150"),
+        ("--epsilon 1 --delta 1/1000 --loss pinball:0:1", "C150"),
+        ("--epsilon 1 --delta 1/1000 --loss table:1,0", "C150"),
+        ("--epsilon 1 --delta 1/1000 --also 2", "C005"),
+        ("--epsilon 1 --delta 1/1000 --also 2:1/10000 --compare", "C005"),
+        ("--check law.json --epsilon 1", "C005"),
+        ("--check missing.json", "D050"),
+    ],
+)
+def test_wrong_wishes(topdown, arguments, code):
+    """A user error is said with its code and exit 2; nothing is made."""
+    said = topdown("noise", *arguments.split(), "--json")
+    assert said.code == 2
+    assert said.document["code"] == code
+
+
+def test_what_is_printed_about_several_answers_is_true(topdown):
+    """The last line is the one that people act on: made for one answer, and no ledger books it."""
+    said = topdown(
+        "noise", "--epsilon", "1", "--delta", "1/10", "--large-delta", "--loss", "table:1,0,1", "--quiet"
+    )
+    assert said.out.startswith("For one answer only")
+
+
+def test_several_promises_on_the_command_line(topdown):
+    """Every promise that was asked for must be in the law that comes back."""
+    found = topdown(*WISH, "--also", "2:1/1000000", "--json").document
+    assert found["law"]["promises"] == [
+        {"epsilon": "1", "delta": "1/1000"},
+        {"epsilon": "2", "delta": "1/1000000"},
+    ]
+    assert Fraction(found["delta_at"]["2"]) <= Fraction(1, 10**6)
+
+
+def test_floats_are_refused_in_programs():
+    """0.001 in binary is not one thousandth."""
+    with pytest.raises(TypeError):
+        package.optimal_noise(1, 0.001)
+    with pytest.raises(TopdownError):
+        package.optimal_noise(1, "1/100")
