@@ -266,6 +266,47 @@ def test_the_noise_calls_a_solver_in_one_place() -> None:
     assert found == {"noise/optimal/highs.py"}
 
 
+OPTIMAL = "topdown.noise.optimal."
+CHECKS_OF_A_LAW = {
+    "verify.py": {f"{OPTIMAL}losses"},
+    "law.py": {f"{OPTIMAL}ask", f"{OPTIMAL}verify", "topdown.errors"},
+    "inverse.py": {f"{OPTIMAL}law", "topdown.noise.bits"},
+}
+
+
+def test_laws_of_noise_are_checked_and_drawn_without_their_makers() -> None:
+    """A mistake in the program that makes a law must not be a mistake in what finds it private."""
+    for name, allowed in CHECKS_OF_A_LAW.items():
+        ours = {i for i in imports_of(PACKAGE / "noise" / "optimal" / name) if i.startswith("topdown.")}
+        assert ours == allowed, name
+
+
+EXACT_NOISE = (
+    "ask",
+    "closed_form",
+    "compact",
+    "elimination",
+    "inverse",
+    "law",
+    "losses",
+    "quantise",
+    "truncated",
+    "verify",
+)
+
+
+def test_exact_files_of_optimal_noise_have_no_floats() -> None:
+    """A float in a weight, a bound of e^epsilon or a delta would round a promise."""
+    for name in EXACT_NOISE:
+        for node in ast.walk(
+            ast.parse((PACKAGE / "noise" / "optimal" / f"{name}.py").read_text(encoding="utf-8"))
+        ):
+            literal = isinstance(node, ast.Constant) and isinstance(node.value, float)
+            called = isinstance(node, ast.Call) and ast.unparse(node.func) in ("float", "math.exp", "np.exp")
+            assert not literal, f"{name}: {ast.unparse(node)}"
+            assert not called, f"{name}: {ast.unparse(node)}"
+
+
 def test_noise_and_solver_never_meet() -> None:
     """The solver must not be able to draw noise, nor to open records."""
     for path in (PACKAGE / "solve").rglob("*.py"):

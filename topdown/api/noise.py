@@ -89,6 +89,7 @@ def noise_document(law: OptimalLaw, *, compare: bool = False) -> dict[str, Any]:
         "variance": significant(law.variance, _DIGITS, up=True),
         "delta_at": {str(e): significant(law.delta(e), 6, up=True) for e in _neighbours(law)},
         "others": _others(law) if compare else [],
+        "several": _several(law) if compare else [],
     }
     return found
 
@@ -115,4 +116,23 @@ def _others(law: OptimalLaw) -> list[dict[str, str]]:
             "saved_percent": fixed(100 * (1 - law.loss / one.loss), 2, up=False),
         }
         for one in baselines(law.ask)
+    ]
+
+
+def _several(law: OptimalLaw) -> list[dict[str, Any]]:
+    from topdown.decimals import significant
+    from topdown.noise.optimal.several import COUNTS, shared
+
+    promise = law.ask.promises[0]
+    if law.ask.sensitivity > 1 or not promise.epsilon or promise.delta > LARGEST_DELTA:
+        return []
+    found = [shared(float(promise.epsilon), float(promise.delta), n) for n in COUNTS]
+    return [
+        {
+            "n_answers": one.n_answers,
+            "variance": significant(Fraction(one.variance), 4, up=True),
+            "gaussian_variance": significant(Fraction(one.gaussian), 4, up=True),
+            "ratio": significant(Fraction(one.ratio), 3, up=True),
+        }
+        for one in found
     ]

@@ -136,8 +136,27 @@ def _show(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
             for o in document["others"]
         ]
         screen.table(columns, rows)
+    _show_several(screen, document["several"])
     screen.blank()
     screen.last(
         "For one answer only: n answers with this noise keep n times ε at n times δ, and a ledger cannot book it.",
         symbol="",
     )
+
+
+def _show_several(screen: Screen, rows: list[dict[str, Any]]) -> None:
+    from topdown.screen.layout import Column
+
+    if not rows:
+        return
+    screen.blank()
+    names = ("answers that share the promise", "variance, this kind", "Gaussian", "ratio")
+    keys = ("n_answers", "variance", "gaussian_variance", "ratio")
+    screen.table(
+        [Column(name, right=True) for name in names], [tuple(str(row[key]) for key in keys) for row in rows]
+    )
+    lost = [row["n_answers"] for row in rows if float(row["ratio"]) > 1]
+    if lost:
+        screen.say(
+            f"of these, Gaussian noise has less variance for {', '.join(map(str, lost))} answers", indent=2
+        )

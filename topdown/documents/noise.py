@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from topdown.documents.noise_law import NoiseLaw
-from topdown.documents.shared import Part
+from topdown.documents.shared import Part, Positive
 
 Up = Annotated[str, Meta(description="Decimal, rounded up")]
 Down = Annotated[str, Meta(description="Decimal, rounded down")]
@@ -22,6 +22,15 @@ class OtherNoise(Part, frozen=True, kw_only=True):
     saved_percent: Annotated[str, Meta(description="What the optimal law saves of that loss, rounded down")]
 
 
+class SharedNoise(Part, frozen=True, kw_only=True):
+    """Noise of several answers that keep the promise together, each moved by 1 by one record: variances, computed."""
+
+    n_answers: Positive
+    variance: Annotated[str, Meta(description="Of the best noise for one answer, tuned for so many")]
+    gaussian_variance: Annotated[str, Meta(description="Of Gaussian noise that keeps the same")]
+    ratio: Annotated[str, Meta(description="Above 1, Gaussian noise is better")]
+
+
 class Noise(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.noise"):
     """The result of topdown noise --json."""
 
@@ -33,3 +42,6 @@ class Noise(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.nois
     variance: Up
     delta_at: Annotated[dict[str, Up], Meta(description="The delta that the law needs, by epsilon")]
     others: list[OtherNoise]
+    several: Annotated[
+        list[SharedNoise], Meta(description="For sensitivity 1 and one promise, where it was compared")
+    ]

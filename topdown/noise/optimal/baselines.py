@@ -133,7 +133,7 @@ def _by_moments(ask: Ask) -> Iterator[Baseline]:
     else:
         mean, square = shift / (4 * delta), (shift / (2 * delta)) ** 2 / 3
     yield Baseline("truncated Laplace, not whole", "", _of_moments(ask.loss, mean, square))
-    sigma = _least_sigma(lambda s: _gaussian_delta(s, epsilon, shift), delta)
+    sigma = gaussian_sigma(epsilon, delta, shift)
     mean = sigma * math.sqrt(2 / math.pi)
     yield Baseline(
         "analytic Gaussian, not whole", f"sigma {sigma:.4f}", _of_moments(ask.loss, mean, sigma * sigma)
@@ -173,7 +173,12 @@ def _discrete_delta(sigma: float, epsilon: float, sensitivity: int) -> float:
     return worst
 
 
-def _gaussian_delta(sigma: float, epsilon: float, sensitivity: int) -> float:
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
+    """Return the least sigma of Gaussian noise, to about nine digits."""
+    return _least_sigma(lambda sigma: _gaussian_delta(sigma, epsilon, sensitivity), delta)
+
+
+def _gaussian_delta(sigma: float, epsilon: float, sensitivity: float) -> float:
     """Return the delta of Gaussian noise (Balle, Wang 2018, theorem 8)."""
     a, b = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
 

@@ -1,0 +1,77 @@
+"""Time to make a certified law, beside the bare linear program that it rests on, and draws a second.
+
+Run: `pytest bench/bench_optimal_noise.py -s -p no:cacheprovider`. Ratios are of one run on one machine.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+from topdown.noise import AesBits, Sampler, TwoSidedGeometric
+from topdown.noise.optimal import highs
+from topdown.noise.optimal.ask import Ask, Promise
+from topdown.noise.optimal.compact import CompactLP
+from topdown.noise.optimal.design import optimal_law
+from topdown.noise.optimal.inverse import WeightSampler, draw_one
+from topdown.noise.optimal.losses import Absolute, Square, costs
+
+CASES = [(e, d, s) for e in ("1/2", "1", "2") for d in ("1e-6", "1e-3", "1e-1") for s in (1, 2)]
+
+
+def seconds(task: Callable[[], object], rounds: int = 3) -> float:
+    """Median CPU time of this process."""
+    found = []
+    for _ in range(rounds):
+        start = time.process_time()
+        task()
+        found.append(time.process_time() - start)
+    return statistics.median(found)
+
+
+def ask(epsilon: str, delta: str, sensitivity: int, loss: object = None) -> Ask:
+    return Ask((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss or Absolute())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_reference_table(case: tuple[str, str, int]) -> None:
+    """Every law of the table within 50 ms, all included: program, rationals, weights, checks."""
+    optimal_law(ask(*case))
+    for loss in (Absolute(), Square()):
+        one = ask(*case, loss)
+        law = optimal_law(one)
+        whole = seconds(lambda one=one: optimal_law(one).gap)
+        lp = CompactLP(costs(loss, law.last), case[2], one.limits, mirror=True)
+        bare = seconds(lambda lp=lp: highs.solve(lp.program))
+        print(
+            f"\n{case} {loss.name}: {whole * 1e3:.1f} ms, {whole / bare:.1f} times the bare program", end=""
+        )
+        assert whole < max(0.05, 20 * bare)
+
+
+def test_sensitivity_four() -> None:
+    """A wide law: 435 values a side, 3,500 rows."""
+    one = ask("1/10", "1e-6", 4)
+    whole = seconds(lambda: optimal_law(one).gap)
+    lp = CompactLP(costs(Absolute(), 440), 4, one.limits, mirror=True)
+    bare = seconds(lambda: highs.solve(lp.program))
+    print(
+        f"\nsensitivity 4, epsilon 1/10, delta 1e-6: {whole:.2f} s, {whole / bare:.1f} times the bare program"
+    )
+    assert whole < max(1.0, 4 * bare)
+
+
+def test_draws_a_second() -> None:
+    """The sampler of whole weights beside the one of geometric noise, and its slow twin."""
+    law, source = optimal_law(ask("1", "1e-6", 2)), AesBits()
+    fast = 10**6 / seconds(lambda: WeightSampler(law, source).draw(10**6))
+    other = 10**6 / seconds(lambda: Sampler(TwoSidedGeometric(Fraction(1)), source).draw(10**6))
+    slow = 2000 / seconds(lambda: [draw_one(law, source) for _ in range(2000)])
+    print(
+        f"\n{fast / 1e6:.1f} million draws a second: {fast / other:.3f} of geometric noise, {fast / slow:.0f} twins"
+    )
+    assert fast > 5 * slow
