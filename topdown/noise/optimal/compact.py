@@ -105,12 +105,13 @@ class CompactLP:
     @cached_property
     def program(self) -> Program:
         """The program: columns are masses, excesses, outside; rows bound excesses, then their sums, then falling."""
-        one = Fraction(1)
+        zero, one, minus = Fraction(0), Fraction(1), Fraction(-1)
+        against = [-factor for factor, _ in self.limits]
         n_inner, first = len(self.inner), self.n_masses
         rows: list[Row] = []
         for k, (number, shift, cell) in enumerate(self.excesses):
-            entries = [(self.column(cell), one), (self.column(cell - shift), -self.limits[number][0])]
-            rows.append((_joined([*entries, (first + k, -one)]), Fraction(0)))
+            entries = [(self.column(cell), one), (self.column(cell - shift), against[number])]
+            rows.append((_joined([*entries, (first + k, minus)]), zero))
         sums = [(number, shift) for number in range(len(self.limits)) for shift in self.shifts]
         for k, (number, _) in enumerate(sums):
             start = first + k * n_inner
@@ -141,5 +142,5 @@ def _joined(entries: Sequence[tuple[int | None, Fraction]]) -> tuple[tuple[int, 
     found: dict[int, Fraction] = {}
     for column, value in entries:
         if column is not None:
-            found[column] = found.get(column, Fraction(0)) + value
+            found[column] = found[column] + value if column in found else value
     return tuple(found.items())

@@ -169,7 +169,7 @@ def _certificate(
         number, place = divmod(k, len(lp.shifts))
         shift = lp.shifts[place]
         own = multipliers[k * n : (k + 1) * n][start - first : end - first + 1]
-        values = [_grid(share * min(y, top)) for y in own]
+        values = [_grid(share * y) for y in own]
         left = _grid(share * top) if held else Fraction(0)
         one = _packed(start if shift > 0 else -end, values if shift > 0 else values[::-1], left)
         found[number, shift] = one

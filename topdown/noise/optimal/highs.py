@@ -55,7 +55,7 @@ def solve(program: Program, *, scale: float | None = None) -> FloatSolution:
     """
     from scipy.optimize import linprog
 
-    smallest = min((b for _, b in (*program.at_most, *program.equal) if b > 0), default=Fraction(1))
+    smallest = min((b for _, b in (*program.at_most, *program.equal) if b.numerator > 0), default=Fraction(1))
     by = scale if scale is not None else min(max(1.0, float(1 / smallest)), _LARGEST_SCALE)
     upper, upper_right = _matrix(program.at_most, len(program.costs))
     exact, exact_right = _matrix(program.equal, len(program.costs))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from topdown.noise.optimal.losses import Loss
 
@@ -70,10 +71,10 @@ class Multipliers:
     values: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        if min((self.left, *self.values)) < 0:
+        if any(value.numerator < 0 for value in (self.left, *self.values)):
             raise ValueError("Multipliers are 0 or more.")
 
-    @property
+    @cached_property
     def full(self) -> Fraction:
         """The largest of them."""
         return max((self.left, *self.values))
