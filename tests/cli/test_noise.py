@@ -78,6 +78,9 @@ def test_a_saved_law_is_read_and_checked(topdown, tmp_path):
         ({"promises": [{"epsilon": "1", "delta": "1/1001"}]}, CertificateError),
         ({"promises": [{"epsilon": "99/100", "delta": "1/1000"}]}, CertificateError),
         ({"promises": [{"epsilon": "1", "delta": "0"}]}, ConfigError),
+        ({"first": 10**12}, ConfigError),
+        ({"promises": [{"epsilon": "1" * 5000, "delta": "1/1000"}]}, ConfigError),
+        ({"weights": ["1"] * 10**5, "sensitivity": 1000}, ConfigError),
         ({"loss": "l3"}, ConfigError),
         (
             {"multipliers": [{"promise": 1, "shift": 1, "start": 0, "left": "0", "values": []}]},
@@ -89,7 +92,7 @@ def test_a_saved_law_is_read_and_checked(topdown, tmp_path):
         ),
         (
             {"multipliers": [{"promise": 0, "shift": 1, "start": 10**9, "left": "0", "values": []}]},
-            CertificateError,
+            ConfigError,
         ),
         ({"multipliers": [{"promise": 0, "shift": 1, "start": 0, "left": "-1", "values": []}]}, ConfigError),
     ],
@@ -128,6 +131,8 @@ def test_a_forged_proof_proves_less():
         ("--epsilon 1 --delta 1/1000 --loss l3", "C150"),
         ("--epsilon 1 --delta 1/1000 --loss pinball:0:1", "C150"),
         ("--epsilon 1 --delta 1/1000 --loss table:1,0", "C150"),
+        ("--epsilon 0 --delta 1/1000000", "C155"),
+        ("--epsilon 1 --delta 1/1000 --sensitivity 1000", "C155"),
         ("--epsilon 1 --delta 1/1000 --also 2", "C005"),
         ("--epsilon 1 --delta 1/1000 --also 2:1/10000 --compare", "C005"),
         ("--check law.json --epsilon 1", "C005"),

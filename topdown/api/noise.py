@@ -44,7 +44,8 @@ def optimal_noise(
     Returns: a law that was checked independently; `gap` bounds how much better any other could be.
 
     Raises:
-        ConfigError: C150 the loss, C151 epsilon, C152 delta, C153 the sensitivity, C154 a delta above 1/1000.
+        ConfigError: C150 the loss, C151 epsilon, C152 delta, C153 the sensitivity, C154 a delta above 1/1000,
+            C155 too many values.
         InternalError: X051, X052 no law could be made and proved; X050 a linear program failed.
     """
     from topdown.accountant.exact import rational

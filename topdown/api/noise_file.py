@@ -10,13 +10,14 @@ import msgspec
 
 from topdown.caps import TooMuchError, read_json, too_much
 from topdown.documents.noise_law import NoiseLaw, NoiseMultipliers, NoisePromise
-from topdown.errors import CertificateError, ConfigError
+from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.noise.optimal.ask import Ask, Promise
 from topdown.noise.optimal.law import OptimalLaw
 from topdown.noise.optimal.losses import parse_loss
 from topdown.noise.optimal.verify import Multipliers
 
-_MOST_VALUES = 1_000_000
+_FARTHEST = 100_000
+_MOST_STEPS = 4_000_000  # of a check: some 10 s
 
 
 def law_document(law: OptimalLaw) -> NoiseLaw:
@@ -68,14 +69,32 @@ def law_of(document: Any) -> OptimalLaw:
             code="C011",
             fix="give a file of topdown noise --out",
         ) from None
+    try:
+        return _checked(found)
+    except TopdownError:
+        raise
+    except ValueError as error:
+        raise ConfigError(
+            f"a number of this noise law cannot be read: {error}",
+            code="C011",
+            fix="give a file of topdown noise --out",
+        ) from None
+
+
+def _checked(found: NoiseLaw) -> OptimalLaw:
     promises = tuple(Promise(Fraction(p.epsilon), Fraction(p.delta)) for p in found.promises)
     ask = Ask(promises, found.sensitivity, parse_loss(found.loss))
+    reach = max([abs(found.first), *(abs(m.start) + len(m.values) for m in found.multipliers)])
+    steps = 2 * len(found.weights) * found.sensitivity * len(promises) + 2 * reach * len(found.multipliers)
+    if max(reach, ask.loss.settled) > _FARTHEST or steps > _MOST_STEPS:
+        raise ConfigError(
+            "this noise law has too many values to be checked", code="C140", fix="make a law of fewer values"
+        )
     certificate = {}
     for one in found.multipliers:
         key = (one.promise, one.shift)
-        far = max(abs(one.start), abs(found.first), len(one.values)) > _MOST_VALUES
         known = one.promise < len(promises) and 1 <= abs(one.shift) <= found.sensitivity
-        if far or not known or key in certificate:
+        if not known or key in certificate:
             raise CertificateError(
                 f"multipliers of promise {one.promise}, shift {one.shift} belong to nothing, or come twice",
                 code="V180",

@@ -38,7 +38,9 @@ class Noise(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.nois
     law: NoiseLaw
     expected_loss: Up
     least_possible_loss: Down
-    gap: Annotated[str, Meta(description="Loss over the bound, less 1; rounded up")]
+    gap: Annotated[
+        str, Meta(description="Loss over the bound, less 1 (the difference where the bound is 0); rounded up")
+    ]
     variance: Up
     delta_at: Annotated[dict[str, Up], Meta(description="The delta that the law needs, by epsilon")]
     others: list[OtherNoise]

@@ -21,6 +21,8 @@ from topdown.noise.optimal.truncated import excess, geometric_weights, plain_rat
 _STEPS = 60
 _SIGMA_STEPS = 50
 _NUDGE = Fraction(1, 10**9)
+_RADII = 50  # below that of the plain ratio
+_WIDEST = 20_000  # sigma of discrete Gaussian noise whose values are written out
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def _geometric(ask: Ask) -> Iterator[Baseline]:
     radius = len(plain) // 2
     yield Baseline("truncated geometric", f"radius {radius}", _loss(plain, ask.loss))
     best = (_loss(plain, ask.loss), radius, float(ratio))
-    for other in range(1, radius + 2):
+    for other in range(max(1, radius - _RADII), radius + 2):
         found = _least_ratio(other, promise, ask.sensitivity)
         if found is not None:
             weights = geometric_weights(found, other)
@@ -119,12 +121,14 @@ def _by_moments(ask: Ask) -> Iterator[Baseline]:
         return
     epsilon, delta = float(promise.epsilon), float(promise.delta)
     shift = ask.sensitivity
-    sigma = _least_sigma(lambda s: _discrete_delta(s, epsilon, shift), delta)
-    values = np.arange(1, math.ceil(40 * sigma) + 1, dtype=float)
-    weights = np.exp(-(values**2) / (2 * sigma * sigma))
-    total = 1 + 2 * weights.sum()
-    mean, square = 2 * (weights * values).sum() / total, 2 * (weights * values**2).sum() / total
-    yield Baseline("discrete Gaussian", f"sigma {sigma:.4f}", _of_moments(ask.loss, mean, square))
+    wide = gaussian_sigma(epsilon, delta, shift)
+    if wide <= _WIDEST:
+        sigma = _least_sigma(lambda s: _discrete_delta(s, epsilon, shift), delta)
+        values = np.arange(1, math.ceil(40 * sigma) + 1, dtype=float)
+        weights = np.exp(-(values**2) / (2 * sigma * sigma))
+        total = 1 + 2 * weights.sum()
+        mean, square = 2 * (weights * values).sum() / total, 2 * (weights * values**2).sum() / total
+        yield Baseline("discrete Gaussian", f"sigma {sigma:.4f}", _of_moments(ask.loss, mean, square))
     if epsilon > 0:
         width, c = shift / epsilon, math.expm1(epsilon) / (2 * delta)
         log = math.log1p(c)
@@ -133,11 +137,8 @@ def _by_moments(ask: Ask) -> Iterator[Baseline]:
     else:
         mean, square = shift / (4 * delta), (shift / (2 * delta)) ** 2 / 3
     yield Baseline("truncated Laplace, not whole", "", _of_moments(ask.loss, mean, square))
-    sigma = gaussian_sigma(epsilon, delta, shift)
-    mean = sigma * math.sqrt(2 / math.pi)
-    yield Baseline(
-        "analytic Gaussian, not whole", f"sigma {sigma:.4f}", _of_moments(ask.loss, mean, sigma * sigma)
-    )
+    mean, square = wide * math.sqrt(2 / math.pi), wide * wide
+    yield Baseline("analytic Gaussian, not whole", f"sigma {wide:.4f}", _of_moments(ask.loss, mean, square))
 
 
 def _of_moments(loss: Loss, mean: float, square: float) -> Fraction:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 
 from topdown.noise.optimal.losses import Loss
 from topdown.noise.optimal.verify import Certificate, Multipliers
 
-_MOST_TAILS = 1_000_000
+_GRID_BITS = 256
 _TAIL_BITS = 192
 
 
 def least_tails(limits: Sequence[tuple[Fraction, Fraction]]) -> tuple[list[Fraction], list[int]]:
     """Return the least P(X >= j), j = 1, 2, .. while above 0, and the number of the limit that forces each.
+
+    Each is rounded up to 256 bits behind the point before the next is taken from it: a larger tail keeps the promise.
 
     Args:
         limits: (factor, delta), all kept at once; factor in the place of e^epsilon, one delta above 0 at least.
@@ -27,17 +30,16 @@ def least_tails(limits: Sequence[tuple[Fraction, Fraction]]) -> tuple[list[Fract
         raise ValueError("With delta 0 the tails never end.")
     tails: list[Fraction] = []
     forced: list[int] = []
-    while len(tails) < _MOST_TAILS:
+    while True:
         if tails:
             wanted = [(tails[-1] - delta) / factor for factor, delta in limits]
         else:
             wanted = [(1 - delta) / (1 + factor) for factor, delta in limits]
         worst = max(range(len(limits)), key=wanted.__getitem__)
         if wanted[worst] <= 0:
-            break
-        tails.append(wanted[worst])
+            return tails, forced
+        tails.append(-_down(-wanted[worst]))
         forced.append(worst)
-    return tails, forced
 
 
 def masses_of(tails: Sequence[Fraction]) -> tuple[Fraction, ...]:
@@ -62,15 +64,20 @@ def multipliers(loss: Loss, forced: Sequence[int], factors: Sequence[Fraction]) 
     for j in range(len(forced), 0, -1):
         gain = loss.at(j) - loss.at(j - 1) + (on_event[-1] if on_event else 0)
         factor = factors[forced[j - 1]]
-        on_event.append(gain / (factor if j > 1 else 1 + factor))
+        on_event.append(_down(gain / (factor if j > 1 else 1 + factor)))
     on_event.reverse()
     found: dict[tuple[int, int], Multipliers] = {}
     for number in range(len(factors)):
-        own = [m if forced[j] == number else Fraction(0) for j, m in enumerate(on_event)]
-        sums = [sum(own[: j + 1], Fraction(0)) for j in range(len(own))]  # at place -j
-        one = Multipliers(1 - len(sums), sums[-1] if sums else Fraction(0), tuple(reversed(sums)))
+        own = (m if forced[j] == number else Fraction(0) for j, m in enumerate(on_event))
+        sums = list(accumulate(own)) or [Fraction(0)]  # at place -j
+        one = Multipliers(1 - len(sums), sums[-1], tuple(reversed(sums)))
         found[number, 1] = found[number, -1] = one
     return found
+
+
+def _down(number: Fraction) -> Fraction:
+    """Return the number rounded down to 256 bits behind the point."""
+    return Fraction((number.numerator << _GRID_BITS) // number.denominator, 1 << _GRID_BITS)
 
 
 def staircase(factor: Fraction, sensitivity: int, loss: Loss) -> tuple[int, Fraction]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from topdown.errors import InternalError
+from topdown.errors import ConfigError, InternalError
 from topdown.noise.optimal import closed_form, exact, highs
 from topdown.noise.optimal.ask import Ask
 from topdown.noise.optimal.compact import CompactLP
@@ -16,7 +16,8 @@ from topdown.noise.optimal.quantise import BITS, whole_weights
 from topdown.noise.optimal.verify import Certificate, Multipliers, exp_bounds
 
 LARGEST_GAP = Fraction(1, 10**6)
-_MOST_ROWS = 60_000
+_MOST_ROWS = 25_000  # some 30 s
+_MOST_TAILS = 20_000
 _MOST_EXACT = 150  # columns of masses that are solved in rationals: some 0.2 s
 _GRID_BITS = 96
 _LEAST_MASS = 4e-16
@@ -32,12 +33,19 @@ def optimal_law(ask: Ask) -> OptimalLaw:
         ask: promises, sensitivity and loss.
 
     Returns: a law that was checked; its cost is some ms, up to some s for 10^4 rows of the linear program.
-    Raises: InternalError (X051, X052) if no law could be made and certified.
+    Raises: ConfigError (C155) if it would need too many values, InternalError (X051, X052) if no law could be proved.
     """
-    if ask.sensitivity == 1 and ask.loss.even and _rises(ask):
+    radius = _first_radius(ask)
+    by_tails = ask.sensitivity == 1 and ask.loss.even and _rises(ask)
+    if radius > _MOST_TAILS or not (by_tails or _rows(ask, radius) <= _MOST_ROWS):
+        raise ConfigError(
+            f"this noise would need some {2 * radius:,} values, too many to prove anything",
+            code="C155",
+            fix="give a larger epsilon or delta, or a smaller sensitivity",
+        )
+    if by_tails:
         masses, first, certificate = _by_tails(ask)
         return OptimalLaw(ask, *whole_weights(masses, first, ask), BITS, certificate)
-    radius = _first_radius(ask)
     while _rows(ask, radius) <= _MOST_ROWS:
         try:
             found = _by_program(ask, radius)
@@ -47,9 +55,9 @@ def optimal_law(ask: Ask) -> OptimalLaw:
             return found
         radius *= 2
     raise InternalError(
-        "no law could be certified: it needs too many values, or numbers too far apart",
+        "no law could be proved best: the numbers of its program are too far apart",
         code="X052",
-        fix="a larger epsilon or delta, or a smaller sensitivity, needs fewer values",
+        fix="a larger delta or a smaller epsilon is easier; please report ordinary numbers",
     )
 
 
