@@ -192,6 +192,8 @@ def test_any_multipliers_give_a_bound() -> None:
         }
         assert lower_bound(certificate, [(Fraction(1), THOUSANDTH)], one.loss) <= best
     assert lower_bound({}, [(Fraction(1), THOUSANDTH)], one.loss) == 0
+    far = Table((Fraction(1), *[Fraction(3)] * 8))  # least at -4, where no multiplier reaches
+    assert lower_bound({}, [(Fraction(1), THOUSANDTH)], far) == 1
 
 
 @pytest.mark.parametrize(
