@@ -1,0 +1,253 @@
+"""Answers 0 .. M to a count of 0 .. M, with a law of their own for every count: the best private kernel.
+
+The kernel is found in floats and then leaves them: integer weights, checked exactly; its loss and a bound that no
+kernel with these answers can beat are exact rationals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from topdown.errors import ConfigError, InternalError
+from topdown.noise.optimal import remap
+from topdown.noise.optimal.coupled import CoupledLP, Pair
+from topdown.noise.optimal.growth import growth_bounds
+from topdown.noise.optimal.highs import FloatSolution, solve
+from topdown.noise.optimal.kernel import Kernel, largest_excess, private_kernel
+from topdown.noise.optimal.losses import Loss
+from topdown.noise.optimal.multipliers import lower_bound
+
+MAX_COLUMNS = 60_000
+MAX_EPSILON = 20
+_GAP = Fraction(1, 10_000)
+_SPARE = 1 - Fraction(1, 1 << 24)  # caps given to the solver, so that rounding stays below the caps asked for
+
+
+@final
+@dataclass(frozen=True)
+class CountQuestion:
+    """A count between 0 and `top` is to be answered by 0 .. `top`.
+
+    Args:
+        epsilon, delta: of the guarantee, for neighbouring counts; 0 <= epsilon <= 20, 0 <= delta < 1.
+        top: M, the largest count, >= 1. It is public.
+        loss: of answer minus count.
+        sensitivity: by how much the count of neighbours differs at most, 1 .. M.
+        weights: how much each count counts, M + 1 rationals >= 0 adding up to one; even weights if empty.
+        worst_case: minimise the largest expected loss of a count, instead of the weighted average.
+        caps: the most that the expected loss of each count may be; None for no cap; empty for none at all.
+
+    Raises:
+        ConfigError: N030 for numbers that are no guarantee, N031 for counts, weights or caps that do not fit.
+        TypeError: a float, which would stand for another number than the one written.
+
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    top: int
+    loss: Loss
+    sensitivity: int = 1
+    weights: tuple[Fraction, ...] = ()
+    worst_case: bool = False
+    caps: tuple[Fraction | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_guarantee(self.epsilon, self.delta, zero=True)
+        for name, number in (("M", self.top), ("sensitivity", self.sensitivity)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise _unfit(f"{name} is {number!r}", f"give {name} as a whole number of 1 or more")
+        if self.sensitivity > self.top:
+            raise _unfit(f"the sensitivity is {self.sensitivity}, past M = {self.top}", "give 1 .. M")
+        n_columns = (self.top + 1) ** 2 * (1 + 2 * self.sensitivity)
+        if n_columns > MAX_COLUMNS:
+            raise _unfit(
+                f"M = {self.top} makes a program of {n_columns} columns, more than {MAX_COLUMNS}",
+                "give a smaller M, or use additive noise",
+            )
+        if self.weights and (
+            len(self.weights) != self.top + 1 or min(self.weights) < 0 or sum(self.weights) != 1
+        ):
+            raise _unfit("the weights of the counts do not fit", "give M + 1 rationals >= 0 adding up to 1")
+        if self.caps and (len(self.caps) != self.top + 1 or any(c is not None and c < 0 for c in self.caps)):
+            raise _unfit("the caps of the counts do not fit", "give M + 1 caps >= 0, None for no cap")
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The weights, even ones if none were given."""
+        return self.weights or (Fraction(1, self.top + 1),) * (self.top + 1)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every ordered pair of counts that neighbours can have."""
+        reach = range(-self.sensitivity, self.sensitivity + 1)
+        counts = range(self.top + 1)
+        return tuple(Pair(n, n + d, 0) for n in counts for d in reach if d and n + d in counts)
+
+    def cost(self, count: int, answer: int) -> Fraction:
+        """Return the loss of an answer to a count."""
+        return self.loss.at(answer - count)
+
+    def judged(self, losses: Sequence[Fraction]) -> Fraction:
+        """Return what is minimised, of the expected loss of each count."""
+        if self.worst_case:
+            return max(losses)
+        return sum((w * x for w, x in zip(self.shares, losses, strict=True)), Fraction(0))
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    """A kernel that keeps the guarantee, and how good it is; everything here is exact.
+
+    Args:
+        question: what it answers.
+        kernel: in integer weights.
+        excess: at least the delta that the kernel needs; at most the delta asked for.
+        lower, loss: no kernel with answers 0 .. M has a smaller loss than `lower`; this one's is `loss`.
+        row_losses: expected loss of each count.
+    """
+
+    question: CountQuestion
+    kernel: Kernel
+    excess: Fraction
+    lower: Fraction
+    loss: Fraction
+    row_losses: tuple[Fraction, ...]
+
+
+def best_kernel(question: CountQuestion) -> Answer:
+    """Find the kernel of least loss, check it exactly, and bound from below what any other could reach.
+
+    Raises:
+        NoSolutionError: no kernel keeps the caps, or the solver gave up.
+        InternalError: X055, X056, if what the solver says does not pass the exact checks.
+
+    """
+    losses = _table(question)
+    shares = (Fraction(1),) * (question.top + 1) if question.worst_case else question.shares
+    program = CoupledLP(
+        costs=tuple(tuple(w * c for c in row) for w, row in zip(shares, losses, strict=True)),
+        pairs=question.pairs,
+        growth=growth_bounds(question.epsilon)[0],
+        delta=question.delta,
+        inner=range(question.top + 1),
+        caps=tuple(None if cap is None else cap * _SPARE for cap in question.caps),
+        losses=losses,
+        largest=question.worst_case,
+    )
+    solution = solve(program.program)
+    kernel = private_kernel(
+        program.laws(solution), question.epsilon, question.delta, question.sensitivity
+    )
+    answer = Answer(
+        question,
+        kernel,
+        largest_excess(kernel, question.epsilon, question.sensitivity),
+        max(Fraction(0), _proved(question, program, solution)),
+        question.judged(rows := _row_losses(kernel, losses)),
+        tuple(rows),
+    )
+    _accept(answer)
+    return answer
+
+
+def baselines(question: CountQuestion, law: Mapping[int, Fraction]) -> dict[str, Fraction]:
+    """Return the loss of every simple rule, by its name.
+
+    Args:
+        question: what is to be answered.
+        law: additive noise that keeps the same guarantee for the same sensitivity, P(noise = i).
+
+    """
+    top, cost = question.top, question.cost
+    found = {
+        "additive": remap.additive(top, law, cost),
+        "clamped": remap.clamped(top, law, cost),
+        "remapped": remap.remapped(law, question.shares, cost),
+    }
+    constants = [question.judged(remap.constant(top, y, cost)) for y in range(top + 1)]
+    return {"constant": min(constants), **{name: question.judged(rows) for name, rows in found.items()}}
+
+
+def check_guarantee(epsilon: Fraction, delta: Fraction, *, zero: bool) -> None:
+    """Refuse what is no guarantee, or is one that the programs here cannot serve.
+
+    Args:
+        epsilon, delta: of the guarantee.
+        zero: whether delta may be 0.
+
+    Raises:
+        TypeError: not an int or a Fraction.
+        ConfigError: N030.
+
+    """
+    for number in (epsilon, delta):
+        if isinstance(number, bool) or not isinstance(number, int | Fraction):
+            raise TypeError(f"{number!r} is not exact. Fix: Fraction(numerator, denominator).")
+    if not 0 <= epsilon <= MAX_EPSILON:
+        raise ConfigError(
+            f"epsilon is {epsilon}", code="N030", fix=f"give a rational between 0 and {MAX_EPSILON}"
+        )
+    if not 0 <= delta < 1:
+        raise ConfigError(f"delta is {delta}", code="N030", fix="give a rational of 0 or more and below 1")
+    if delta == 0 and not zero:
+        raise ConfigError(
+            "no noise of finite support keeps delta = 0",
+            code="N030",
+            fix="give a delta above 0, or use the discrete Laplace law",
+        )
+
+
+def _table(question: CountQuestion) -> tuple[tuple[Fraction, ...], ...]:
+    counts = range(question.top + 1)
+    return tuple(tuple(question.cost(n, y) for y in counts) for n in counts)
+
+
+def _row_losses(kernel: Kernel, losses: Sequence[Sequence[Fraction]]) -> list[Fraction]:
+    unit = 1 << kernel.bits
+    return [
+        sum((w * c for w, c in zip(row, costs, strict=True)), Fraction(0)) / unit
+        for row, costs in zip(kernel.weights, losses, strict=True)
+    ]
+
+
+def _proved(question: CountQuestion, program: CoupledLP, solution: FloatSolution) -> Fraction:
+    """Return the bound that the solver's multipliers prove, computed anew."""
+    shares = program.row_weights(solution) if question.worst_case else question.shares
+    caps = program.cap_multipliers(solution)
+    charged = sum((u * (c or 0) for u, c in zip(caps, question.caps, strict=False)), Fraction(0))
+
+    def least(row: int, start: int | None, end: int | None) -> Fraction | None:
+        answers = range(max(start or 0, 0), question.top + 1 if end is None else min(end, question.top + 1))
+        weight = shares[row] + caps[row]
+        return min((weight * question.cost(row, y) for y in answers), default=None)
+
+    growth = growth_bounds(question.epsilon)[1]
+    multipliers = program.multipliers(solution)
+    return lower_bound(multipliers, question.delta, growth, question.top + 1, least) - charged
+
+
+def _accept(answer: Answer) -> None:
+    """Refuse an answer whose exact numbers do not hold together."""
+    question = answer.question
+    over = [
+        n
+        for n, (loss, cap) in enumerate(zip(answer.row_losses, question.caps, strict=False))
+        if cap is not None and loss > cap
+    ]
+    far = answer.loss - answer.lower > _GAP * answer.loss
+    if answer.excess > question.delta or answer.lower > answer.loss or over or far:
+        raise InternalError(
+            f"the kernel did not pass its exact checks: loss {float(answer.loss):.9g}, "
+            f"bound {float(answer.lower):.9g}, {len(over)} caps broken",
+            code="X056",
+            fix="a larger delta or fewer counts makes the program easier; nothing was returned",
+        )
+
+
+def _unfit(text: str, fix: str) -> ConfigError:
+    return ConfigError(text, code="N031", fix=fix)
