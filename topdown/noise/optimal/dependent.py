@@ -13,15 +13,15 @@ from typing import final
 
 from topdown.errors import ConfigError, InternalError
 from topdown.noise.optimal import remap
+from topdown.noise.optimal.ask import Promise, factor_below
 from topdown.noise.optimal.coupled import CoupledLP, Pair
-from topdown.noise.optimal.growth import growth_bounds
 from topdown.noise.optimal.highs import FloatSolution, solve
 from topdown.noise.optimal.kernel import Kernel, largest_excess, private_kernel
 from topdown.noise.optimal.losses import Loss
 from topdown.noise.optimal.multipliers import lower_bound
+from topdown.noise.optimal.verify import exp_bounds
 
 MAX_COLUMNS = 60_000
-MAX_EPSILON = 20
 _GAP = Fraction(1, 10_000)
 _SPARE = 1 - Fraction(1, 1 << 24)  # caps given to the solver, so that rounding stays below the caps asked for
 
@@ -32,7 +32,7 @@ class CountQuestion:
     """A count between 0 and `top` is to be answered by 0 .. `top`.
 
     Args:
-        epsilon, delta: of the guarantee, for neighbouring counts; 0 <= epsilon <= 20, 0 <= delta < 1.
+        epsilon, delta: of the guarantee, for neighbouring counts; epsilon 0 .. 50, delta 0 or 10^-15 .. 1, below 1.
         top: M, the largest count, >= 1. It is public.
         loss: of answer minus count.
         sensitivity: by how much the count of neighbours differs at most, 1 .. M.
@@ -41,7 +41,7 @@ class CountQuestion:
         caps: the most that the expected loss of each count may be; None for no cap; empty for none at all.
 
     Raises:
-        ConfigError: N030 for numbers that are no guarantee, N031 for counts, weights or caps that do not fit.
+        ConfigError: C151, C152 for numbers that promise nothing, C161 for counts, weights or caps that do not fit.
         TypeError: a float, which would stand for another number than the one written.
 
     """
@@ -56,7 +56,9 @@ class CountQuestion:
     caps: tuple[Fraction | None, ...] = ()
 
     def __post_init__(self) -> None:
-        check_guarantee(self.epsilon, self.delta, zero=True)
+        if not isinstance(self.delta, int | Fraction):
+            raise TypeError(f"{self.delta!r} is not exact. Fix: Fraction(numerator, denominator).")
+        Promise(self.epsilon, self.delta or Fraction(1, 2))  # answers are bounded, so that delta may be 0
         for name, number in (("M", self.top), ("sensitivity", self.sensitivity)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise _unfit(f"{name} is {number!r}", f"give {name} as a whole number of 1 or more")
@@ -132,7 +134,7 @@ def best_kernel(question: CountQuestion) -> Answer:
     program = CoupledLP(
         costs=tuple(tuple(w * c for c in row) for w, row in zip(shares, losses, strict=True)),
         pairs=question.pairs,
-        growth=growth_bounds(question.epsilon)[0],
+        growth=factor_below(question.epsilon),
         delta=question.delta,
         inner=range(question.top + 1),
         caps=tuple(None if cap is None else cap * _SPARE for cap in question.caps),
@@ -140,9 +142,7 @@ def best_kernel(question: CountQuestion) -> Answer:
         largest=question.worst_case,
     )
     solution = solve(program.program)
-    kernel = private_kernel(
-        program.laws(solution), question.epsilon, question.delta, question.sensitivity
-    )
+    kernel = private_kernel(program.laws(solution), question.epsilon, question.delta, question.sensitivity)
     answer = Answer(
         question,
         kernel,
@@ -173,35 +173,6 @@ def baselines(question: CountQuestion, law: Mapping[int, Fraction]) -> dict[str,
     return {"constant": min(constants), **{name: question.judged(rows) for name, rows in found.items()}}
 
 
-def check_guarantee(epsilon: Fraction, delta: Fraction, *, zero: bool) -> None:
-    """Refuse what is no guarantee, or is one that the programs here cannot serve.
-
-    Args:
-        epsilon, delta: of the guarantee.
-        zero: whether delta may be 0.
-
-    Raises:
-        TypeError: not an int or a Fraction.
-        ConfigError: N030.
-
-    """
-    for number in (epsilon, delta):
-        if isinstance(number, bool) or not isinstance(number, int | Fraction):
-            raise TypeError(f"{number!r} is not exact. Fix: Fraction(numerator, denominator).")
-    if not 0 <= epsilon <= MAX_EPSILON:
-        raise ConfigError(
-            f"epsilon is {epsilon}", code="N030", fix=f"give a rational between 0 and {MAX_EPSILON}"
-        )
-    if not 0 <= delta < 1:
-        raise ConfigError(f"delta is {delta}", code="N030", fix="give a rational of 0 or more and below 1")
-    if delta == 0 and not zero:
-        raise ConfigError(
-            "no noise of finite support keeps delta = 0",
-            code="N030",
-            fix="give a delta above 0, or use the discrete Laplace law",
-        )
-
-
 def _table(question: CountQuestion) -> tuple[tuple[Fraction, ...], ...]:
     counts = range(question.top + 1)
     return tuple(tuple(question.cost(n, y) for y in counts) for n in counts)
@@ -219,14 +190,15 @@ def _proved(question: CountQuestion, program: CoupledLP, solution: FloatSolution
     """Return the bound that the solver's multipliers prove, computed anew."""
     shares = program.row_weights(solution) if question.worst_case else question.shares
     caps = program.cap_multipliers(solution)
-    charged = sum((u * (c or 0) for u, c in zip(caps, question.caps, strict=False)), Fraction(0))
+    limits = [cap or Fraction(0) for cap in question.caps] or [Fraction(0)] * len(caps)
+    charged = sum((u * c for u, c in zip(caps, limits, strict=True)), Fraction(0))
 
     def least(row: int, start: int | None, end: int | None) -> Fraction | None:
         answers = range(max(start or 0, 0), question.top + 1 if end is None else min(end, question.top + 1))
         weight = shares[row] + caps[row]
         return min((weight * question.cost(row, y) for y in answers), default=None)
 
-    growth = growth_bounds(question.epsilon)[1]
+    growth = exp_bounds(question.epsilon)[1]
     multipliers = program.multipliers(solution)
     return lower_bound(multipliers, question.delta, growth, question.top + 1, least) - charged
 
@@ -250,4 +222,4 @@ def _accept(answer: Answer) -> None:
 
 
 def _unfit(text: str, fix: str) -> ConfigError:
-    return ConfigError(text, code="N031", fix=fix)
+    return ConfigError(text, code="C161", fix=fix)

@@ -12,7 +12,7 @@ from typing import final
 
 from topdown.errors import InternalError
 from topdown.noise.bits import BitSource
-from topdown.noise.optimal.growth import growth_bounds
+from topdown.noise.optimal.verify import exp_bounds
 
 BITS = 96
 _FIRST_SHARE, _STEP, _LARGEST_SHARE = Fraction(1, 1 << 60), 8, Fraction(1, 1 << 12)
@@ -77,7 +77,7 @@ def largest_excess(kernel: Kernel, epsilon: Fraction, sensitivity: int) -> Fract
         sensitivity: by how much the count of neighbours differs at most, >= 1.
 
     """
-    growth = growth_bounds(epsilon)[0]
+    growth = exp_bounds(epsilon)[0]
     top, bottom = growth.numerator, growth.denominator
     worst = 0
     for n, own in enumerate(kernel.weights):
@@ -124,6 +124,6 @@ def private_kernel(
 def _weights(row: Sequence[Fraction], share: Fraction) -> tuple[int, ...]:
     """Mix a law with the even one and round its distribution function down, which keeps the total."""
     even = share / len(row)
-    sums = [0, *accumulate((1 - share) * p + even for p in row)]
+    sums = [Fraction(0), *accumulate((1 - share) * p + even for p in row)]
     ends = [int(s * (1 << BITS)) for s in sums]
     return tuple(b - a for a, b in pairwise(ends))

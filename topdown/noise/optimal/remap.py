@@ -42,7 +42,8 @@ def remapped(law: Law, weights: Sequence[Fraction], costs: Costs) -> list[Fracti
     for outcome in range(min(law), top + max(law) + 1):
         likely = {n: law[outcome - n] for n in range(top + 1) if law.get(outcome - n)}
         joint = {n: weights[n] * p for n, p in likely.items()}
-        answer = min(range(top + 1), key=lambda y, joint=joint: _mean(p * costs(n, y) for n, p in joint.items()))
+        means = [_mean(p * costs(n, y) for n, p in joint.items()) for y in range(top + 1)]
+        answer = means.index(min(means))
         for n, p in likely.items():
             losses[n] += p * costs(n, answer)
     return losses

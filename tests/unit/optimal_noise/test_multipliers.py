@@ -58,7 +58,11 @@ def test_half_lines_give_the_known_bound() -> None:
 
 @pytest.mark.parametrize(
     ("steps", "ceiling"),
-    [(((0, 1, Fraction(-1)),), 1), (((0, 1, Fraction(2)),), 1), (((0, 2, Fraction(1)), (1, 3, Fraction(1))), 1)],
+    [
+        (((0, 1, Fraction(-1)),), 1),
+        (((0, 1, Fraction(2)),), 1),
+        (((0, 2, Fraction(1)), (1, 3, Fraction(1))), 1),
+    ],
     ids=["negative", "above the ceiling", "overlapping"],
 )
 def test_what_is_no_weight_is_refused(steps: tuple, ceiling: int) -> None:
