@@ -81,7 +81,10 @@ class Line:
 
         """
         limits = ((factor_below(self.epsilon), self.delta * (1 - spare)),)
-        program = CompactLP(self.costs, self.n_shifts, limits, self.pad, self.mirror, outside=self.outside)
+        unit = max([*self.costs, self.outside or Fraction(0)]) or Fraction(1)
+        costs = tuple(cost / unit for cost in self.costs)
+        outside = None if self.outside is None else self.outside / unit
+        program = CompactLP(costs, self.n_shifts, limits, self.pad, self.mirror, outside=outside)
         solution = solve(program.program)
         n, parts = len(program.inner), _UNIT * (1 + self.mirror)
         found: list[Multiplier] = []
@@ -90,8 +93,8 @@ class Line:
             cells = [(self.first + c, v) for c, v in zip(program.inner, scaled, strict=True) if v]
             if not cells:
                 continue
-            steps = tuple((cell, cell + 1, Fraction(v, parts)) for cell, v in cells)
-            one = Multiplier(0, 0, shift, steps, Fraction(max(scaled), parts))
+            steps = tuple((cell, cell + 1, v * unit / parts) for cell, v in cells)
+            one = Multiplier(0, 0, shift, steps, max(scaled) * unit / parts)
             found += [one, one.mirrored(2 * self.first + len(self.costs))] if self.mirror else [one]
         return program.masses(solution.columns.tolist()), found
 

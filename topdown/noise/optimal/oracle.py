@@ -83,7 +83,7 @@ def worst_at(
 
 
 def worst_events(
-    points: Sequence[int], masses: Sequence[Number], growth: Number, sensitivity: int
+    points: Sequence[int], masses: Sequence[Number], growth: Number, sensitivity: int, pad: int = 0
 ) -> list[Event[Number]]:
     """List the worst event of every shift that matters, the most in excess first; O(N) a shift.
 
@@ -92,7 +92,15 @@ def worst_events(
         masses: of the cells, N, >= 0.
         growth: exp(epsilon), > 0.
         sensitivity: cell widths between neighbouring answers, >= 1.
+        pad: cells at either end that events do not range over.
 
     """
-    found = [worst_at(points, masses, masses, growth, shift) for shift in shifts_of(points, sensitivity)]
+    n = len(masses)
+    above = [m if pad <= j < n - pad else growth - growth for j, m in enumerate(masses)]
+    start, end = points[pad], points[n - pad]
+    found = []
+    for shift in shifts_of(points, sensitivity):
+        event = worst_at(points, above, masses, growth, shift)
+        inner = [(max(a, start), min(b, end)) for a, b in event.pieces]
+        found.append(Event(shift, tuple((a, b) for a, b in inner if a < b), event.excess))
     return sorted(found, key=lambda event: event.excess, reverse=True)

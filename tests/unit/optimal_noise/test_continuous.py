@@ -1,0 +1,170 @@
+"""Enclosures of the best real noise: known intervals, order of the bounds, and cases where plain bounds are wrong."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from topdown.errors import ConfigError
+from topdown.noise.optimal.ask import Promise
+from topdown.noise.optimal.continuous import (
+    RealQuestion,
+    lower_by_cells,
+    released,
+    sandwich,
+    upper_law,
+)
+from topdown.noise.optimal.highs import NoSolutionError
+from topdown.noise.optimal.real_baselines import (
+    analytic_gaussian_sigma,
+    classic_gaussian_sigma,
+    geng_lower,
+    truncated_laplace,
+)
+from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, PiecewiseLinear
+from topdown.noise.optimal.verify import attained
+
+ONE = Fraction(1)
+FIFTH = Promise(ONE, Fraction(1, 5))
+GOLDEN = {
+    ("1", "1/5", "l1"): (0.558636, 0.558754),
+    ("1", "1/5", "l2"): (0.512257, 0.512466),
+    ("1/2", "1/5", "l1"): (0.782771, 0.782850),
+    ("2", "1/2", "l1"): (0.199866, 0.202450),
+    ("2", "1/5", "l2"): (0.218529, 0.218737),
+    ("1/5", "1/5", "l1"): (1.008990, 1.009049),
+}
+
+
+def question(epsilon: str, delta: str, cells: int) -> RealQuestion:
+    return RealQuestion(Promise(Fraction(epsilon), Fraction(delta)), ONE, cells)
+
+
+def test_the_best_noise_at_epsilon_one_is_enclosed() -> None:
+    """The interval of the reference case; too wide or beside it, and no other interval is worth anything."""
+    found = sandwich(question("1", "1/5", 36), "l1")
+    assert Fraction(5586, 10_000) <= found.lower <= found.upper <= Fraction(5588, 10_000)
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids="-".join)
+def test_intervals_meet_the_known_ones(case: tuple[str, str, str]) -> None:
+    """Two enclosures of one number that do not meet: one of them is wrong."""
+    epsilon, delta, loss = case
+    found = sandwich(question(epsilon, delta, 16), loss)
+    low, high = GOLDEN[case]
+    assert found.lower <= high
+    assert low <= found.upper + Fraction(1, 10**6)
+
+
+def test_the_law_keeps_its_guarantee_in_integers() -> None:
+    """Everything said of the law rests on this one number."""
+    found = sandwich(question("1", "1/5", 8), "l1")
+    assert attained(found.law.weights, 8, ONE) == found.law.excess <= Fraction(1, 5)
+    assert attained(found.law.weights, 7, ONE) <= found.law.excess
+    assert attained(found.law.weights, 9, ONE) > Fraction(1, 5)
+
+
+def test_squared_loss_of_the_salary_example() -> None:
+    """Scale and squares: 360 times the root of the best mean square lies between 257.6 and 257.9."""
+    found = sandwich(RealQuestion(FIFTH, Fraction(360), 32), "l2")
+    assert 257.6 < float(found.lower) ** 0.5 <= float(found.upper) ** 0.5 < 257.9
+
+
+def test_bounds_are_ordered_and_close_with_finer_cells() -> None:
+    """A lower bound above an upper one, or a finer grid that costs more, shows a wrong program."""
+    uppers, lowers = [], []
+    for cells in (1, 2, 4, 8):
+        asked = question("1", "1/5", cells)
+        uppers.append(upper_law(asked, ABSOLUTE, range(-2 * cells, 2 * cells))[1])
+        lowers.append(lower_by_cells(asked, ABSOLUTE, range(-3 * cells, 3 * cells)))
+        between = sandwich(asked, "l1")
+        assert lowers[-1] <= between.upper
+        assert between.lower <= uppers[-1]
+    assert sorted(uppers, reverse=True) == pytest.approx(uppers, rel=1e-8)
+    assert sorted(lowers) == lowers
+    assert max(lowers) <= min(uppers)
+
+
+def test_lattice_values_fall_with_finer_lattices() -> None:
+    """Lattice noise is real noise rounded: a lattice that holds another can only bound more."""
+    lower = [sandwich(question("1", "1/5", cells), "l1").lower for cells in (1, 2, 4)]
+    assert sorted(lower) == lower
+    upper = upper_law(question("1", "1/5", 4), ABSOLUTE, range(-12, 12))[1]
+    assert max(lower) <= upper
+
+
+def test_events_outside_the_window_are_no_relaxation() -> None:
+    """With events on padded cells the bound of a one-cell window would be infinite; it is 0.2."""
+    asked = question("1", "1/5", 4)
+    assert abs(lower_by_cells(asked, ABSOLUTE, range(-1, 2)) - Fraction(1, 5)) < Fraction(1, 10**9)
+    with pytest.raises(NoSolutionError):
+        upper_law(asked, ABSOLUTE, range(-5, 6)[4:7])
+
+
+def test_a_loss_that_falls_outside_the_window() -> None:
+    """Without mass beyond the padding the bound would be 1.0, and noise around 12 costs 0.185."""
+    knots = ((-12, "0.1"), (-6, "1"), (6, "1"), (12, "0.1"))
+    loss = PiecewiseLinear(
+        tuple((Fraction(x), Fraction(y)) for x, y in knots), Fraction(-15, 100), Fraction(15, 100)
+    )
+    asked = question("1", "1/5", 4)
+    _, far = upper_law(asked, loss, range(48 - 9, 48 + 9))
+    assert round(float(far), 3) == 0.185
+    for reach in (8, 12, 16):
+        assert lower_by_cells(asked, loss, range(-reach, reach + 1)) <= Fraction(1, 10)
+
+
+def test_a_loss_with_two_slopes_gets_noise_to_one_side() -> None:
+    """Programs that fold the line in half would miss it."""
+    loss = PiecewiseLinear(((Fraction(0), Fraction(0)),), Fraction(-1), Fraction(2), "twice above")
+    asked = question("1", "1/5", 4)
+    law, value = upper_law(asked, loss, range(-12, 12))
+    mean = sum(p * (2 * i + 1) for i, p in law.items())
+    assert mean < 0
+    assert lower_by_cells(asked, loss, range(-12, 12)) <= value < Fraction(9, 10)
+
+
+def test_a_release_is_a_multiple_of_the_width() -> None:
+    """Digits below the lattice would tell the answer apart from its neighbours."""
+    found = sandwich(question("1", "1/5", 4), "l1")
+    for answer, nearest in (("0.1", 0), ("0.125", 1), ("0.37", 1), ("-0.125", 0), ("-0.13", -1)):
+        assert [nearest, nearest + 3] == [released(found, Fraction(answer), noise) * 4 for noise in (0, 3)]
+    with pytest.raises(TypeError):
+        released(found, 0.1, 0)
+
+
+def test_known_baselines() -> None:
+    """A baseline that is too bad flatters what is compared with it."""
+    assert truncated_laplace(1.0, 0.2, 2.0)[0] == pytest.approx(1.22392, abs=1e-5)
+    assert truncated_laplace(0.2, 0.05, 2.0)[0] == pytest.approx(4.72669, abs=1e-5)
+    assert 360 * truncated_laplace(1.0, 0.2, 1.0)[1] ** 0.5 == pytest.approx(273.483, abs=1e-3)
+    assert geng_lower(1.0, 0.2, 2.0) == pytest.approx(0.573357, abs=1e-6)
+    assert geng_lower(0.2, 0.05, 2.0) == pytest.approx(3.91688, abs=1e-5)
+    assert analytic_gaussian_sigma(1.0, 0.2, 2.0) == pytest.approx(1.6719974, abs=1e-6)
+    assert analytic_gaussian_sigma(1.0, 0.1, 1.0) == pytest.approx(1.0858777651918, abs=1e-10)
+    assert classic_gaussian_sigma(1.0, 0.2, 360.0) == pytest.approx(689.21 * 360 / 360.82, rel=3e-3)
+
+
+@pytest.mark.parametrize(("sensitivity", "cells"), [(Fraction(0), 4), (Fraction(1), 0), (Fraction(1), True)])
+def test_impossible_questions_are_refused(sensitivity: Fraction, cells: int) -> None:
+    """No width can be made of these."""
+    with pytest.raises(ConfigError) as caught:
+        RealQuestion(FIFTH, sensitivity, cells)
+    assert caught.value.code == "C162"
+
+
+def test_other_losses_have_no_sandwich() -> None:
+    """Random rounding keeps E|x| and bounds E x^2; nothing is known of others."""
+    with pytest.raises(ConfigError, match="no loss"):
+        sandwich(question("1", "1/5", 4), "pinball")
+    assert SQUARE.at(Fraction(3)) == 9
+
+
+def test_tiny_and_huge_units_change_nothing() -> None:
+    """Numbers that a solver's tolerances would swallow must be scaled away before it sees them."""
+    plain = sandwich(question("1", "1/5", 4), "l2")
+    for unit in (Fraction(1, 10**9), Fraction(10**9)):
+        scaled = sandwich(RealQuestion(FIFTH, unit, 4), "l2")
+        assert float(scaled.lower / unit**2) == pytest.approx(float(plain.lower), rel=1e-9)
+        assert float(scaled.upper / unit**2) == pytest.approx(float(plain.upper), rel=1e-9)
