@@ -26,6 +26,8 @@ DOCUMENTS = {
     "made_up": "MadeUp",
     "manifest": "Manifest",
     "noise": "Noise",
+    "noise.continuous": "NoiseContinuous",
+    "noise.dependent": "NoiseDependent",
     "noise_law": "NoiseLaw",
     "plan": "Plan",
     "plan_summary": "PlanSummary",

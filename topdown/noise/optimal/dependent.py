@@ -206,19 +206,20 @@ def _proved(question: CountQuestion, program: CoupledLP, solution: FloatSolution
 def _accept(answer: Answer) -> None:
     """Refuse an answer whose exact numbers do not hold together."""
     question = answer.question
-    over = [
-        n
-        for n, (loss, cap) in enumerate(zip(answer.row_losses, question.caps, strict=False))
-        if cap is not None and loss > cap
-    ]
-    far = answer.loss - answer.lower > _GAP * answer.loss
-    if answer.excess > question.delta or answer.lower > answer.loss or over or far:
-        raise InternalError(
-            f"the kernel did not pass its exact checks: loss {float(answer.loss):.9g}, "
-            f"bound {float(answer.lower):.9g}, {len(over)} caps broken",
-            code="X056",
-            fix="a larger delta or fewer counts makes the program easier; nothing was returned",
-        )
+    caps = zip(answer.row_losses, question.caps, strict=False)
+    wrong = {
+        "it needs more than delta": answer.excess > question.delta,
+        "its loss is below the bound": answer.lower > answer.loss,
+        "its loss is far from the bound": answer.loss - answer.lower > _GAP * answer.loss,
+        "a cap is broken": any(cap is not None and loss > cap for loss, cap in caps),
+    }
+    for what, found in wrong.items():
+        if found:
+            raise InternalError(
+                f"the kernel did not pass its exact checks: {what}",
+                code="X056",
+                fix="a larger delta or fewer counts makes the program easier; nothing was returned",
+            )
 
 
 def _unfit(text: str, fix: str) -> ConfigError:

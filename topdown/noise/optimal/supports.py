@@ -22,3 +22,14 @@ def truncated_laplace_reach(promise: Promise, cells: int) -> int:
     if epsilon < 1e-9:
         return math.ceil(cells / (2 * delta))
     return math.ceil(cells / epsilon * math.log1p(math.expm1(epsilon) / (2 * delta)))
+
+
+def default_cells(promise: Promise) -> int:
+    """Return how many cell widths the sensitivity gets: as many as make a program of some 8,000 rows, 2 to 40.
+
+    Args:
+        promise: epsilon and delta.
+
+    """
+    reach = truncated_laplace_reach(promise, 1) + 1
+    return min(max(2, math.isqrt(4000 // reach)), 40)
