@@ -34,6 +34,8 @@ GOLDEN = {
     ("2", "1/2", "l1"): (0.199866, 0.202450),
     ("2", "1/5", "l2"): (0.218529, 0.218737),
     ("1/5", "1/5", "l1"): (1.008990, 1.009049),
+    ("5", "1/200", "l1"): (0.082103, 0.082959),
+    ("5", "1/5", "l2"): (0.022873, 0.023082),
 }
 
 
@@ -141,6 +143,8 @@ def test_known_baselines() -> None:
     assert 360 * truncated_laplace(1.0, 0.2, 1.0)[1] ** 0.5 == pytest.approx(273.483, abs=1e-3)
     assert geng_lower(1.0, 0.2, 2.0) == pytest.approx(0.573357, abs=1e-6)
     assert geng_lower(0.2, 0.05, 2.0) == pytest.approx(3.91688, abs=1e-5)
+    assert geng_lower(0.005, 0.005, 1.0, up=False) < truncated_laplace(0.005, 0.005, 1.0)[0]
+    assert geng_lower(0.005, 0.005, 1.0) > truncated_laplace(0.005, 0.005, 1.0)[0]
     assert analytic_gaussian_sigma(1.0, 0.2, 2.0) == pytest.approx(1.6719974, abs=1e-6)
     assert analytic_gaussian_sigma(1.0, 0.1, 1.0) == pytest.approx(1.0858777651918, abs=1e-10)
     assert classic_gaussian_sigma(1.0, 0.2, 360.0) == pytest.approx(689.21 * 360 / 360.82, rel=3e-3)

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, InternalError
 from topdown.noise.optimal.ask import Promise
 from topdown.noise.optimal.cells import SPARES, Law, Line, rounded
-from topdown.noise.optimal.multipliers import lower_bound
+from topdown.noise.optimal.multipliers import Multiplier, lower_bound
 from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, RealLoss
 from topdown.noise.optimal.supports import truncated_laplace_reach
 from topdown.noise.optimal.verify import exp_bounds
 
 MAX_EXCESSES = 60_000
-_TRIES = 4
+_EMPTY = 1e-9  # mass of the padding that rounding and spare delta can absorb
+_GAP = Fraction(1, 10**4)  # of the upper end, for the solver's tolerance and spare delta
 LOSSES: dict[str, RealLoss] = {"l1": ABSOLUTE, "l2": SQUARE}
 
 
@@ -141,16 +142,7 @@ def sandwich(question: RealQuestion, loss: str) -> Sandwich:
     if loss not in LOSSES:
         raise ConfigError(f"there is no loss {loss!r} for real noise", code="C164", fix="give l1 or l2")
     kind, width, promise = LOSSES[loss], question.width, question.promise
-    reach = truncated_laplace_reach(promise, question.cells) + question.cells
-    for _ in range(_TRIES):
-        line = question.line(lambda i: kind.at(i * width), range(-reach, reach + 1), question.cells)
-        masses, multipliers = line.solve(SPARES[0])
-        law = rounded(masses, line)
-        if law.excess <= promise.delta:
-            break
-        reach += reach // 2
-    else:
-        law = question.line(line.costs.__getitem__, range(len(line.costs))).law()
+    law, multipliers = _on_lattice(question, kind)
     lower = lower_bound(
         multipliers,
         promise.delta,
@@ -160,9 +152,41 @@ def sandwich(question: RealQuestion, loss: str) -> Sandwich:
     )
     half = width / 2
     upper = sum((p * kind.mean(i * width - half, i * width + half) for i, p in law.items()), Fraction(0))
+    spread = width * law.mass(0) / 4 if loss == "l1" else width * width / 3
     if loss == "l2":
         lower -= width * width / 4
+    if not 0 <= upper - lower <= spread + upper * _GAP:
+        raise InternalError(
+            "the enclosure of the best noise is wider than its cells explain",
+            code="X055",
+            fix="a larger delta or epsilon, or fewer cells, makes the program easier",
+        )
     return Sandwich(question, loss, law, max(lower, Fraction(0)), upper)
+
+
+def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[Law, list[Multiplier]]:
+    """Return a private law on multiples of the width, and multipliers that prove it nearly the best.
+
+    The window is padded and grows until the solver leaves the padding empty; then less of delta is asked for until
+    the law, rounded, keeps it.
+    """
+    cells, width = question.cells, question.width
+    reach, spares = truncated_laplace_reach(question.promise, cells) + cells, list(SPARES)
+    while spares:
+        line = question.line(lambda i: loss.at(i * width), range(-reach, reach + 1), cells)
+        masses, multipliers = line.solve(spares[0])
+        law = rounded(masses, line)
+        if law.excess <= question.promise.delta:
+            return law, multipliers
+        if sum(masses[:cells]) > _EMPTY:
+            reach += reach // 2
+        else:
+            spares.pop(0)
+    raise InternalError(
+        f"the solver's law does not keep delta = {question.promise.delta}",
+        code="X055",
+        fix="a larger delta or epsilon, or fewer cells, makes the program easier",
+    )
 
 
 def released(found: Sandwich, answer: Fraction, noise: int) -> Fraction:

@@ -18,11 +18,16 @@ def truncated_laplace(epsilon: float, delta: float, sensitivity: float) -> tuple
     return scale * (1 - a / t), 2 * scale * scale * (1 - (a + a * a / 2) / t)
 
 
-def geng_lower(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the lower bound of E|x| of the same source; where n is rounded up it is not proved.
+def geng_lower(epsilon: float, delta: float, sensitivity: float, *, up: bool = True) -> float:
+    """Return the lower bound of E|x| of the same source, which asks for a whole n; rounded up it is not proved.
 
     With u = (delta + (e - 1) / 2) / e and q = 1 / e: 2 u sensitivity times the sum of j q^j, j = 1 .. n - 1,
-    n the least with u (1 + q + .. + q^(n - 1)) >= 1/2.
+    where u (1 + q + .. + q^(n - 1)) = 1/2. Rounded up it can be above what private noise costs.
+
+    Args:
+        epsilon, delta, sensitivity: of the guarantee.
+        up: round n up, else down.
+
     """
     q = math.exp(-epsilon)
     u = (delta + math.expm1(epsilon) / 2) * q
@@ -30,6 +35,7 @@ def geng_lower(epsilon: float, delta: float, sensitivity: float) -> float:
     while reached < 0.5 - 1e-12:
         reached += u * q**n
         n += 1
+    n -= not up and reached > 0.5 + 1e-12
     return 2 * u * sensitivity * sum(j * q**j for j in range(1, n))
 
 
