@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -22,28 +23,41 @@ DIGITS = 6
 _NAMES = {"l1": "|x|", "l2": "x^2"}
 
 
-def show_continuous(
-    screen: Screen, promise: Promise, sensitivity: Fraction, loss: str, cells: int | None = None
-) -> int:
+@dataclass(frozen=True)
+class RealWish:
+    """What was asked on the command line of noise for a real query."""
+
+    epsilon: str
+    delta: str
+    sensitivity: str
+    loss: str
+    large_delta: bool
+    cells: int | None
+
+
+def make_continuous(screen: Screen, wish: RealWish) -> int:
     """Enclose the best noise for a real query and show it.
 
-    Args:
-        screen: where to.
-        promise: epsilon and delta.
-        sensitivity: how far one record moves the answer at most.
-        loss: l1 or l2.
-        cells: cell widths in the sensitivity; as many as take some seconds by default.
-
     Raises:
-        ConfigError: C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
+        ConfigError: C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
 
     """
+    from topdown.accountant.exact import rational
+    from topdown.commands.noise_modes import promise_of
+
+    promise = promise_of(wish.epsilon, wish.delta, large_delta=wish.large_delta)
+    cells = default_cells(promise) if wish.cells is None else wish.cells
+    question = RealQuestion(promise, rational(wish.sensitivity, "the sensitivity"), cells)
+    return show_continuous(screen, sandwich(question, wish.loss))
+
+
+def show_continuous(screen: Screen, found: Sandwich) -> int:
+    """Show an enclosure."""
     from topdown.screen.layout import Column
 
-    found = sandwich(RealQuestion(promise, sensitivity, cells or default_cells(promise)), loss)
     document = continuous_document(found)
     screen.document(document)
-    screen.heading("Least expected loss", f" of noise for a real query, {_NAMES[loss]}")
+    screen.heading("Least expected loss", f" of noise for a real query, {_NAMES[found.loss]}")
     low, high = document.least_loss
     rows = [("best noise", low, high), ("noise on the lattice alone", "", document.lattice_loss)]
     rows += [(f"{name}, not certified", "", f"{value:.6g}") for name, value in document.compared.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topdown.decimals import significant
@@ -38,6 +39,43 @@ def counts_of(text: str) -> int:
             f"{text!r} is no range of counts", code="C161", fix="give 0:M, with the largest count M: 0:40"
         )
     return int(found[1])
+
+
+@dataclass(frozen=True)
+class CountWish:
+    """What was asked on the command line of noise that depends on a count."""
+
+    epsilon: str
+    delta: str
+    sensitivity: int
+    loss: str
+    large_delta: bool
+    counts: str
+    worst_case: bool
+
+
+def make_dependent(screen: Screen, wish: CountWish) -> int:
+    """Find the best kernel for a range of counts, and show it beside the simple rules.
+
+    Raises:
+        ConfigError: C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
+
+    """
+    from topdown.accountant.exact import rational
+    from topdown.commands.noise_modes import refuse_large
+    from topdown.noise.optimal.losses import parse_loss
+
+    delta = rational(wish.delta, "delta")
+    refuse_large(delta, large_delta=wish.large_delta)
+    question = CountQuestion(
+        rational(wish.epsilon, "epsilon"),
+        delta,
+        counts_of(wish.counts),
+        parse_loss(wish.loss),
+        wish.sensitivity,
+        worst_case=wish.worst_case,
+    )
+    return show_dependent(screen, question)
 
 
 def show_dependent(screen: Screen, question: CountQuestion) -> int:
@@ -109,7 +147,10 @@ def sentences(question: CountQuestion) -> list[str]:
             f"times as likely under the one as under the other, plus {question.delta}: checked in integers. A count "
             "outside the range is refused."
         ),
-        f"The bound below holds for all kernels that answer whole numbers in 0 .. {question.top}.",
+        (
+            f"No kernel that keeps this and answers whole numbers in 0 .. {question.top} costs less than the best one's "
+            "lower bound."
+        ),
     ]
     if question.delta:
         found.append(

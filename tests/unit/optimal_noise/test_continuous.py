@@ -88,6 +88,23 @@ def test_bounds_are_ordered_and_close_with_finer_cells() -> None:
     assert max(lowers) <= min(uppers)
 
 
+@pytest.mark.parametrize(
+    ("promise", "values"),
+    [
+        (Promise(Fraction(5), Fraction(1, 4)), (0.51341, 0.27325, 0.16727)),
+        (FIFTH, (1.16218, 1.13213, 1.11849)),
+        (Promise(Fraction(1, 5), Fraction(1, 20)), (4.71479, 4.70992, 4.70886)),
+    ],
+    ids=["5, 1/4", "1, 1/5", "1/5, 1/20"],
+)
+def test_upper_bounds_at_sensitivity_two(promise: Promise, values: tuple[float, ...]) -> None:
+    """Costs of cells of width 1, 1/2 and 1/4, known to five digits."""
+    for cells, value in zip((2, 4, 8), values, strict=True):
+        inner = range(-8 * cells, 8 * cells)
+        found = upper_law(RealQuestion(promise, Fraction(2), cells), ABSOLUTE, inner)[1]
+        assert float(found) == pytest.approx(value, abs=6e-6)
+
+
 def test_lattice_values_fall_with_finer_lattices() -> None:
     """Lattice noise is real noise rounded: a lattice that holds another can only bound more."""
     lower = [sandwich(question("1", "1/5", cells), "l1").lower for cells in (1, 2, 4)]
