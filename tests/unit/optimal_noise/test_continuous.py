@@ -89,18 +89,19 @@ def test_bounds_are_ordered_and_close_with_finer_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("promise", "values"),
+    ("promise", "support", "values"),
     [
-        (Promise(Fraction(5), Fraction(1, 4)), (0.51341, 0.27325, 0.16727)),
-        (FIFTH, (1.16218, 1.13213, 1.11849)),
-        (Promise(Fraction(1, 5), Fraction(1, 20)), (4.71479, 4.70992, 4.70886)),
+        (Promise(Fraction(5), Fraction(1, 4)), 3, (0.51341, 0.27325, 0.16727)),
+        (FIFTH, 4, (1.16218, 1.13213, 1.11849)),
+        (Promise(Fraction(1, 5), Fraction(1, 20)), 12, (4.71479, 4.70992, 4.70886)),
     ],
     ids=["5, 1/4", "1, 1/5", "1/5, 1/20"],
 )
-def test_upper_bounds_at_sensitivity_two(promise: Promise, values: tuple[float, ...]) -> None:
-    """Costs of cells of width 1, 1/2 and 1/4, known to five digits."""
+def test_upper_bounds_at_sensitivity_two(promise: Promise, support: int, values: tuple[float, ...]) -> None:
+    """Costs of cells of width 1, 1/2 and 1/4 on a fixed support are known to five digits."""
     for cells, value in zip((2, 4, 8), values, strict=True):
-        inner = range(-8 * cells, 8 * cells)
+        reach = support * cells // 2
+        inner = range(-reach, reach)
         found = upper_law(RealQuestion(promise, Fraction(2), cells), ABSOLUTE, inner)[1]
         assert float(found) == pytest.approx(value, abs=6e-6)
 
