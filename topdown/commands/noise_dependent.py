@@ -148,8 +148,8 @@ def sentences(question: CountQuestion) -> list[str]:
             "outside the range is refused."
         ),
         (
-            f"No kernel that keeps this and answers whole numbers in 0 .. {question.top} costs less than the best one's "
-            "lower bound."
+            f"No kernel that keeps this and answers whole numbers in 0 .. {question.top} costs less than the "
+            "best one's lower bound."
         ),
     ]
     if question.delta:

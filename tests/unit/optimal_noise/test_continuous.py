@@ -190,3 +190,10 @@ def test_tiny_and_huge_units_change_nothing() -> None:
         scaled = sandwich(RealQuestion(FIFTH, unit, 4), "l2")
         assert float(scaled.lower / unit**2) == pytest.approx(float(plain.lower), rel=1e-9)
         assert float(scaled.upper / unit**2) == pytest.approx(float(plain.upper), rel=1e-9)
+
+
+def test_a_small_delta_needs_a_wider_window() -> None:
+    """Mass at the edge that looks like nothing beside 1 is as large as a delta of 10^-12."""
+    found = sandwich(question("1/20", "1/1000000000000", 1), "l1")
+    assert found.law.excess <= Fraction(1, 10**12)
+    assert found.gap < Fraction(1, 1000)

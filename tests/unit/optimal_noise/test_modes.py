@@ -94,4 +94,4 @@ def test_default_cells_keep_programs_small() -> None:
     for epsilon, delta in (("1", "1/5"), ("1/200", "1/200"), ("5", "3/4"), ("0", "1/2"), ("1", "1/1000000")):
         promise = Promise(Fraction(epsilon), Fraction(delta))
         assert 2 <= default_cells(promise) <= 40
-    assert default_cells(Promise(Fraction(1), Fraction(1, 5))) >= 32
+    assert default_cells(Promise(Fraction(1), Fraction(1, 5))) >= 25

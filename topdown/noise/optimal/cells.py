@@ -21,7 +21,7 @@ from topdown.noise.optimal.verify import attained
 
 BITS = 64
 _UNIT = 1 << 50  # multipliers are rounded to this many parts: any numbers >= 0 prove something
-SPARES = tuple(Fraction(1, 10**n) for n in (9, 7, 5))
+SPARES = tuple(Fraction(1, 10**n) for n in (9, 7, 5, 3))
 
 
 @final
@@ -103,7 +103,7 @@ class Line:
 
         Raises:
             NoSolutionError: X050.
-            InternalError: X055, if a hundred-thousandth of delta is not enough to spare.
+            InternalError: X055, if a thousandth of delta is not enough to spare.
 
         """
         for spare in SPARES:

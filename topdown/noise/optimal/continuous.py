@@ -21,7 +21,7 @@ from topdown.noise.optimal.supports import truncated_laplace_reach
 from topdown.noise.optimal.verify import exp_bounds
 
 MAX_EXCESSES = 60_000
-_EMPTY = 1e-9  # mass of the padding that rounding and spare delta can absorb
+_EMPTY = 1e-6  # share of delta that mass of the padding may come to
 _GAP = Fraction(1, 10**4)  # of the upper end, for the solver's tolerance and spare delta
 LOSSES: dict[str, RealLoss] = {"l1": ABSOLUTE, "l2": SQUARE}
 
@@ -178,7 +178,7 @@ def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[Law, list[Multi
         law = rounded(masses, line)
         if law.excess <= question.promise.delta:
             return law, multipliers
-        if sum(masses[:cells]) > _EMPTY:
+        if sum(masses[:cells]) > _EMPTY * float(question.promise.delta):
             reach += reach // 2
         else:
             spares.pop(0)

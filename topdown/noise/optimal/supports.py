@@ -25,11 +25,11 @@ def truncated_laplace_reach(promise: Promise, cells: int) -> int:
 
 
 def default_cells(promise: Promise) -> int:
-    """Return how many cell widths the sensitivity gets: as many as make a program of some 8,000 rows, 2 to 40.
+    """Return how many cell widths the sensitivity gets: as many as make a program of some 5,000 rows, 2 to 40.
 
     Args:
         promise: epsilon and delta.
 
     """
     reach = truncated_laplace_reach(promise, 1) + 1
-    return min(max(2, math.isqrt(4000 // reach)), 40)
+    return min(max(2, math.isqrt(2500 // reach)), 40)
