@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from topdown.errors import ConfigError
+from topdown.noise import SimulationBits
 from topdown.noise.optimal.ask import Promise
 from topdown.noise.optimal.continuous import (
     RealQuestion,
@@ -152,6 +153,24 @@ def test_a_release_is_a_multiple_of_the_width() -> None:
         assert [nearest, nearest + 3] == [released(found, Fraction(answer), noise) * 4 for noise in (0, 3)]
     with pytest.raises(TypeError):
         released(found, 0.1, 0)
+
+
+def test_squares_are_not_linear_between_lattice_points() -> None:
+    """Half of the mass at either of two half-integers costs 1/4; the best lattice noise costs 1/2."""
+    found = sandwich(question("0", "1/2", 1), "l2")
+    assert Fraction(1, 4) - Fraction(1, 10**8) <= found.lower <= Fraction(1, 4)
+    assert abs(found.on_lattice - Fraction(1, 2)) < Fraction(1, 10**6)
+
+
+def test_draws_follow_the_weights() -> None:
+    """A draw one cell off would have another mean and loss than the law that was checked."""
+    found = sandwich(question("1", "1/5", 3), "l1")
+    bits, n = SimulationBits(11), 40_000
+    drawn = [found.law.draw(bits) for _ in range(n)]
+    assert min(drawn) >= found.law.first
+    for cell, mass in found.law.items():
+        p = float(mass)
+        assert abs(drawn.count(cell) - n * p) <= 6 * (n * p * (1 - p)) ** 0.5
 
 
 def test_known_baselines() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, combinations, pairwise
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from topdown.errors import ConfigError, InternalError
 from topdown.noise import SimulationBits
+from topdown.noise.optimal.coupled import CoupledLP, Pair
 from topdown.noise.optimal.dependent import Answer, CountQuestion, baselines, best_kernel
-from topdown.noise.optimal.highs import NoSolutionError
+from topdown.noise.optimal.highs import NoSolutionError, solve
 from topdown.noise.optimal.kernel import Kernel, largest_excess, private_kernel
 from topdown.noise.optimal.losses import Absolute, Square
 from topdown.noise.optimal.verify import exp_bounds
@@ -92,6 +94,24 @@ def test_every_event_keeps_the_guarantee() -> None:
         answer = best_kernel(question)
         assert largest_over_events(answer.kernel, Fraction(1), sensitivity) == answer.excess
         assert answer.excess <= Fraction(1, 20)
+
+
+def test_both_directions_of_a_pair_are_compared() -> None:
+    """A kernel can be safe to go up by one and not down by one, or the other way round."""
+    unit = 1 << 96
+    for rows in (((unit, 0), (unit // 2, unit // 2)), ((unit // 2, unit // 2), (0, unit))):
+        assert largest_excess(Kernel(rows), Fraction(1), 1) == Fraction(1, 2)
+
+
+def test_weights_of_rows_add_up_exactly() -> None:
+    """The largest row is at least a weighted mean only if the weights add up to one, whatever the solver says."""
+    costs = ((Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)))
+    program = CoupledLP(costs, (Pair(0, 1, 0),), Fraction(2), Fraction(1, 10), range(2), largest=True)
+    solution = solve(program.program)
+    for factor in (1.0, 1.1, 0.0):
+        weights = program.row_weights(replace(solution, at_most=solution.at_most * factor))
+        assert sum(weights) == 1
+        assert min(weights) >= 0
 
 
 def test_a_moved_weight_is_found() -> None:

@@ -6,13 +6,16 @@ shift up to the sensitivity if it does so at the whole ones: in between the exce
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import final
 
 from topdown.errors import InternalError
+from topdown.noise.bits import BitSource
 from topdown.noise.optimal.ask import factor_below
 from topdown.noise.optimal.compact import CompactLP
 from topdown.noise.optimal.highs import solve
@@ -37,6 +40,14 @@ class Law:
         """Return the mass of a cell; 0 outside."""
         inside = 0 <= cell - self.first < len(self.weights)
         return Fraction(self.weights[cell - self.first], 1 << BITS) if inside else Fraction(0)
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.weights))
+
+    def draw(self, bits: BitSource) -> int:
+        """Draw the number of a cell, with 8 bytes of the source; the law is exact."""
+        return self.first + bisect_right(self._sums, int.from_bytes(bits.read(BITS // 8), "big"))
 
     def items(self) -> list[tuple[int, Fraction]]:
         """Return the cells that have mass, and their masses."""
