@@ -114,7 +114,9 @@ def _staircase_loss(q: Fraction, sensitivity: int, r: int, loss: Loss) -> Fracti
 def _quadratic(loss: Loss) -> bool:
     """Tell whether third differences vanish from 0 on, as far as one can see."""
     values = [loss.at(x) for x in range(12)]
-    third = [d - 3 * c + 3 * b - a for a, b, c, d in zip(values, values[1:], values[2:], values[3:], strict=False)]
+    third = [
+        d - 3 * c + 3 * b - a for a, b, c, d in zip(values, values[1:], values[2:], values[3:], strict=False)
+    ]
     return not any(third)
 
 

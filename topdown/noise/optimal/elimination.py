@@ -58,7 +58,9 @@ def solve_exactly(
 
 
 def _reduced(
-    entries: Mapping[int, Rational], right: Rational, solved: Mapping[int, tuple[dict[int, Rational], Rational]]
+    entries: Mapping[int, Rational],
+    right: Rational,
+    solved: Mapping[int, tuple[dict[int, Rational], Rational]],
 ) -> tuple[dict[int, Rational], Rational]:
     """Replace every solved unknown of an equation, until only open ones are left."""
     row: dict[int, Rational] = {}

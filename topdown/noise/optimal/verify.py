@@ -44,7 +44,9 @@ def attained(weights: Sequence[int], sensitivity: int, epsilon: Fraction) -> Fra
         raise ValueError("A law has weights of 0 or more, not all of them 0.")
     factor = exp_bounds(epsilon)[0]
     worst = max(
-        _exceeding(way, shift, factor) for shift in range(1, sensitivity + 1) for way in (weights, weights[::-1])
+        _exceeding(way, shift, factor)
+        for shift in range(1, sensitivity + 1)
+        for way in (weights, weights[::-1])
     )
     return worst / sum(weights)
 
