@@ -13,8 +13,8 @@ import time
 from fractions import Fraction
 
 from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.continuous import RealQuestion, Sandwich, sandwich, upper_law
-from topdown.noise.optimal.cutting_planes import Partition, cutting_planes
+from topdown.noise.optimal.continuous import RealNoise, RealQuestion, sandwich, upper_law
+from topdown.noise.optimal.cutting_planes import CellPartition, cutting_planes
 from topdown.noise.optimal.real_baselines import geng_lower, truncated_laplace
 from topdown.noise.optimal.real_loss import ABSOLUTE
 from topdown.noise.optimal.supports import truncated_laplace_reach
@@ -73,7 +73,7 @@ def cells_of(promise: Promise, rows: int) -> int:
     return min(max(2, math.isqrt(rows // (2 * reach))), 24)
 
 
-def found_at(epsilon: str, delta: str, loss: str, rows: int) -> Sandwich:
+def found_at(epsilon: str, delta: str, loss: str, rows: int) -> RealNoise:
     promise = Promise(Fraction(epsilon), Fraction(delta))
     return sandwich(RealQuestion(promise, Fraction(1), cells_of(promise, rows)), loss)
 
@@ -174,7 +174,7 @@ def show_ratio() -> None:
     start = time.process_time()
     _, value = upper_law(RealQuestion(promise, Fraction(1), 10), ABSOLUTE, cells)
     compact, start = time.process_time() - start, time.process_time()
-    partition = Partition(tuple(range(-24, 25)), 10)
+    partition = CellPartition(tuple(range(-24, 25)), 10)
     slow = cutting_planes(
         partition, partition.costs(ABSOLUTE, Fraction(1, 10)), promise, tolerance=Fraction(1, 10**10)
     )

@@ -11,7 +11,7 @@ from topdown.decimals import significant
 from topdown.errors import EXIT_OK
 from topdown.noise.optimal.ask import Promise
 from topdown.noise.optimal.cells import BITS
-from topdown.noise.optimal.continuous import RealQuestion, Sandwich, sandwich
+from topdown.noise.optimal.continuous import RealNoise, RealQuestion, sandwich
 from topdown.noise.optimal.real_baselines import analytic_gaussian_sigma, truncated_laplace
 from topdown.noise.optimal.supports import default_cells
 from topdown.screen.console import Screen
@@ -51,7 +51,7 @@ def make_continuous(screen: Screen, wish: RealWish) -> int:
     return show_continuous(screen, sandwich(question, wish.loss))
 
 
-def show_continuous(screen: Screen, found: Sandwich) -> int:
+def show_continuous(screen: Screen, found: RealNoise) -> int:
     """Show an enclosure."""
     from topdown.screen.layout import Column
 
@@ -68,7 +68,7 @@ def show_continuous(screen: Screen, found: Sandwich) -> int:
     return EXIT_OK
 
 
-def continuous_document(found: Sandwich) -> NoiseContinuous:
+def continuous_document(found: RealNoise) -> NoiseContinuous:
     """Return what was found as a document; every end is rounded away from what it claims."""
     from topdown.documents.noise_continuous import LatticeLaw, NoiseContinuous
 
@@ -96,7 +96,7 @@ def continuous_document(found: Sandwich) -> NoiseContinuous:
     )
 
 
-def sentences(found: Sandwich) -> list[str]:
+def sentences(found: RealNoise) -> list[str]:
     """Say what is certified, and of what."""
     question, promise = found.question, found.question.promise
     low, high = significant(found.lower, DIGITS, up=False), significant(found.upper, DIGITS, up=True)

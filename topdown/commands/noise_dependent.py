@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topdown.decimals import significant
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.noise.optimal.additive import additive_law
-from topdown.noise.optimal.dependent import Answer, CountQuestion, baselines, best_kernel
+from topdown.noise.optimal.dependent import BestKernel, CountQuestion, baselines, best_kernel
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def rules_of(question: CountQuestion, law: dict[int, Fraction] | None) -> dict[s
     return {"constant": baselines(question, {0: question.delta + 1})["constant"]}
 
 
-def dependent_document(answer: Answer, compared: dict[str, Fraction]) -> NoiseDependent:
+def dependent_document(answer: BestKernel, compared: dict[str, Fraction]) -> NoiseDependent:
     """Return what was found as a document; every end is rounded away from what it claims."""
     from topdown.documents.noise_dependent import NoiseDependent
 

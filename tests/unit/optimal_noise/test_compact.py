@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from topdown.errors import ConfigError
 from topdown.noise.optimal import highs
 from topdown.noise.optimal.compact import CompactLP
-from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square, Table, beyond, costs
+from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square, TableLoss, beyond, costs
 
 E1 = Fraction(2718281828459045, 10**15)
 TENTH = Fraction(1, 10)
@@ -115,7 +115,7 @@ def test_losses_on_the_integers() -> None:
     """A slope on the wrong side, or a tail that falls, would certify a law that is not best."""
     pinball = Pinball(Fraction(2), Fraction(1, 3))
     assert [Fraction(2, 3), Fraction(1, 3), 0, 2, 4] == [pinball.at(x) for x in range(-2, 3)]
-    table = Table((Fraction(3), Fraction(0), Fraction(1)), right=Fraction(5))
+    table = TableLoss((Fraction(3), Fraction(0), Fraction(1)), right=Fraction(5))
     assert [table.at(x) for x in range(-2, 4)] == [3, 3, 0, 1, 6, 11]
     assert beyond(table, 1) == 3
     assert beyond(Square(), 3) == 16
@@ -129,9 +129,9 @@ def test_losses_on_the_integers() -> None:
     [
         (lambda: Pinball(Fraction(0), Fraction(1)), ConfigError),
         (lambda: Pinball(0.5, Fraction(1)), TypeError),
-        (lambda: Table((Fraction(1), Fraction(0))), ConfigError),
-        (lambda: Table((Fraction(-1),)), ConfigError),
-        (lambda: Table((Fraction(1),), left=Fraction(-1)), ConfigError),
+        (lambda: TableLoss((Fraction(1), Fraction(0))), ConfigError),
+        (lambda: TableLoss((Fraction(-1),)), ConfigError),
+        (lambda: TableLoss((Fraction(1),), left=Fraction(-1)), ConfigError),
     ],
 )
 def test_losses_below_zero_or_falling_are_refused(make: object, error: type[Exception]) -> None:

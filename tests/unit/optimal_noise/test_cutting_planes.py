@@ -9,7 +9,7 @@ import pytest
 from topdown.errors import ConfigError
 from topdown.noise.optimal.ask import Promise
 from topdown.noise.optimal.continuous import RealQuestion, lower_by_cells, upper_law
-from topdown.noise.optimal.cutting_planes import Partition, certified_law, cutting_planes, proved
+from topdown.noise.optimal.cutting_planes import CellPartition, certified_law, cutting_planes, proved
 from topdown.noise.optimal.highs import NoSolutionError
 from topdown.noise.optimal.oracle import worst_events
 from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, PiecewiseLinear
@@ -26,16 +26,16 @@ KINKED = PiecewiseLinear(
 )
 
 
-def uneven(right: list[int], pad: int = 0) -> Partition:
+def uneven(right: list[int], pad: int = 0) -> CellPartition:
     """Mirror the points of the right half; the sensitivity is 8 widths."""
-    return Partition(tuple(sorted({*right, *(-x for x in right)})), 8, pad)
+    return CellPartition(tuple(sorted({*right, *(-x for x in right)})), 8, pad)
 
 
 @pytest.mark.parametrize("loss", [ABSOLUTE, SQUARE], ids=["l1", "l2"])
 @pytest.mark.parametrize("promise", [FIFTH, Promise(Fraction(0), Fraction(1, 3))], ids=["e^1", "e^0"])
 def test_the_compact_program_says_the_same(loss, promise: Promise) -> None:
     """One row for every event, or one column for every excess: a slip in either would part them."""
-    partition, width = Partition(tuple(range(-9, 10)), 4), Fraction(1, 4)
+    partition, width = CellPartition(tuple(range(-9, 10)), 4), Fraction(1, 4)
     slow = cutting_planes(partition, partition.costs(loss, width), promise, tolerance=Fraction(1, 10**11))
     _, value = upper_law(RealQuestion(promise, Fraction(1), 4), loss, range(-9, 9))
     assert slow.converged
@@ -54,7 +54,7 @@ def test_the_value_on_merged_cells_is_no_bound() -> None:
 
 def test_multipliers_on_even_cells_prove_what_the_program_says() -> None:
     """If the recomputed bound were loose here, no certified interval could be narrow."""
-    even, width = Partition(tuple(range(-13, 14)), 4, 4), Fraction(1, 4)
+    even, width = CellPartition(tuple(range(-13, 14)), 4, 4), Fraction(1, 4)
     least = [ABSOLUTE.infimum(a * width, b * width) for a, b in even.cells()]
     outcome = cutting_planes(even, least, FIFTH, tolerance=Fraction(1, 10**11))
     bound = proved(outcome, FIFTH, ABSOLUTE.infimum, width)
@@ -75,7 +75,7 @@ def test_an_uneven_law_is_checked_in_rationals() -> None:
 
 def test_a_search_cut_short_gives_no_law() -> None:
     """The law of a program without all its cuts is not private."""
-    partition = Partition(tuple(range(-9, 10)), 4)
+    partition = CellPartition(tuple(range(-9, 10)), 4)
     costs = partition.costs(ABSOLUTE, Fraction(1, 4))
     outcome = cutting_planes(partition, costs, FIFTH, max_rounds=3)
     assert (outcome.status, outcome.masses, outcome.rounds) == ("not converged", None, 3)
@@ -88,7 +88,7 @@ def test_a_search_cut_short_gives_no_law() -> None:
 def test_cells_without_a_private_law_are_refused() -> None:
     """Three cells cannot hide a move by four."""
     with pytest.raises(NoSolutionError):
-        cutting_planes(Partition((-1, 0, 1, 2), 4), [Fraction(1)] * 3, FIFTH)
+        cutting_planes(CellPartition((-1, 0, 1, 2), 4), [Fraction(1)] * 3, FIFTH)
 
 
 def test_what_is_no_partition_is_refused() -> None:
@@ -101,9 +101,9 @@ def test_what_is_no_partition_is_refused() -> None:
         ((0, 1, 2), 1, 1),
     ):
         with pytest.raises(ValueError, match="Fix"):
-            Partition(points, n_shifts, pad)
+            CellPartition(points, n_shifts, pad)
     with pytest.raises(ValueError, match="one a cell"):
-        cutting_planes(Partition((0, 1), 1), [], FIFTH)
+        cutting_planes(CellPartition((0, 1), 1), [], FIFTH)
     with pytest.raises(ValueError, match="padded"):
         certified_law(uneven([0, 8, 16], pad=1), [Fraction(1)] * 4, FIFTH)
     with pytest.raises(ConfigError, match="rows"):

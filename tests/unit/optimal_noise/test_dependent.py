@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from topdown.errors import ConfigError, InternalError
 from topdown.noise import SimulationBits
-from topdown.noise.optimal.coupled import CoupledLP, Pair
-from topdown.noise.optimal.dependent import Answer, CountQuestion, baselines, best_kernel
+from topdown.noise.optimal.coupled import CoupledLP, KernelConstraint
+from topdown.noise.optimal.dependent import BestKernel, CountQuestion, baselines, best_kernel
 from topdown.noise.optimal.highs import NoSolutionError, solve
 from topdown.noise.optimal.kernel import Kernel, largest_excess, private_kernel
 from topdown.noise.optimal.losses import Absolute, Square
@@ -49,19 +49,19 @@ def largest_over_events(kernel: Kernel, epsilon: Fraction, sensitivity: int) -> 
 
 
 @pytest.fixture(scope="module")
-def quarter() -> Answer:
+def quarter() -> BestKernel:
     """Answer counts 0 .. 40 at epsilon 1/4."""
     return best_kernel(CountQuestion(Fraction(1, 4), THOUSANDTH, 40, Absolute()))
 
 
-def test_the_loss_at_epsilon_a_quarter(quarter: Answer) -> None:
+def test_the_loss_at_epsilon_a_quarter(quarter: BestKernel) -> None:
     """A worse kernel would pass every privacy check; the optimum is known to four digits."""
     assert round(float(quarter.loss), 4) == 3.3185
     assert 0 <= quarter.loss - quarter.lower < Fraction(1, 10**8)
     assert THOUSANDTH * Fraction(999, 1000) < quarter.excess <= THOUSANDTH
 
 
-def test_simple_rules_are_stated_beside_the_kernel(quarter: Answer) -> None:
+def test_simple_rules_are_stated_beside_the_kernel(quarter: BestKernel) -> None:
     """A gain over additive noise that clamping also has would be sold as a gain of the kernel."""
     simple = baselines(quarter.question, best_additive(Fraction(1, 4), THOUSANDTH))
     expected = {"constant": 10.2439, "additive": 3.8188, "clamped": 3.4314, "remapped": 3.3185}
@@ -106,7 +106,9 @@ def test_both_directions_of_a_pair_are_compared() -> None:
 def test_weights_of_rows_add_up_exactly() -> None:
     """The largest row is at least a weighted mean only if the weights add up to one, whatever the solver says."""
     costs = ((Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)))
-    program = CoupledLP(costs, (Pair(0, 1, 0),), Fraction(2), Fraction(1, 10), range(2), largest=True)
+    program = CoupledLP(
+        costs, (KernelConstraint(0, 1, 0),), Fraction(2), Fraction(1, 10), range(2), largest=True
+    )
     solution = solve(program.program)
     for factor in (1.0, 1.1, 0.0):
         weights = program.row_weights(replace(solution, at_most=solution.at_most * factor))

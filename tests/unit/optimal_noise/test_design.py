@@ -13,13 +13,13 @@ from topdown.noise.optimal.ask import Ask, Promise
 from topdown.noise.optimal.compact import CompactLP
 from topdown.noise.optimal.design import optimal_law
 from topdown.noise.optimal.law import OptimalLaw
-from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square, Table, costs
+from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square, TableLoss, costs
 from topdown.noise.optimal.quantise import BITS, whole_weights
 from topdown.noise.optimal.verify import Multipliers, attained, exp_bounds, lower_bound
 
 TENTH, THOUSANDTH = Fraction(1, 10), Fraction(1, 1000)
-ZERO_ONE = Table((Fraction(1), Fraction(0), Fraction(1)))
-ROOT = Table(tuple(Fraction(round(abs(x) ** 0.5 * 2**40), 2**40) for x in range(-40, 41)))
+ZERO_ONE = TableLoss((Fraction(1), Fraction(0), Fraction(1)))
+ROOT = TableLoss(tuple(Fraction(round(abs(x) ** 0.5 * 2**40), 2**40) for x in range(-40, 41)))
 
 
 def ask(epsilon: object, delta: object, sensitivity: int = 1, loss: Loss | None = None) -> Ask:
@@ -107,7 +107,7 @@ def test_losses_move_as_they_must() -> None:
     assert base > optimal_law(ask(1, Fraction(1, 100), 2)).loss
     assert base > optimal_law(ask(Fraction(11, 10), THOUSANDTH, 2)).loss
     assert base < optimal_law(ask(1, THOUSANDTH, 3)).loss
-    twice = Table(tuple(2 * abs(Fraction(x)) for x in range(-3, 4)), Fraction(2), Fraction(2))
+    twice = TableLoss(tuple(2 * abs(Fraction(x)) for x in range(-3, 4)), Fraction(2), Fraction(2))
     assert float(optimal_law(ask(1, THOUSANDTH, 2, twice)).loss) == pytest.approx(2 * float(base), rel=1e-9)
 
 
@@ -200,7 +200,7 @@ def test_any_multipliers_give_a_bound() -> None:
         }
         assert lower_bound(certificate, [(Fraction(1), THOUSANDTH)], one.loss) <= best
     assert lower_bound({}, [(Fraction(1), THOUSANDTH)], one.loss) == 0
-    far = Table((Fraction(1), *[Fraction(3)] * 8))  # least at -4, where no multiplier reaches
+    far = TableLoss((Fraction(1), *[Fraction(3)] * 8))  # least at -4, where no multiplier reaches
     assert lower_bound({}, [(Fraction(1), THOUSANDTH)], far) == 1
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from topdown.errors import ConfigError
 from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.cells import Law, rounded
+from topdown.noise.optimal.cells import LatticeLaw, rounded
 from topdown.noise.optimal.continuous import RealQuestion, upper_law
-from topdown.noise.optimal.coupled import Pair
+from topdown.noise.optimal.coupled import KernelConstraint
 from topdown.noise.optimal.highs import solve
 from topdown.noise.optimal.interval import IntervalQuestion, cells_excess, lower_by_rows, upper_laws
 from topdown.noise.optimal.interval_rules import (
@@ -42,7 +42,9 @@ def test_cells_beyond_the_sensitivity_hold_no_neighbours(
     found = upper_laws(question, inner)
     assert round(float(found.loss), 5) == right
     assert found.excess <= promise.delta
-    further = tuple(Pair(k, m, 2 if m > k else -2) for k in range(6) for m in range(6) if abs(m - k) == 3)
+    further = tuple(
+        KernelConstraint(k, m, 2 if m > k else -2) for k in range(6) for m in range(6) if abs(m - k) == 3
+    )
     means = [ABSOLUTE.mean(Fraction(i, 2), Fraction(i + 1, 2)) for i in inner]
     program = question.program(question.possible() + further, lambda i: means[i + 5], inner, 0, promise.delta)
     assert round(solve(program.program).value, 5) == printed
@@ -100,7 +102,7 @@ def test_a_moved_mass_is_found() -> None:
 @pytest.mark.parametrize("loss", [ABSOLUTE, SQUARE], ids=["l1", "l2"])
 def test_rules_cost_what_a_fine_grid_says(loss: RealLoss) -> None:
     """The triangular densities inside cells are easy to turn around."""
-    law = Law(-2, tuple((1 << 64) * w // 16 for w in (1, 3, 8, 4)), Fraction(1))
+    law = LatticeLaw(-2, tuple((1 << 64) * w // 16 for w in (1, 3, 8, 4)), Fraction(1))
     shares, width, n = (Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)), Fraction(1, 2), 24
     clamped, cells = Fraction(0), {}
     for k, share in enumerate(shares):

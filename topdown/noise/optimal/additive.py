@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.cells import Line
+from topdown.noise.optimal.cells import CellProgram
 from topdown.noise.optimal.closed_form import least_tails, masses_of
 from topdown.noise.optimal.dependent import CountQuestion
 from topdown.noise.optimal.supports import truncated_laplace_reach
@@ -30,5 +30,5 @@ def additive_law(question: CountQuestion) -> dict[int, Fraction] | None:
         return {i - len(tails): p for i, p in enumerate(masses) if p}
     reach = max(truncated_laplace_reach(promise, reach_of) + 2 * reach_of, question.loss.settled + reach_of)
     costs = tuple(question.loss.at(i) for i in range(-reach, reach + 1))
-    line = Line(costs, -reach, reach_of, promise.epsilon, promise.delta)
+    line = CellProgram(costs, -reach, reach_of, promise.epsilon, promise.delta)
     return dict(line.law().items())

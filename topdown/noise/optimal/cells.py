@@ -29,7 +29,7 @@ SPARES = tuple(Fraction(1, 10**n) for n in (9, 7, 5, 3))
 
 @final
 @dataclass(frozen=True)
-class Law:
+class LatticeLaw:
     """P(cell first + j) = weights[j] / 2^64; `excess` is at least the delta that the law needs."""
 
     first: int
@@ -56,7 +56,7 @@ class Law:
 
 @final
 @dataclass(frozen=True)
-class Line:
+class CellProgram:
     """A program on a line of cells, and where its first cell, a padded one perhaps, stands.
 
     Args:
@@ -109,7 +109,7 @@ class Line:
             found += [one, one.mirrored(2 * self.first + len(self.costs))] if self.mirror else [one]
         return program.masses(solution.columns.tolist()), found
 
-    def law(self) -> Law:
+    def law(self) -> LatticeLaw:
         """Find a law of small cost on unpadded cells, in integer weights that keep the guarantee exactly.
 
         Raises:
@@ -128,7 +128,7 @@ class Line:
         )
 
 
-def rounded(masses: Sequence[float], line: Line) -> Law:
+def rounded(masses: Sequence[float], line: CellProgram) -> LatticeLaw:
     """Round masses to weights over 2^64 that add up exactly, mirrored where the line is, and measure their excess.
 
     Args:
@@ -150,4 +150,4 @@ def rounded(masses: Sequence[float], line: Line) -> Law:
         weights = [b - a for a, b in pairwise(ends)]
     inside = [j for j, w in enumerate(weights) if w]
     kept = tuple(weights[inside[0] : inside[-1] + 1])
-    return Law(line.first + inside[0], kept, attained(kept, line.n_shifts, line.epsilon))
+    return LatticeLaw(line.first + inside[0], kept, attained(kept, line.n_shifts, line.epsilon))

@@ -18,7 +18,7 @@ Number = TypeVar("Number", Fraction, float)
 
 
 @dataclass(frozen=True)
-class Program:
+class LinearProgram:
     """Minimise costs.x over x >= 0, where rows are ((column, coefficient), ...) and a right side.
 
     Args:
@@ -103,7 +103,7 @@ class CompactLP:
         )
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> LinearProgram:
         """The program: columns are masses, excesses, outside; rows bound excesses, then their sums, then falling."""
         zero, one, minus = Fraction(0), Fraction(1), Fraction(-1)
         against = [-factor for factor, _ in self.limits]
@@ -129,7 +129,7 @@ class CompactLP:
         if self.outside is not None:
             total.append((len(all_costs), one))
             all_costs.append(self.outside)
-        return Program(tuple(all_costs), tuple(rows), ((tuple(total), one),))
+        return LinearProgram(tuple(all_costs), tuple(rows), ((tuple(total), one),))
 
     def masses(self, solution: Sequence[Number]) -> tuple[Number, ...]:
         """Return the mass of each cell, from the columns of a solution."""

@@ -14,7 +14,7 @@ from typing import final
 
 from topdown.errors import ConfigError, InternalError
 from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.cells import SPARES, Law, Line, rounded
+from topdown.noise.optimal.cells import SPARES, CellProgram, LatticeLaw, rounded
 from topdown.noise.optimal.multipliers import Multiplier, lower_bound
 from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, RealLoss
 from topdown.noise.optimal.supports import truncated_laplace_reach
@@ -66,7 +66,7 @@ class RealQuestion:
         """The cell width b."""
         return Fraction(self.sensitivity) / self.cells
 
-    def line(self, costs: Callable[[int], Fraction], inner: range, pad: int = 0) -> Line:
+    def line(self, costs: Callable[[int], Fraction], inner: range, pad: int = 0) -> CellProgram:
         """Return the program on the cells `inner`, and `pad` more at either end.
 
         Raises:
@@ -81,7 +81,7 @@ class RealQuestion:
                 fix="give fewer cells to the sensitivity, or a larger delta",
             )
         window = range(inner.start - pad, inner.stop + pad)
-        return Line(
+        return CellProgram(
             tuple(costs(cell) for cell in window),
             window.start,
             self.cells,
@@ -93,7 +93,7 @@ class RealQuestion:
 
 @final
 @dataclass(frozen=True)
-class Sandwich:
+class RealNoise:
     """An enclosure lower <= least expected loss of real noise <= upper, and the lattice law that gives `upper`.
 
     Args:
@@ -105,7 +105,7 @@ class Sandwich:
 
     question: RealQuestion
     loss: str
-    law: Law
+    law: LatticeLaw
     lower: Fraction
     upper: Fraction
 
@@ -123,7 +123,7 @@ class Sandwich:
         return sum((p * loss.at(i * width) for i, p in self.law.items()), Fraction(0))
 
 
-def sandwich(question: RealQuestion, loss: str) -> Sandwich:
+def sandwich(question: RealQuestion, loss: str) -> RealNoise:
     """Enclose the least expected |x| or x^2 of noise for a real query.
 
     From below: rounding X at random, without bias, to multiples of b commutes with moves by multiples of b, so it
@@ -161,10 +161,10 @@ def sandwich(question: RealQuestion, loss: str) -> Sandwich:
             code="X055",
             fix="a larger delta or epsilon, or fewer cells, makes the program easier",
         )
-    return Sandwich(question, loss, law, max(lower, Fraction(0)), upper)
+    return RealNoise(question, loss, law, max(lower, Fraction(0)), upper)
 
 
-def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[Law, list[Multiplier]]:
+def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[LatticeLaw, list[Multiplier]]:
     """Return a private law on multiples of the width, and multipliers that prove it nearly the best.
 
     The window is padded and grows until the solver leaves the padding empty; then less of delta is asked for until
@@ -189,7 +189,7 @@ def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[Law, list[Multi
     )
 
 
-def released(found: Sandwich, answer: Fraction, noise: int) -> Fraction:
+def released(found: RealNoise, answer: Fraction, noise: int) -> Fraction:
     """Return the answer, rounded to the nearest multiple of the width, halves up, plus noise widths.
 
     Rounding commutes with moves by multiples of the width, so answers at most a sensitivity apart stay so: the
@@ -211,7 +211,7 @@ def released(found: Sandwich, answer: Fraction, noise: int) -> Fraction:
     return (int((answer / width + Fraction(1, 2)) // 1) + noise) * width
 
 
-def upper_law(question: RealQuestion, loss: RealLoss, inner: range) -> tuple[Law, Fraction]:
+def upper_law(question: RealQuestion, loss: RealLoss, inner: range) -> tuple[LatticeLaw, Fraction]:
     """Return a law on the cells [i b, (i + 1) b), i in `inner`, that keeps the guarantee, and its expected loss.
 
     Raises:

@@ -11,14 +11,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from topdown.noise.optimal.compact import Program, Row
+from topdown.noise.optimal.compact import LinearProgram, Row
 from topdown.noise.optimal.highs import FloatSolution
 from topdown.noise.optimal.multipliers import Multiplier
 
 _UNIT = 1 << 50  # multipliers are rounded to this many parts: they need not be exact, only used exactly
 
 
-class Pair(NamedTuple):
+class KernelConstraint(NamedTuple):
     """A constraint P_above(A) <= e^epsilon P_below(A - shift) + delta for every set A of inner cells."""
 
     above: int
@@ -42,7 +42,7 @@ class CoupledLP:
     """
 
     costs: tuple[tuple[Fraction, ...], ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[KernelConstraint, ...]
     growth: Fraction
     delta: Fraction
     inner: range
@@ -67,7 +67,7 @@ class CoupledLP:
         return tuple(row for row, cap in enumerate(self.caps) if cap is not None)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> LinearProgram:
         """Columns: masses, excesses, the largest cost; rows: excesses, their sums, caps, costs of rows."""
         one, n = Fraction(1), self.n_cells
         rows: list[Row] = []
@@ -94,7 +94,7 @@ class CoupledLP:
         if self.largest:
             objective[column] = one
         whole = [(tuple((row * n + c, one) for c in range(n)), one) for row in range(len(self.costs))]
-        return Program(tuple(objective), tuple(rows + sums), tuple(whole))
+        return LinearProgram(tuple(objective), tuple(rows + sums), tuple(whole))
 
     def laws(self, solution: FloatSolution) -> list[list[float]]:
         """Return the masses of each row."""

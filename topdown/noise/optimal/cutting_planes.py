@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import final
 
 from topdown.noise.optimal.ask import Promise, factor_below
-from topdown.noise.optimal.compact import Program, Row
+from topdown.noise.optimal.compact import LinearProgram, Row
 from topdown.noise.optimal.highs import FloatSolution, solve
 from topdown.noise.optimal.multipliers import Multiplier, lower_bound
-from topdown.noise.optimal.oracle import Event, worst_events
+from topdown.noise.optimal.oracle import WorstEvent, worst_events
 from topdown.noise.optimal.real_loss import RealLoss
 from topdown.noise.optimal.verify import exp_bounds
 
@@ -25,7 +25,7 @@ _UNIT = 1 << 50
 
 @final
 @dataclass(frozen=True)
-class Partition:
+class CellPartition:
     """Cells [points[j], points[j + 1]) in cell widths, and how many widths the sensitivity has.
 
     Args:
@@ -92,7 +92,7 @@ class Outcome:
 
 
 def cutting_planes(
-    partition: Partition,
+    partition: CellPartition,
     costs: Sequence[Fraction],
     promise: Promise,
     *,
@@ -121,7 +121,7 @@ def cutting_planes(
     total = tuple((j, Fraction(1)) for j in range(len(costs)))
     rounds, violation = 0, float("inf")
     while True:
-        program = Program(tuple(costs), tuple(found.values()), ((total, Fraction(1)),))
+        program = LinearProgram(tuple(costs), tuple(found.values()), ((total, Fraction(1)),))
         solution, rounds = solve(program), rounds + 1
         masses = tuple(float(m) for m in solution.columns)
         events = worst_events(partition.points, masses, float(growth), partition.n_shifts, partition.pad)
@@ -174,7 +174,7 @@ def proved(
 
 
 def certified_law(
-    partition: Partition, costs: Sequence[Fraction], promise: Promise
+    partition: CellPartition, costs: Sequence[Fraction], promise: Promise
 ) -> tuple[tuple[Fraction, ...], Fraction] | None:
     """Return masses that keep the guarantee exactly, checked in rationals, and their cost; None if not found.
 
@@ -202,7 +202,9 @@ def certified_law(
     return masses, sum((m * c for m, c in zip(masses, costs, strict=True)), Fraction(0))
 
 
-def _row(partition: Partition, event: Event[float], growth: Fraction) -> tuple[tuple[int, Fraction], ...]:
+def _row(
+    partition: CellPartition, event: WorstEvent[float], growth: Fraction
+) -> tuple[tuple[int, Fraction], ...]:
     """Write P(A) - growth P(A - shift) as coefficients of the masses."""
     entries = []
     for j, (start, end) in enumerate(partition.cells()):

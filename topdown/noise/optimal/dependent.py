@@ -14,7 +14,7 @@ from typing import final
 from topdown.errors import ConfigError, InternalError
 from topdown.noise.optimal import remap
 from topdown.noise.optimal.ask import Promise, factor_below
-from topdown.noise.optimal.coupled import CoupledLP, Pair
+from topdown.noise.optimal.coupled import CoupledLP, KernelConstraint
 from topdown.noise.optimal.highs import FloatSolution, solve
 from topdown.noise.optimal.kernel import Kernel, largest_excess, private_kernel
 from topdown.noise.optimal.losses import Loss
@@ -83,11 +83,11 @@ class CountQuestion:
         return self.weights or (Fraction(1, self.top + 1),) * (self.top + 1)
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[KernelConstraint, ...]:
         """Every ordered pair of counts that neighbours can have."""
         reach = range(-self.sensitivity, self.sensitivity + 1)
         counts = range(self.top + 1)
-        return tuple(Pair(n, n + d, 0) for n in counts for d in reach if d and n + d in counts)
+        return tuple(KernelConstraint(n, n + d, 0) for n in counts for d in reach if d and n + d in counts)
 
     def cost(self, count: int, answer: int) -> Fraction:
         """Return the loss of an answer to a count."""
@@ -102,7 +102,7 @@ class CountQuestion:
 
 @final
 @dataclass(frozen=True)
-class Answer:
+class BestKernel:
     """A kernel that keeps the guarantee, and how good it is; everything here is exact.
 
     Args:
@@ -121,7 +121,7 @@ class Answer:
     row_losses: tuple[Fraction, ...]
 
 
-def best_kernel(question: CountQuestion) -> Answer:
+def best_kernel(question: CountQuestion) -> BestKernel:
     """Find the kernel of least loss, check it exactly, and bound from below what any other could reach.
 
     Raises:
@@ -143,7 +143,7 @@ def best_kernel(question: CountQuestion) -> Answer:
     )
     solution = solve(program.program)
     kernel = private_kernel(program.laws(solution), question.epsilon, question.delta, question.sensitivity)
-    answer = Answer(
+    answer = BestKernel(
         question,
         kernel,
         largest_excess(kernel, question.epsilon, question.sensitivity),
@@ -203,7 +203,7 @@ def _proved(question: CountQuestion, program: CoupledLP, solution: FloatSolution
     return lower_bound(multipliers, question.delta, growth, question.top + 1, least) - charged
 
 
-def _accept(answer: Answer) -> None:
+def _accept(answer: BestKernel) -> None:
     """Refuse an answer whose exact numbers do not hold together."""
     question = answer.question
     caps = zip(answer.row_losses, question.caps, strict=False)

@@ -22,7 +22,7 @@ Rational = Any  # flint.fmpq
 
 
 @dataclass(frozen=True)
-class Optimum:
+class RationalOptimum:
     """The optimum of a compact program in rationals.
 
     Args:
@@ -42,7 +42,7 @@ class NotExactError(ArithmeticError):
     """The equations that the floats suggest have no solution that is an optimum."""
 
 
-def rational_optimum(lp: CompactLP, near: FloatSolution) -> Optimum:
+def rational_optimum(lp: CompactLP, near: FloatSolution) -> RationalOptimum:
     """Return the optimum of the program in rationals.
 
     Args:
@@ -59,7 +59,7 @@ def rational_optimum(lp: CompactLP, near: FloatSolution) -> Optimum:
         raise NotExactError(str(error)) from error
     value = sum((m * c for m, c in zip(masses, at.costs, strict=True)), level * 0)
     _check_multipliers(at, on_excess, on_sum, level, value)
-    return Optimum(
+    return RationalOptimum(
         lp.masses([_fraction(m) for m in masses]),
         tuple(map(_fraction, on_excess)),
         tuple(map(_fraction, on_sum)),

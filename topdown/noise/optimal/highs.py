@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
-from topdown.noise.optimal.compact import Program, Row
+from topdown.noise.optimal.compact import LinearProgram, Row
 
 _TOLERANCE = 1e-10
 _LARGEST_SCALE = 1e6
@@ -43,7 +43,7 @@ class FloatSolution:
     value: float
 
 
-def solve(program: Program, *, scale: float | None = None) -> FloatSolution:
+def solve(program: LinearProgram, *, scale: float | None = None) -> FloatSolution:
     """Solve the program with HiGHS (dual simplex) in floats.
 
     Args:

@@ -15,7 +15,7 @@ from typing import final
 from topdown.errors import ConfigError, InternalError
 from topdown.noise.optimal.ask import Promise, factor_below
 from topdown.noise.optimal.cells import BITS, SPARES
-from topdown.noise.optimal.coupled import CoupledLP, Pair
+from topdown.noise.optimal.coupled import CoupledLP, KernelConstraint
 from topdown.noise.optimal.highs import solve
 from topdown.noise.optimal.multipliers import lower_bound
 from topdown.noise.optimal.oracle import worst_at
@@ -77,13 +77,13 @@ class IntervalQuestion:
         """The weights, even ones if none were given."""
         return self.weights or (Fraction(1, self.n_cells),) * self.n_cells
 
-    def possible(self) -> tuple[Pair, ...]:
+    def possible(self) -> tuple[KernelConstraint, ...]:
         """List cell pairs with the shifts between answers in them that neighbours can have.
 
         Cells further apart than the sensitivity hold no neighbours, even where a shift at its limit would join them.
         """
         return tuple(
-            Pair(k, m, shift)
+            KernelConstraint(k, m, shift)
             for k in range(self.n_cells)
             for m in range(self.n_cells)
             if abs(m - k) <= self.cells
@@ -91,14 +91,19 @@ class IntervalQuestion:
             if abs(shift) <= self.cells and (k != m or shift)
         )
 
-    def certain(self) -> tuple[Pair, ...]:
+    def certain(self) -> tuple[KernelConstraint, ...]:
         """List cell pairs with the one shift that takes every answer of the one into the other."""
         counts = range(self.n_cells)
-        return tuple(Pair(k, m, m - k) for k in counts for m in counts if k != m and abs(m - k) <= self.cells)
+        return tuple(
+            KernelConstraint(k, m, m - k)
+            for k in counts
+            for m in counts
+            if k != m and abs(m - k) <= self.cells
+        )
 
     def program(
         self,
-        pairs: tuple[Pair, ...],
+        pairs: tuple[KernelConstraint, ...],
         cost: Callable[[int], Fraction],
         inner: range,
         pad: int,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from topdown.noise.optimal.cells import Law
-from topdown.noise.optimal.real_loss import RealLoss, Square
+from topdown.noise.optimal.cells import LatticeLaw
+from topdown.noise.optimal.real_loss import RealLoss, RealSquare
 
 Shares = Sequence[Fraction]
 
@@ -25,12 +25,12 @@ def constant_loss(shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
     )
 
 
-def additive_loss(law: Law, width: Fraction, loss: RealLoss) -> Fraction:
+def additive_loss(law: LatticeLaw, width: Fraction, loss: RealLoss) -> Fraction:
     """Return the loss of the noise as it is."""
     return sum((p * loss.mean(i * width, (i + 1) * width) for i, p in law.items()), Fraction(0))
 
 
-def clamped_loss(law: Law, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
+def clamped_loss(law: LatticeLaw, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
     """Return the loss where answer + noise is moved to the interval."""
     total = Fraction(0)
     for k, share in enumerate(shares):
@@ -45,7 +45,7 @@ def clamped_loss(law: Law, shares: Shares, width: Fraction, loss: RealLoss) -> F
     return total
 
 
-def remapped_loss(law: Law, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
+def remapped_loss(law: LatticeLaw, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
     """Return the loss where each cell of answer + noise is answered by the multiple of the width that costs least."""
     cells: dict[int, list[tuple[Fraction, int, bool]]] = {}
     for k, share in enumerate(shares):
@@ -72,6 +72,6 @@ def _at_moments(
     loss: RealLoss, start: Fraction, width: Fraction, first: Fraction, second: Fraction
 ) -> Fraction:
     """Return the mean loss at start + width U, start >= 0, from E U and E U^2."""
-    if isinstance(loss, Square):
+    if isinstance(loss, RealSquare):
         return start * start + 2 * start * width * first + width * width * second
     return loss.at(start + width * first)

@@ -98,7 +98,7 @@ class Pinball:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableLoss:
     """A loss by its values on -n .. n; past either end it goes on with a slope of 0 or more.
 
     Args:
@@ -171,7 +171,7 @@ def parse_loss(text: str) -> Loss:
         if kind == "pinball" and len(parts) == 2:
             return Pinball(_number(parts[0]), _number(parts[1]))
         if kind == "table" and 1 <= len(parts) <= 3:
-            return Table(tuple(map(_number, parts[0].split(","))), *map(_number, parts[1:]))
+            return TableLoss(tuple(map(_number, parts[0].split(","))), *map(_number, parts[1:]))
     except (ValueError, ZeroDivisionError) as error:
         if isinstance(error, ConfigError):
             raise

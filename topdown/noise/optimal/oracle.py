@@ -15,7 +15,7 @@ Number = TypeVar("Number", float, Fraction)
 
 
 @dataclass(frozen=True)
-class Event(Generic[Number]):
+class WorstEvent(Generic[Number]):
     """A set of outcomes and a shift: P(X in pieces) - e P(X + shift in pieces) is `excess`.
 
     Pieces are disjoint, sorted, half-open intervals [start, end) in cell widths.
@@ -47,7 +47,7 @@ def worst_at(
     below: Sequence[Number],
     growth: Number,
     shift: int,
-) -> Event[Number]:
+) -> WorstEvent[Number]:
     """Find the event in which `above` is most in excess of growth times `below` moved by shift; O(N).
 
     Args:
@@ -79,12 +79,12 @@ def worst_at(
                 pieces.append((x, end))
         x = end
         own += x == points[own + 1]
-    return Event(shift, tuple(pieces), total)
+    return WorstEvent(shift, tuple(pieces), total)
 
 
 def worst_events(
     points: Sequence[int], masses: Sequence[Number], growth: Number, sensitivity: int, pad: int = 0
-) -> list[Event[Number]]:
+) -> list[WorstEvent[Number]]:
     """List the worst event of every shift that matters, the most in excess first; O(N) a shift.
 
     Args:
@@ -102,5 +102,5 @@ def worst_events(
     for shift in shifts_of(points, sensitivity):
         event = worst_at(points, above, masses, growth, shift)
         inner = [(max(a, start), min(b, end)) for a, b in event.pieces]
-        found.append(Event(shift, tuple((a, b) for a, b in inner if a < b), event.excess))
+        found.append(WorstEvent(shift, tuple((a, b) for a, b in inner if a < b), event.excess))
     return sorted(found, key=lambda event: event.excess, reverse=True)

@@ -10,7 +10,7 @@ from typing import final
 
 @final
 @dataclass(frozen=True)
-class Square:
+class RealSquare:
     """The loss x^2."""
 
     name: str = "square"
@@ -79,7 +79,7 @@ class PiecewiseLinear:
         return min([*inside, *(self.at(x) for x in (lo, hi) if x is not None)])
 
 
-RealLoss = Square | PiecewiseLinear
+RealLoss = RealSquare | PiecewiseLinear
 
 ABSOLUTE = PiecewiseLinear(((Fraction(0), Fraction(0)),), Fraction(-1), Fraction(1), "absolute")
-SQUARE = Square()
+SQUARE = RealSquare()
