@@ -1,6 +1,7 @@
 """Who may import whom: the house's rules, read from the source."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,8 @@ PGSR_MAY_USE = {
 }
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Return every module a file imports, at any depth of its code."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -141,7 +143,7 @@ def imports_of(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module or "")
-    return found
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("room", ALLOWED)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.property.test_extend_stage import random_stage
 from topdown.solve import reference
 from topdown.solve.least_squares import kernels_tree as kernels
@@ -23,8 +24,9 @@ from topdown.solve.warm import compile_kernels
 SEEDS = st.integers(0, 2**31)
 
 
+@pytest.mark.deep
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40 * DEPTH, deadline=None)
 def test_tree_is_the_dense_inverse(seed: int) -> None:
     """A block that hangs below the wrong one would bend every estimate."""
     rng = np.random.default_rng(seed)
@@ -41,8 +43,9 @@ def test_tree_is_the_dense_inverse(seed: int) -> None:
     np.testing.assert_allclose(kernels.apply_tree(grow(chain, n, 0.7), v), expected, atol=1e-12)
 
 
+@pytest.mark.deep
 @given(SEEDS, st.sampled_from(["none", "far below", "far above", "near"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * DEPTH, deadline=None)
 def test_projection_does_not_depend_on_the_guess(seed: int, guess: str) -> None:
     """A threshold of the step before that is too high or too low must cost passes, never the sum."""
     rng = np.random.default_rng(seed)
@@ -56,8 +59,9 @@ def test_projection_does_not_depend_on_the_guess(seed: int, guess: str) -> None:
     np.testing.assert_allclose(out, expected, atol=1e-9 * max(1.0, np.abs(v).max()))
 
 
+@pytest.mark.deep
 @given(SEEDS, st.booleans(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30 * DEPTH, deadline=None)
 def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
     """A fused step that differs would still converge, to another table or at another pace."""
     problem, _ = random_stage(seed, root=root)

@@ -10,15 +10,17 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
+from tests.helpers.depth import DEPTH
 from topdown.errors import ConfigError, InfeasibleError, InternalError
 from topdown.solve import level_facts, polytopes
 from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.solve import solve
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", policies.POLICIES)
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4 * DEPTH, deadline=None)
 def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -> None:
     """Whatever the noise, every promise holds at every level, all is optimal, and the failsafe rests."""
     with tempfile.TemporaryDirectory() as folder:
@@ -86,8 +88,9 @@ def test_without_noise_the_truth_comes_back(policy: str, tmp_path: Path) -> None
     np.testing.assert_array_equal(result.leaves.dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes))
 
 
+@pytest.mark.deep
 @given(seed=st.integers(0, 1_000_000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8 * DEPTH, deadline=None)
 def test_without_implied_constraints_the_failsafe_saves_the_release(seed: int) -> None:
     """Tables that cannot be split are changed by the least, reported, and every promise still holds."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -212,9 +215,10 @@ def test_exact_tables_without_noise_give_the_truth(policy: str, tmp_path: Path) 
     np.testing.assert_array_equal(result.leaves.dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("passes", ["sex", "age", "dwelling * sex"])
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5 * DEPTH, deadline=None)
 def test_passes_that_cross_exact_tables_keep_them(passes: str, seed: int, size: float) -> None:
     """A pass fixes its own table for the next; the exact one must not get lost between them, at root or county."""
     more = policies.POLICIES["county and land cross"]
@@ -265,8 +269,9 @@ def test_a_root_table_against_the_facts_is_refused(tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.node) == ("I013", "0")
 
 
+@pytest.mark.deep
 @given(seed=st.integers(0, 1_000_000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8 * DEPTH, deadline=None)
 def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
     """A repair below a county may not undo what is exact for the county or the land."""
     more = policies.POLICIES["county and land cross"] + policies.MIXED
@@ -281,11 +286,12 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
     policies.check_promises(census, result.leaves)
 
 
+@pytest.mark.deep
 def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some repair must be needed, and the exact table be named where it is to blame, or the test above is empty."""
     monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     uses = []
-    for seed in range(25):
+    for seed in range(10 * DEPTH):
         more = policies.POLICIES["county and land cross"] + policies.MIXED
         census = policies.make_census(tmp_path / str(seed), seed, more)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)

@@ -3,9 +3,11 @@
 from itertools import permutations, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.polytopes import make_polytopes, node_vectors
 from topdown.model.kinds import NO_LIMIT
 from topdown.solve import reference
@@ -18,8 +20,9 @@ seeds = st.integers(0, 1_000_000)
 EXACT = st.sampled_from([0, 1, 2, None])
 
 
+@pytest.mark.deep
 @given(seeds, EXACT, st.booleans(), st.sampled_from([0, 1]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * DEPTH, deadline=None)
 def test_limits_hold_for_exactly_the_tables_that_split(
     seed: int, exact: int | None, caps: bool, depth: int
 ) -> None:
@@ -38,8 +41,9 @@ def test_limits_hold_for_exactly_the_tables_that_split(
         assert found == (tuple(vector.tolist()) in truth), vector
 
 
+@pytest.mark.deep
 @given(seeds, EXACT, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40 * DEPTH, deadline=None)
 def test_the_network_says_the_same_as_the_limits(seed: int, exact: int | None, caps: bool) -> None:
     """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
     polytopes = make_polytopes(seed, exact=exact, caps=caps)
@@ -70,8 +74,9 @@ def vertices(limits: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
+@pytest.mark.deep
 @given(seeds, EXACT, st.booleans(), st.sampled_from([0.3, 3.0, 100.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60 * DEPTH, deadline=None)
 def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: bool, spread: float) -> None:
     """A point is the projection if no vertex lies on the far side of it; every vertex is tried."""
     polytopes: Polytopes = make_polytopes(seed, exact=exact, caps=caps)

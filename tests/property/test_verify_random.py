@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.small_release import (
     Small,
     allowed,
@@ -25,7 +26,7 @@ from tests.helpers.small_release import (
 from topdown.publish.verify import verify
 from topdown.publish.verify.arithmetic import differences, tally
 
-CALM = settings(deadline=None, max_examples=25, derandomize=True)
+CALM = settings(deadline=None, max_examples=10 * DEPTH, derandomize=True)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return build(tmp_path_factory.mktemp("sound"), csv=True)
 
 
+@pytest.mark.deep
 @CALM
 @given(data=st.data())
 def test_every_consistent_population_passes(data: st.DataObject) -> None:
@@ -49,6 +51,7 @@ def test_every_consistent_population_passes(data: st.DataObject) -> None:
         assert [f.text for check in result.checks for f in check.findings] == []
 
 
+@pytest.mark.deep
 @CALM
 @given(data=st.data())
 def test_no_single_change_passes(sound: Small, data: st.DataObject) -> None:

@@ -145,7 +145,7 @@ def test_too_many_losses_are_refused():
     """Incommensurable rates multiply; the refusal must come before the memory is gone."""
     rates = [Geometric(Fraction(1, p)) for p in (101, 103, 107, 109, 113)]
     with pytest.raises(ConfigError, match="distinct losses"):
-        Mixture(ComposedEvent(tuple(Repeated(r, 12) for r in rates)))
+        Mixture(ComposedEvent(tuple(Repeated(r, 7) for r in rates)))
 
 
 def test_pure_budget_of_a_geometric_event():
