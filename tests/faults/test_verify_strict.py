@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import fields, make_dataclass
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.small_release import Small, build, reseal
+from topdown.model.constraint import Invariants
 from topdown.publish.verify import VerifyResult, verify
+from topdown.publish.verify.plan_file import _check_known, load_plan
 
 PERSONS = "microdata/persons.parquet"
 TABLES = (PERSONS, "public/leaves.parquet", "tables/total/land.parquet", "measurements/land/part-000.parquet")
@@ -105,3 +109,13 @@ def test_another_readme_is_found(folder: Path, text: str) -> None:
     with (folder / "README.txt").open("a", encoding="utf-8") as file:
         file.write(text)
     assert found(attack(folder)) == {"V142"}
+
+
+def test_a_kind_of_invariant_that_is_not_checked_is_no_plan(sound: Small) -> None:
+    """A kind that model and plan had learned was passed over: verify held the release to nothing, and said 15 of 15."""
+    learned = make_dataclass("Learned", [("ratio", tuple, ("two to one",))], bases=(Invariants,), frozen=True)
+    doc = load_plan(sound.folder).doc
+    parts = {field.name: getattr(doc.invariants, field.name) for field in fields(doc.invariants)}
+    more = msgspec.structs.replace(doc, invariants=learned(**parts))
+    with pytest.raises(ValueError, match="'ratio', which is not checked"):
+        _check_known(more, msgspec.to_builtins(more))

@@ -22,6 +22,10 @@ from topdown.publish.verify.reader import read_json, unreadable
 VERSION = 2  # the only one read; releases of another are for the engine that made them
 MAX_CELLS = 2**26
 FILE = "plan.json"
+# Of a plan's invariants: a kind that the engine learns is not passed over here.
+CHECKED = frozenset((
+    "name", "title", "schema", "source", "exact", "at_least", "at_most", "none_where_zero", "never", "no_more_than",
+))  # fmt: skip
 
 
 class _Doc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,6 +209,8 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
 
 def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
     known = msgspec.to_builtins(doc)
+    if strange := sorted(known["invariants"].keys() - CHECKED):
+        raise ValueError(f"its invariants have {strange[0]!r}, which is not checked")
     for kind in ("at_most", "no_more_than"):  # left out of plans that have none
         if not getattr(doc.invariants, kind):
             known["invariants"].pop(kind, None)
