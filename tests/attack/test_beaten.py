@@ -110,7 +110,7 @@ def test_what_is_too_favourable_is_found(
     assert beaten(attacker, changed, slack=slack) != []
 
 
-@pytest.mark.parametrize("relation", ["bounded", "add_remove"])
+@pytest.mark.parametrize("relation", ["bounded", pytest.param("add_remove", marks=pytest.mark.slow)])
 def test_a_base_that_is_left_out_is_found(tmp_path: Path, relation: str) -> None:
     """A statement of the extension alone is beaten in every row that the base release asks about."""
     made = make_extended(tmp_path, relation)

@@ -79,6 +79,7 @@ def kills(disk: ModelDisk, world: World) -> Iterator[tuple[ModelDisk, World]]:
             return
 
 
+@pytest.mark.slow
 def test_a_killed_process_and_a_power_cut_during_the_next():
     """A kill leaves names and bytes that were never synced; the power cut after it takes them away."""
     found = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from topdown.api.noise_file import law_document, law_of
 from topdown.noise.optimal.ask import Ask, Promise
 from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.losses import Absolute, Pinball, Square, Table, parse_loss
+from topdown.noise.optimal.losses import Absolute, Pinball, Square, TableLoss, parse_loss
 from topdown.noise.optimal.truncated import plain_ratio, smallest
 from topdown.noise.optimal.verify import exp_bounds
 
@@ -23,7 +23,7 @@ LOSSES = st.one_of(
     st.just(Absolute()),
     st.just(Square()),
     st.builds(Pinball, SLOPES, SLOPES),
-    st.builds(lambda values, left, right: Table(tuple(values), left, right), TABLES, SLOPES, SLOPES),
+    st.builds(lambda values, left, right: TableLoss(tuple(values), left, right), TABLES, SLOPES, SLOPES),
 )
 WISHES = st.builds(
     lambda tenths, digits, mantissa, sensitivity, loss: Ask(

@@ -3,9 +3,11 @@
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.exact_tables import N_CELLS, Case
 from topdown.solve.failsafe import _least_change
 from topdown.solve.groups import excess
@@ -31,8 +33,9 @@ def enforced(case: Case, polytopes: Polytopes, depth: int, node: int, cells: np.
     return fits
 
 
+@pytest.mark.deep
 @given(seeds, st.sampled_from([1, 2, 0]), st.booleans())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=150 * DEPTH, deadline=None)
 def test_accepted_tables_are_complete(seed: int, depth: int, together: bool) -> None:
     """A table too many cannot be split below, one too few is error without cause; at the root, and below."""
     case = Case(seed, n_leaves=3 if depth == 0 else 4, together=together)
@@ -52,8 +55,9 @@ def test_accepted_tables_are_complete(seed: int, depth: int, together: bool) -> 
         assert found == (tuple(cells.tolist()) in truth), (cells, kept)
 
 
+@pytest.mark.deep
 @given(seeds, st.sampled_from([0, 1, 2]), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * DEPTH, deadline=None)
 def test_the_network_says_the_same_as_the_limits(seed: int, depth: int, together: bool) -> None:
     """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
     case = Case(seed, together=together)
