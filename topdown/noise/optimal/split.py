@@ -1,0 +1,121 @@
+"""How several counts may share one (epsilon, delta): splits among promises of their own, found in floats.
+
+Each count gets the least-tails law of a promise of its own. Epsilons are in given proportions, deltas are
+equal parts of a share of the whole. What is found is a proposal: whoever uses it must prove what the
+composition keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.noise.optimal.ask import LARGEST_EPSILON
+
+_STEPS = 22
+SHARES = (Fraction(1, 50), Fraction(3, 10), Fraction(19, 20))
+_STEPS_IN_EPSILON = (1 << 10, 1 << 15)
+MOST_TAILS = 20_000
+_SPARE = 8.0  # nats beyond epsilon that are told apart
+
+Floats = NDArray[np.float64]
+
+
+def tails_law(epsilon: float, delta: float) -> list[float]:
+    """Return the least-tails law of one count, as `closed_form.least_tails` has it in rationals.
+
+    Args:
+        epsilon: > 0.
+        delta: above 0, below 1.
+    """
+    factor, tails = math.exp(epsilon), []
+    tail = (1 - delta) / (1 + factor)
+    while tail > 0:
+        tails.append(tail)
+        tail = (tail - delta) / factor
+    steps = [a - b for a, b in zip(tails, [*tails[1:], 0.0], strict=True)]
+    return [*reversed(steps), 1 - 2 * tails[0], *steps]
+
+
+def law_variance(masses: Sequence[float]) -> float:
+    """Return the variance of a symmetric law."""
+    middle = len(masses) // 2
+    return math.fsum(mass * (k - middle) ** 2 for k, mass in enumerate(masses))
+
+
+def largest_scale(epsilon: float, delta: float, each: float, counts: Mapping[float, int]) -> float:
+    """Return about the largest c such that counts with promises (c x part, each) keep (epsilon, delta) together.
+
+    Args:
+        epsilon, delta: of all counts together.
+        each: delta of every count.
+        counts: part of epsilon -> how many counts have it.
+
+    Returns: 0 if there is none.
+    """
+    low, high = 0.0, min(epsilon, float(LARGEST_EPSILON)) / max(counts)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if needed({middle * part: n for part, n in counts.items()}, each, epsilon) <= delta:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def needed(promises: Mapping[float, int], each: float, epsilon: float) -> float:
+    """Return about the delta that counts with these epsilons, and `each` as delta, need together at epsilon.
+
+    1 for epsilons so small that the laws would have very many values.
+
+    Args:
+        promises: epsilon of a count -> how many have it.
+        each: delta of every count.
+        epsilon: of all counts together.
+    """
+    if -math.log(each) > MOST_TAILS * min(promises):
+        return 1.0
+    step = epsilon / n_steps(epsilon, min(promises), sum(promises.values()))
+    cells = 1 << math.ceil((epsilon + _SPARE) / step).bit_length()
+    spectrum: NDArray[np.complex128] = np.ones(cells + 1, dtype=complex)
+    kept = 1.0
+    for own, n in promises.items():
+        row, infinite = _losses(np.array(tails_law(own, each)), step, cells)
+        spectrum *= np.fft.rfft(row) ** n
+        kept *= (1 - infinite) ** n
+    masses = np.fft.irfft(spectrum, 2 * cells)[:cells]
+    losses = np.arange(cells) * step
+    telling = losses > epsilon
+    return float((masses[telling] * -np.expm1(epsilon - losses[telling])).sum()) + 1 - kept
+
+
+def n_steps(epsilon: float, least: float, n_counts: int) -> int:
+    """Return in how many steps of a lattice of losses epsilon is divided: equal parts of it lie on the lattice.
+
+    Args:
+        epsilon: of all counts together.
+        least: epsilon of a count.
+        n_counts: how many there are.
+    """
+    fewest, most = _STEPS_IN_EPSILON
+    wanted = min(max(fewest, math.ceil(16 * epsilon / least)), most)
+    return n_counts * math.ceil(wanted / n_counts)
+
+
+def _losses(masses: Floats, step: float, cells: int) -> tuple[Floats, float]:
+    """Return masses of losses, in steps and round a circle of 2 x cells, each loss split between two neighbours."""
+    row = np.zeros(2 * cells)
+    infinite = float(masses[0])
+    steps = np.log(masses[1:] / masses[:-1]) / step
+    far = steps >= cells - 1
+    infinite += float(masses[1:][far].sum())
+    steps, own = np.maximum(steps[~far], 1 - cells), masses[1:][~far]
+    low = np.floor(steps)
+    upper = np.expm1(-(steps - low) * step) / math.expm1(-step)
+    np.add.at(row, low.astype(int) % (2 * cells), own * (1 - upper))
+    np.add.at(row, (low.astype(int) + 1) % (2 * cells), own * upper)
+    return row, infinite
