@@ -15,9 +15,10 @@ def flat(text: str) -> str:
     return " ".join(text.replace("\u00a0", " ").split())
 
 
-def test_the_page_runs_and_says_what_it_says(topdown, tmp_path, monkeypatch):
+def test_the_page_runs_and_says_what_it_says(topdown, toy, tmp_path, monkeypatch):
     """A command or a figure on the page that no longer holds misleads whoever follows it."""
     monkeypatch.chdir(tmp_path)
+    toy(tmp_path)
     said, n_run = "", 0
     for language, body in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         if language == "console":
@@ -35,7 +36,7 @@ def test_the_page_runs_and_says_what_it_says(topdown, tmp_path, monkeypatch):
         else:
             assert language == "python"
             exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
-    assert n_run == 6
+    assert n_run == 7
     assert (tmp_path / "law.json").exists()
     assert (tmp_path / "law.svg").exists()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topdown.api.noise_split import Method
     from topdown.plan.plan import MeasurementPlan, Plan
 
-LARGEST_TOTAL = Fraction(100)
+SMALLEST_TOTAL, LARGEST_TOTAL = Fraction(1, 1000), Fraction(100)
 _DIGITS = 6
 Better = Literal["discrete_gaussian", "optimal", "neither"]
 
@@ -110,7 +110,7 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
     Args:
         plan: of a release that extends none.
         delta: of everything together, above 0, at most 1/1000.
-        epsilon: of everything together, above 0, at most 100; what the plan itself costs at delta if None.
+        epsilon: of everything together, 1/1000 .. 100; what the plan itself costs at delta if None.
 
     Raises: ConfigError C005 for an extension, C151 for epsilon, C152 and C154 for delta, C155 for too wide noise.
     Cost: some seconds; a minute for a hundred queries.
@@ -128,10 +128,9 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
     moved = counts_moved(plan.neighbours)
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
     total = _own_epsilon(plan, delta, moved) if epsilon is None else epsilon
-    if not 0 < total <= LARGEST_TOTAL:
+    if not SMALLEST_TOTAL <= total <= LARGEST_TOTAL:
         raise ConfigError(
-            f"epsilon is {total if epsilon is not None else f'about {float(total):.4g}'} for all queries together, "
-            f"outside 0 .. {LARGEST_TOTAL}",
+            f"epsilon is {total} for all queries together, outside {SMALLEST_TOTAL} .. {LARGEST_TOTAL}",
             code="C151",
             fix="give one, as EPSILON:DELTA",
         )
@@ -190,7 +189,7 @@ def _gaussian(
     needed = whole.scaled(scale).delta(epsilon).upper
     if needed > delta:
         raise ConfigError(
-            f"no discrete Gaussian noise could be certified for epsilon {float(epsilon):.6g} at delta {delta}",
+            f"no discrete Gaussian noise could be certified for epsilon {epsilon} at delta {delta}",
             code="A014",
             fix="try another delta",
         )

@@ -70,7 +70,7 @@ def certified_split(counts: Counts, epsilon: Fraction, delta: Fraction) -> Certi
         if found is not None:
             return found
     raise ConfigError(
-        f"delta {delta} and epsilon {float(epsilon):.6g} are too small to be shared by {sum(counts.values())} counts",
+        f"delta {delta} and epsilon {epsilon} are too small to be shared by {sum(counts.values())} counts",
         code="C152",
         fix="give a larger delta or epsilon",
     )

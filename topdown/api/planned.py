@@ -12,6 +12,8 @@ from topdown.api.call import PathText, place, public
 from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
+    from topdown.accountant.exact import Exact
+    from topdown.api.noise_compared import NoiseCompared
     from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
 
@@ -49,6 +51,28 @@ class Planned:
         from topdown.api.plan_summary import plan_summary
 
         return plan_summary(self.prepared)
+
+    def compare_noise(self, delta: Exact, epsilon: Exact | None = None) -> NoiseCompared:
+        """Compare discrete Gaussian noise with the best noise for single counts, under one promise for all queries.
+
+        Nothing is drawn or charged, and no plan can use the second kind: no ledger books it.
+
+        Args:
+            delta: of all queries together, exact, above 0, at most 1/1000.
+            epsilon: of all queries together, exact, 1/1000 .. 100; what the plan costs at delta if None.
+
+        Returns: variances of both kinds in the plan's proportions, and what each kind needs, certified.
+
+        Raises:
+            ConfigError: C005 an extension, C151 epsilon, C152 and C154 delta, C155 too wide noise.
+
+        Cost: seconds, more for many queries of different noise.
+        """
+        from topdown.accountant.exact import rational
+        from topdown.api.noise_compared import compare_noise
+
+        wanted = None if epsilon is None else rational(epsilon, "epsilon")
+        return compare_noise(self.plan, rational(delta, "delta"), wanted)
 
     def save(self, path: PathText) -> None:
         """Write plan.json, which `generate` takes in place of the run file.

@@ -21,6 +21,10 @@ EXIT_DIFFERS = 5
         ("topdown plan more.toml --base release/", "Show the plan of an extension (topdown extend)."),
         ("topdown plan run.toml --diff old/plan.json", "Mark what changed since an older plan."),
         (
+            "topdown plan run.toml --compare-noise 1:1/1000000",
+            "Compare two kinds of noise, both at epsilon 1 and delta 1/1000000.",
+        ),
+        (
             "topdown plan run.toml --exit-code --json",
             "For scripts: exit code 5 if the saved plan is another one.",
         ),
@@ -38,6 +42,11 @@ EXIT_DIFFERS = 5
 @click.option(
     "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
 )
+@click.option(
+    "--compare-noise",
+    metavar="[E:]D",
+    help="Compare with the best noise for single counts, both at delta D and epsilon E (the plan's own without it).",
+)
 @click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
@@ -48,6 +57,7 @@ def plan(
     base: Path | None,
     details: bool,
     old: Path | None,
+    compare_noise: str | None,
     exit_code: bool,
     final: bool,
     out: Path | None,
@@ -58,6 +68,7 @@ def plan(
     """
     from topdown.api.plan_file import changes
     from topdown.commands.plan_changes import show_changes
+    from topdown.commands.plan_noise import compare, show_noise
     from topdown.commands.plan_screen import plan_line, show_plan
     from topdown.plan.bases import read_plan_document
 
@@ -65,6 +76,7 @@ def plan(
     document = planned.plan.to_document()
     compared = read_plan_document(old) if old else None
     summary = planned.summary
+    noise = None if compare_noise is None else compare(planned, compare_noise)
     target = out or run_file.parent / "plan.json"
     saved = read_plan_document(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(changes(saved, document))
@@ -74,9 +86,12 @@ def plan(
     screen.document(
         summary
         | {"saved": None if exit_code else str(target), "differs": differs}
+        | ({} if noise is None else {"noise_compared": noise.document()})
         | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
     )
     show_plan(screen, summary, details=details)
+    if noise is not None:
+        show_noise(screen, planned.plan, noise)
     if found is not None:
         screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
         show_changes(screen, found, everything=details)

@@ -7,8 +7,19 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from topdown.documents.implied import Verdict
+from topdown.documents.noise import Up
 from topdown.documents.plan import Law, Mechanism
-from topdown.documents.shared import Basis, Count, LedgerId, LossName, Neighbours, Part, Rational, Sha256
+from topdown.documents.shared import (
+    Basis,
+    Count,
+    LedgerId,
+    LossName,
+    Neighbours,
+    Part,
+    Positive,
+    Rational,
+    Sha256,
+)
 from topdown.documents.statements import Numbers, SecretKind, SecretOrNone, Stated, Status, UsualConversions
 
 
@@ -128,6 +139,31 @@ class ChangedValue(Part, frozen=True, kw_only=True):
     new: str | None
 
 
+class QueryNoise(Part, frozen=True, kw_only=True):
+    """One query under the compared promise: variances of one answer and their ratio, rounded up; its own promise."""
+
+    level: str
+    query: str
+    gaussian_variance: Up
+    optimal_variance: Up
+    ratio: Up
+    epsilon: Rational
+    delta: Rational
+
+
+class ComparedNoise(Part, frozen=True, kw_only=True):
+    """Discrete Gaussian noise and the best noise for single counts, both under (epsilon, delta); deltas rounded up."""
+
+    epsilon: Rational
+    delta: Rational
+    n_counts_moved: Positive
+    gaussian_delta: Up
+    optimal_delta: Up
+    method: Literal["composed losses", "sums"]
+    better: Literal["discrete_gaussian", "optimal", "neither"]
+    queries: Annotated[list[QueryNoise], Meta(min_length=1)]
+
+
 class Feasible(Part, frozen=True, kw_only=True):
     """What is proved of the constraints; a plan with contradictions is refused."""
 
@@ -182,3 +218,4 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     changes: list[ChangedValue] | UnsetType = UNSET
     feasible: Feasible
     base: ExtendedBase | UnsetType = UNSET
+    noise_compared: ComparedNoise | UnsetType = UNSET

@@ -46,7 +46,7 @@ def pairs(draw: st.DrawFn) -> FiniteLoss:
 def test_never_below_the_exact_delta(
     parts: list[tuple[FiniteLoss, int]], epsilon: Fraction, step: Fraction
 ) -> None:
-    """A bound below the delta of all outcomes written out would promise what is not kept, however coarse the lattice."""
+    """A bound below the delta of all outcomes written out would promise what is not kept; any lattice, any pair."""
     assert direct(parts, epsilon) <= delta_above(parts, epsilon, step)
 
 
