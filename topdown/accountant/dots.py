@@ -24,9 +24,7 @@ from topdown.errors import ConfigError
 _UNIT_BITS = 192
 _UNIT = 1 << _UNIT_BITS
 _BALL_BITS = 320
-_SPARE = (
-    8  # nats of the window beyond epsilon; what is moved to infinity there counts too much by e^-8 at most
-)
+_SPARE = Fraction(8)  # what is moved to infinity beyond counts too much by e^-8 at most
 Ball = Any  # flint.arb
 Polynomial = Any  # flint.fmpz_poly
 
@@ -40,7 +38,9 @@ class _Masses:
     infinite: int
 
 
-def delta_above(parts: Iterable[tuple[FiniteLoss, int]], epsilon: Threshold, step: Fraction) -> Fraction:
+def delta_above(
+    parts: Iterable[tuple[FiniteLoss, int]], epsilon: Threshold, step: Fraction, spare: Fraction = _SPARE
+) -> Fraction:
     """Return a number that the delta of the composition at epsilon is not above, in the direction of the pairs.
 
     Close where `step` is well below the losses of most outcomes; never below the exact delta, whatever it is.
@@ -48,13 +48,14 @@ def delta_above(parts: Iterable[tuple[FiniteLoss, int]], epsilon: Threshold, ste
     Args:
         parts: events, and how often each is composed, independently; counts >= 1.
         epsilon: exact number >= 0.
-        step: of the lattice, in nats, > 0. Work grows with (epsilon + 8) / step.
+        step: of the lattice, in nats, > 0. Work grows with (epsilon + spare) / step.
+        spare: nats of the window beyond epsilon, > 0; a narrow one makes the bound larger, never too small.
 
     Returns: exact rational, at most 1.
-    Raises: ConfigError (A007) if nothing is composed, for a negative epsilon or a step not above 0.
+    Raises: ConfigError (A007) if nothing is composed, for a negative epsilon, a step or spare not above 0.
     """
     at, width = epsilon_of(epsilon), positive(step, "step")
-    reach = math.ceil((at + _SPARE) / width)
+    reach = math.ceil((at + positive(spare, "spare")) / width)
     total: _Masses | None = None
     with precision(_BALL_BITS) as flint:
         for event, count in parts:

@@ -1,6 +1,6 @@
 """A plan's noise beside the best noise for single counts, under one (epsilon, delta) for all queries together.
 
-Both kinds keep the plan's proportions between its queries. Discrete Gaussian noise is scaled until the
+Both kinds keep about the plan's proportions between its queries. Discrete Gaussian noise is scaled until the
 accountant's enclosure of the whole is at the promise. The other kind gets, for each query, a promise of its
 own; what all counts that one record moves need together is bounded in whole numbers (`accountant/dots.py`),
 from the laws as they would be drawn. Nothing here can be measured: no run file names the other kind, and no
@@ -32,13 +32,15 @@ class ComparedQuery:
 
     Args:
         level, query: names.
-        gaussian_variance: variance parameter of discrete Gaussian noise, exact.
+        gaussian_parameter: of discrete Gaussian noise, exact.
+        gaussian_variance: its variance, from below: less than the parameter where that is small.
         optimal_variance: exact.
         epsilon, delta: the promise of the other kind for one count.
     """
 
     level: str
     query: str
+    gaussian_parameter: Fraction
     gaussian_variance: Fraction
     optimal_variance: Fraction
     epsilon: Fraction
@@ -46,7 +48,7 @@ class ComparedQuery:
 
     @property
     def ratio(self) -> Fraction:
-        """Variance of the other kind over that of discrete Gaussian noise."""
+        """Variance of the other kind over that of discrete Gaussian noise, rounded up by less than a part in 10^50."""
         return self.optimal_variance / self.gaussian_variance
 
 
@@ -93,6 +95,7 @@ class NoiseCompared:
                 {
                     "level": one.level,
                     "query": one.query,
+                    "gaussian_parameter": significant(one.gaussian_parameter, _DIGITS, up=True),
                     "gaussian_variance": significant(one.gaussian_variance, _DIGITS, up=True),
                     "optimal_variance": significant(one.optimal_variance, _DIGITS, up=True),
                     "ratio": significant(one.ratio, _DIGITS, up=True),
@@ -123,6 +126,7 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
         )
     _check_delta(delta)
     from topdown.accountant.composition import counts_moved
+    from topdown.accountant.variance import discrete_gaussian_variance
     from topdown.api.noise_split import certified_split
 
     moved = counts_moved(plan.neighbours)
@@ -143,8 +147,17 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
     for level, m in rows:
         law = split.laws[m.variance]
         promise = law.ask.promises[0]
+        parameter = m.variance / scale
         queries.append(
-            ComparedQuery(level, m.query, m.variance / scale, law.variance, promise.epsilon, promise.delta)
+            ComparedQuery(
+                level,
+                m.query,
+                parameter,
+                discrete_gaussian_variance(parameter).lower,
+                law.variance,
+                promise.epsilon,
+                promise.delta,
+            )
         )
     return NoiseCompared(total, delta, moved * len(rows), needed, split.delta, split.method, tuple(queries))
 

@@ -108,7 +108,7 @@ def _down(epsilon: Fraction) -> Fraction:
 def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fraction) -> CertifiedSplit | None:
     """Return the laws of a proposal, a little wider where floats proposed too much; None if that is not enough."""
     from topdown.accountant.dots import delta_above
-    from topdown.noise.optimal.split import n_steps
+    from topdown.noise.optimal.split import n_steps, spare_nats
 
     if one.method == "sums":  # basic composition; each law was checked when it was made
         laws = {variance: _law(own, one.each) for variance, own in one.epsilons.items()}
@@ -116,8 +116,9 @@ def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fractio
     for nudge in _NUDGES:
         laws = {variance: _law(_down(own * (1 - nudge)), one.each) for variance, own in one.epsilons.items()}
         least = min(float(own) for own in one.epsilons.values())
+        spare = Fraction(spare_nats(float(epsilon)))
         step = epsilon / n_steps(float(epsilon), least, sum(counts.values()))
-        needed = delta_above([(_pairs(laws[v]), n) for v, n in counts.items()], epsilon, step)
+        needed = delta_above([(_pairs(laws[v]), n) for v, n in counts.items()], epsilon, step, spare)
         if needed <= delta:
             return CertifiedSplit(laws, needed, "composed losses")
     return None

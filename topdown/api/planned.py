@@ -61,7 +61,7 @@ class Planned:
             delta: of all queries together, exact, above 0, at most 1/1000.
             epsilon: of all queries together, exact, 1/1000 .. 100; what the plan costs at delta if None.
 
-        Returns: variances of both kinds in the plan's proportions, and what each kind needs, certified.
+        Returns: variances of both kinds, about in the plan's proportions, and what each kind needs, certified.
 
         Raises:
             ConfigError: C005 an extension, C151 epsilon, C152 and C154 delta, C155 too wide noise.

@@ -61,8 +61,8 @@ def _sentences(plan: Plan, found: NoiseCompared) -> list[str]:
     }[found.better]
     return [
         (
-            "Variances of each answer, rounded up, in this plan's proportions between queries: of discrete Gaussian "
-            "noise, and of the best noise for single counts."
+            "Variances of each answer, rounded up, about in this plan's proportions between queries: of discrete "
+            "Gaussian noise, and of the best noise for single counts."
         ),
         (
             f"{change} moves at most {found.n_counts:,} counts, by 1 each. Together they need δ not above {gaussian} "

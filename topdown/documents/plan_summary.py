@@ -144,6 +144,7 @@ class QueryNoise(Part, frozen=True, kw_only=True):
 
     level: str
     query: str
+    gaussian_parameter: Up
     gaussian_variance: Up
     optimal_variance: Up
     ratio: Up

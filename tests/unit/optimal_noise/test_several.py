@@ -37,7 +37,7 @@ def test_two_answers_three_ways(epsilon: Fraction, delta: Fraction) -> None:
         box = Mixture(Repeated(FiniteLoss(both), 2)).delta(total)
         needed = split.needed({float(epsilon): 2}, float(delta), float(total))
         assert direct == pytest.approx(float(box), rel=1e-9, abs=1e-18)
-        assert needed == pytest.approx(direct, rel=1e-3, abs=1e-12)
+        assert direct * (1 - 1e-9) - 1e-15 <= needed <= direct * 1.02 + 1e-12
 
 
 def test_one_answer_is_the_law_itself() -> None:

@@ -13,6 +13,7 @@ from tests.helpers.small_release import make_context
 from topdown.accountant.composition import Composition
 from topdown.accountant.event import FiniteLoss, Repeated
 from topdown.accountant.mixture import Mixture
+from topdown.accountant.variance import discrete_gaussian_variance
 from topdown.api.noise_compared import NoiseCompared, compare_noise
 from topdown.api.noise_split import certified_split
 from topdown.errors import ConfigError
@@ -56,9 +57,9 @@ def plan_of_counts(folder: Path, neighbours: str = "add_remove") -> Plan:
     return prepare(folder / "run.toml").context.plan
 
 
-def variances(found: NoiseCompared) -> list[Fraction]:
-    """Variances of discrete Gaussian noise, in the plan's order."""
-    return [query.gaussian_variance for query in found.queries]
+def parameters(found: NoiseCompared) -> list[Fraction]:
+    """Parameters of discrete Gaussian noise, in the plan's order."""
+    return [query.gaussian_parameter for query in found.queries]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def found(toy: Plan) -> NoiseCompared:
 
 def test_both_kinds_keep_what_is_said(found: NoiseCompared) -> None:
     """A comparison of noise that keeps less than the other kind would recommend the weaker one."""
-    own = Composition.of((variance, 1, 2) for variance in variances(found))
+    own = Composition.of((variance, 1, 2) for variance in parameters(found))
     assert own.delta(1).upper <= found.gaussian_delta <= MILLIONTH
     assert found.optimal_delta <= MILLIONTH
     assert found.n_counts == 16
@@ -97,7 +98,7 @@ def test_past_the_crossover_gaussian_noise_is_better(found: NoiseCompared) -> No
 def test_the_proportions_of_the_plan_are_kept(toy: Plan, found: NoiseCompared) -> None:
     """Noise moved from one query to another would compare two plans."""
     planned = [m.variance for level in toy.levels for m in level.measurements]
-    assert len({v / p for v, p in zip(variances(found), planned, strict=True)}) == 1
+    assert len({v / p for v, p in zip(parameters(found), planned, strict=True)}) == 1
     ratios = [float(query.ratio) for query in found.queries]
     assert max(ratios) / min(ratios) < 1.01
 
@@ -118,7 +119,7 @@ def test_a_replaced_record_moves_two_counts(tmp_path: Path) -> None:
     (query,) = two.queries
     assert two.n_counts == 2
     assert float(query.ratio) == pytest.approx(0.22, abs=0.005)
-    assert Composition.of([(query.gaussian_variance, 1, 2)]).delta(1).upper <= MILLIONTH
+    assert Composition.of([(query.gaussian_parameter, 1, 2)]).delta(1).upper <= MILLIONTH
 
 
 def test_the_accountant_agrees_on_the_composition() -> None:
@@ -133,10 +134,20 @@ def test_the_accountant_agrees_on_the_composition() -> None:
     assert box.upper <= Fraction(1, 1000)
 
 
+def test_little_noise_is_compared_by_its_variance(toy: Plan) -> None:
+    """At a large epsilon discrete Gaussian noise is mostly 0: its parameter would make it look ten times as wide."""
+    much = compare_noise(toy, MILLIONTH, Fraction(60))
+    for query in much.queries:
+        true = discrete_gaussian_variance(query.gaussian_parameter)
+        assert query.gaussian_variance == true.lower
+        assert query.ratio >= query.optimal_variance / true.upper
+    assert min(query.gaussian_variance / query.gaussian_parameter for query in much.queries) < Fraction(9, 10)
+
+
 def test_without_an_epsilon_the_plan_gives_it(toy: Plan) -> None:
     """The plan's own noise is then one of the two kinds, unchanged."""
     own = compare_noise(toy, Fraction(1, 10**5))
-    assert variances(own) == [m.variance for level in toy.levels for m in level.measurements]
+    assert parameters(own) == [m.variance for level in toy.levels for m in level.measurements]
     exact = Composition.of((m.variance, 1, 2) for level in toy.levels for m in level.measurements)
     assert exact.epsilon(Fraction(1, 10**5)).upper <= own.epsilon
     assert float(own.epsilon) == pytest.approx(float(exact.epsilon(Fraction(1, 10**5)).upper), rel=1e-5)
@@ -147,10 +158,10 @@ def test_a_plan_of_geometric_noise_gives_its_epsilon(tmp_path: Path) -> None:
     plan = make_context(tmp_path, "geometric").plan
     other = compare_noise(plan, MILLIONTH)
     assert other.epsilon == plan.loss
-    own = Composition.of((variance, 1, 2) for variance in variances(other))
+    own = Composition.of((variance, 1, 2) for variance in parameters(other))
     assert own.delta(plan.loss).upper <= MILLIONTH
     planned = [2 * m.parameter**2 for level in plan.levels for m in level.measurements]
-    assert len({v / p for v, p in zip(variances(other), planned, strict=True)}) == 1
+    assert len({v / p for v, p in zip(parameters(other), planned, strict=True)}) == 1
 
 
 def test_an_extension_is_refused(toy: Plan) -> None:

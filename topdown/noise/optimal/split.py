@@ -18,9 +18,9 @@ from topdown.noise.optimal.ask import LARGEST_EPSILON
 
 _STEPS = 22
 SHARES = (Fraction(1, 50), Fraction(3, 10), Fraction(19, 20))
-_STEPS_IN_EPSILON = (1 << 10, 1 << 15)
+_STEPS_IN_EPSILON = (1 << 10, 1 << 14)
 MOST_TAILS = 20_000
-_SPARE = 8.0  # nats beyond epsilon that are told apart
+_SPARE = 8.0  # most nats beyond epsilon that are told apart
 
 Floats = NDArray[np.float64]
 
@@ -80,15 +80,16 @@ def needed(promises: Mapping[float, int], each: float, epsilon: float) -> float:
     if -math.log(each) > MOST_TAILS * min(promises):
         return 1.0
     step = epsilon / n_steps(epsilon, min(promises), sum(promises.values()))
-    cells = 1 << math.ceil((epsilon + _SPARE) / step).bit_length()
-    spectrum: NDArray[np.complex128] = np.ones(cells + 1, dtype=complex)
+    reach = math.ceil((epsilon + spare_nats(epsilon)) / step)
+    half = 1 << (2 * reach).bit_length()  # sums of two losses do not go round the circle
+    spectrum: NDArray[np.complex128] = np.ones(half + 1, dtype=complex)
     kept = 1.0
     for own, n in promises.items():
-        row, infinite = _losses(np.array(tails_law(own, each)), step, cells)
+        row, infinite = _losses(np.array(tails_law(own, each)), step, reach, half)
         spectrum *= np.fft.rfft(row) ** n
         kept *= (1 - infinite) ** n
-    masses = np.fft.irfft(spectrum, 2 * cells)[:cells]
-    losses = np.arange(cells) * step
+    masses = np.fft.irfft(spectrum, 2 * half)[:half]
+    losses = np.arange(half) * step
     telling = losses > epsilon
     return float((masses[telling] * -np.expm1(epsilon - losses[telling])).sum()) + 1 - kept
 
@@ -102,20 +103,28 @@ def n_steps(epsilon: float, least: float, n_counts: int) -> int:
         n_counts: how many there are.
     """
     fewest, most = _STEPS_IN_EPSILON
-    wanted = min(max(fewest, math.ceil(16 * epsilon / least)), most)
+    wanted = min(max(fewest, math.ceil(8 * epsilon / least)), most)
     return n_counts * math.ceil(wanted / n_counts)
 
 
-def _losses(masses: Floats, step: float, cells: int) -> tuple[Floats, float]:
-    """Return masses of losses, in steps and round a circle of 2 x cells, each loss split between two neighbours."""
-    row = np.zeros(2 * cells)
+def spare_nats(epsilon: float) -> float:
+    """Return how many nats beyond epsilon losses are told apart; beyond they count as infinite."""
+    return min(_SPARE, 2 + 2 * epsilon)
+
+
+def _losses(masses: Floats, step: float, reach: int, half: int) -> tuple[Floats, float]:
+    """Return masses of losses, in steps round a circle of 2 x half, each loss split between two neighbours.
+
+    Losses from `reach` steps on count as infinite, those below -reach as -reach.
+    """
+    row = np.zeros(2 * half)
     infinite = float(masses[0])
     steps = np.log(masses[1:] / masses[:-1]) / step
-    far = steps >= cells - 1
+    far = steps >= reach
     infinite += float(masses[1:][far].sum())
-    steps, own = np.maximum(steps[~far], 1 - cells), masses[1:][~far]
+    steps, own = np.maximum(steps[~far], -reach), masses[1:][~far]
     low = np.floor(steps)
     upper = np.expm1(-(steps - low) * step) / math.expm1(-step)
-    np.add.at(row, low.astype(int) % (2 * cells), own * (1 - upper))
-    np.add.at(row, (low.astype(int) + 1) % (2 * cells), own * upper)
+    np.add.at(row, low.astype(int) % (2 * half), own * (1 - upper))
+    np.add.at(row, (low.astype(int) + 1) % (2 * half), own * upper)
     return row, infinite
