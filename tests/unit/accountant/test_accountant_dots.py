@@ -86,8 +86,18 @@ def test_nothing_is_lost_at_the_ends() -> None:
     assert 1 - 4 * tiny <= delta_above([(event, 1)], Fraction(1), STEP) <= 1
 
 
-def test_needs_a_step_above_zero() -> None:
-    """A step of 0 would divide by 0 in the middle of the sum."""
+def test_a_narrow_window_only_adds() -> None:
+    """What leaves the window must count as infinite: dropped, it would promise what is not kept."""
+    wide, narrow = (
+        delta_above([(RANDOMISED, 6)], Fraction(1), STEP, spare) for spare in (Fraction(8), Fraction(1, 4))
+    )
+    assert wide < narrow <= 1
+
+
+def test_what_cannot_be_composed_is_refused() -> None:
+    """A step of 0 would divide by 0, a count of 0 would leave an event out."""
+    with pytest.raises(ConfigError):
+        delta_above([(RANDOMISED, 0)], Fraction(1), STEP)
     with pytest.raises(ConfigError):
         delta_above([(RANDOMISED, 1)], Fraction(1), Fraction(0))
     with pytest.raises(ConfigError):
