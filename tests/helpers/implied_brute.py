@@ -11,8 +11,9 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.geography import Geography, from_prefixes
-from topdown.model.kinds import NO_LIMIT, find_kinds
+from topdown.model.kinds import find_kinds
 from topdown.model.public import PublicFacts, Rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.polytopes import make_polytopes
-from topdown.model.kinds import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.solve.implied.facets import facets
 from topdown.solve.implied.fourier_motzkin import is_implied
 from topdown.solve.implied.rows import Relation, Row, System

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
 from tests.helpers.polytopes import make_polytopes
-from topdown.model.kinds import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
 from topdown.solve.implied.combinations import Combinations
 from topdown.solve.implied.projection import certify

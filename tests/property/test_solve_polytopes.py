@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
 from tests.helpers.polytopes import make_polytopes, node_vectors
-from topdown.model.kinds import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.solve import reference
 from topdown.solve.failsafe import _least_change
 from topdown.solve.groups import excess

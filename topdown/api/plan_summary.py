@@ -13,6 +13,7 @@ from topdown.api.ledger_view import LedgerView, view_ledger
 from topdown.api.needs import estimate
 from topdown.api.plan_extension import base_summary, ledger_warning
 from topdown.model.constraint import Basis
+from topdown.model.constraint_table import leaf_rules, of_kinds
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
@@ -128,18 +129,13 @@ def solve_sizes(context: Context, depth: int, patterns: Patterns | None = None) 
 
 
 def _invariants(context: Context) -> list[dict[str, Any]]:
-    inv, facts, leaf = context.plan.invariants, context.facts, context.geography.leaves
+    inv, leaf = context.plan.invariants, context.geography.leaves
     rows = [_row("exact", e.name, e.level, context.plan.level(e.level).n_nodes, e.basis) for e in inv.exact]
-    for z in inv.none_where_zero:
-        shut = sum((facts.columns[c] for c in z.columns), np.zeros(len(leaf), dtype=np.int64)) == 0
-        rows.append(_row("none_where_zero", z.name, leaf.name, int(shut.sum()), z.basis))
-    rows += [
-        _row("at_least", b.name, leaf.name, int((facts.columns[b.column] > 0).sum()), b.basis)
-        for b in inv.at_least
-    ]
-    rows += [_row("at_most", b.name, leaf.name, len(leaf), b.basis) for b in inv.at_most]
+    hard = of_kinds(
+        leaf_rules(inv, context.facts.columns, len(leaf)), "none_where_zero", "at_least", "at_most", "never"
+    )
+    rows += [_row(r.kind, r.name, leaf.name, int(r.asks.sum()), r.rule.basis) for r in hard]
     rows += [_row("no_more_than", s.name, leaf.name, len(leaf), s.basis) for s in inv.no_more_than]
-    rows += [_row("never", n.name, leaf.name, len(leaf), n.basis) for n in inv.never]
     return rows
 
 

@@ -12,49 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.measure.records import Refused
-from topdown.model.constraint import Selection
+from topdown.model.constraint import AtLeast, AtMost
+from topdown.model.constraint_table import CLOSING, Ints, LeafRule, Marks, leaf_rules, of_kinds
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
 def check_against_public(histogram: Histogram, context: Context) -> None:
     """Raise Refused if the leaf histogram contradicts an invariant; its name is public, the leaf is not."""
-    schema, invariants, rules = context.plan.schema, context.plan.invariants, context.rules
-    if not rules.open[-1][histogram.node, rules.class_of_cell[histogram.cell]].all():
-        for never in invariants.never:
-            inside = schema.select(dict(never.cells))[histogram.cell]
-            _refuse_cells(never.name, never.cells, inside, histogram, context)
-        for zero in invariants.none_where_zero:
-            empty = np.ones(histogram.n_nodes, dtype=bool)
-            for column in zero.columns:
-                empty &= context.facts.columns[column] == 0
-            inside = schema.select(dict(zero.cells))[histogram.cell] & empty[histogram.node]
-            _refuse_cells(zero.name, zero.cells, inside, histogram, context)
-    for cap, cells, most in zip(invariants.at_most, rules.cap_cells, rules.caps.T, strict=True):
+    rows = leaf_rules(context.plan.invariants, context.facts.columns, histogram.n_nodes)
+    for row in of_kinds(rows, *CLOSING, "at_most", "at_least"):
+        inside = context.plan.schema.select(dict(row.cells))[histogram.cell]
         held = np.zeros(histogram.n_nodes, dtype=np.int64)
-        chosen = cells[histogram.cell]
-        np.add.at(held, histogram.node[chosen], histogram.count[chosen])
-        over = np.flatnonzero(held > most)
-        if len(over):
-            _refuse_cap(cap.name, cap.column, held, most, over, context)
-    for bound, cells, lower in zip(invariants.at_least, rules.bound_cells, rules.lower[-1].T, strict=True):
-        held = np.zeros(histogram.n_nodes, dtype=np.int64)
-        chosen = cells[histogram.cell]
-        np.add.at(held, histogram.node[chosen], histogram.count[chosen])
-        short = np.flatnonzero(held < lower)
-        if len(short):
-            _refuse_bound(bound.name, bound.column, held, lower, short, context)
+        np.add.at(held, histogram.node[inside], histogram.count[inside])
+        wrong = (held < row.low) | (held > row.high)
+        if row.kind in CLOSING:
+            _refuse_cells(row, inside & wrong[histogram.node], histogram, context)
+        else:
+            _refuse_numbers(row, held, np.flatnonzero(wrong), context)
 
 
-def _refuse_cells(
-    name: str, cells: Selection, inside: NDArray[np.bool_], histogram: Histogram, context: Context
-) -> None:
+def _refuse_cells(row: LeafRule, inside: Marks, histogram: Histogram, context: Context) -> None:
     bad = np.flatnonzero(inside)
     if not len(bad):
         return
     schema, codes = context.plan.schema, context.geography.leaves.codes
 
-    def rows() -> Iterator[tuple[str, str]]:
+    def entries() -> Iterator[tuple[str, str]]:
         for i in bad:
             where = schema.coordinates(histogram.cell[i : i + 1])
             labels = [a.labels[int(v[0])] for a, v in zip(schema.attributes, where, strict=True)]
@@ -62,44 +46,24 @@ def _refuse_cells(
 
     raise Refused(
         "D035",
-        f'some records contradict the invariant "{name}"',
-        column=", ".join(attribute for attribute, _ in cells),
+        f'some records contradict the invariant "{row.name}"',
+        column=", ".join(attribute for attribute, _ in row.cells),
         fix="correct the records or the public leaf table; both cannot be right",
-        rows=rows,
+        rows=entries,
     )
 
 
-def _refuse_bound(
-    name: str,
-    column: str,
-    held: NDArray[np.int64],
-    lower: NDArray[np.int64],
-    short: NDArray[np.intp],
-    context: Context,
-) -> None:
-    codes = context.geography.leaves.codes
+def _refuse_numbers(row: LeafRule, held: Ints, wrong: NDArray[np.intp], context: Context) -> None:
+    if not len(wrong) or not isinstance(row.rule, AtLeast | AtMost):
+        return
+    codes, least = context.geography.leaves.codes, row.kind == "at_least"
+    ends, text = (row.low, "at least {} needed") if least else (row.high, "at most {} allowed")
     raise Refused(
-        "D036",
-        f'the records are fewer than the invariant "{name}" demands in some leaf',
-        column=column,
+        "D036" if least else "D038",
+        f'the records are fewer than the invariant "{row.name}" demands in some leaf'
+        if least
+        else f'the records are more than the invariant "{row.name}" allows in some leaf',
+        column=row.rule.column,
         fix="correct the records or the public leaf table; both cannot be right",
-        rows=lambda: ((f"leaf {codes[i]}", f"{held[i]} records, at least {lower[i]} needed") for i in short),
-    )
-
-
-def _refuse_cap(
-    name: str,
-    column: str,
-    held: NDArray[np.int64],
-    most: NDArray[np.int64],
-    over: NDArray[np.intp],
-    context: Context,
-) -> None:
-    codes = context.geography.leaves.codes
-    raise Refused(
-        "D038",
-        f'the records are more than the invariant "{name}" allows in some leaf',
-        column=column,
-        fix="correct the records or the public leaf table; both cannot be right",
-        rows=lambda: ((f"leaf {codes[i]}", f"{held[i]} records, at most {most[i]} allowed") for i in over),
+        rows=lambda: ((f"leaf {codes[i]}", f"{held[i]} records, {text.format(ends[i])}") for i in wrong),
     )

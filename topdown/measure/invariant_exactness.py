@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.constraint import Selection
+from topdown.model.constraint_table import leaf_rules
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
@@ -23,7 +24,7 @@ def exactness(
     Returns:
         percent (of all places together) and checks: name, kind, level, n_checked, n_met, percent.
     """
-    invariants, facts = context.plan.invariants, context.facts.columns
+    invariants = context.plan.invariants
     leaf, n_leaves = context.geography.leaves.name, len(context.geography.leaves)
     checks = []
     for exact in invariants.exact:
@@ -31,22 +32,10 @@ def exactness(
         query = context.plan.query(exact.query)
         met = (released[level].answers(query) == truth[level].answers(query)).all(axis=1)
         checks.append(_check(exact.name, "exact", exact.level, met))
-    for bound in invariants.at_least:
-        some = facts[bound.column] > 0
-        held = _records(context, released[-1], bound.cells)[some]
-        checks.append(_check(bound.name, "at_least", leaf, held >= bound.per * facts[bound.column][some]))
-    for cap in invariants.at_most:
-        held = _records(context, released[-1], cap.cells)
-        checks.append(_check(cap.name, "at_most", leaf, held <= cap.per * facts[cap.column]))
-    for zero in invariants.none_where_zero:
-        shut = np.ones(n_leaves, dtype=bool)
-        for column in zero.columns:
-            shut &= facts[column] == 0
-        held = _records(context, released[-1], zero.cells)
-        checks.append(_check(zero.name, "none_where_zero", leaf, held[shut] == 0))
-    for never in invariants.never:
-        held = _records(context, released[-1], never.cells)
-        checks.append(_check(never.name, "never", leaf, held == 0))
+    for row in leaf_rules(invariants, context.facts.columns, n_leaves):
+        held, asks = _records(context, released[-1], row.cells), row.asks
+        met = (row.low <= held) & (held <= row.high)
+        checks.append(_check(row.name, row.kind, leaf, met[asks]))
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
     for soft in invariants.no_more_than:  # not promised, so not in the percentage of all
         held, most = (_records(context, released[-1], cells) for cells in (soft.cells, soft.than))

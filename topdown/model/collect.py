@@ -8,9 +8,9 @@ import numpy as np
 
 from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
-from topdown.model.feasibility import Bound, Ints, Kind, Marks, Promises, Total
+from topdown.model.constraint_table import CLOSING, Ints, Kind, Marks, leaf_rules
+from topdown.model.feasibility import Bound, Promises, Total
 from topdown.model.geography import Geography
-from topdown.model.kinds import NO_LIMIT
 from topdown.model.public import PublicFacts, classes
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
@@ -41,7 +41,6 @@ def state(
     bounding: list[tuple[int, Marks, Ints, Ints]] = []
     totals: list[tuple[int, int, Marks, Ints]] = []
     everything = np.ones(schema.n_cells, dtype=bool)
-    nothing, boundless = np.zeros(n_leaves, dtype=np.int64), np.full(n_leaves, NO_LIMIT, dtype=np.int64)
     for statistic in invariants.exact:
         if statistic.name not in exact:
             continue
@@ -55,21 +54,13 @@ def state(
                 chosen = [query.labels == a for a in range(query.n_answers)]
                 totals += [(len(rules), depth, c, n) for c, n in zip(chosen, answers.T, strict=True)]
         rules.append(("exact", statistic.name))
-    for least in invariants.at_least:
-        people = least.per * facts.columns[least.column]
-        bounding.append((len(rules), schema.select(dict(least.cells)), people, boundless))
-        rules.append(("at_least", least.name))
-    for most in invariants.at_most:
-        people = most.per * facts.columns[most.column]
-        bounding.append((len(rules), schema.select(dict(most.cells)), nothing, people))
-        rules.append(("at_most", most.name))
-    for zero in invariants.none_where_zero:
-        where = np.all([facts.columns[c] == 0 for c in zero.columns], axis=0)
-        closing.append((len(rules), schema.select(dict(zero.cells)), where))
-        rules.append(("none_where_zero", zero.name))
-    for never in invariants.never:
-        closing.append((len(rules), schema.select(dict(never.cells)), np.ones(n_leaves, dtype=bool)))
-        rules.append(("never", never.name))
+    for row in leaf_rules(invariants, facts.columns, n_leaves):
+        cells = schema.select(dict(row.cells))
+        if row.kind in CLOSING:
+            closing.append((len(rules), cells, row.high == 0))
+        else:
+            bounding.append((len(rules), cells, row.low, row.high))
+        rules.append((row.kind, row.name))
     columns = [cells for _, cells, _ in closing] + [cells for _, cells, _, _ in bounding]
     columns += [cells for _, _, cells, _ in totals]
     signature = np.stack(columns, axis=1) if columns else np.zeros((schema.n_cells, 0), dtype=bool)

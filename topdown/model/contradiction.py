@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from topdown.errors import InfeasibleError
 from topdown.model.collect import state
 from topdown.model.constraint import Invariants
-from topdown.model.feasibility import Ints
+from topdown.model.constraint_table import Ints
 from topdown.model.geography import Geography
 from topdown.model.public import PublicFacts
 from topdown.model.schema import Schema

@@ -10,17 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topdown.model.constraint_table import NO_LIMIT, Ints, Kind, Marks
 from topdown.model.geography import Geography
-from topdown.model.kinds import NO_LIMIT
-
-Kind = Literal["exact", "at_least", "at_most", "none_where_zero", "never"]
-Ints = NDArray[np.int64]
-Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

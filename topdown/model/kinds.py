@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.public import Rules, one_cell_each
 
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
-NO_LIMIT = 2**50  # persons; stands for "no upper bound"
 
 
 @dataclass(frozen=True, eq=False)

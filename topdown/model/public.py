@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.constraint import Invariants
+from topdown.model.constraint_table import CLOSING, LeafRule, leaf_rules, of_kinds
 from topdown.model.geography import Geography
 from topdown.model.schema import Schema
 
@@ -70,33 +72,28 @@ def classes(signature: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np
 
 def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, facts: PublicFacts) -> Rules:
     """Turn leaf constraints into open classes and lower bounds for every node."""
-    never = np.zeros(schema.n_cells, dtype=bool)
-    for rule in invariants.never:
-        never |= schema.select(dict(rule.cells))
-    members = [schema.select(dict(z.cells)) for z in invariants.none_where_zero]
-    kinds, class_of_cell = classes(np.stack([never, *members]).T)  # a rule's marks stay in one run
+    return rules_of(schema, geography, leaf_rules(invariants, facts.columns, len(geography.leaves)))
+
+
+def rules_of(schema: Schema, geography: Geography, rows: Sequence[LeafRule]) -> Rules:
+    """Return the same from rows; without one of them, the rules without that constraint."""
+    closing, least, most = of_kinds(rows, *CLOSING), of_kinds(rows, "at_least"), of_kinds(rows, "at_most")
+    inside = [schema.select(dict(row.cells)) for row in closing]
+    signature, class_of_cell = classes(np.array(inside, dtype=bool).reshape(-1, schema.n_cells).T)
     n_leaves = len(geography.leaves)
-    shut = np.zeros((n_leaves, 1 + len(members)), dtype=bool)
-    shut[:, 0] = True
-    for k, zero in enumerate(invariants.none_where_zero):
-        shut[:, 1 + k] = (
-            sum((facts.columns[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
-        )
-    leaf_open = ~((shut.astype(np.int64) @ kinds.T.astype(np.int64)) > 0)
-    leaf_lower = np.stack(
-        [b.per * facts.columns[b.column] for b in invariants.at_least]
-        or [np.zeros(n_leaves, dtype=np.int64)],
-        axis=1,
-    )[:, : len(invariants.at_least)]
+
+    def by_leaf(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        return np.array(numbers, dtype=np.int64).reshape(-1, n_leaves).T
+
+    shut = by_leaf([row.high for row in closing]) == 0
+    leaf_open = ~((shut.astype(np.int64) @ signature.T.astype(np.int64)) > 0)
     return Rules(
-        class_of_cell.reshape(-1).astype(np.int64),
+        class_of_cell,
         geography.at_every_level(leaf_open, np.logical_or),
-        tuple(schema.select(dict(b.cells)) for b in invariants.at_least),
-        geography.at_every_level(leaf_lower),
-        tuple(schema.select(dict(b.cells)) for b in invariants.at_most),
-        np.array([b.per * facts.columns[b.column] for b in invariants.at_most], dtype=np.int64)
-        .reshape(len(invariants.at_most), n_leaves)
-        .T,
+        tuple(schema.select(dict(row.cells)) for row in least),
+        geography.at_every_level(by_leaf([row.low for row in least])),
+        tuple(schema.select(dict(row.cells)) for row in most),
+        by_leaf([row.high for row in most]),
     )
 
 
@@ -152,7 +149,7 @@ def one_cell_each(
     bits = [
         (of >> i & 1).astype(bool)
         for of in labels
-        for i in range(max(int(of.max(initial=0)).bit_length(), 1))
+        for i in reversed(range(max(int(of.max(initial=0)).bit_length(), 1)))
     ]
     _, of_cell = classes(np.stack([*bits, *rules.bound_cells, *rules.cap_cells], axis=1))
     first = np.zeros(int(of_cell.max(initial=-1)) + 1, dtype=np.int64)

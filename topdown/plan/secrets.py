@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-
 from topdown.errors import ConfigError
 from topdown.model.changes import Change, KnownStatistic, find_changes
-from topdown.model.constraint import AtLeast, AtMost, Selection
+from topdown.model.constraint import Selection
+from topdown.model.constraint_table import CLOSING, leaf_rules, of_kinds
 from topdown.model.geography import Geography
 from topdown.model.possible import ValueBound, Values, Zero
 from topdown.model.public import PublicFacts
@@ -86,22 +85,16 @@ class ReleaseChain:
     def changes(self) -> tuple[Change, ...]:
         """What exact statistics and public facts say of each kind of change; the neighbours' own comes first."""
         zeros, bounds = [], []
-        n_leaves = len(self.geography.leaves)
-        every = np.ones(n_leaves, dtype=bool)
         for (plan, reading), facts in zip(
             self.steps, (*(b.facts for b in self.bases), self.facts), strict=True
         ):
-            rules, columns = plan.invariants, facts.columns
-            zeros += [Zero(r.name, _values(plan.schema, reading, r.cells), every) for r in rules.never]
-            for zero in rules.none_where_zero:
-                total = sum((columns[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64))
-                zeros.append(Zero(zero.name, _values(plan.schema, reading, zero.cells), total == 0))
-            limits: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
-            for bound in limits:
-                number, above = bound.per * columns[bound.column], isinstance(bound, AtMost)
-                bounds.append(
-                    ValueBound(bound.name, _values(plan.schema, reading, bound.cells), number, above)
-                )
+            rows = leaf_rules(plan.invariants, facts.columns, len(self.geography.leaves))
+            for row in of_kinds(rows, *CLOSING, "at_least", "at_most"):
+                values, above = _values(plan.schema, reading, row.cells), row.kind == "at_most"
+                if row.kind in CLOSING:
+                    zeros.append(Zero(row.name, values, row.high == 0))
+                else:
+                    bounds.append(ValueBound(row.name, values, row.high if above else row.low, above))
         return find_changes(self.plan.schema, self.geography, self.known, zeros, bounds, self.plan.neighbours)
 
 

@@ -12,7 +12,8 @@ from math import comb
 
 import numpy as np
 
-from topdown.model.kinds import NO_LIMIT, find_kinds
+from topdown.model.constraint_table import NO_LIMIT
+from topdown.model.kinds import find_kinds
 from topdown.plan.prepare import Context
 from topdown.solve.failsafe import splits
 from topdown.solve.groups import Ints

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from topdown.errors import DataError, InfeasibleError
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.exact_tables import ExactTable, Merged, arrange, coarser, possible_cells, tables_of
 from topdown.model.geography import Geography
-from topdown.model.kinds import NO_LIMIT, Kinds, outer_sets, set_ranges
+from topdown.model.kinds import Kinds, outer_sets, set_ranges
 from topdown.model.public import Rules
 from topdown.plan.prepare import Context
 from topdown.solve.groups import Ints

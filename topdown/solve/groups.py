@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.kinds import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

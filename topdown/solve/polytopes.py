@@ -22,8 +22,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, NO_LIMIT, Kinds, are_nested, set_ranges
+from topdown.model.kinds import MAX_KINDS, Kinds, are_nested, set_ranges
 from topdown.model.public import Rules
 from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs, Pieces, network

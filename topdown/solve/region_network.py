@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.kinds import NO_LIMIT, Kinds, outer_sets, set_ranges
+from topdown.model.constraint_table import NO_LIMIT
+from topdown.model.kinds import Kinds, outer_sets, set_ranges
 from topdown.solve.groups import Ints
 
 Marks = NDArray[np.bool_]

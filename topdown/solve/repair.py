@@ -17,7 +17,7 @@ from scipy.sparse import coo_array, vstack
 
 from topdown.errors import InternalError
 from topdown.model.comparison import comparison_rows
-from topdown.model.kinds import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.plan.prepare import Context
 from topdown.solve.backends.integer_program import minimise
 from topdown.solve.groups import Ints

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.histogram import Histogram
-from topdown.model.public import classes
+from topdown.model.public import classes, one_cell_each
 from topdown.plan.prepare import Context
 from topdown.solve.extend.reserves import find_reserves
 from topdown.solve.groups import Ints
@@ -67,23 +67,10 @@ def find_patterns(context: Context) -> Patterns:
     support = context.support
     if support is None:
         raise ConfigError("this plan extends no release", code="C091")
-    schema, invariants, facts = context.plan.schema, context.plan.invariants, context.facts.columns
-    never = np.zeros(schema.n_cells, dtype=bool)
-    for rule in invariants.never:
-        never |= schema.select(dict(rule.cells))
-    concerned = [zero.cells for zero in invariants.none_where_zero]
-    n_zeros, n_rules = len(concerned), len(concerned) + len(invariants.at_least)
-    concerned += [bound.cells for bound in invariants.at_least]
-    inside = np.zeros((schema.n_cells, n_rules + 1), dtype=bool, order="F")
-    for i, cells in enumerate(concerned):
-        inside[:, i] = schema.select(dict(cells))
-    kinds, class_of_cell = classes(inside)
-    class_of_cell[never] = -1
-    n_leaves, n_classes = len(context.geography.leaves), len(kinds)
-    shut = np.zeros((n_leaves, n_zeros), dtype=np.int64)
-    for i, zero in enumerate(invariants.none_where_zero):
-        shut[:, i] = sum((facts[c] for c in zero.columns), np.zeros(n_leaves, dtype=np.int64)) == 0
-    leaf_open = shut @ kinds[:, :n_zeros].T.astype(np.int64) == 0
+    rules, first, class_of_cell = one_cell_each(context.rules)
+    leaf_open = rules.open[-1][:, rules.class_of_cell]
+    class_of_cell[~np.asarray(leaf_open.any(axis=0))[class_of_cell]] = -1
+    n_leaves, n_classes = len(leaf_open), len(first)
     has = np.zeros((support.levels[0].n_cells, n_classes), dtype=bool)
     alive = np.flatnonzero(class_of_cell >= 0)
     has[support.of_cell[alive], class_of_cell[alive]] = True
@@ -98,7 +85,9 @@ def find_patterns(context: Context) -> Patterns:
     key = leaves.cell * n_patterns + of_leaf[leaves.node, family[leaves.cell]]
     here = opened[family[leaves.cell], key % n_patterns]
     _check_open(context, leaves, here)
-    reserve = find_reserves(context, leaves, here, kinds[:, n_zeros:n_rules])
+    reserve = find_reserves(
+        context, leaves, here, np.array(rules.bound_cells, dtype=bool).reshape(-1, n_classes).T
+    )
     table = Histogram(n_leaves, leaves.n_cells * n_patterns, leaves.node, key, leaves.count)
     kept = Histogram.build(
         n_leaves, table.n_cells * n_classes, leaves.node[reserve[0]],

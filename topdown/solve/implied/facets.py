@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.model.kinds import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT
 from topdown.solve.groups import Ints
 
 _BOUNDLESS = np.int64(2**60)
