@@ -18,7 +18,7 @@ publish/certificate publish/verify/expected_certificate publish/verify/plan_file
 """
 OF_HARD_KINDS = """
 model/constraint_table plan/secrets publish/verify/check_constraints publish/verify/privacy/chain
-solve/conflict solve/implied/node
+solve/implied/node
 """
 SOFT = {"no_more_than"}
 

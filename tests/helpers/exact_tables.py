@@ -51,6 +51,8 @@ class Case:
             lower=tuple(self.up(low, d) for d in range(3)),
             cap_cells=tuple(chosen) if caps else (),
             caps=high if caps else np.zeros((n_leaves, 0), dtype=np.int64),
+            bound_names=tuple(f"b{i}" for i in range(len(chosen))),
+            cap_names=tuple(f"c{i}" for i in range(len(chosen) * caps)),
         )
         picks = [
             (int(rng.integers(0, 2)), TABLES[rng.integers(len(TABLES))]) for _ in range(rng.integers(1, 3))
@@ -77,9 +79,8 @@ class Case:
 
     def arrangement(self) -> Arrangement | None:
         """Return how the tables are kept, None if they are refused."""
-        names = [f"b{i}" for i in range(len(self.rules.bound_cells) + len(self.rules.cap_cells))]
         try:
-            return arrange(self.tables, self.rules, LEVELS, names)
+            return arrange(self.tables, self.rules, LEVELS)
         except ConfigError as error:
             if error.code != "C033":
                 raise

@@ -14,12 +14,13 @@ from tests.helpers.depth import DEPTH
 from tests.helpers.tiny_extension import SCHEMA, World, draw_world
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.constraint import AtLeast, Invariants
+from topdown.model.nested import nest
 from topdown.plan.prepare import Context
 from topdown.progress import silent
 from topdown.solve.extend.checks import extensions, tables
 from topdown.solve.extend.descend import Extension
 from topdown.solve.extend.patterns import Patterns, find_patterns
-from topdown.solve.extend.reserves import assign, nest
+from topdown.solve.extend.reserves import assign, demands
 from topdown.solve.groups import Ints
 from topdown.solve.solve import descend, solved
 
@@ -180,10 +181,10 @@ def test_assignment_is_the_cheapest_of_all(seed: int) -> None:
 def test_equal_and_nested_bounds_are_ordered() -> None:
     """A bound counted as inside another one that it holds would ask for the same people twice."""
     member = np.array([[1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=bool)
-    order = nest(member, ("a", "b", "c", "d"))
+    order = nest(member.T, ("a", "b", "c", "d"))
     assert order.outer.tolist() == [1, 2, -1, -1]
-    assert order.innermost.tolist() == [0, 1, 4, 3]
-    assert order.demands(np.array([[2, 1, 5, 3], [-1, 4, 2, 0]])).tolist() == [[2, 0, 3, 3], [0, 4, 0, 0]]
+    assert order.innermost.tolist() == [0, 1, -1, 3]
+    assert demands(order, np.array([[2, 1, 5, 3], [-1, 4, 2, 0]])).tolist() == [[2, 0, 3, 3], [0, 4, 0, 0]]
 
 
 def test_crossing_bounds_are_refused() -> None:

@@ -23,8 +23,7 @@ from topdown.errors import InfeasibleError
 from topdown.model.contradiction import find_contradiction
 from topdown.model.exact_tables import Merged
 from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules, with_exact_tables
-from topdown.model.query import parse_query
+from topdown.model.public import derive_rules, leaf_answers, with_answers
 from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import arranged
@@ -54,12 +53,7 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     """Build what the solver works with, exact statistics included."""
     schema, tree, invariants = census.schema, census.geography, census.invariants
     plain = derive_rules(schema, tree, invariants, census.facts)
-    leaf = [
-        (parse_query(schema, e.query).labels, census.exact[e.name])
-        for e in invariants.exact
-        if e.level == "block" and e.query != "total"
-    ]
-    rules = with_exact_tables(plain, tuple(leaf))
+    rules = with_answers(plain, leaf_answers(schema, tree, invariants, census.exact))
     kept = arranged(schema, invariants, tree.level_names, plain)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     labels = answers = None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.implied_brute import SmallCensus, crossing, random_census
 from topdown.model.contradiction import find_contradiction
-from topdown.model.kinds import are_nested, find_kinds
+from topdown.model.kinds import find_kinds
 from topdown.model.public import derive_rules
 from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
@@ -73,7 +73,7 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
     own_total = depth <= ground.polytopes.unit_depth
     if not ground.polytopes.limited(depth) or kinds.n_kinds == 0 or not kinds.members.size:
         return
-    if symbolic and (census.invariants.at_most or are_nested(rules)):
+    if symbolic and (census.invariants.at_most or rules.nested):
         return
     node = int(rng.integers(len(census.geography.levels[depth])))
     area = node_constraints(ground, census.facts.columns, depth, node, most_limits=10_000)

@@ -25,8 +25,7 @@ from topdown.model.constraint import AtLeast, Invariants, NoneWhereZero
 from topdown.model.contradiction import find_contradiction
 from topdown.model.geography import from_prefixes
 from topdown.model.kinds import find_kinds
-from topdown.model.public import PublicFacts, derive_rules, with_exact_tables
-from topdown.model.query import parse_query
+from topdown.model.public import PublicFacts, derive_rules, leaf_answers, with_answers
 from topdown.solve import polytopes as polytopes_module
 from topdown.solve.chain import chain_of, fitting_tables, places
 from topdown.solve.exact import complete_totals
@@ -53,8 +52,7 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     """Build what the solver works with, exact statistics included."""
     schema, invariants = census.schema, census.invariants
     rules = derive_rules(schema, census.geography, invariants, census.facts)
-    tables = [(parse_query(schema, e.query), census.exact[e.name]) for e in invariants.exact]
-    rules = with_exact_tables(rules, tuple((q.labels, values) for q, values in tables if q.factors))
+    rules = with_answers(rules, leaf_answers(schema, census.geography, invariants, census.exact))
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     kinds = find_kinds(rules)
     return Polytopes(kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
 from topdown.model.constraint_table import CLOSING, Ints, Kind, Marks, leaf_rules
 from topdown.model.feasibility import Bound, Promises, Total
 from topdown.model.geography import Geography
+from topdown.model.nested import nest
 from topdown.model.public import PublicFacts, classes
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
@@ -78,20 +78,9 @@ def state(
         for i, (rule, depth, _, values) in enumerate(totals)
     ]
     bounds.sort(key=lambda b: int(b.atoms.sum()))
-    _check_nested(bounds, rules)
+    nest(
+        np.array([b.atoms for b in bounds], bool).reshape(-1, len(atoms)), [rules[b.rule][1] for b in bounds]
+    )
     return Promises(
         geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(asked), np.arange(n_leaves)
     )
-
-
-def _check_nested(bounds: list[Bound], rules: list[tuple[Kind, str]]) -> None:
-    for i, large in enumerate(bounds):
-        for small in bounds[:i]:
-            both = small.atoms & large.atoms
-            if both.any() and not np.array_equal(both, small.atoms):
-                raise ConfigError(
-                    f"bounds {rules[small.rule][1]!r} and {rules[large.rule][1]!r} share some cells, but neither's "
-                    "hold the other's",
-                    code="C073",
-                    fix="make the cells of bounds nested or disjoint",
-                )

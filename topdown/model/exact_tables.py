@@ -94,7 +94,6 @@ def arrange(
     tables: Sequence[ExactTable],
     rules: Rules,
     level_names: Sequence[str],
-    names: Sequence[str],
 ) -> Arrangement:
     """Return how the tables are kept at all levels.
 
@@ -102,7 +101,6 @@ def arrange(
         tables: exact statistics.
         rules: from public facts.
         level_names: root first.
-        names: of lower bounds, then upper bounds.
 
     Raises:
         ConfigError: C033 two constraints that no complete split is known for; both are named.
@@ -119,7 +117,7 @@ def arrange(
             _refuse_levels(table, next(t for t in tables if t.depth == depth), level_names)
     split = deepest if 0 < depth < leaf and deepest.labels.any() else None
     if split is not None:
-        _check_bounds([t for t in tables if t.depth == depth], split, rules, names, level_names[depth])
+        _check_bounds([t for t in tables if t.depth == depth], split, rules, level_names[depth])
     root = merge(tables, 0, reachable) if any(t.depth == 0 for t in tables) else None
     own = root if root is not None and leaf and root.labels[reachable].any() else None
     if own is not None and depth > 0 and refines(deepest.labels[reachable], own.labels[reachable]):
@@ -178,12 +176,10 @@ def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Marks
                 )
 
 
-def _check_bounds(
-    tables: Sequence[ExactTable], merged: Merged, rules: Rules, names: Sequence[str], level: str
-) -> None:
+def _check_bounds(tables: Sequence[ExactTable], merged: Merged, rules: Rules, level: str) -> None:
     reachable = possible_cells(rules)
     bounds = [cells & reachable for cells in (*rules.bound_cells, *rules.cap_cells)]
-    for name, cells in zip(names, bounds, strict=True):
+    for name, cells in zip((*rules.bound_names, *rules.cap_names), bounds, strict=True):
         inside = np.unique(merged.labels[cells])
         if len(inside) <= 1:
             continue

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topdown.errors import ConfigError
-from topdown.model.constraint_table import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT, Ints, Marks
+from topdown.model.nested import Nest, nest
 from topdown.model.public import Rules, one_cell_each
 
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
@@ -29,35 +29,53 @@ class Kinds:
         answer_of: int64 (n_kinds,), answer of each kind in the exact table above the leaves; None if there is none.
     """
 
-    of_cell: NDArray[np.int64]
-    class_of: NDArray[np.int64]
-    members: NDArray[np.bool_]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    answer_of: NDArray[np.int64]
+    of_cell: Ints
+    class_of: Ints
+    members: Marks
+    low: Ints
+    high: Ints
+    answer_of: Ints
 
     @property
     def n_kinds(self) -> int:
         """Number of kinds."""
         return len(self.class_of)
 
+    @cached_property
+    def nest(self) -> Nest:
+        """Which set lies in which."""
+        return nest(self.members, ())
+
     @property
-    def answers(self) -> NDArray[np.int64]:
+    def answers(self) -> Ints:
         """Answer of each possible cell in the exact table above the leaves, as `find_kinds` takes it."""
         return np.where(self.of_cell >= 0, self.answer_of[self.of_cell], 0)
 
     @property
-    def spread(self) -> NDArray[np.bool_]:
+    def spread(self) -> Marks:
         """Sets whose kinds lie in several answers of the exact table, bool (n_sets,)."""
         return np.array([len(np.unique(self.answer_of[row])) > 1 for row in self.members], dtype=bool)
 
+    def ranges(self, is_open: Marks, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Return the fewest and most records each set can hold.
 
-def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.int64] | None = None) -> Kinds:
+        Args:
+            is_open: bool (n, n_kinds). low, high: int64 (n, n_sets).
+        """
+        least, most = np.zeros_like(low), np.zeros_like(high)
+        for s in self.nest.inside_out:
+            inner, direct = self.nest.outer == s, is_open[:, self.nest.innermost == s].any(axis=1)
+            room = np.minimum(most[:, inner].sum(axis=1) + np.where(direct, NO_LIMIT, 0), NO_LIMIT)
+            least[:, s] = np.maximum(low[:, s], least[:, inner].sum(axis=1))
+            most[:, s] = np.minimum(high[:, s], room)
+        return least, most
+
+
+def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
     """Group the cells of a release by the constraints they are under.
 
     Args:
         rules: of the release.
-        names: of lower bounds, then upper bounds, for error messages.
         answers: int64 (n_cells,), answer of each cell in the exact table above the leaves; None if there is none.
 
     Raises:
@@ -70,7 +88,7 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.in
     )
     n_bounds = len(rules.bound_cells)
     reachable = rules.open[0][0][rules.class_of_cell]
-    _check_nested(groups & reachable, names or ("",) * len(groups))
+    nest(groups & reachable, (*rules.bound_names, *rules.cap_names))  # refuses those that cross
     answer = np.zeros(len(rules.class_of_cell), dtype=np.int64) if answers is None else answers
     signature = np.vstack([rules.class_of_cell[None, :], groups, answer])[:, reachable]
     distinct, kind = np.unique(signature, axis=1, return_inverse=True)
@@ -91,56 +109,3 @@ def find_kinds(rules: Rules, names: tuple[str, ...] = (), answers: NDArray[np.in
     return Kinds(
         of_cell[one], distinct[0].astype(np.int64), members, low, high, distinct[-1].astype(np.int64)
     )
-
-
-def _check_nested(groups: NDArray[np.bool_], names: tuple[str, ...]) -> None:
-    for a in range(len(groups)):
-        for b in range(a):
-            both = groups[a] & groups[b]
-            nested = np.array_equal(both, groups[a]) or np.array_equal(both, groups[b])
-            if both.any() and not nested:
-                raise ConfigError(
-                    f"bounds {names[b]!r} and {names[a]!r} share some cells, but neither's hold the other's",
-                    code="C073",
-                    fix="make the cells of bounds nested or disjoint",
-                )
-
-
-def set_ranges(
-    kinds: Kinds, is_open: NDArray[np.bool_], low: NDArray[np.int64], high: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the fewest and most records each set can hold, and the innermost set of each kind (-1: none).
-
-    Args:
-        is_open: bool (n, n_kinds). low, high: int64 (n, n_sets).
-    """
-    innermost = np.full(kinds.n_kinds, -1, dtype=np.int64)
-    for s in reversed(range(len(kinds.members))):
-        innermost[kinds.members[s]] = s
-    outer = outer_sets(kinds)
-    least, most = np.zeros_like(low), np.zeros_like(high)
-    for s in range(len(kinds.members)):
-        inner = np.flatnonzero(outer == s)
-        direct = is_open[:, innermost == s].any(axis=1)
-        room = np.minimum(most[:, inner].sum(axis=1) + np.where(direct, NO_LIMIT, 0), NO_LIMIT)
-        least[:, s] = np.maximum(low[:, s], least[:, inner].sum(axis=1))
-        most[:, s] = np.minimum(high[:, s], room)
-    return least, most, innermost
-
-
-def are_nested(rules: Rules) -> bool:
-    """Tell whether two lower bounds share cells."""
-    held = np.zeros(len(rules.class_of_cell), dtype=np.int64)
-    for cells in rules.bound_cells:
-        held += cells
-    return bool((held > 1).any())
-
-
-def outer_sets(kinds: Kinds) -> NDArray[np.int64]:
-    """Return the smallest set that strictly holds each set, -1 for the outermost."""
-    outer = np.full(len(kinds.members), -1, dtype=np.int64)
-    for s, inside in enumerate(kinds.members):
-        for t in range(s + 1, len(kinds.members)):
-            if outer[s] < 0 and inside.any() and (kinds.members[t] >= inside).all():
-                outer[s] = t
-    return outer

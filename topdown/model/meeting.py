@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.nested import cross
+
 NO_LIMIT = 1 << 61  # above every sum of bounds, and twice of it fits int64
 Ints = NDArray[np.int64]
 Marks = NDArray[np.bool_]
@@ -54,8 +56,7 @@ def meet(sets: Marks, low: Ints, high: Ints, is_open: Marks) -> Met:
     for part in _parts(common):
         if (high[:, part] == NO_LIMIT).all():
             continue  # lower bounds alone leave room for any record more
-        within = ~(sets[part][:, None] & ~sets[part][None, :]).any(axis=2)
-        if (common[np.ix_(part, part)] & ~within & ~within.T).any():
+        if cross(sets[part]).any():
             out.alone[:, part] = _crowded(sets[part], low[:, part], high[:, part], is_open)[:, None]
         else:
             _nested(out, part, sets, low, high, is_open)

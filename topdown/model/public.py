@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from topdown.model.constraint import Invariants
 from topdown.model.constraint_table import CLOSING, LeafRule, leaf_rules, of_kinds
 from topdown.model.geography import Geography
+from topdown.model.query import parse_query
 from topdown.model.schema import Schema
+
+Answer = tuple[str, NDArray[np.bool_], NDArray[np.int64]]  # name, cells (n_cells,), number at each leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,7 @@ class Rules:
         lower: per level, int64 array of shape (n_nodes, n_bounds).
         cap_cells: per upper bound, bool array of shape (n_cells,).
         caps: int64 array of shape (n_leaves, n_caps), upper bounds of the leaves.
+        bound_names, cap_names: of the constraints.
     """
 
     class_of_cell: NDArray[np.int64]
@@ -49,6 +53,17 @@ class Rules:
     lower: tuple[NDArray[np.int64], ...]
     cap_cells: tuple[NDArray[np.bool_], ...]
     caps: NDArray[np.int64]
+    bound_names: tuple[str, ...] = ()
+    cap_names: tuple[str, ...] = ()
+
+    @cached_property
+    def nested(self) -> tuple[int, ...]:
+        """Lower bounds that share cells with another one."""
+        held = np.zeros(len(self.class_of_cell), dtype=np.int64)
+        for cells in self.bound_cells:
+            held += cells
+        shared = held > 1
+        return tuple(b for b, cells in enumerate(self.bound_cells) if cells[shared].any())
 
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
@@ -94,6 +109,8 @@ def rules_of(schema: Schema, geography: Geography, rows: Sequence[LeafRule]) -> 
         geography.at_every_level(by_leaf([row.low for row in least])),
         tuple(schema.select(dict(row.cells)) for row in most),
         by_leaf([row.high for row in most]),
+        tuple(row.name for row in least),
+        tuple(row.name for row in most),
     )
 
 
@@ -113,24 +130,42 @@ def only_leaves(rules: Rules, geography: Geography, leaves: NDArray[np.int64]) -
     )
 
 
-def with_exact_tables(rules: Rules, tables: tuple[tuple[NDArray[np.int32], NDArray[np.int64]], ...]) -> Rules:
-    """Return rules to which exact tables of the leaves are added: each answer is a lower and an upper bound.
-
-    Args:
-        rules: from public facts.
-        tables: labels (n_cells,) and answers (n_leaves, n_answers) of each table.
-    """
-    cells = [labels == a for labels, values in tables for a in range(values.shape[1])]
-    if not cells:
+def with_answers(rules: Rules, answers: Iterable[Answer]) -> Rules:
+    """Return rules to which exact answers of the leaves are added: each is a lower and an upper bound."""
+    answers = tuple(answers)
+    if not answers:
         return rules
-    answers = np.concatenate([values for _, values in tables], axis=1)
+    names, cells, numbers = zip(*answers, strict=True)
     return replace(
         rules,
+        bound_names=(*rules.bound_names, *names),
         bound_cells=(*rules.bound_cells, *cells),
-        lower=(*rules.lower[:-1], np.concatenate([rules.lower[-1], answers], axis=1)),
+        lower=(*rules.lower[:-1], np.column_stack([rules.lower[-1], *numbers])),
+        cap_names=(*rules.cap_names, *names),
         cap_cells=(*rules.cap_cells, *cells),
-        caps=np.concatenate([rules.caps, answers], axis=1),
+        caps=np.column_stack([rules.caps, *numbers]),
     )
+
+
+def leaf_answers(
+    schema: Schema,
+    geography: Geography,
+    invariants: Invariants,
+    known: Mapping[str, NDArray[np.int64]] | None = None,
+) -> list[Answer]:
+    """Return name, cells and number at every leaf of each answer of the leaves' exact tables.
+
+    Args:
+        known: answers by name, int64 (n_leaves, n_answers); without them zeros stand for all.
+    """
+    out: list[Answer] = []
+    for exact in invariants.exact:
+        query = parse_query(schema, exact.query)
+        if exact.level == geography.leaves.name and query.factors:
+            shape = (len(geography.leaves), query.n_answers)
+            numbers = np.zeros(shape, dtype=np.int64) if known is None else known[exact.name]
+            out += [(exact.name, query.labels == a, numbers[:, a]) for a in range(query.n_answers)]
+    return out
 
 
 def one_cell_each(

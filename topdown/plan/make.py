@@ -15,8 +15,8 @@ from topdown.model.constraint import Invariants
 from topdown.model.contradiction import find_contradiction
 from topdown.model.exact_tables import arrange, tables_of
 from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, are_nested, find_kinds
-from topdown.model.public import PublicFacts, Rules, derive_rules, with_exact_tables
+from topdown.model.kinds import MAX_KINDS, find_kinds
+from topdown.model.public import PublicFacts, Rules, derive_rules, leaf_answers, with_answers
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.names import refuse_same_file
@@ -215,22 +215,12 @@ def check_supported(invariants: Invariants, schema: Schema, geography: Geography
 def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:
     """Refuse bounds and exact tables that cross each other, and those whose implied constraints are too many."""
     level_names = geography.level_names
-    bounds = tuple(b.name for b in invariants.at_least) + tuple(b.name for b in invariants.at_most)
-    kept = arrange(tables_of(schema, invariants, level_names), rules, level_names, bounds)
-    exact = [(e.name, parse_query(schema, e.query)) for e in invariants.exact if e.level == level_names[-1]]
-    tables = tuple(
-        (q.labels, np.zeros((len(rules.caps), q.n_answers), np.int64)) for _, q in exact if q.factors
-    )
-    exact_names = [name for name, q in exact if q.factors for _ in range(q.n_answers)]
-    n_low = len(invariants.at_least)
-    kinds = find_kinds(
-        with_exact_tables(rules, tables),
-        (*bounds[:n_low], *exact_names, *bounds[n_low:], *exact_names),
-        None if kept.split is None else kept.split.labels,
-    )
+    kept = arrange(tables_of(schema, invariants, level_names), rules, level_names)
+    full = with_answers(rules, leaf_answers(schema, geography, invariants))
+    kinds = find_kinds(full, None if kept.split is None else kept.split.labels)
     deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
-    if (deepest or invariants.at_most or are_nested(rules)) and kinds.n_kinds > most:
+    if (deepest or invariants.at_most or rules.nested) and kinds.n_kinds > most:
         raise ConfigError(
             f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact statistics below the root, upper "
             f"bounds and nested bounds are supported for at most {most}",

@@ -12,7 +12,7 @@ from topdown.errors import DataError, InfeasibleError
 from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.exact_tables import ExactTable, Merged, arrange, coarser, possible_cells, tables_of
 from topdown.model.geography import Geography
-from topdown.model.kinds import Kinds, outer_sets, set_ranges
+from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
 from topdown.plan.prepare import Context
 from topdown.solve.groups import Ints
@@ -77,9 +77,8 @@ def exact_margins(context: Context, tables: dict[str, Ints], totals: dict[str, I
     geography, rules, invariants = context.geography, context.rules, context.plan.invariants
     if not any(context.plan.query(e.query).factors for e in invariants.exact):
         return Margins()
-    names = [b.name for b in invariants.at_least] + [b.name for b in invariants.at_most]
     known = tables_of(context.plan.schema, invariants, geography.level_names)
-    kept, reachable = arrange(known, rules, geography.level_names, names), possible_cells(rules)
+    kept, reachable = arrange(known, rules, geography.level_names), possible_cells(rules)
     answers = [
         totals[geography.level_names[t.depth]][:, None] if t.is_total else tables[t.name] for t in known
     ]
@@ -147,11 +146,11 @@ def complete_totals(
 
 def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int, table: Ints) -> None:
     is_open = rules.open[-1][:, kinds.class_of]
-    least, most, innermost = set_ranges(kinds, is_open, kinds.low, kinds.high)
+    least, most = kinds.ranges(is_open, kinds.low, kinds.high)
     if (least > most).any():
         text = "the exact tables of a place contradict the public facts about it"
         raise _contradiction(text, geography.leaves.codes[int((least > most).any(axis=1).argmax())])
-    outermost = outer_sets(kinds) < 0
+    outermost = kinds.nest.outer < 0
     up = partial(geography.upward, depth=len(geography.levels) - 1, to=depth)
     spread, n_leaves = kinds.spread, len(geography.leaves)
     what = "table" if table.shape[1] > 1 else "total"
@@ -159,7 +158,9 @@ def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int,
     for answer, totals in enumerate(table.T):
         mine = kinds.answer_of == answer
         chosen = outermost & ~spread & ((kinds.members & mine).any(axis=1) | (table.shape[1] == 1))
-        loose = mine & np.append(spread, True)[innermost]  # in no set, or in one that the table decides
+        loose = (
+            mine & np.append(spread, True)[kinds.nest.innermost]
+        )  # in no set, or in one that the table decides
         few = up(least[:, chosen].sum(axis=1))
         free = np.logical_or(is_open[:, loose].any(axis=1), (most[:, chosen] >= NO_LIMIT).any(axis=1))
         boundless = up(free, join=np.logical_or)

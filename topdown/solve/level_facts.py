@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from topdown.model.kinds import find_kinds
-from topdown.model.public import with_exact_tables
+from topdown.model.public import leaf_answers, with_answers
 from topdown.plan.prepare import Context
 from topdown.solve.chain import Chain, Places, chain_of, places
 from topdown.solve.exact import Margins, complete_totals, exact_margins
@@ -34,13 +34,8 @@ class Known:
     def polytopes(self) -> Polytopes:
         """What can be split down to the leaves."""
         plan, geography = self.context.plan, self.context.geography
-        leaf = geography.level_names[-1]
-        tables = tuple(
-            (plan.query(e.query).labels, self.tables[e.name])
-            for e in plan.invariants.exact
-            if e.level == leaf and e.name in self.tables
-        )
-        rules = with_exact_tables(self.context.rules, tables)
+        exact = leaf_answers(plan.schema, geography, plan.invariants, self.tables)
+        rules = with_answers(self.context.rules, exact)
         labels, answers = self.margins.split or (None, None)
         kinds = find_kinds(rules, answers=labels)
         totals = complete_totals(geography, rules, kinds, self.exact, answers)

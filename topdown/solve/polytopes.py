@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, Kinds, are_nested, set_ranges
+from topdown.model.kinds import MAX_KINDS, Kinds
 from topdown.model.public import Rules
 from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs, Pieces, network
@@ -73,7 +73,7 @@ class Polytopes:
         return tuple(self._needed(depth) for depth in range(len(self.geography.levels)))
 
     def _needed(self, depth: int) -> bool:
-        if (self.kinds.high < NO_LIMIT).any() or are_nested(self.rules):
+        if (self.kinds.high < NO_LIMIT).any() or self.rules.nested:
             return True
         if self.by_answer and depth == self.unit_depth:
             return True  # so that passes that cross the exact table keep it
@@ -89,7 +89,7 @@ class Polytopes:
         # merged (no upper bound; then limits of leaves with one pattern are linear in the fewest people).
         is_open = self.rules.open[-1][:, self.kinds.class_of]
         _, pattern = np.unique(is_open, axis=0, return_inverse=True)
-        least, _, _ = set_ranges(self.kinds, is_open, self.kinds.low, self.kinds.high)
+        least, _ = self.kinds.ranges(is_open, self.kinds.low, self.kinds.high)
         return is_open, pattern.reshape(-1), least, bool((self.kinds.high >= NO_LIMIT).all())
 
     def leaf_range(self, depth: int, node: int) -> slice:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.constraint_table import NO_LIMIT
-from topdown.model.kinds import Kinds, outer_sets, set_ranges
+from topdown.model.kinds import Kinds
 from topdown.solve.groups import Ints
 
 Marks = NDArray[np.bool_]
@@ -54,8 +54,7 @@ def network(kinds: Kinds, answer_of: Ints, pieces: Pieces) -> Arcs:
         kinds: of the release. answer_of: int64 (n_kinds,), answer of each kind in the exact table.
         pieces: the node's leaves.
     """
-    n_kinds, outer = kinds.n_kinds, outer_sets(kinds)
-    _, _, innermost = set_ranges(kinds, pieces.is_open, pieces.low, pieces.high)
+    n_kinds, outer, innermost = kinds.n_kinds, kinds.nest.outer, kinds.nest.innermost
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
     n_nodes = 1 + n_kinds
     n_pieces, n_answers = len(pieces.unit), max(pieces.totals.shape[1], 1)

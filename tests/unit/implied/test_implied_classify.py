@@ -13,7 +13,7 @@ from tests.helpers.solved import make_census
 from topdown.errors import ConfigError
 from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, NoneWhereZero
 from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules, with_exact_tables
+from topdown.model.public import derive_rules, with_answers
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import check_supported
@@ -55,7 +55,7 @@ def test_block_totals_need_the_combinations() -> None:
     assert len(set(names)) == 8
     assert "nursing & 18_plus" in names
     assert (kinds.of_cell < 0).sum() == 126
-    full = find_kinds(with_exact_tables(rules, ()))
+    full = find_kinds(with_answers(rules, ()))
     assert np.array_equal(full.of_cell, kinds.of_cell)
     assert np.array_equal(full.members, kinds.members)
 

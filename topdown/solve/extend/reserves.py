@@ -9,13 +9,12 @@ all classes open to them lie in the bound; the others are reserved, and the flow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.errors import ConfigError, InfeasibleError
+from topdown.errors import InfeasibleError
 from topdown.model.histogram import Histogram
+from topdown.model.nested import Nest, nest
 from topdown.plan.prepare import Context
 from topdown.solve.backends import bipartite_flow, ortools_flow
 from topdown.solve.flow import Network
@@ -24,69 +23,19 @@ from topdown.solve.groups import Ints
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Nest:
-    """Lower bounds that are nested or disjoint.
+def demands(order: Nest, need: Ints) -> Ints:
+    """Return what each bound asks for beyond the bounds inside it.
 
     Args:
-        within: bool (n_bounds, n_bounds); within[a, b]: every class of a is one of b. A bound is within itself;
-            of two equal bounds the first is within the second.
-        outer: (n_bounds,), the smallest bound around each, -1 for none.
-        inside_out: bounds, each before those around it.
-        innermost: (n_classes,), the smallest bound that holds each class, n_bounds for none.
+        need: persons, (n_leaves, n_bounds); a negative number counts as none.
     """
-
-    within: Bools
-    outer: Ints
-    inside_out: Ints
-    innermost: Ints
-
-    def demands(self, need: Ints) -> Ints:
-        """Return what each bound asks for beyond the bounds inside it.
-
-        Args:
-            need: persons, (n_leaves, n_bounds); a negative number counts as none.
-        """
-        least = np.maximum(need, 0)
-        own = np.zeros_like(least)
-        for b in self.inside_out:
-            inside = least[:, self.outer == b].sum(axis=1)
-            least[:, b] = np.maximum(least[:, b], inside)
-            own[:, b] = least[:, b] - inside
-        return own
-
-
-def nest(member: Bools, names: tuple[str, ...]) -> Nest:
-    """Order bounds by what they hold.
-
-    Args:
-        member: bool (n_classes, n_bounds).
-        names: of the bounds.
-
-    Raises:
-        ConfigError: C073 two bounds share some classes, and neither holds the other.
-    """
-    n_classes, n_bounds = member.shape
-    size = member.sum(axis=0)
-    shared = member.T.astype(np.int64) @ member.astype(np.int64)
-    crossing = np.argwhere(np.triu((shared > 0) & (shared < np.minimum.outer(size, size))))
-    if len(crossing):
-        a, b = crossing[0]
-        raise ConfigError(
-            f"lower bounds {names[a]!r} and {names[b]!r} share some cells, but neither's hold the other's",
-            code="C073",
-            fix="make the cells of lower bounds nested or disjoint",
-        )
-    inside_out = np.argsort(size, kind="stable")
-    rank = np.argsort(inside_out)
-    within = (shared == size[:, None]) & (size[:, None] > 0) & (rank[:, None] <= rank)
-    np.fill_diagonal(within, val=True)
-    outer = np.full(n_bounds, -1, dtype=np.int64)
-    innermost = np.full(n_classes, n_bounds, dtype=np.int64)
-    for b in inside_out[::-1]:
-        outer[within[:, b] & (np.arange(n_bounds) != b)] = b
-        innermost[member[:, b]] = b
-    return Nest(within, outer, inside_out, innermost)
+    least = np.maximum(need, 0)
+    own = np.zeros_like(least)
+    for b in order.inside_out:
+        inside = least[:, order.outer == b].sum(axis=1)
+        least[:, b] = np.maximum(least[:, b], inside)
+        own[:, b] = least[:, b] - inside
+    return own
 
 
 def find_reserves(context: Context, leaves: Histogram, here: Bools, member: Bools) -> tuple[Ints, Ints, Ints]:
@@ -106,10 +55,10 @@ def find_reserves(context: Context, leaves: Histogram, here: Bools, member: Bool
     n_bounds = len(rules)
     if not n_bounds:
         return (np.zeros(0, np.int64),) * 3
-    order = nest(member, tuple(rule.name for rule in rules))
+    order = nest(member.T, context.rules.bound_names)
     reach = np.zeros((len(here), n_bounds + 1), dtype=bool)
     for k, bound in enumerate(order.innermost):
-        reach[:, bound] |= here[:, k]  # the last column is for classes of no bound
+        reach[:, bound] |= here[:, k]  # the last column is for classes of no bound, -1
     # Whoever has one innermost bound only counts for it, and for those around it, wherever they go.
     sure = reach.sum(axis=1) == 1
     held = np.zeros((leaves.n_nodes, n_bounds), dtype=np.int64)
@@ -117,7 +66,7 @@ def find_reserves(context: Context, leaves: Histogram, here: Bools, member: Bool
         mine = sure & reach[:, b]
         np.add.at(held[:, b], leaves.node[mine], leaves.count[mine])
     need = context.rules.lower[-1] - held @ order.within.astype(np.int64)
-    demand = order.demands(need)
+    demand = demands(order, need)
     pointers = leaves.pointers()
     found: list[tuple[int, int, int]] = []
     for leaf in np.flatnonzero(demand.any(axis=1)):

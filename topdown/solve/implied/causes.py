@@ -11,8 +11,8 @@ import numpy as np
 from topdown.model.constraint import Invariants
 from topdown.model.exact_tables import Arrangement, arrange, tables_of
 from topdown.model.geography import Geography, Level
-from topdown.model.kinds import are_nested, find_kinds
-from topdown.model.public import PublicFacts, Rules, with_exact_tables
+from topdown.model.kinds import find_kinds
+from topdown.model.public import PublicFacts, Rules, leaf_answers, with_answers
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.solve.chain import Tables, exact_beside
@@ -65,8 +65,7 @@ class Ground:
 
 def arranged(schema: Schema, invariants: Invariants, level_names: Sequence[str], rules: Rules) -> Arrangement:
     """Return how exact tables are kept. Raises ConfigError (C033) as `model.exact_tables.arrange`."""
-    names = [b.name for b in invariants.at_least] + [b.name for b in invariants.at_most]
-    return arrange(tables_of(schema, invariants, level_names), rules, level_names, names)
+    return arrange(tables_of(schema, invariants, level_names), rules, level_names)
 
 
 def worst_case(invariants: Invariants, levels: Sequence[str]) -> tuple[Geography, PublicFacts]:
@@ -80,12 +79,7 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
 
     Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
     """
-    leaf = geography.level_names[-1]
-    queries = [parse_query(schema, e.query) for e in invariants.exact if e.level == leaf]
-    unknown = tuple(
-        (q.labels, np.zeros((len(geography.leaves), q.n_answers), np.int64)) for q in queries if q.factors
-    )
-    full = with_exact_tables(rules, unknown)
+    full = with_answers(rules, leaf_answers(schema, geography, invariants))
     kept = arranged(schema, invariants, geography.level_names, rules)
     totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
     if kept.split is None:
@@ -129,15 +123,8 @@ def _upper_bounds(ground: Ground, _: int) -> Cause | None:
 
 
 def _nested_bounds(ground: Ground, _: int) -> Cause | None:
-    if not are_nested(ground.rules):
-        return None
-    cells = ground.rules.bound_cells
-    found = tuple(
-        bound.name
-        for b, bound in enumerate(ground.invariants.at_least)
-        if any((cells[b] & other).any() for c, other in enumerate(cells) if c != b)
-    )
-    return "lower bounds inside each other", found, ("Frank 1984",)
+    found = tuple(ground.rules.bound_names[b] for b in ground.rules.nested)
+    return ("lower bounds inside each other", found, ("Frank 1984",)) if found else None
 
 
 def _spread_bounds(ground: Ground, depth: int) -> Cause | None:

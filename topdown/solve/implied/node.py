@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topdown.model.constraint_table import CLOSING, leaf_rules, of_kinds
 from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.describe import soft_lines
@@ -95,21 +96,16 @@ def node_constraints(
 def _lines(ground: Ground, columns: dict[str, Ints], depth: int, inside: slice) -> list[Line]:
     """Write bounds, zeros and exact statistics with their numbers."""
     schema, invariants, levels = ground.schema, ground.invariants, ground.level_names
-    out: list[Line] = [
-        (f"x[{selection_text(schema, never.cells)}] = 0", never.name) for never in invariants.never
-    ]
-    out += [
-        (f"x[{selection_text(schema, zero.cells)}] = 0", zero.name)
-        for zero in invariants.none_where_zero
-        if all((columns[c][inside] == 0).all() for c in zero.columns)
-    ]
-    for bound in invariants.at_least:
-        people = bound.per * int(columns[bound.column][inside].sum())
-        if people:
-            out.append((f"x[{selection_text(schema, bound.cells)}] >= {people}", bound.name))
-    for cap in invariants.at_most:
-        people = cap.per * int(columns[cap.column][inside].sum())
-        out.append((f"x[{selection_text(schema, cap.cells)}] <= {people}", cap.name))
+    out: list[Line] = []
+    n_leaves = len(ground.polytopes.geography.leaves)
+    for rule in of_kinds(leaf_rules(invariants, columns, n_leaves), *CLOSING, "at_least", "at_most"):
+        low, high, name = int(rule.low[inside].sum()), rule.high[inside], selection_text(schema, rule.cells)
+        if rule.kind in CLOSING and not high.any():
+            out.append((f"x[{name}] = 0", rule.name))
+        elif low:
+            out.append((f"x[{name}] >= {low}", rule.name))
+        elif rule.kind == "at_most":
+            out.append((f"x[{name}] <= {int(high.sum())}", rule.name))
     for exact in invariants.exact:
         at = levels.index(exact.level)
         if at == depth:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.kinds import are_nested
 from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.facets import facets
@@ -77,7 +76,7 @@ def limit_lines(
     exact_tables = bool(set(at) - ({0} if top else set()))
     if depth >= polytopes.unit_depth and not exact_tables:  # the area's own total only adds one equation
         return _numeric(replace(polytopes, totals={}, answers=None).limits(depth, np.array([node]))[0], names)
-    if ground.invariants.at_most or exact_tables or are_nested(ground.rules):
+    if ground.invariants.at_most or exact_tables or ground.rules.nested:
         area = ground.level_names[polytopes.unit_depth]
         text = (
             f"x[A] <= the sum over every {area} of min(most people in A, its total - fewest people outside A), for "
