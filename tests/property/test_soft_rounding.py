@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.helpers.problems import limits_around, rounding_of_stage
 from topdown.solve import reference
 from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.flow import laminar_places
+from topdown.solve.chain import Chain, laminar_places
 from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
@@ -93,7 +93,7 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     ]
     some = rounded[int(rng.integers(len(rounded)))]
     lower = np.floor(held(bound_of, 1, some) * rng.random((1, m))).astype(np.int64)
-    places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
+    places = laminar_places(Chain(tuple(chain), ()), bound_of, 1) if (middle == 0).any() else ()
     if not (middle == 0).any():
         bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
     rules = draw_rules(rng, n)

@@ -11,7 +11,8 @@ from topdown.errors import InternalError
 from topdown.solve import reference
 from topdown.solve.backends import networkx_flow, ortools_flow
 from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.flow import build_network, laminar_places
+from topdown.solve.chain import Chain, NoFlow, Why, laminar_places
+from topdown.solve.flow import build_network
 from topdown.solve.groups import FixedTable, LowerBounds
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
@@ -31,7 +32,7 @@ def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
     chain = np.stack([np.zeros(n, dtype=np.int64), middle, np.arange(n)])
     bound_of = np.where(middle == 0, 0, -1)
     lower = np.floor(np.minimum(estimate[middle == 0].sum(axis=0), whole[middle == 0].sum(axis=0)))
-    places = laminar_places(tuple(chain), bound_of, 1) if (middle == 0).any() else ()
+    places = laminar_places(Chain(tuple(chain), ()), bound_of, 1) if (middle == 0).any() else ()
     lower = lower.astype(np.int64)[None, :] if (middle == 0).any() else np.zeros((0, m), dtype=np.int64)
     weights = (int(rng.integers(1, 50)), int(rng.integers(1, 5)), 1)
     none, bounds = FixedTable.none(n, m), LowerBounds(bound_of, lower)
@@ -160,10 +161,11 @@ def test_crossing_tables_are_recognised() -> None:
     """A chain that does not nest must go to the integer program, never to the flow."""
     crossing = (np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.arange(4))
     nested = (np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3]))
-    assert laminar_places(crossing, np.full(4, -1), 0) is None
-    assert laminar_places(nested, np.full(4, -1), 0) == ()
-    assert laminar_places(nested, np.array([0, -1, -1, 0]), 1) is None
-    assert laminar_places(nested, np.array([-1, -1, 0, 0]), 1) == ((0, 1),)
+    assert laminar_places(Chain(crossing, ()), np.full(4, -1), 0) == NoFlow(Why.NOT_REFINED, -2)
+    chain = Chain(nested, ())
+    assert laminar_places(chain, np.full(4, -1), 0) == ()
+    assert laminar_places(chain, np.array([0, -1, -1, 0]), 1) == NoFlow(Why.NO_ANSWER, bound=0)
+    assert laminar_places(chain, np.array([-1, -1, 0, 0]), 1) == ((0, 1),)
 
 
 @pytest.mark.parametrize("damage", ["negative", "forbidden", "sum", "bound"])

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from enum import StrEnum
 
 import numpy as np
 
 from topdown.model.labels import refines
 from topdown.model.public import Rules
-from topdown.solve.flow import laminar_places
 from topdown.solve.groups import Ints
 from topdown.solve.polytopes import Polytopes
 
 Tables = tuple[Ints, ...]  # labels of the tables of a rounding chain, coarse to fine, each (n_cells,)
 Places = tuple[tuple[int, int], ...]
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,38 @@ class Chain:
     weights: tuple[int, ...]
     exact_place: int | None = None
     crossed: bool = False
+
+
+class Why(StrEnum):
+    """What stands in the way of a flow, in words."""
+
+    NOT_REFINED = 'the table "{table}" of the rounding chain does not refine "{above}"'
+    NOT_APART = 'the last table of the rounding chain, "{table}", does not tell all cells apart'
+    CROSSED = 'the exact table "{exact}" and the tables of the rounding chain cut across each other'
+    EXACT_MIXES = 'the exact table "{exact}" puts kinds of cells together'
+    MIXES = 'the table "{table}" of the rounding chain puts kinds of cells together'
+    NO_ANSWER = 'the cells of "{bound}" are no answer of a table of the rounding chain'
+
+
+@dataclass(frozen=True)
+class NoFlow:
+    """Why the rounding of a level is no flow: a table of the settings, counted from the last (-1), or a bound."""
+
+    why: Why
+    table: int = -1
+    bound: int = 0
+
+    def told(self, tables: Names, bounds: Names, exact: Names) -> tuple[str, Names]:
+        """Return the reason in words, and the constraints that have a part in it.
+
+        Args:
+            tables: names of the tables of the settings. bounds: of the lower bounds.
+            exact: of the exact tables kept beside the limits of the level.
+        """
+        bound = bounds[self.bound : self.bound + 1]
+        table, above = tables[self.table], tables[(self.table - 1) % len(tables)]
+        text = self.why.format(table=table, above=above, exact=" and ".join(exact), bound="".join(bound))
+        return text, {Why.CROSSED: exact, Why.EXACT_MIXES: exact, Why.NO_ANSWER: bound}.get(self.why, ())
 
 
 def bound_of_cell(rules: Rules, polytopes: Polytopes, depth: int) -> Ints:
@@ -79,17 +111,50 @@ def chain_of(
     return Chain((*tables[:place], exact, *tables[place:]), (*weights[:place], 0, *weights[place:]), place)
 
 
-def places(rules: Rules, polytopes: Polytopes, depth: int, chain: Chain) -> Places | None:
-    """Return where lower bounds sit in a level's rounding chain; None if its rounding is no flow.
+def places(rules: Rules, polytopes: Polytopes, depth: int, chain: Chain) -> Places | NoFlow:
+    """Return where lower bounds sit in a level's rounding chain, or why its rounding is no flow.
 
     Args:
         rules: of the release, without exact tables. polytopes: with them.
         depth: of the level. chain: from `chain_of`.
     """
-    if chain.crossed:
-        return None
     bound = bound_of_cell(rules, polytopes, depth)
-    return laminar_places(chain.tables, bound, len(rules.bound_cells), kinds=polytopes.limited(depth))
+    return laminar_places(chain, bound, len(rules.bound_cells), kinds=polytopes.limited(depth))
+
+
+def laminar_places(chain: Chain, bound_of: Ints, n_bounds: int, *, kinds: bool = False) -> Places | NoFlow:
+    """Return (table, answer) of each lower bound, or why the rounding is no flow.
+
+    It is a flow when every table refines the one before, the last tells every cell apart, and the cells of each
+    lower bound are exactly one answer of one table. Where kinds have limits there are no lower bounds: the first
+    table is the total, and the others tell kinds apart. What holds for all cells holds for any subset of them.
+    """
+    own = [table for t, table in enumerate(chain.tables) if t != chain.exact_place]
+    for t in range(1 - len(own), 0):
+        if not refines(own[t], own[t - 1]):
+            return NoFlow(Why.NOT_REFINED, t)
+    if len(np.unique(own[-1])) != len(own[-1]):
+        return NoFlow(Why.NOT_APART)
+    if chain.crossed:
+        return NoFlow(Why.CROSSED)
+    if kinds:
+        if chain.exact_place is not None and _together(chain.tables[chain.exact_place], bound_of):
+            return NoFlow(Why.EXACT_MIXES)
+        mixed = [t for t in range(1 - len(own), -1) if _together(own[t], bound_of)]
+        return NoFlow(Why.MIXES, mixed[0]) if mixed else ()
+    found = []
+    for b in range(n_bounds):
+        cells = bound_of == b
+        answers = [(t, np.unique(table[cells])) for t, table in enumerate(chain.tables[:-1])]
+        one = [
+            (t, int(a[0]))
+            for t, a in answers
+            if len(a) == 1 and np.array_equal(chain.tables[t] == a[0], cells)
+        ]
+        if not one:
+            return NoFlow(Why.NO_ANSWER, bound=b)
+        found.append(one[0])
+    return tuple(found)
 
 
 def fitting_tables(rules: Rules, polytopes: Polytopes, depth: int, exact: Ints | None) -> Tables:
@@ -107,49 +172,6 @@ def fitting_tables(rules: Rules, polytopes: Polytopes, depth: int, exact: Ints |
         kind[exact[bound >= 0]] = apart[bound >= 0]
         apart = np.where(bound >= 0, apart, kind[exact])
     return np.zeros_like(bound), apart, np.arange(len(bound))
-
-
-def obstacle(
-    rules: Rules,
-    polytopes: Polytopes,
-    depth: int,
-    tables: Tables,
-    names: tuple[str, ...],
-    bounds: tuple[str, ...],
-    exact: tuple[Ints, str] | None,
-) -> str:
-    """Say in words why `places` is None.
-
-    Args:
-        rules, polytopes, depth: see `places`.
-        tables: of the settings. names: of those tables. bounds: names of the lower bounds.
-        exact: from `exact_beside`, with the table's name.
-    """
-    for (coarse, fine), (up, down) in zip(pairwise(tables), pairwise(names), strict=True):
-        if not refines(fine, coarse):
-            return f'the table "{down}" of the rounding chain does not refine "{up}"'
-    if len(np.unique(tables[-1])) != len(tables[-1]):
-        return f'the last table of the rounding chain, "{names[-1]}", does not tell all cells apart'
-    bound = bound_of_cell(rules, polytopes, depth)
-    limited = polytopes.limited(depth)
-    if exact is not None:
-        if chain_of(polytopes, depth, tables, (0,) * len(tables), exact[0]).crossed:
-            return f'the exact table "{exact[1]}" and the tables of the rounding chain cut across each other'
-        if limited and _together(exact[0], bound):
-            return f'the exact table "{exact[1]}" puts kinds of cells together'
-    if limited:
-        for table, name in zip(tables[:-1], names, strict=False):
-            if table.any() and _together(table, bound):
-                return f'the table "{name}" of the rounding chain puts kinds of cells together'
-    for b, name in enumerate(bounds):
-        alone = any(
-            len(np.unique(table[bound == b])) == 1
-            and np.array_equal(table == table[bound == b][0], bound == b)
-            for table in tables[:-1]
-        )
-        if not alone:
-            return f'the cells of "{name}" are no answer of a table of the rounding chain'
-    return "the rounding chain and the bounds cut across each other"
 
 
 def _together(table: Ints, kind: Ints) -> bool:

@@ -11,11 +11,9 @@ Where kinds of cells have limits, all records of a child, whole parts included, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from topdown.model.labels import refines
 from topdown.solve.groups import Floats, Ints
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError, child_networks
 
@@ -49,42 +47,11 @@ def floors(problem: RoundingProblem) -> tuple[Ints, Floats]:
     return whole.astype(np.int64), fraction
 
 
-def laminar_places(
-    chain: tuple[Ints, ...], bound_of: Ints, n_bounds: int, *, kinds: bool = False
-) -> tuple[tuple[int, int], ...] | None:
-    """Return (table, answer) of each lower bound if the rounding is a flow, else None.
-
-    It is a flow when every table refines the one before, the last tells every cell apart, and the cells of each
-    lower bound are exactly one answer of one table. Where kinds have limits there are no lower bounds: the first
-    table is the total, and the others tell kinds apart. What holds for all cells holds for any subset of them.
-    """
-    if not all(refines(fine, coarse) for coarse, fine in pairwise(chain)):
-        return None
-    if not chain or len(np.unique(chain[-1])) != len(chain[-1]):
-        return None
-    places = []
-    if kinds:
-        known = bound_of >= 0
-        total = not chain[0].any()
-        nested = all(
-            len(np.unique(bound_of[known & (t == a)])) <= 1 for t in chain[1:-1] for a in np.unique(t)
-        )
-        return () if total and nested and len(chain) > 1 else None
-    for b in range(n_bounds):
-        cells = bound_of == b
-        found = [(t, np.unique(table[cells])) for t, table in enumerate(chain[:-1])]
-        one = [(t, int(a[0])) for t, a in found if len(a) == 1 and np.array_equal(chain[t] == a[0], cells)]
-        if not one:
-            return None
-        places.append(one[0])
-    return tuple(places)
-
-
 def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Network, Ints]:
     """Return the network and the whole parts that the flow adds to.
 
     Args:
-        problem: with `bound_places` (see `laminar_places`).
+        problem: with `bound_places` (see `chain.laminar_places`).
         every_cell: let any allowed cell go one up, not only those with a fraction.
 
     Raises:

@@ -8,7 +8,7 @@ from functools import cached_property
 from topdown.model.kinds import find_kinds
 from topdown.model.public import leaf_answers, with_answers
 from topdown.plan.prepare import Context
-from topdown.solve.chain import Chain, Places, chain_of, places
+from topdown.solve.chain import Chain, NoFlow, Places, chain_of, places
 from topdown.solve.exact import Margins, complete_totals, exact_margins
 from topdown.solve.groups import Ints
 from topdown.solve.implied.classify import Verdict, plan_verdicts
@@ -64,7 +64,8 @@ class Known:
     def places(self) -> tuple[Places | None, ...]:
         """Per level, where lower bounds sit in the rounding chain; None where rounding is not a flow."""
         rules = self.context.rules
-        return tuple(places(rules, self.polytopes, i, chain) for i, chain in enumerate(self.chains))
+        found = [places(rules, self.polytopes, i, chain) for i, chain in enumerate(self.chains)]
+        return tuple(None if isinstance(at, NoFlow) else at for at in found)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -50,12 +50,12 @@ class Ground:
         """Return the rounding chain of a level, as the settings name it."""
         return tuple(parse_query(self.schema, name).labels.astype(np.int64) for name in self.tables[depth])
 
-    def beside(self, depth: int) -> tuple[Ints, str] | None:
-        """Return the exact table that rounding keeps beside the limits of a level, and its name."""
+    def beside(self, depth: int) -> tuple[Ints, tuple[str, ...]] | None:
+        """Return the exact table that rounding keeps beside the limits of a level, and the names that make it."""
         root, split = (None if t is None else t.labels for t in (self.kept.root, self.kept.split))
         labels = exact_beside(self.polytopes, depth, root, split)
         at = 0 if labels is root else self.kept.depth
-        return None if labels is None else (labels, " and ".join(self.exact_tables(at)))
+        return None if labels is None else (labels, self.exact_tables(at))
 
     def exact_tables(self, depth: int) -> tuple[str, ...]:
         """Name the exact tables of a level other than totals."""

@@ -18,7 +18,7 @@ from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.schema import Schema
 from topdown.plan.make import check_exact_levels, check_supported
 from topdown.plan.prepare import Context
-from topdown.solve.chain import chain_of, fitting_tables, obstacle, places
+from topdown.solve.chain import NoFlow, chain_of, fitting_tables, places
 from topdown.solve.implied.causes import Cause, Ground, causes_of, public_regions, worst_case
 from topdown.solve.polytopes import Polytopes
 
@@ -135,23 +135,19 @@ def _judge(ground: Ground, depth: int) -> Verdict:
     theorems = tuple(dict.fromkeys(named))
     why = _with_limits(polytopes, causes) if limited else _plain(ground, depth)
     if limited and beside is not None:
-        why += f'; "{beside[1]}", exact here, is kept beside them'
+        why += f'; "{" and ".join(beside[1])}", exact here, is kept beside them'
     needs: Needs = "combination_table" if limited else "nothing"
     exact = None if beside is None else beside[0]
     tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, polytopes, depth, exact)
     chain = chain_of(polytopes, depth, tables, (0,) * len(tables), exact)
-    if places(ground.rules, polytopes, depth, chain) is not None:
+    found = places(ground.rules, polytopes, depth, chain)
+    if not isinstance(found, NoFlow):
         return Verdict(name, "complete_integral", theorems, needs, why)
-    bounds = tuple(bound.name for bound in ground.invariants.at_least)
+    names = () if beside is None else beside[1]
+    hindrance = f'the exact table "{" and ".join(names)}" cuts across other constraints'
     if ground.tables:
-        hindrance = obstacle(
-            ground.rules, polytopes, depth, tables, ground.tables[depth], bounds, exact=beside
-        )
-    else:
-        hindrance = f'the exact table "{beside[1] if beside else ""}" cuts across other constraints'
+        hindrance, names = found.told(ground.tables[depth], ground.rules.bound_names, names)
     why += f"; rounding is an integer program, because {hindrance}"
-    known = (*bounds, *(e.name for e in ground.invariants.exact))
-    names = tuple(one for one in known if f'"{one}"' in hindrance)
     return Verdict(name, "complete", theorems, needs, why, names)
 
 
