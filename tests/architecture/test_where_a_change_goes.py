@@ -17,7 +17,7 @@ api/plan_summary documents/evaluation documents/plan documents/plan_summary plan
 publish/certificate publish/verify/expected_certificate publish/verify/plan_file solve/implied/describe
 """
 OF_HARD_KINDS = """
-model/constraint_table plan/secrets publish/verify/check_constraints publish/verify/privacy/chain
+measure/checks model/constraint_table plan/secrets publish/verify/check_constraints publish/verify/privacy/chain
 solve/implied/node
 """
 SOFT = {"no_more_than"}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from topdown.model.public import Rules, classes
+from topdown.model.public import Rules, one_cell_each
 
 Marks = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -34,9 +34,7 @@ class LeafPeople:
     @cached_property
     def _one_of_each(self) -> Ints:
         """Return the first of all cells that no rule tells apart, increasing."""
-        _, kind = classes(self._sets.T)
-        _, first = np.unique(kind + (kind.max() + 1) * self.rules.class_of_cell, return_index=True)
-        return np.sort(first)
+        return np.sort(one_cell_each(self.rules)[1])
 
     def allows(self, leaf: int, cell: int) -> bool:
         """Tell whether no rule closes a cell at a leaf."""

@@ -21,7 +21,7 @@ from topdown.plan.prepare import Context
 def check_against_public(histogram: Histogram, context: Context) -> None:
     """Raise Refused if the leaf histogram contradicts an invariant; its name is public, the leaf is not."""
     rows = leaf_rules(context.plan.invariants, context.facts.columns, histogram.n_nodes)
-    for row in of_kinds(rows, *CLOSING, "at_most", "at_least"):
+    for row in of_kinds(rows, "never", "none_where_zero", "at_most", "at_least"):
         inside = context.plan.schema.select(dict(row.cells))[histogram.cell]
         held = np.zeros(histogram.n_nodes, dtype=np.int64)
         np.add.at(held, histogram.node[inside], histogram.count[inside])

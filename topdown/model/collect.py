@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,8 +39,8 @@ def state(
     n_leaves = len(geography.leaves)
     rules: list[tuple[Kind, str]] = []
     closing: list[tuple[int, Marks, Marks]] = []
-    bounding: list[tuple[int, Marks, Ints, Ints]] = []
-    totals: list[tuple[int, int, Marks, Ints]] = []
+    bounds: list[Bound] = []
+    totals: list[Total] = []
     everything = np.ones(schema.n_cells, dtype=bool)
     for statistic in invariants.exact:
         if statistic.name not in exact:
@@ -47,40 +48,32 @@ def state(
         depth, query = geography.index(statistic.level), parse_query(schema, statistic.query)
         answers = np.asarray(exact[statistic.name], dtype=np.int64)
         if query.factors and depth == len(geography.levels) - 1:
-            bounding += [(len(rules), query.labels == a, n, n) for a, n in enumerate(answers.T)]
+            bounds += [Bound(len(rules), query.labels == a, n, n) for a, n in enumerate(answers.T)]
         else:
-            totals.append((len(rules), depth, everything, answers.sum(axis=1)))
+            totals.append(Total(len(rules), depth, everything, answers.sum(axis=1)))
             if 1 < query.n_answers <= MAX_ANSWERS:
-                chosen = [query.labels == a for a in range(query.n_answers)]
-                totals += [(len(rules), depth, c, n) for c, n in zip(chosen, answers.T, strict=True)]
+                totals += [Total(len(rules), depth, query.labels == a, n) for a, n in enumerate(answers.T)]
         rules.append(("exact", statistic.name))
     for row in leaf_rules(invariants, facts.columns, n_leaves):
         cells = schema.select(dict(row.cells))
         if row.kind in CLOSING:
             closing.append((len(rules), cells, row.high == 0))
         else:
-            bounding.append((len(rules), cells, row.low, row.high))
+            bounds.append(Bound(len(rules), cells, row.low, row.high))
         rules.append((row.kind, row.name))
-    columns = [cells for _, cells, _ in closing] + [cells for _, cells, _, _ in bounding]
-    columns += [cells for _, _, cells, _ in totals]
-    signature = np.stack(columns, axis=1) if columns else np.zeros((schema.n_cells, 0), dtype=bool)
-    atoms, _ = classes(signature)
+    columns = [c for _, c, _ in closing] + [b.atoms for b in bounds] + [t.atoms for t in totals]
+    atoms, _ = classes(np.array(columns, dtype=bool).reshape(-1, schema.n_cells).T)
+    of_column = iter(atoms.T)
     closes = np.zeros((len(rules), len(atoms)), dtype=bool)
     shut = np.zeros((n_leaves, len(rules)), dtype=bool)
-    for i, (rule, _, where) in enumerate(closing):
-        closes[rule], shut[:, rule] = atoms[:, i], where
+    for rule, _, where in closing:
+        closes[rule], shut[:, rule] = next(of_column), where
     patterns, pattern = classes(shut)
-    bounds = [
-        Bound(rule, atoms[:, len(closing) + i], low, high) for i, (rule, _, low, high) in enumerate(bounding)
-    ]
-    asked = [
-        Total(rule, depth, atoms[:, len(closing) + len(bounding) + i], values)
-        for i, (rule, depth, _, values) in enumerate(totals)
-    ]
+    bounds = [replace(bound, atoms=next(of_column)) for bound in bounds]
+    totals = [replace(total, atoms=next(of_column)) for total in totals]
     bounds.sort(key=lambda b: int(b.atoms.sum()))
-    nest(
-        np.array([b.atoms for b in bounds], bool).reshape(-1, len(atoms)), [rules[b.rule][1] for b in bounds]
-    )
+    sets = np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms))
+    nest(sets, [rules[b.rule][1] for b in bounds])  # refuses those that cross
     return Promises(
-        geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(asked), np.arange(n_leaves)
+        geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(totals), np.arange(n_leaves)
     )

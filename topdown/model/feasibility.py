@@ -15,6 +15,7 @@ import numpy as np
 
 from topdown.model.constraint_table import NO_LIMIT, Ints, Kind, Marks
 from topdown.model.geography import Geography
+from topdown.model.nested import nest
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,24 +124,20 @@ class Promises:
         closed = self.shut[:, chosen].astype(np.float32) @ self.closes[chosen].astype(np.float32)
         is_open = (closed == 0) & atoms
         bounds = [b for b in self.bounds if b.rule in kept and not (b.atoms & ~atoms).any()]
-        innermost = np.full(self.closes.shape[1], -1)
-        for s in reversed(range(len(bounds))):
-            innermost[bounds[s].atoms] = s
+        order = nest(np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms)))
         n = len(self.leaves)
         least, room = np.zeros((len(bounds) + 1, n), np.int64), np.zeros((len(bounds) + 1, n), np.int64)
         bad = np.zeros(n, dtype=bool)
         for s, bound in enumerate([*bounds, None]):  # the last set is everybody
             inside = s if bound is not None else -1
-            direct = is_open[:, innermost == inside].any(axis=1)[self.pattern]
+            direct = is_open[:, order.innermost == inside].any(axis=1)[self.pattern]
             room[s] = np.minimum(room[s] + np.where(direct, NO_LIMIT, 0), NO_LIMIT)
             if bound is None:
                 break
             least[s], room[s] = np.maximum(least[s], bound.low), np.minimum(room[s], bound.high)
             bad |= least[s] > room[s]
-            outer = next((t for t in range(s + 1, len(bounds)) if bounds[t].atoms[bound.atoms].all()), -1)
-            if bound.atoms.any():
-                least[outer] += least[s]
-                room[outer] += room[s]
+            least[order.outer[s]] += least[s]
+            room[order.outer[s]] += room[s]
         return least[-1], room[-1], room[-1] >= NO_LIMIT, bad
 
 

@@ -44,7 +44,7 @@ class Kinds:
     @cached_property
     def nest(self) -> Nest:
         """Which set lies in which."""
-        return nest(self.members, ())
+        return nest(self.members)
 
     @property
     def answers(self) -> Ints:

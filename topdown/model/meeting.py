@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.nested import cross
+from topdown.model.nested import cross, nest
 
 NO_LIMIT = 1 << 61  # above every sum of bounds, and twice of it fits int64
 Ints = NDArray[np.int64]
@@ -84,9 +84,10 @@ def _crowded(sets: Marks, low: Ints, high: Ints, is_open: Marks) -> Marks:
 
 
 def _nested(out: Met, part: Ints, sets: Marks, low: Ints, high: Ints, is_open: Marks) -> None:
-    order = part[np.argsort(sets[part].sum(axis=1), kind="stable")].tolist()
-    outer = {s: next((t for t in order if t != s and _in(sets[s], sets[t])), -1) for s in order}
-    direct = {s: sets[s] & ~sets[[t for t in order if outer[t] == s]].any(axis=0) for s in order}
+    found = nest(sets[part])
+    order = part[found.inside_out].tolist()
+    outer = dict(zip(part.tolist(), np.append(part, -1)[found.outer].tolist(), strict=True))
+    direct = {s: found.innermost == i for i, s in enumerate(part.tolist())}
     n = len(low)
     least, most = {s: low[:, s].copy() for s in order}, {s: high[:, s].copy() for s in order}
     fewest, room = ({s: np.zeros(n, dtype=np.int64) for s in (*order, -1)} for _ in range(2))
@@ -111,7 +112,3 @@ def _nested(out: Met, part: Ints, sets: Marks, low: Ints, high: Ints, is_open: M
         out.alone[:, s] = crowded
         out.shut[:, sets[s]] |= ((most[s] == 0) & ~crowded)[:, None]
         out.shut[:, direct[s]] |= ((most[s] == fewest[s]) & ~crowded)[:, None]
-
-
-def _in(one: Marks, other: Marks) -> bool:
-    return not (one & ~other).any()

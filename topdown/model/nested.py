@@ -29,7 +29,7 @@ class Nest:
     innermost: Ints
 
 
-def nest(sets: Marks, names: Sequence[str]) -> Nest:
+def nest(sets: Marks, names: Sequence[str] = ()) -> Nest:
     """Order sets by what they hold.
 
     Args:

@@ -98,7 +98,8 @@ def _lines(ground: Ground, columns: dict[str, Ints], depth: int, inside: slice) 
     schema, invariants, levels = ground.schema, ground.invariants, ground.level_names
     out: list[Line] = []
     n_leaves = len(ground.polytopes.geography.leaves)
-    for rule in of_kinds(leaf_rules(invariants, columns, n_leaves), *CLOSING, "at_least", "at_most"):
+    rules = leaf_rules(invariants, columns, n_leaves)
+    for rule in of_kinds(rules, "never", "none_where_zero", "at_least", "at_most"):
         low, high, name = int(rule.low[inside].sum()), rule.high[inside], selection_text(schema, rule.cells)
         if rule.kind in CLOSING and not high.any():
             out.append((f"x[{name}] = 0", rule.name))
