@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.constraint import Invariants
-from topdown.model.constraint_table import CLOSING, LeafRule, leaf_rules, of_kinds
+from topdown.model.constraint_table import LeafRule, leaf_rules, of_kinds
 from topdown.model.geography import Geography
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
@@ -92,15 +92,17 @@ def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, f
 
 def rules_of(schema: Schema, geography: Geography, rows: Sequence[LeafRule]) -> Rules:
     """Return the same from rows; without one of them, the rules without that constraint."""
-    closing, least, most = of_kinds(rows, *CLOSING), of_kinds(rows, "at_least"), of_kinds(rows, "at_most")
-    inside = [schema.select(dict(row.cells)) for row in closing]
-    signature, class_of_cell = classes(np.array(inside, dtype=bool).reshape(-1, schema.n_cells).T)
+    never = np.zeros(schema.n_cells, dtype=bool)
+    for row in of_kinds(rows, "never"):
+        never |= schema.select(dict(row.cells))
+    zeros, least, most = (of_kinds(rows, kind) for kind in ("none_where_zero", "at_least", "at_most"))
+    signature, class_of_cell = classes(np.stack([never, *(schema.select(dict(z.cells)) for z in zeros)]).T)
     n_leaves = len(geography.leaves)
 
     def by_leaf(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return np.array(numbers, dtype=np.int64).reshape(-1, n_leaves).T
 
-    shut = by_leaf([row.high for row in closing]) == 0
+    shut = by_leaf([np.zeros(n_leaves, dtype=np.int64), *(z.high for z in zeros)]) == 0
     leaf_open = ~((shut.astype(np.int64) @ signature.T.astype(np.int64)) > 0)
     return Rules(
         class_of_cell,
