@@ -108,6 +108,7 @@ ALLOWED = {
         "workers",
     },
     "workers": {"workers", "errors"},
+    "selection": {"selection", "noise", "accountant", "errors"},
 }
 PGSR_MAY_USE = {
     "caps",
@@ -281,6 +282,15 @@ def test_laws_of_noise_are_checked_and_drawn_without_their_makers() -> None:
     for name, allowed in CHECKS_OF_A_LAW.items():
         ours = {i for i in imports_of(PACKAGE / "noise" / "optimal" / name) if i.startswith("topdown.")}
         assert ours == allowed, name
+
+
+def test_selection_never_opens_records() -> None:
+    """What chooses by itself what to read could choose records that nobody charged for."""
+    for path in (PACKAGE / "selection").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        assert not {name for name in called if name.split(".")[-1] in {"open", "read_text", "read_bytes"}}
+        assert not imports_of(path) & {"pathlib", "os", "io", "csv", "pyarrow", "tomllib"}
 
 
 EXACT_NOISE = (

@@ -1,0 +1,108 @@
+"""An order of public items in which every covered record soon meets one that covers it, and its first part.
+
+Each record uses the first item of the order that covers it; the cost of an order is how many items are used.
+
+Source: the paper, section on set cover (open-set model of Gupta et al. 2010). `cover_order` runs the sweep of falling
+thresholds as one above-threshold run on one sample: every record is newly covered once, so nothing is split.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from topdown.errors import ConfigError
+from topdown.selection.chance import Chance
+from topdown.selection.engines import repeated_threshold
+from topdown.selection.plan import Subsampling, least_exponent, root_below
+from topdown.selection.records import Incidence, check_count
+from topdown.selection.scores import CoverScore
+from topdown.selection.sites import Selection, greedy
+
+MOST_RECORDS = 10**12
+FAILING = Fraction(1, 20)
+
+
+def thresholds(items: int, most_records: int, plan: Subsampling, failing: Fraction = FAILING) -> list[int]:
+    """Return the public thresholds of `cover_order`: rate x most records, halved down to what noise alone may reach.
+
+    At the last one an item that covers nothing new is accepted with probability `failing` / items at most.
+    """
+    check_count(most_records, MOST_RECORDS, "the public bound on the number of records")
+    check_share(failing, "failing")
+    least = max(1, least_exponent(plan.base, items / failing))
+    found, threshold = [], int(plan.rate * most_records)
+    while threshold > least:
+        found.append(threshold)
+        threshold //= 2
+    return [*found, least]
+
+
+def cover_order(data: Incidence, most_records: int, plan: Subsampling, chance: Chance) -> Selection:
+    """Order all items by one sweep of falling thresholds; items that none accepts come last, in their own order.
+
+    Args:
+        data: which items cover which record.
+        most_records: public bound on the number of records; a wrong one costs utility, not privacy.
+        plan, chance: as `max_cover`.
+
+    Raises: ConfigError (C193).
+    """
+    asked = thresholds(data.items, most_records, plan)
+    score = CoverScore(data.sampled(chance.keep(data.n_records, plan.rate)))
+    return Selection(_swept(score, data.items, asked, plan.base, chance), plan.event)
+
+
+def cover_order_by_choices(data: Incidence, plan: Subsampling, chance: Chance) -> Selection:
+    """Order all items by as many private choices: simpler, needs no bound, covers later.
+
+    Args: as `cover_order`.
+    """
+    score = CoverScore(data.sampled(chance.keep(data.n_records, plan.rate)))
+    return Selection(greedy(score, data.items, data.items, plan.base, chance), plan.event)
+
+
+def partial_cover(
+    data: Incidence, share: Fraction, most_records: int, plan: Subsampling, chance: Chance
+) -> Selection:
+    """Choose items, in order, that cover about a share of the records of the sample.
+
+    One sample and one base in three equal parts: a raised count of the records, the order, and the test where to stop.
+
+    Args:
+        data, plan, chance: as `cover_order`.
+        share: rational, between 0 and 1.
+        most_records: public bound on the number of records.
+
+    Raises: ConfigError (C193).
+    """
+    check_share(share, "the share")
+    check_count(most_records, MOST_RECORDS, "the public bound on the number of records")
+    part = root_below(plan.base, 3)
+    flags = chance.keep(data.n_records, plan.rate)
+    sample = data.sampled(flags)
+    raised = chance.raised(int(flags.sum()), part, most_records)
+    order = greedy(CoverScore(sample), data.items, data.items, part, chance)
+    target = -int(-share * raised // 1) + least_exponent(part, data.items / FAILING)
+    walked = CoverScore(sample)
+    for n_items, item in enumerate(order, 1):
+        walked.take(item)
+        if chance.accept(part, target - walked.covered):
+            return Selection(order[:n_items], plan.event)
+    return Selection(order, plan.event)
+
+
+def check_share(value: object, name: str) -> None:
+    """Refuse what is no exact number strictly between 0 and 1 (C193)."""
+    if not isinstance(value, Fraction) or not 0 < value < 1:
+        raise ConfigError(
+            f"{name} is {value!r}, not a Fraction between 0 and 1",
+            code="C193",
+            fix="give e.g. Fraction(9, 10)",
+        )
+
+
+def _swept(
+    score: CoverScore, items: int, asked: list[int], base: Fraction, chance: Chance
+) -> tuple[int, ...]:
+    accepted = repeated_threshold(score, asked, items, base, chance)
+    return (*accepted, *(item for item in range(items) if item not in accepted))
