@@ -46,14 +46,19 @@ class LazyUniform:
             self._n_bits += _STEP
 
 
-def power_enclosure(number: Fraction, exponent: int) -> Enclose:
-    """Return enclosures of number^exponent, for a number in 0 .. 1 and a whole exponent >= 0."""
+def rational_enclosure(number: Fraction) -> Enclose:
+    """Return enclosures of a rational."""
+    top, bottom = number.numerator, number.denominator
+    return lambda n_bits: ((top << n_bits) // bottom, divide_up(top << n_bits, bottom))
+
+
+def power_enclosure(number: Enclose, exponent: int) -> Enclose:
+    """Return enclosures of x^exponent, from those of an x in 0 .. 1; the exponent is whole and >= 0."""
 
     def enclose(n_bits: int) -> tuple[int, int]:
         inner = n_bits + 2 * exponent.bit_length() + 4
         low, high = 1 << inner, 1 << inner
-        factor_low = (number.numerator << inner) // number.denominator
-        factor_high = divide_up(number.numerator << inner, number.denominator)
+        factor_low, factor_high = number(inner)
         left = exponent
         while left:
             if left & 1:
@@ -67,9 +72,19 @@ def power_enclosure(number: Fraction, exponent: int) -> Enclose:
     return enclose
 
 
+def complement(number: Enclose) -> Enclose:
+    """Return enclosures of 1 - x."""
+
+    def enclose(n_bits: int) -> tuple[int, int]:
+        low, high = number(n_bits)
+        return max(0, (1 << n_bits) - high), (1 << n_bits) - low
+
+    return enclose
+
+
 def bernoulli_power(base: Fraction, exponent: int, bits: BitSource) -> bool:
     """Draw True with probability base^-exponent; base > 1, exponent >= 0. Exact."""
-    return exponent == 0 or LazyUniform(bits).below(power_enclosure(1 / base, exponent))
+    return exponent == 0 or LazyUniform(bits).below(power_enclosure(rational_enclosure(1 / base), exponent))
 
 
 def bernoulli_power_by_coins(base: Fraction, exponent: int, bits: BitSource) -> bool:
@@ -92,7 +107,7 @@ def first_success(n: int, base: Fraction, exponent: int, bits: BitSource) -> int
     """
     if n == 0 or exponent == 0:
         return 0
-    failure = 1 - (1 / base) ** exponent
+    failure = complement(power_enclosure(rational_enclosure(1 / base), exponent))
     uniform = LazyUniform(bits)
     low, high = 0, n + 1  # at least `low` fail; not `high` or more
     while high - low > 1:

@@ -59,20 +59,22 @@ def repeated_choice(
 
 def repeated_threshold(
     score: Score, thresholds: Sequence[int], items: int, base: Fraction, chance: Chance
-) -> tuple[int, ...]:
-    """Ask at each threshold, of each item not yet accepted, whether its gain reaches it; return the accepted in order.
+) -> tuple[tuple[int, int], ...]:
+    """Ask at each threshold, of each item not yet accepted, whether its gain reaches it; return each yes in order.
+
+    A yes is (place of the threshold, item). These say all that was answered, and are private together.
 
     An item at or above the threshold is accepted for certain, another with probability base^-(missing units). "No" is
     free, so thresholds and items may be as many as the public side likes.
     """
-    accepted: list[int] = []
+    accepted: list[tuple[int, int]] = []
     left = list(range(items))
-    for threshold in thresholds:
+    for place, threshold in enumerate(thresholds):
         still = []
         for item in left:
             if chance.accept(base, threshold - int(score.gains()[item])):
                 score.take(item)
-                accepted.append(item)
+                accepted.append((place, item))
             else:
                 still.append(item)
         left = still

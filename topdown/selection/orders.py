@@ -104,5 +104,5 @@ def check_share(value: object, name: str) -> None:
 def _swept(
     score: CoverScore, items: int, asked: list[int], base: Fraction, chance: Chance
 ) -> tuple[int, ...]:
-    accepted = repeated_threshold(score, asked, items, base, chance)
+    accepted = [item for _, item in repeated_threshold(score, asked, items, base, chance)]
     return (*accepted, *(item for item in range(items) if item not in accepted))

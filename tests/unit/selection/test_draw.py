@@ -84,7 +84,7 @@ def test_fast_draws_are_like_their_twins(fast: Callable, slow: Callable) -> None
 @given(st.fractions(0, 1, max_denominator=10**9), st.integers(0, 2000), st.sampled_from([64, 128, 192]))
 def test_powers_are_enclosed(number: Fraction, exponent: int, n_bits: int) -> None:
     """An enclosure that misses its number decides some draws the wrong way."""
-    low, high = draw.power_enclosure(number, exponent)(n_bits)
+    low, high = draw.power_enclosure(draw.rational_enclosure(number), exponent)(n_bits)
     exact = number**exponent * (1 << n_bits)
     assert low <= exact <= high
     assert high - low <= 4
@@ -92,7 +92,7 @@ def test_powers_are_enclosed(number: Fraction, exponent: int, n_bits: int) -> No
 
 def test_a_lazy_uniform_goes_on_until_it_is_decided() -> None:
     """A draw that stops at 64 bits has the law of a rounded threshold."""
-    third = draw.power_enclosure(Fraction(1, 3), 1)
+    third = draw.power_enclosure(draw.rational_enclosure(Fraction(1, 3)), 1)
     prefix = ((1 << 64) // 3).to_bytes(8, "big")
     second = ((1 << 128) // 3) & ((1 << 64) - 1)
     below, above = ((second + d) % (1 << 64) for d in (-1, 1))
@@ -112,6 +112,7 @@ def test_far_choices_cost_little() -> None:
     assert draw.choose([10**9, 0, 0], Fraction(3), SimulationBits(1)) == 0
     assert not RealChance(SimulationBits(1)).accept(Fraction(1001, 1000), 10**9)
     assert RealChance(SimulationBits(1)).accept(Fraction(2), -5)
+    assert RealChance(SimulationBits(1)).first_accepted(10**9, Fraction(3), 10**6) == 10**9
 
 
 def test_equal_seeds_give_equal_draws_and_no_records_give_none() -> None:

@@ -89,16 +89,20 @@ def test_candidates_that_records_decide_fail() -> None:
     assert worst_ratios(laws(mechanism, poisson(HALF)), TYPES, 1).added is None
 
 
+def similarity(records: DataSet) -> Similarity:
+    """Return how near three items are to records: 2 where they cover, 1 next to item 1 for all that it does not."""
+    rows = [[2 if i in r else int(i == 1) for i in range(3)] for r in records]
+    return Similarity(np.array(rows, dtype=np.int64).reshape(-1, 3), 2)
+
+
 SIMPLE = {
     "max_cover": lambda d, p, c: sites.max_cover(incidence(d, 3), 2, p, c),
     "multi_cover": lambda d, p, c: sites.multi_cover(incidence(d, 3), 2, 2, p, c),
-    "facility_location": lambda d, p, c: sites.facility_location(
-        Similarity(np.array([[2 * (i in r) + (i == 1) * (1 not in r) for i in range(3)] for r in d], dtype=np.int64).reshape(-1, 3), 2), 2, p, c
-    ),
+    "facility_location": lambda d, p, c: sites.facility_location(similarity(d), 2, p, c),
     "cover_order": lambda d, p, c: orders.cover_order(incidence(d, 3), 4, p, c),
     "cover_order_by_choices": lambda d, p, c: orders.cover_order_by_choices(incidence(d, 3), p, c),
     "partial_cover": lambda d, p, c: orders.partial_cover(incidence(d, 3), HALF, 2, p, c),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SIMPLE)
