@@ -8,7 +8,9 @@ thresholds as one above-threshold run on one sample: every record is newly cover
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 from topdown.errors import ConfigError
 from topdown.selection.chance import Chance
@@ -77,18 +79,34 @@ def partial_cover(
     """
     check_share(share, "the share")
     check_count(most_records, MOST_RECORDS, "the public bound on the number of records")
-    part = root_below(plan.base, 3)
     flags = chance.keep(data.n_records, plan.rate)
-    sample = data.sampled(flags)
-    raised = chance.raised(int(flags.sum()), part, most_records)
-    order = greedy(CoverScore(sample), data.items, data.items, part, chance)
-    target = -int(-share * raised // 1) + least_exponent(part, data.items / FAILING)
+    part = root_below(plan.base, 3)
+    wanted = Wanted(share, most_records, least_exponent(part, data.items / FAILING))
+    return Selection(first_part(data.sampled(flags), int(flags.sum()), wanted, part, chance), plan.event)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """When a partial cover stops: at `share` of a raised count of records, and `slack` more, all public."""
+
+    share: Fraction
+    most_records: int
+    slack: int
+
+
+def first_part(
+    sample: Incidence, n_sampled: int, wanted: Wanted, part: Fraction, chance: Chance
+) -> tuple[int, ...]:
+    """Return the first items of an order that cover what is wanted of a sample; one-sided with part^3."""
+    raised = chance.raised(n_sampled, part, wanted.most_records)
+    order = greedy(CoverScore(sample), sample.items, sample.items, part, chance)
+    target = ceil(wanted.share * raised) + wanted.slack
     walked = CoverScore(sample)
     for n_items, item in enumerate(order, 1):
         walked.take(item)
         if chance.accept(part, target - walked.covered):
-            return Selection(order[:n_items], plan.event)
-    return Selection(order, plan.event)
+            return order[:n_items]
+    return order
 
 
 def check_share(value: object, name: str) -> None:

@@ -120,7 +120,7 @@ def root_below(base: Fraction, parts: int) -> Fraction:
         low, high = (middle, high) if middle**parts <= ceiling else (low, middle)
     if low == unit:
         raise ConfigError(
-            f"a base of {float(base):.3g} in {parts} parts leaves nothing for one of them",
+            f"the base leaves nothing for one of {parts} parts",
             code="C190",
             fix="use a coarser grid or a larger epsilon",
         )

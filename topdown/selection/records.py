@@ -67,7 +67,8 @@ def incidence_of_pairs(records: Integers, covering: Integers, n_records: int, it
                 code="D060",
                 fix="number records and items from 0",
             )
-    pairs = np.unique(covering.astype(np.int64) * max(1, n_records) + records)
+    pairs = np.sort(covering.astype(np.int64) * max(1, n_records) + records)
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     starts = np.searchsorted(pairs, np.arange(items + 1) * max(1, n_records))
     return Incidence(starts.astype(np.int64), pairs % max(1, n_records), n_records)
 

@@ -14,7 +14,14 @@ from topdown.errors import ConfigError
 from topdown.noise import SimulationBits
 from topdown.selection.audit import DataSet, everything, law_of, laws, worst_ratios
 from topdown.selection.chance import Chance, RealChance
-from topdown.selection.districts import Districts, Effort, grown, sites_by_district, swap_round
+from topdown.selection.districts import (
+    Districts,
+    Effort,
+    chosen_by_district,
+    grown,
+    sites_by_district,
+    swap_round,
+)
 from topdown.selection.plan import Subsampling, subsampling
 from topdown.selection.records import incidence
 from topdown.selection.scores import FractionalCoverScore
@@ -57,6 +64,32 @@ def test_the_whole_choice_keeps_its_event() -> None:
     found = worst_ratios(laws(mechanism, everything), TYPES, 1)
     assert found.within(plan.exp_epsilon)
     assert found.added > 1
+
+
+class Logged:
+    """Decisions of another chance, and the bases that choices were weighted with."""
+
+    def __init__(self, inner: Chance) -> None:
+        self.inner, self.bases = inner, []
+
+    def __getattr__(self, name: str) -> object:
+        """Return a decision of the other."""
+        return getattr(self.inner, name)
+
+    def choose(self, scores: list[int], base: Fraction) -> int:
+        """Choose like the other."""
+        self.bases.append(base)
+        return self.inner.choose(scores, base)
+
+
+def test_growth_and_choice_share_the_base() -> None:
+    """Each part may use its half; a sum above the base is not seen in the sites that come out."""
+    chance = Logged(RealChance(SimulationBits(6)))
+    chosen_by_district(incidence(TYPES, 4), TWO, F(3), chance, Effort(2, 3, 10))
+    growing, last = set(chance.bases[:-1]), chance.bases[-1]
+    assert len(chance.bases) == 2 * 2 + 1
+    assert F(3) * (1 - F(1, 10**9)) < growing.pop() ** 10 * last <= 3
+    assert not growing
 
 
 def test_fractions_follow_the_closed_form() -> None:

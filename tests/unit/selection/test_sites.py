@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from topdown.accountant.event import PureDP, ReleaseEvent
+from topdown.accountant.event import ComposedEvent, DiscreteGaussianEvent, PureDP, ReleaseEvent, flatten
 from topdown.errors import ConfigError, DataError
 from topdown.noise import SimulationBits
 from topdown.selection import orders, sites
@@ -61,6 +61,16 @@ def test_one_round_has_its_known_ratios() -> None:
     assert Ratios(F(17, 9), F(33, 17)) == worst_ratios(laws(covering(F(2), 1), everything), TYPES, 3)
 
 
+@pytest.mark.parametrize(("items", "ratio"), [(4, F(5, 2)), (6, F(21, 5)), (10, F(17, 3))])
+def test_rounds_without_a_sample_cost_more_than_one(items: int, ratio: Fraction) -> None:
+    """Three useless items are far less likely beside one record, so sampling is what pays for removals."""
+    law = laws(
+        lambda rows, c: sites.greedy(CoverScore(incidence(rows, items)), items, 3, F(2), c), everything
+    )
+    useless = tuple(range(items - 3, items))
+    assert ratio == law(())[useless] / law((tuple(range(items - 3)),))[useless]
+
+
 def sweep(base: Fraction):
     """Return the sweep of thresholds 3, 2, 1 on a sample."""
 
@@ -77,6 +87,17 @@ def test_the_sweep_of_thresholds_has_its_known_ratios(base: int, added: Fraction
     assert Ratios(F(base), None) == worst_ratios(raw, TYPES, 1)
     assert Ratios(added, F(2)) == worst_ratios(sampled, TYPES, 1)
     assert replaced == worst_replacement(sampled, TYPES, 1)
+
+
+def test_stops_are_one_sided() -> None:
+    """A stop that looks at the true number of records cannot be charged for: it is not monotone."""
+
+    def mechanism(sample: DataSet, chance: Chance) -> Hashable:
+        wanted = orders.Wanted(F(9, 10), 3, 0)
+        return orders.first_part(incidence(sample, 2), len(sample), wanted, F(2), chance)
+
+    found = worst_ratios(laws(mechanism, everything), [(), (0,), (0, 1)], 1)
+    assert 1 < found.added <= 8
 
 
 def test_candidates_that_records_decide_fail() -> None:
@@ -227,6 +248,17 @@ def test_partial_covers_stop_early() -> None:
     chosen = orders.partial_cover(data, Fraction(3, 5), 10_000, subsampling("2"), chance("partial")).items
     assert len(chosen) == 2
     assert set(chosen) < {0, 1, 2}
+
+
+def test_events_compose_with_a_release() -> None:
+    """A selection that an accountant cannot add to a release would be charged beside it, or not at all."""
+    plan = subsampling("1/10", "bounded")
+    data = incidence([(0,), (1,)], 2)
+    bought = [sites.max_cover(data, 1, plan, chance(i)).event for i in range(2)]
+    noise = DiscreteGaussianEvent(F(10_000))
+    both = ComposedEvent((*(event.event for event in bought), noise))
+    assert [(PureDP(plan.exp_epsilon), 1)] * 2 + [(noise, 1)] == flatten(both)
+    assert {"bounded"} == {event.neighbours for event in bought}
 
 
 def test_equal_seeds_choose_equally() -> None:
