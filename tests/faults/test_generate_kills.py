@@ -94,6 +94,7 @@ def test_a_killed_run_goes_on_to_a_verified_release(census: Path, tmp_path: Path
     assert all(after[name] == value for name, value in before.items() if name in after)
 
 
+@pytest.mark.slow
 def test_records_can_be_deleted_and_workers_changed(census: Path, tmp_path: Path) -> None:
     """After measure the records are not needed, and one or two workers give the same bytes, killed or not."""
     run, out = copy_of(census, tmp_path), tmp_path / "release"
@@ -162,6 +163,7 @@ def test_an_interrupt_says_what_is_spent_and_how_to_go_on(
     assert len(read_ledger(next((tmp_path / "in" / "ledger").glob("*.jsonl"))).intents) == 1
 
 
+@pytest.mark.slow
 def test_a_second_release_costs_again_and_the_limit_holds(census: Path, tmp_path: Path) -> None:
     """Two releases of one data set add up on one ledger; the one over the limit is refused before any draw."""
     run = copy_of(census, tmp_path)
