@@ -68,6 +68,7 @@ def test_wrong_code_fails_with_a_code(topdown, land, check):
     assert "A053" in quiet.out
 
 
+@pytest.mark.slow
 def test_a_release_folder_is_enough(topdown, tmp_path, check):
     """An auditor has the release, not the run file and never the records."""
     release = build(tmp_path).folder
@@ -99,6 +100,7 @@ def test_disclosed_secrets_have_no_numbers(topdown, tmp_path, check):
     assert all(p["from"]["geocode"] == p["to"]["geocode"] for p in made["pairs"])
 
 
+@pytest.mark.slow
 def test_an_extension_is_held_against_its_own_step(topdown, tmp_path, check):
     """What it extends is not drawn: held against the claim of both, a step with too little noise would pass."""
     toy = make_extended(tmp_path, "bounded")

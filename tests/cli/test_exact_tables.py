@@ -71,6 +71,7 @@ def test_toy_release_with_an_exact_table(topdown, toy, tmp_path, level, query):
     assert certificate["failsafe"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "query", "route"),
     [("state", "votingage", "milp"), pytest.param("county", "hhgq", "flow", marks=pytest.mark.slow)],

@@ -56,6 +56,7 @@ def test_every_command_and_snippet_of_the_readme_runs(
         assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_the_library_snippet_of_the_readme_runs(tmp_path: Path) -> None:
     """The Python way in must work as printed, with two workers."""
     synth(tmp_path, people=1_000, seed=5)

@@ -149,6 +149,7 @@ def land(tmp_path_factory) -> tuple[Land, Path]:
     return land, land.folder / "third"
 
 
+@pytest.mark.slow
 def test_an_extension_is_stated_together_with_its_base(topdown, check, land):
     """A base of rho 4000 extended with rho 1/1000 was certified as 51 in 100 while its table equalled the truth."""
     more = land[0].folder / "more"

@@ -138,6 +138,7 @@ def test_a_killed_worker_ends_the_run_and_a_second_run_waits(census: Path, tmp_p
     assert len(read_ledger(next((tmp_path / "in" / "ledger").glob("*.jsonl"))).intents) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stop",
     [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGINT, signal.SIGHUP))],

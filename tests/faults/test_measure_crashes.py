@@ -70,6 +70,7 @@ def _same(monkeypatch):
     same_every_time(monkeypatch)
 
 
+@pytest.mark.slow
 def test_two_crashes_anywhere_never_spend_twice():
     """A step out of order, or one that is not durable in time, would show as a draw nobody paid for."""
     n_scenarios, found = violations(proposed, 2)

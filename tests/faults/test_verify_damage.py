@@ -93,6 +93,7 @@ def test_any_flipped_byte_fails_the_whole_verification(sound: Small) -> None:
     assert verify(sound.folder).ok
 
 
+@pytest.mark.slow
 def test_flipped_bytes_with_a_new_manifest_never_crash(sound: Small) -> None:
     """Damaged Parquet and JSON reach every reader when the manifest agrees: no traceback, no V199."""
     draw = random.Random(9)

@@ -45,7 +45,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 # one change in so many is tried; primes, so that all kinds of change come up
-STRIDE = {"plain": 5, "blocks": 7, "add_remove": 11, "geometric": 5, "extension": 149, "chain": 211}
+STRIDE = {"plain": 11, "blocks": 13, "add_remove": 19, "geometric": 11, "extension": 149, "chain": 211}
 STATUSES = {"protected", "conditional", "disclosed"}
 KINDS = ("plain", "blocks", "add_remove", "geometric", "extension", "chain")
 

@@ -154,6 +154,7 @@ def test_a_moved_record_is_found_where_it_was_moved(sound: Small, tmp_path: Path
     assert check.text == "3 of 5 block areas equal; 4 counts differ, by 4 records in all; not optimal"
 
 
+@pytest.mark.slow
 def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     """A table changed before its split is published in no place: honest releases must pass, others never quietly."""
     prepared = prepare(with_ledger(write_crowded_land(tmp_path / "land")))

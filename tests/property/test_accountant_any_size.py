@@ -41,6 +41,7 @@ def small(draw) -> Composition:
     return Composition.of([(v, 1, draw(st.sampled_from([1, 3, 30]))) for v in variances])
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(small(), st.lists(st.integers(0, 100), min_size=4, max_size=4))
 @example(Composition.of([("1e6", 1, 30)]), [0, 10, 40, 80])  # so wide that only the factor parts the bounds

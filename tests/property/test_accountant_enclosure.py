@@ -38,7 +38,7 @@ def cases(draw) -> tuple[Composition, list[Fraction]]:
 
 
 @pytest.mark.deep
-@settings(max_examples=30 * DEPTH, deadline=None)
+@settings(max_examples=15 * DEPTH, deadline=None)
 @given(cases())
 def test_float64_contains_the_ball_value(given_case):
     """A float64 bound that is too small anywhere (over 2500 random values a run) is a false certificate."""

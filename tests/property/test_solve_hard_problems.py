@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.problems import hard_problem
 from topdown.errors import InfeasibleError
 from topdown.solve.backends.feasible import have_common_point
@@ -33,8 +34,9 @@ def test_every_problem_that_has_a_solution_is_solved(seed: int) -> None:
     assert best <= other + 1e-6 * max(1.0, abs(other), float(np.abs(dense.g).max()))
 
 
+@pytest.mark.deep
 @given(seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20 * DEPTH, deadline=None)
 def test_interior_points_find_the_same_answer(seed: int) -> None:
     """Two methods with nothing in common must agree, or the optimality check of both is wrong."""
     problem, _ = hard_problem(seed)
@@ -47,9 +49,10 @@ def test_interior_points_find_the_same_answer(seed: int) -> None:
         np.testing.assert_allclose(dense.hessian @ one.z, dense.hessian @ two.z, atol=1e-5 * scale)
 
 
+@pytest.mark.deep
 @given(seeds)
 @example(255)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20 * DEPTH, deadline=None)
 def test_what_has_no_solution_is_refused(seed: int) -> None:
     """A bound one person above everybody who may be there has no table; none must come back as if it had."""
     problem, table = hard_problem(seed)

@@ -12,6 +12,7 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 from msgspec import structs
 
+from tests.helpers.depth import DEPTH
 from tests.helpers.drawn_chains import LEVELS, Chain, chains
 from tests.property.test_changes import check
 from topdown.model.changes import find_changes
@@ -63,9 +64,10 @@ def derive(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)):
     return own_statements(newest, below, tree_of(case))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
 @given(case=chains())
-@budget(max_examples=300, deadline=None)
+@budget(max_examples=100 * DEPTH, deadline=None)
 def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> None:
     """If verify called protected what shows, it would pass a certificate that says so too."""
     own = derive(case, neighbours)
@@ -75,9 +77,10 @@ def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> N
     assert [(c.status, sorted(c.exact)) for c in found] == [(c.status, sorted(c.exact)) for c in own.changes]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
 @given(case=chains(), data=st.data())
-@budget(max_examples=100, deadline=None)
+@budget(max_examples=40 * DEPTH, deadline=None)
 def test_own_coordinates_are_those_that_records_move(
     case: Chain, data: st.DataObject, neighbours: str
 ) -> None:

@@ -56,6 +56,7 @@ def test_derived_sensitivities_are_attained():
     assert all(found.agreed and found.n_pairs > 400 for found in confirm_by_enumeration())
 
 
+@pytest.mark.slow
 def test_table_of_the_census_tree():
     """The numbers an auditor quotes."""
     rows = {row.kind: row for row in sensitivity_table(synthesize("census").hierarchy.tree, 1000)}
