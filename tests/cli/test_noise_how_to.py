@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 
+from tests.helpers.pages import run_page
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "optimal-noise.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def flat(text: str) -> str:
-    """Forget line breaks, columns and non-breaking spaces."""
-    return " ".join(text.replace("\u00a0", " ").split())
 
 
 def test_the_page_runs_and_says_what_it_says(topdown, toy, tmp_path, monkeypatch):
     """A command or a figure on the page that no longer holds misleads whoever follows it."""
     monkeypatch.chdir(tmp_path)
     toy(tmp_path)
-    said, n_run = "", 0
-    for language, body in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        if language == "console":
-            said = ""
-            for line in body.splitlines():
-                prompt, program, *arguments = shlex.split(line)
-                assert (prompt, program) == ("$", "topdown")
-                outcome = topdown(*arguments)
-                assert outcome.code == 0, f"{line}\n{outcome.out}{outcome.err}"
-                said += " " + flat(outcome.out)
-                n_run += 1
-        elif language == "text":
-            for line in body.splitlines():
-                assert flat(line) in said, f"{line}\nis not in\n{said}"
-        else:
-            assert language == "python"
-            exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
-    assert n_run == 7
+    assert run_page(PAGE, topdown) == 8
     assert (tmp_path / "law.json").exists()
     assert (tmp_path / "law.svg").exists()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from topdown.ledger.ledger import read_ledger
 from topdown.publish.verify import verify
@@ -24,7 +25,7 @@ TOPDOWN = [sys.executable, "-m", "topdown.cli"]
 def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a census large enough that every stage lasts long enough to be hit."""
     folder = tmp_path_factory.mktemp("census")
-    synth(folder, people=15_000, schema="toy", seed=3)
+    synth(folder, people=repeats(15_000, 60_000), schema="toy", seed=3)
     return folder
 
 

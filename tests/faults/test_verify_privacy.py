@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.depth import repeats
 from tests.helpers.extension import make_land
 from tests.helpers.policies import BLOCKS, inexact_toy
 from tests.helpers.small_release import build, reseal, write_canonical
@@ -45,7 +46,14 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 # one change in so many is tried; primes, so that all kinds of change come up
-STRIDE = {"plain": 11, "blocks": 13, "add_remove": 19, "geometric": 11, "extension": 149, "chain": 211}
+STRIDE = {
+    "plain": repeats(11, 5),
+    "blocks": repeats(13, 7),
+    "add_remove": repeats(19, 11),
+    "geometric": repeats(11, 5),
+    "extension": repeats(149, 67),
+    "chain": repeats(211, 97),
+}
 STATUSES = {"protected", "conditional", "disclosed"}
 KINDS = ("plain", "blocks", "add_remove", "geometric", "extension", "chain")
 
@@ -125,6 +133,7 @@ def test_honest_certificates_pass(releases: dict[str, Path], kind: str) -> None:
     assert result.ok, [f.text for check in result.checks for f in check.findings]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_changed_value_is_found(copy: Callable[[str], Path], kind: str) -> None:
     """Any number, name, status, word, row or step that may be changed unnoticed can be made up."""
@@ -138,7 +147,7 @@ def test_every_changed_value_is_found(copy: Callable[[str], Path], kind: str) ->
         if verify_privacy(release).ok:
             missed.append((path, other))
     assert not missed
-    assert n > 15
+    assert n > repeats(15, 35)
 
 
 @pytest.mark.parametrize("kind", KINDS)

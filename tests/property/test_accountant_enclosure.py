@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.compositions import weighted
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import repeats
 from topdown.accountant import Composition
 from topdown.accountant.engines import Float64
 from topdown.accountant.zcdp import canonne_kamath_steinke
@@ -38,7 +38,7 @@ def cases(draw) -> tuple[Composition, list[Fraction]]:
 
 
 @pytest.mark.deep
-@settings(max_examples=15 * DEPTH, deadline=None)
+@settings(max_examples=repeats(15, 220), deadline=None)
 @given(cases())
 def test_float64_contains_the_ball_value(given_case):
     """A float64 bound that is too small anywhere (over 2500 random values a run) is a false certificate."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as budget
 
 from tests.helpers.changes_brute import Statistic, decide
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import repeats
 from tests.helpers.drawn_chains import Chain, chains
 from topdown.model.changes import KnownStatistic, find_changes
 from topdown.model.constraint import Exact, Invariants, Never, NoneWhereZero
@@ -33,7 +33,7 @@ WORSE = ("protected", "conditional", "disclosed")
 @pytest.mark.deep
 @pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
 @given(case=chains())
-@budget(max_examples=35 * DEPTH, deadline=None)
+@budget(max_examples=repeats(35, 300), deadline=None)
 def test_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> None:
     """A kind of change that is called protected while one of its changes shows would be a false promise."""
     found = find_changes(case.schema, case.geography, case.known, case.zeros, case.bounds, neighbours)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import repeats
 from tests.helpers.tiny_extension import SCHEMA, World, draw_world
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.constraint import AtLeast, Invariants
@@ -45,7 +45,7 @@ def refused_leaves(world: World) -> set[int]:
 
 @pytest.mark.deep
 @given(SEEDS, st.sampled_from([0.5, 0.7, 0.9]))
-@settings(max_examples=20 * DEPTH, deadline=None)
+@settings(max_examples=repeats(20, 160), deadline=None)
 def test_exactly_the_leaves_without_an_extension_are_refused(seed: int, scarce: float) -> None:
     """A condition too strict would refuse a good base release; one too lax would fail after the noise is paid."""
     world = draw_world(seed, scarce=scarce)
@@ -72,7 +72,7 @@ def reserved_at(patterns: Patterns, leaf: int) -> dict[tuple[int, int], int]:
 
 @pytest.mark.deep
 @given(SEEDS)
-@settings(max_examples=8 * DEPTH, deadline=None)
+@settings(max_examples=repeats(8, 60), deadline=None)
 def test_reserves_are_enough_and_as_few_as_can_be(seed: int) -> None:
     """Whatever the noise, reserves must guarantee the bounds; one more than needed bends the estimate for nothing."""
     world = draw_world(seed, n_leaves=3)
@@ -131,7 +131,7 @@ class NoisyAnswers:
 
 @pytest.mark.deep
 @given(SEEDS, st.sampled_from([0.6, 0.8]))
-@settings(max_examples=6 * DEPTH, deadline=None)
+@settings(max_examples=repeats(6, 60), deadline=None)
 def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     """Base table, zeros and nested bounds must hold at every leaf whatever the answers say, proved level by level."""
     world = draw_world(seed, n_leaves=5, most=4, scarce=scarce)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.implied_brute import (
     SmallCensus,
     answers_right,
@@ -94,7 +94,7 @@ def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
     """What is not refused is called complete at every level, and enumeration agrees."""
     rng = np.random.default_rng(41)
     seen: Counter[object] = Counter()
-    for census in censuses(42, 150 * DEPTH):
+    for census in censuses(42, repeats(150, 1500)):
         said = judged(census)
         if said[0].kind == "refused":
             assert {v.code for v in said} == {"C033"}
@@ -121,10 +121,10 @@ def test_complete_means_complete_with_exact_tables_above_the_leaves() -> None:
                     assert (x in reach) == satisfied(census, polytopes, level, np.array(x), node), (level, x)
             for x in list(reach)[:20]:
                 assert satisfied(census, polytopes, level, np.array(x), node)
-    assert seen["refused"] > 10 * DEPTH
-    assert seen[0, "complete", "combination_table"] + seen[0, "complete", "nothing"] >= DEPTH, seen
-    assert seen[0, "complete_integral", "combination_table"] > 4 * DEPTH, seen
-    assert seen[1, "complete_integral", "combination_table"] > 4 * DEPTH, seen
+    assert seen["refused"] > repeats(10, 100)
+    assert seen[0, "complete", "combination_table"] + seen[0, "complete", "nothing"] > repeats(0, 4), seen
+    assert seen[0, "complete_integral", "combination_table"] > repeats(4, 48), seen
+    assert seen[1, "complete_integral", "combination_table"] > repeats(4, 48), seen
 
 
 def test_a_verdict_without_facts_never_promises_more() -> None:
@@ -139,7 +139,7 @@ def test_a_verdict_without_facts_never_promises_more() -> None:
 def test_no_census_with_people_is_refused() -> None:
     """The check of answers is necessary only, but what it refuses must really be impossible, named sets included."""
     seen: Counter[object] = Counter()
-    for census in censuses(44, 75 * DEPTH):
+    for census in censuses(44, repeats(75, 700)):
         found = find_contradiction(*census.parts)
         if found is None:
             seen["none"] += 1
@@ -158,8 +158,8 @@ def test_no_census_with_people_is_refused() -> None:
         for name in found.names:  # none can be left out
             left = only(census, set(found.names) - {name})
             assert find_contradiction(*left.parts) is None or not _below(left, level, node)
-    assert seen["none"] > 10 * DEPTH
-    assert seen["inner"] > 4 * DEPTH
+    assert seen["none"] > repeats(10, 100)
+    assert seen["inner"] > repeats(4, 48)
 
 
 def _below(census: SmallCensus, level: int, node: int) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import repeats
 from tests.helpers.implied_brute import (
     SmallCensus,
     compositions,
@@ -78,7 +78,7 @@ def test_complete_means_complete() -> None:
     """Where the verdict says complete, what is enforced and what splits down to the leaves are the same set."""
     kinds: Counter[object] = Counter()
     rng = np.random.default_rng(21)
-    for census in censuses(22, 75 * DEPTH):
+    for census in censuses(22, repeats(75, 700)):
         said = judge(census.schema, census.invariants, census.geography, census.facts)
         for level, verdict in enumerate(said):
             kinds[verdict.kind, verdict.needs] += 1
@@ -89,9 +89,9 @@ def test_complete_means_complete() -> None:
             compare(census, level, node, rng)
             kinds["caps"] += bool(census.invariants.at_most)
             kinds["table"] += "table" in census.exact
-    assert kinds["complete_integral", "combination_table"] > 25 * DEPTH
-    assert kinds["complete_integral", "nothing"] > 12 * DEPTH
-    assert min(kinds["caps"], kinds["table"]) > 4 * DEPTH
+    assert kinds["complete_integral", "combination_table"] > repeats(25, 300)
+    assert kinds["complete_integral", "nothing"] > repeats(12, 140)
+    assert min(kinds["caps"], kinds["table"]) > repeats(4, 80)
 
 
 def compare(census: SmallCensus, level: int, node: int, rng: np.random.Generator) -> None:

@@ -84,6 +84,7 @@ def test_many_odd_plans_are_released_or_refused_unspent(tmp_path: Path, first: i
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300 + 60 * MANY_EXTENDED)
 def test_many_odd_extensions_are_released_or_refused_unspent(tmp_path: Path) -> None:
     """The same for the extensions of as many plans as ODD_EXTENSIONS says; at least one of them is released."""
     found = []

@@ -1,6 +1,7 @@
 """The whole descent under every kind of invariant, on random small censuses, and the failsafe."""
 
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -295,7 +296,8 @@ def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pyt
         more = policies.POLICIES["county and land cross"] + policies.MIXED
         census = policies.make_census(tmp_path / str(seed), seed, more)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
-        result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
-        uses += result.document["failsafe"]
+        with suppress(InfeasibleError):  # refused (C074) outside tests, as above
+            result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+            uses += result.document["failsafe"]
     assert uses
     assert any("both" in use["constraints"] for use in uses)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import repeats
 from tests.helpers.random_census import make_random_census
 from topdown.errors import ConfigError
 from topdown.solve import polytopes
@@ -44,7 +44,7 @@ def solve_all(census: solved.Census, seed: int, size: float) -> Solved:
 
 @pytest.mark.deep
 @given(seeds, SIZES)
-@settings(max_examples=15 * DEPTH, deadline=None)
+@settings(max_examples=repeats(15, 160), deadline=None)
 def test_every_census_can_be_released(seed: int, size: float) -> None:
     """Noise is paid for before the first split: after it there must be no infeasible area and no unproved answer."""
     census = census_of(seed)
@@ -57,7 +57,7 @@ def test_every_census_can_be_released(seed: int, size: float) -> None:
 
 @pytest.mark.deep
 @given(seeds, SIZES)
-@settings(max_examples=8 * DEPTH, deadline=None)
+@settings(max_examples=repeats(8, 80), deadline=None)
 def test_without_limits_the_failsafe_keeps_every_promise(seed: int, size: float) -> None:
     """Where limits are not kept (more kinds than MAX_KINDS), the failsafe alone must lead to a release."""
     census = census_of(seed, plain=True)  # what the plan accepts for any number of kinds
