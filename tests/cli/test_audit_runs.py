@@ -137,6 +137,7 @@ def test_no_pair_is_no_audit(topdown, tmp_path):
     assert (said.code, said.document["code"]) == (2, "A052")
 
 
+@pytest.mark.slow
 def test_the_how_to_page_runs(topdown, capsys):
     """A command on the page that no longer works stops a reader at the first step."""
     text, commands = PAGE.read_text(encoding="utf-8"), []

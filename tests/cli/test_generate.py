@@ -186,6 +186,7 @@ def test_evaluate_is_marked(topdown, release, check):
     assert max(map(len, narrow.out.splitlines())) <= max(46, len(str(release)) + 20)
 
 
+@pytest.mark.slow
 def test_prompt_on_a_terminal(toy, tmp_path):
     """On a terminal a person types the first four characters; a wrong answer and Ctrl-C spend nothing."""
     run = toy(tmp_path / "toy")

@@ -119,6 +119,7 @@ def workers_of(pid: int) -> list[int]:
         return []
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_the_run_and_a_second_run_waits(census: Path, tmp_path: Path) -> None:
     """A worker that memory killed must not hang the run, and two runs must not write to one folder."""
     run, out = copy_of(census, tmp_path), tmp_path / "release"

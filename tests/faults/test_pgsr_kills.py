@@ -57,6 +57,7 @@ def check(found: list[dict]) -> None:
     assert found[-1]["charged"] == "1/2"
 
 
+@pytest.mark.slow
 def test_killed_at_many_steps(tmp_path):
     """A kill lost the budget, 48 times in 55; now the same command with --resume ends it, whole parts uncharged."""
     found = trials(tmp_path, "kill", "2", "7")
@@ -65,6 +66,7 @@ def test_killed_at_many_steps(tmp_path):
     assert {"1/2", "3/4"} == {trial["charged"] for trial in found}
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_any_write(tmp_path):
     """Files of 0 bytes under final names looked like a release, and the budget was gone with an internal error."""
     found = trials(tmp_path, "full", "2", "3")

@@ -83,6 +83,7 @@ def test_every_byte_of_small_files_is_covered_by_the_manifest(sound: Small) -> N
     assert verify(sound.folder).ok
 
 
+@pytest.mark.slow
 def test_any_flipped_byte_fails_the_whole_verification(sound: Small) -> None:
     """A damaged file must never crash the checks that read it, nor pass them all."""
     draw = random.Random(5)

@@ -96,6 +96,7 @@ def test_bounds_are_close_where_noise_is_wide_or_absent(weights, widest):
     assert weighted(weights).epsilon("1e-10").lower <= box.upper
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(
     st.lists(

@@ -6,9 +6,11 @@ import re
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import repeats
 from tests.helpers.implied_brute import SmallCensus, crossing, random_census
 from topdown.model.contradiction import find_contradiction
 from topdown.model.kinds import find_kinds
@@ -59,8 +61,9 @@ def holds(lines: list[str], names: tuple[str, ...], x: tuple[int, ...], values: 
     return True
 
 
+@pytest.mark.deep
 @given(st.integers(0, 1_000_000), st.booleans(), st.sampled_from([0, 1]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=repeats(100, 400), deadline=None)
 def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: int) -> None:
     """An office that checks a table by hand against the printed lines must come to the solver's answer."""
     rng = np.random.default_rng(seed)

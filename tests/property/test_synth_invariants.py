@@ -9,9 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import repeats
 from topdown.errors import ConfigError
 from topdown.synth import synth
 
@@ -81,8 +83,9 @@ def inside(row: dict[str, str], cells: dict[str, list[str]]) -> bool:
     return all(row[name] in labels for name, labels in cells.items())
 
 
+@pytest.mark.deep
 @given(world=worlds(), people=st.integers(1, 400), seed=st.integers(0, 10**6))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=repeats(30, 120), deadline=None)
 def test_made_up_records_meet_any_invariants(
     world: tuple[dict[str, list[str]], dict[str, list[dict[str, Any]]]], people: int, seed: int
 ) -> None:
