@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import repeats
+from tests.helpers.small_tables import extensions, tables
 from tests.helpers.tiny_extension import SCHEMA, World, draw_world
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.constraint import AtLeast, Invariants
 from topdown.model.nested import nest
 from topdown.plan.prepare import Context
 from topdown.progress import silent
-from topdown.solve.extend.checks import extensions, tables
 from topdown.solve.extend.descend import Extension
 from topdown.solve.extend.patterns import Patterns, find_patterns
 from topdown.solve.extend.reserves import assign, demands

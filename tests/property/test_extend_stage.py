@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.problems import rounding_of_stage
+from tests.helpers.small_tables import judge, project, tables
 from topdown.errors import InfeasibleError
-from topdown.solve.extend.checks import judge, project, tables
 from topdown.solve.extend.reserves import assign
 from topdown.solve.extend.stages import stage_problem
 from topdown.solve.groups import FixedTable

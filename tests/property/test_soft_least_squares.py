@@ -15,7 +15,7 @@ from topdown.errors import InternalError
 from topdown.solve.least_squares.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
 from topdown.solve.least_squares.policy import solve, solve_with
 from topdown.solve.least_squares.problem import Compared, Problem, Solution
-from topdown.solve.passes import PRICE
+from topdown.solve.least_squares.soft import PRICE
 
 SEEDS = st.integers(0, 1_000_000)
 OTHERS = ("interior", "piqp", "clarabel")

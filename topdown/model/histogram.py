@@ -58,6 +58,20 @@ class Histogram:
         out[self.node[p:q] - first, self.cell[p:q]] = self.count[p:q]
         return out
 
+    def at(self, nodes: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the counts of some cells, in any order, at some nodes: int64 (len(cells), len(nodes))."""
+        out = np.zeros((len(cells), len(nodes)), dtype=np.int64)
+        order = np.argsort(cells, kind="stable")
+        known = cells[order]
+        for j, node in enumerate(nodes):
+            first, last = np.searchsorted(self.node, (node, node + 1))
+            here, count = self.cell[first:last], self.count[first:last]
+            place = np.searchsorted(known, here)
+            inside = place < len(known)
+            inside[inside] = known[place[inside]] == here[inside]
+            out[order[place[inside]], j] = count[inside]
+        return out
+
     def aggregate(self, parent: NDArray[np.int64], n_parents: int) -> Histogram:
         """Add up to the level above; `parent` gives each node's parent index."""
         return Histogram.build(n_parents, self.n_cells, parent[self.node], self.cell, self.count)

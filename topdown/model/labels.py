@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
+
 
 def refines(fine: NDArray[Any], coarse: NDArray[Any]) -> bool:
     """Tell whether cells with one label in `fine` have one label in `coarse`.
@@ -17,3 +19,17 @@ def refines(fine: NDArray[Any], coarse: NDArray[Any]) -> bool:
     seen = np.zeros(int(fine.max(initial=-1)) + 2, dtype=np.int64)  # label -1 takes the last place
     seen[fine] = coarse
     return bool(np.array_equal(seen[fine], coarse))
+
+
+def join(coarse: Ints, fine: Ints) -> tuple[Ints, int]:
+    """Return the common refinement of two labels, numbered so that groups of `coarse` stay together; its size."""
+    span = int(fine.max(initial=0)) + 1
+    found, label = np.unique(coarse * span + fine, return_inverse=True)
+    return label.reshape(-1).astype(np.int64), len(found)
+
+
+def first_of(label: Ints, n: int) -> Ints:
+    """Return the first position of every label."""
+    out = np.zeros(n, dtype=np.int64)
+    out[label[::-1]] = np.arange(len(label))[::-1]
+    return out

@@ -22,7 +22,8 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.node import Node
-from topdown.solve.solve import AnyDescent, Solved
+from topdown.solve.solve import Solved
+from topdown.solve.walk import Walk
 from topdown.solve.weigh import Weighed
 from topdown.workers import workers_with
 
@@ -77,7 +78,7 @@ class Again:
 
 def compare(
     context: Context,
-    descent: AnyDescent,
+    descent: Walk,
     own: Solved,
     published: Histogram,
     stated: dict[str, Any],
@@ -145,9 +146,7 @@ class _Splits:
         return Weighed() if parent is not None and not len(parent.cells) else None
 
 
-def _judge(
-    descent: AnyDescent, splits: _Splits, workers: int, report: Report
-) -> tuple[tuple[Judged, ...], str]:
+def _judge(descent: Walk, splits: _Splits, workers: int, report: Report) -> tuple[tuple[Judged, ...], str]:
     """Judge level by level; returns the splits that are not equal, and the level at which that ended early."""
     judged: list[Judged] = []
     levels = splits.geography.levels
@@ -161,9 +160,7 @@ def _judge(
     return tuple(judged), ""
 
 
-def _judge_level(
-    descent: AnyDescent, splits: _Splits, depth: int, workers: int, report: Report
-) -> list[Judged]:
+def _judge_level(descent: Walk, splits: _Splits, depth: int, workers: int, report: Report) -> list[Judged]:
     tasks, name = splits.tasks(depth), splits.geography.levels[depth + 1].name
     known = [(task, splits.settled(task)) for task in tasks]
     found = [(task[1], weighed) for task, weighed in known if weighed is not None]
@@ -176,7 +173,7 @@ def _judge_level(
     return [_named(splits.geography, depth, parent, w) for parent, w in found if w.n_cells]
 
 
-def _judged(descent: AnyDescent, task: _Task) -> tuple[Node | None, Weighed]:
+def _judged(descent: Walk, task: _Task) -> tuple[Node | None, Weighed]:
     return task[1], descent.judge(*task)
 
 

@@ -11,28 +11,28 @@ import numpy as np
 
 from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
 from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
 from topdown.solve.groups import Bounds, Ints, KindLimits, LowerBounds
 from topdown.solve.judge import judge_split
 from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.least_squares.policy import solve_with
+from topdown.solve.least_squares.soft import SOFT_KEPT_PERSONS, worst_break
 from topdown.solve.level_facts import Known
 from topdown.solve.node import Node
-from topdown.solve.passes import SOFT_KEPT_PERSONS, Fit, estimate, worst_break
+from topdown.solve.passes import Fit, estimate
 from topdown.solve.region_network import Arcs
-from topdown.solve.repair import Repairer
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.split import Split, check_exact_fits
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
+from topdown.solve.walk import Walk, with_records
 from topdown.solve.weigh import Weighed
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
+class Descent(Walk):
     """The solver of one release: everything public, and the targets.
 
     Args:
@@ -43,7 +43,6 @@ class Descent:
         tables: exact tables other than totals, by name.
     """
 
-    context: Context
     targets: Targets
     exact: dict[str, Ints]
     backend: str = "admm"
@@ -63,15 +62,6 @@ class Descent:
     def prepare(self) -> None:
         """Make everything that forked workers should inherit."""
         _ = self.known.levels, self.known.places, self.known.verdicts, self.repairer.rows
-
-    @cached_property
-    def repairer(self) -> Repairer:
-        """What mends leaves that break soft rules."""
-        return Repairer(self.context)
-
-    def finish(self, leaf: Node, tally: Tally) -> Node:
-        """Return a leaf as it is published."""
-        return self.repairer.finish(leaf, tally)
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
@@ -101,22 +91,13 @@ class Descent:
             check_exact_fits(split)
         return split, index
 
-    def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
-        """Split one node of level `depth`; children without records are left out.
-
-        Raises:
-            InfeasibleError: no table of the node's total splits over its children.
-        """
-        code = self.context.geography.levels[depth].codes[parent.index]
+    def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node of level `depth`, after a repair of its table if it cannot be split."""
         doubtful = self.known.polytopes.needed[depth] and not self.known.levels[depth].limited
-        try:
-            if not doubtful:
-                with suppress(NoSplitError):
-                    return self._children(depth, parent, tally)
-            return self._children(depth, self._mended(depth, parent, tally), tally)
-        except TopdownError as error:
-            error.node = error.node or code
-            raise
+        if not doubtful:
+            with suppress(NoSplitError):
+                return self._children(depth, parent, tally)
+        return self._children(depth, self._mended(depth, parent, tally), tally)
 
     def _mended(self, depth: int, parent: Node, tally: Tally) -> Node:
         """Return the closest table that can be split, and report it if it is not the node's own."""
@@ -153,13 +134,7 @@ class Descent:
         if len(index) == 1:
             return [replace(parent, index=int(index[0]))]
         split, index = self.open_split(depth, parent)
-        counts = self.solve_split(depth + 1, split, index, tally)[1].counts
-        nodes = []
-        for j, child in enumerate(index):
-            inside = counts[:, j] > 0
-            if inside.any():
-                nodes.append(Node(int(child), parent.cells[inside], counts[inside, j]))
-        return nodes
+        return with_records(parent.cells, self.solve_split(depth + 1, split, index, tally)[1].counts, index)
 
     def open_children(self, depth: int, parent: Node) -> Ints:
         """Return the indices of a node's children where some cell may hold records."""
@@ -189,15 +164,8 @@ class Descent:
         )
         return split, index
 
-    def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
-        """Solve everything below one node and return its leaves with records, in leaf order."""
-        nodes = [node]
-        for below in range(depth, len(self.known.levels) - 1):
-            nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
-        return nodes
-
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
-        """Return how published children compare with the split of their published parent, see `judge_split`."""
+        """See `judge_split`."""
         return judge_split(self, depth, parent, published)
 
     def rows_of(self, leaves: Histogram) -> Histogram:

@@ -20,13 +20,12 @@ from topdown.plan.plan import Pass
 from topdown.solve.groups import Bounds, FixedTable, Floats, Ints, KindLimits, LowerBounds, group_sums
 from topdown.solve.kernels import gram
 from topdown.solve.least_squares import policy
-from topdown.solve.least_squares.problem import Compared, Problem, Solution
+from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
+from topdown.solve.least_squares.soft import priced
 from topdown.solve.level import LevelModel
 from topdown.solve.split import Split, bounds_fit
 
-SOFT_KEPT_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
-PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 LeastSquares = Callable[[Problem], tuple[Solution, float]]  # and its residual in persons, from `kkt`
 
 
@@ -139,6 +138,7 @@ def _problem(
         fixed = split.exact.floats() if beside else FixedTable.none(n, m).floats()
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
+    soft = level.comparisons[:, split.cells[first][order]][: None if over_persons else 0]
     problem = Problem(
         quadratic=Dense(
             np.ascontiguousarray(dense.hessian[np.ix_(order, order)]),
@@ -151,26 +151,11 @@ def _problem(
         allowed=np.ascontiguousarray(split.allowed[first][order]),
         fixed=fixed.at(first[order]),
         bounds=bounds.at(first[order]),
-        compared=_compared(level.comparisons[:, split.cells[first][order]], dense, m, over_persons),
+        compared=priced(soft, np.zeros((len(soft), m), dtype=np.int64), dense, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
     return _pinned(problem), row_of_cell, back
-
-
-def worst_break(rows: Ints, table: Floats, most: Ints | None = None) -> float:
-    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
-    scale = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
-    held = rows / scale @ table
-    return float((held if most is None else held - most / scale).max(initial=0.0))
-
-
-def _compared(rows: Ints, dense: Dense, m: int, over_persons: float) -> Compared:
-    """Return the soft rules of a problem, at a price above what keeping them can be worth."""
-    if not over_persons or not len(rows):
-        return Compared.none(len(dense.hessian), m)
-    scaled = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
-    return Compared(scaled, np.zeros((len(rows), m)), PRICE * dense.largest() * max(over_persons, 1.0))
 
 
 def _keeps_exact(split: Split, table: Ints) -> bool:

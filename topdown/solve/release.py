@@ -13,10 +13,11 @@ from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.descend import Extension
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.measurements import MeasurementReader
-from topdown.solve.solve import AnyDescent, Solved, descend, solved
+from topdown.solve.solve import Solved, descend, solved
+from topdown.solve.walk import Walk
 
 
-def open_release(release: Path, context: Context) -> AnyDescent:
+def open_release(release: Path, context: Context) -> Walk:
     """Return the solver of a release, plain or extension, that reads its measurements.
 
     Raises:
@@ -34,7 +35,7 @@ def solve_folder(
     release: Path,
     context: Context,
     *,
-    descent: AnyDescent | None = None,
+    descent: Walk | None = None,
     workers: int = 1,
     report: Report = silent,
 ) -> Solved:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -18,7 +18,7 @@ from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
 from topdown.solve.targets import Targets
-from topdown.solve.weigh import Weighed
+from topdown.solve.walk import Walk
 from topdown.workers import workers_with
 
 TASKS_PER_WORKER = 8
@@ -30,31 +30,6 @@ class Solved:
 
     leaves: Histogram
     document: dict[str, Any]
-
-
-class AnyDescent(Protocol):
-    """What can be descended: plain or extension."""
-
-    def prepare(self) -> None:
-        """Make everything that forked workers should inherit."""
-
-    def root(self, tally: Tally) -> Node:
-        """Solve the top node."""
-
-    def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
-        """Split one node."""
-
-    def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
-        """Solve everything below one node."""
-
-    def finish(self, leaf: Node, tally: Tally) -> Node:
-        """Return a leaf as it is published."""
-
-    def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
-        """Compare published children with the split of their published parent."""
-
-    def rows_of(self, leaves: Histogram) -> Histogram:
-        """Return a table of the leaves as splits keep it."""
 
 
 def solve(
@@ -88,7 +63,7 @@ def solve(
     return solved(context, leaves, tally)
 
 
-def descend(descent: AnyDescent, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
+def descend(descent: Walk, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
     """Split from the root to the leaves, in this process or several; returns the leaves with records."""
     tally = Tally()
     geography = context.geography
@@ -143,12 +118,12 @@ def _large_first(depth: int, nodes: list[Node]) -> list[Task]:
     return [(depth, n) for n in sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))]
 
 
-def _split(descent: AnyDescent, task: Task) -> tuple[list[Node], Tally]:
+def _split(descent: Walk, task: Task) -> tuple[list[Node], Tally]:
     tally = Tally()
     return descent.children(*task, tally), tally
 
 
-def _subtree(descent: AnyDescent, task: Task) -> tuple[list[Node], Tally]:
+def _subtree(descent: Walk, task: Task) -> tuple[list[Node], Tally]:
     tally = Tally()
     return [descent.finish(leaf, tally) for leaf in descent.subtree(*task, tally)], tally
 

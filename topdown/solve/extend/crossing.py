@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from topdown.errors import InternalError
-from topdown.model.labels import refines
+from topdown.model.labels import join, refines
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
-from topdown.solve.extend.labels import join
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.stages import Stage, stages
 from topdown.solve.groups import Ints

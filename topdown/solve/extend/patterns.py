@@ -99,18 +99,10 @@ def find_patterns(context: Context) -> Patterns:
         class_of_cell,
         family,
         opened,
-        _upward(context, table),
-        _upward(context, kept),
+        table.at_every_level(context.geography),
+        kept.at_every_level(context.geography),
         np.unique(key[reserve[0]]),
     )
-
-
-def _upward(context: Context, leaves: Histogram) -> tuple[Histogram, ...]:
-    out = [leaves]
-    levels = context.geography.levels
-    for above, below in zip(reversed(levels[:-1]), reversed(levels[1:]), strict=True):
-        out.append(out[-1].aggregate(below.parent, len(above)))
-    return tuple(reversed(out))
 
 
 def _check_open(context: Context, leaves: Histogram, here: NDArray[np.bool_]) -> None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.labels import refines
+from topdown.model.labels import join, refines
 from topdown.model.query import Query
 from topdown.model.support import Support
 from topdown.plan.plan import LevelPlan
-from topdown.solve.extend.labels import join
 from topdown.solve.groups import FixedTable, Floats, Ints, LowerBounds
 from topdown.solve.least_squares.problem import Compared, Problem
 from topdown.solve.least_squares.structured import Partition, Structured
@@ -55,22 +54,44 @@ def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
     return tuple(out)
 
 
+def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
+    """Return the rules that a stage decides, int64 (n_rules, n).
+
+    A rule is the stage's business if its number is the same for all cells of one answer of the stage's table, but not
+    for all cells of one answer of the table fixed before: coarser stages cannot tell its cells apart, and after finer
+    ones nothing is left to decide.
+
+    Args:
+        rows: int64 (n_rules, n), soft rules on the rows of a split.
+        table, group: int64 (n,), the stage's table and the one before.
+    """
+    return rows[[refines(table, row) and not refines(group, row) for row in rows]]
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of a parent as one stage sees them.
 
     Args:
-        cells: of every row.
-        group, table: answer of every row in the table before and in the stage's.
+        cells, sums: of every row; what it holds over all children, -1 where unknown.
+        before: the table fixed before, (n_before, m).
+        supergroup: the table before without patterns, for every row.
+        table: answer of every row in the stage's table.
         first: one row of every answer of the stage's table.
         public: the stage's table without patterns, for every row.
+        floor: reserved in each answer of the stage's table, int64 (n_table, m).
+        soft: rules that the stage decides, int64 (n_rules, n).
     """
 
     cells: Ints
-    group: Ints
+    sums: Ints
+    before: FixedTable
+    supergroup: Ints
     table: Ints
     first: Ints
     public: Ints
+    floor: Ints
+    soft: Ints
 
 
 def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measured) -> tuple[Partition, ...]:
@@ -106,7 +127,7 @@ def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measure
             np.add.at(total, up, values)
             values, weights = total, weight / np.bincount(up, minlength=n_up)
             of_row = up[of_cell[first]]
-        if refines(rows.group[first][free], of_row[free]):
+        if refines(rows.before.of[first][free], of_row[free]):
             continue
         taken = np.zeros_like(values)
         np.add.at(taken, of_row, known)

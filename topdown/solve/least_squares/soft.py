@@ -1,6 +1,6 @@
-"""Soft rules in one stage of an extension: which of them the stage decides, at what price, and if at all.
+"""Soft rules in a problem: at what price, and what to do where they cannot all be kept.
 
-A stage is solved without them first. If its estimate breaks one it is solved again with all of them; if that does not
+A problem is solved without them first. If its estimate breaks one it is solved again with all of them; if that does not
 come to an optimum soon, what cannot be kept is found by a linear program and given up exactly; if even that does not
 help, the estimate without rules stands. The optimality check holds for whichever is returned.
 """
@@ -12,31 +12,42 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from topdown.model.labels import refines
 from topdown.solve.backends import linear_program
 from topdown.solve.groups import Floats, Ints
 from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.least_squares.policy import solve
 from topdown.solve.least_squares.problem import Compared, Problem, Solution
-from topdown.solve.passes import PRICE, SOFT_KEPT_PERSONS, worst_break
+from topdown.solve.least_squares.quadratics import Quadratic
 
+SOFT_KEPT_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
+PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
 FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
 SECOND_POWER = 0.25
-MOST_ENTRIES = 50_000  # of a stage whose linear program is tried
+MOST_ENTRIES = 50_000  # of a problem whose linear program is tried
 
 
-def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
-    """Return the rules that a stage decides, int64 (n_rules, n).
+def worst_break(rows: Ints, table: Floats, most: Ints | None = None) -> float:
+    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
+    held = rows / _scale(rows) @ table
+    return float((held if most is None else held - most / _scale(rows)).max(initial=0.0))
 
-    A rule is the stage's business if its number is the same for all cells of one answer of the stage's table, but not
-    for all cells of one answer of the table fixed before: coarser stages cannot tell its cells apart, and after finer
-    ones nothing is left to decide.
+
+def priced(rows: Ints, most: Ints, quadratic: Quadratic, over_persons: float) -> Compared:
+    """Return soft rules at a price above what keeping them can be worth.
 
     Args:
-        rows: int64 (n_rules, n), soft rules on the rows of a split.
-        table, group: int64 (n,), the stage's table and the one before.
+        rows: int64 (n_rules, n). most: int64 (n_rules, m), what they may add up to.
+        over_persons: by how much the table without them breaks the worst.
     """
-    return rows[[refines(table, row) and not refines(group, row) for row in rows]]
+    if not len(rows):
+        return Compared.none(rows.shape[1], most.shape[1])
+    price = PRICE * quadratic.largest() * max(over_persons, 1.0)
+    return Compared(rows / _scale(rows), most / _scale(rows), price)
+
+
+def _scale(rows: Ints) -> Ints:
+    scale: Ints = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
+    return scale
 
 
 def with_rules(problem: Problem, rows: Ints, most: Ints, estimate: Floats) -> Problem | None:
@@ -47,12 +58,10 @@ def with_rules(problem: Problem, rows: Ints, most: Ints, estimate: Floats) -> Pr
     """
     if not len(rows):
         return None
-    scale = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
     over = worst_break(rows, estimate, most)
     if over <= SOFT_KEPT_PERSONS:
         return None
-    price = PRICE * problem.quadratic.largest() * max(over, 1.0)
-    return replace(problem, compared=Compared(rows / scale, most / scale, price))
+    return replace(problem, compared=priced(rows, most, problem.quadratic, over))
 
 
 def solve_with_rules(problem: Problem) -> tuple[Solution, float] | None:

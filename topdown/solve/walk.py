@@ -1,0 +1,91 @@
+"""What every descent from the root to the leaves shares, whatever its splits are made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+from topdown.errors import TopdownError
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context
+from topdown.solve.groups import Ints
+from topdown.solve.node import Node
+from topdown.solve.repair import Repairer
+from topdown.solve.tally import Tally
+from topdown.solve.weigh import Weighed
+
+
+@dataclass(frozen=True, eq=False)
+class Walk(ABC):
+    """A solver that goes from the root to the leaves, a parent and its children at a time.
+
+    Args:
+        context: plan, public facts and base table.
+    """
+
+    context: Context
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make everything that forked workers should inherit."""
+
+    @abstractmethod
+    def root(self, tally: Tally) -> Node:
+        """Solve the top node."""
+
+    @abstractmethod
+    def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node of level `depth` over its children; children without records are left out."""
+
+    @abstractmethod
+    def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
+        """Return how published children compare with the split of their published parent.
+
+        Args:
+            depth: level of the parent.
+            parent: its published table, as splits keep it; None to judge the top node, which `published` then holds.
+            published: the children's published tables, as splits keep them.
+        """
+
+    @abstractmethod
+    def rows_of(self, leaves: Histogram) -> Histogram:
+        """Return a table of the leaves as splits keep it."""
+
+    @cached_property
+    def repairer(self) -> Repairer:
+        """What mends leaves that break soft rules."""
+        return Repairer(self.context)
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published, by cells."""
+        return self.repairer.finish(leaf, tally)
+
+    def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node of level `depth` over its children; an error names the node.
+
+        Raises:
+            InfeasibleError: no table of the node's total splits over its children.
+        """
+        try:
+            return self.split_below(depth, parent, tally)
+        except TopdownError as error:
+            error.node = error.node or self.context.geography.levels[depth].codes[parent.index]
+            raise
+
+    def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
+        """Solve everything below one node and return its leaves with records, in leaf order."""
+        nodes = [node]
+        for below in range(depth, len(self.context.geography.levels) - 1):
+            nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
+        return nodes
+
+
+def with_records(cells: Ints, counts: Ints, index: Ints) -> list[Node]:
+    """Return the children that hold records, of cells (n,), counts (n, m) and indices (m,)."""
+    inside = counts > 0
+    return [
+        Node(int(child), cells[inside[:, j]], counts[inside[:, j], j])
+        for j, child in enumerate(index)
+        if inside[:, j].any()
+    ]
