@@ -35,6 +35,10 @@ def law_svg(law: OptimalLaw, title: str) -> str:
         for value in range(first, last + 1)
         if value % every == 0
     )
+    scale = "".join(
+        f'<text x="{_MARGIN - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
+        for y, said in ((_MARGIN, f"{float(largest):.3g}"), (floor, "0"))
+    )
     heading = "".join(
         f'<text x="{_WIDTH / 2}" y="{20 + 17 * i}" text-anchor="middle" font-size="13">{escape(line)}</text>'
         for i, line in enumerate(wrap(title, _TITLE_WIDTH)[:2])
@@ -42,7 +46,9 @@ def law_svg(law: OptimalLaw, title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-size="12" '
         f'font-family="sans-serif" fill="#333" role="img" aria-label={quoteattr(title)}>'
-        f'<rect width="100%" height="100%" fill="#fff"/>{heading}{ticks}'
+        f'<rect width="100%" height="100%" fill="#fff"/>{heading}{ticks}{scale}'
         f'<path d="M{_MARGIN} {floor}H{_WIDTH - _MARGIN}" stroke="#999"/><g fill="#0b6e99">{bars}</g>'
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">error of the answer</text></svg>\n'
+        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">error of the answer</text>'
+        f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 {_HEIGHT / 2})">probability'
+        "</text></svg>\n"
     )
