@@ -101,7 +101,9 @@ def read_columns(path: Path, names: tuple[str, ...], form: Form) -> dict[str, pa
         table = read_rows(path, types | ({"count": pa.string()} if form.has_count else {}))
     except UnreadableError:
         refused = Refused(
-            "D021", "the records file cannot be read to its end", fix="give a whole CSV(.gz) or Parquet file"
+            "D021",
+            "the records file cannot be read to its end",
+            fix="give a whole CSV(.gz) or Parquet file with as many fields throughout as in its header",
         )
     except TooLargeError:
         refused = Refused("D043", TOO_LARGE, fix=RAISE_TABLE)
