@@ -20,7 +20,7 @@ ADAPTERS = {
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
     "plan": {"plan", "laws", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
-    "noise": {"noise", "errors"},
+    "noise": {"noise", "decimals", "errors"},
     "accountant": {"accountant", "laws", "lazy", "decimals", "errors", "workers"},
     "documents": {"documents"},
     "api": {

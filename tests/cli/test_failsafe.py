@@ -23,7 +23,6 @@ def test_a_release_that_needs_the_failsafe_is_made_reported_and_verified(topdown
     )  # about four counties in ten need it: none of thirty, once in 10^6 runs
     uses = json.loads((release / "solve.json").read_text())["failsafe"]
     assert len(uses) == made.document["n_failsafe"]
-    assert json.loads((release / "certificate.json").read_text())["failsafe"] == uses
     for use in uses:
         assert use["level"] in ("land", "county")
         assert use["distance"] % 2 == 0

@@ -6,36 +6,15 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from topdown.documents.plan import BaseRelease, Law
 from topdown.documents.shared import (
-    Basis,
     Count,
     LossName,
     Neighbours,
     Part,
-    Positive,
     Rational,
-    ReleaseNames,
     Sha256,
 )
-from topdown.documents.solve import Comparisons, FailsafeUse
 from topdown.documents.statements import ByDelta, CurvePoint, LedgerSecrets, Secrets, Step
-
-
-class LevelNodes(Part, frozen=True, kw_only=True):
-    """Areas of one level."""
-
-    level: str
-    nodes: Count
-
-
-class Summary(Part, frozen=True, kw_only=True):
-    """What was released."""
-
-    unit: str
-    records: Count
-    root: str
-    levels: list[LevelNodes]
 
 
 class UnspentLoss(Part, frozen=True, kw_only=True):
@@ -84,81 +63,6 @@ class Privacy(Part, frozen=True, kw_only=True):
     everything_released: EverythingReleased
 
 
-class PromisedInvariant(Basis, frozen=True, kw_only=True):
-    """One promise about public knowledge, and in how many places it says something."""
-
-    kind: Literal["exact", "at_least", "none_where_zero", "at_most"]
-    name: str
-    level: str
-    query: str | UnsetType = UNSET
-    n: Count
-
-
-class StructuralZero(Basis, frozen=True, kw_only=True):
-    """Cells that hold no record, by definition."""
-
-    name: str
-    n_cells: Count
-
-
-class MeasuredQuery(Part, frozen=True, kw_only=True):
-    """One query and its noise."""
-
-    query: str
-    n_answers: Count
-    law: Law
-    parameter: Rational
-    loss: Rational
-
-
-class MeasuredLevel(Part, frozen=True, kw_only=True):
-    """What was drawn at one level."""
-
-    level: str
-    n_nodes: Count
-    n_measured: Count
-    n_numbers: Count
-    loss: Rational
-    queries: list[MeasuredQuery]
-
-
-class LevelResidual(Part, frozen=True, kw_only=True):
-    """How far the fits of one level are from their optimum, at most."""
-
-    level: str
-    max_kkt_residual_persons: float
-
-
-class Solver(Part, frozen=True, kw_only=True):
-    """How far fits are from their optimum, at most."""
-
-    n_problems: Count
-    n_unconverged: Count
-    max_kkt_residual_persons: float
-    levels: list[LevelResidual]
-
-
-class ChargedIntent(Part, frozen=True, kw_only=True):
-    """One charge of the ledger."""
-
-    seq: Count
-    plan_hash: Sha256
-    loss: Rational
-    state: Literal["open", "committed", "void"]
-    release: str
-    attempt: Positive
-    covers: list[str]
-
-
-class LedgerHead(Part, frozen=True, kw_only=True):
-    """The ledger up to this release."""
-
-    lines: Count
-    head: Sha256
-    charged: Rational
-    intents: list[ChargedIntent]
-
-
 class PassedCheck(Part, frozen=True, kw_only=True):
     """One check of the release's files."""
 
@@ -169,38 +73,15 @@ class PassedCheck(Part, frozen=True, kw_only=True):
     n_failed: Count
 
 
-class SoftRule(Basis, frozen=True, kw_only=True):
-    """A rule that is kept where possible."""
-
-    name: str
-    times: Positive
-
-
-class ComparedRules(Comparisons, frozen=True, kw_only=True):
-    """Soft rules, and how they were kept."""
-
-    rules: list[SoftRule]
-
-
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.certificate"):
-    """certificate.json: what is exact, what was drawn, what it cost, what was checked."""
+    """certificate.json: what the release costs, what was checked, and the files that decide it."""
 
     version: Literal[1] = 1
     engine: str
-    release: ReleaseNames
     plan_hash: Sha256
     stamps: list[Literal["NOT-A-RELEASE", "DEMO", "DRAFT"]]
     open_answers: list[str]
-    summary: Summary
     privacy: Privacy
-    invariants: list[PromisedInvariant]
-    structural_zeros: list[StructuralZero]
-    measurements: list[MeasuredLevel]
-    solver: Solver
-    failsafe: list[FailsafeUse]
-    ledger: LedgerHead
     checks: list[PassedCheck]
     software: dict[str, str]
     files: dict[str, Sha256]
-    base: BaseRelease | UnsetType = UNSET
-    comparisons: ComparedRules | UnsetType = UNSET

@@ -73,7 +73,7 @@ def publish(
     checked = verify_content(release)
     refuse(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
-    certificate = make_certificate(release, context, leaves, checked, privacy)
+    certificate = make_certificate(release, context, checked, privacy)
     write_bytes(release / CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
     write_bytes(release / README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
@@ -146,8 +146,8 @@ def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any])
 microdata/      persons.parquet: one row an area and cell, with its count.{one_line}
 tables/         one folder a table, one file a level; answers that are zero are left out, but not in `total`.
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
-plan.json       what was measured with which noise; plan {plan.plan_hash[:8]}.
-certificate.json  what is exact, what was drawn, the privacy loss, every check; ledger.jsonl: what was spent.
+plan.json       what is exact and why, what was measured with which noise; plan {plan.plan_hash[:8]}.
+certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
 manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
 {promised}Check it with:  topdown verify FOLDER
 """

@@ -6,6 +6,7 @@ from fractions import Fraction
 from textwrap import wrap
 from xml.sax.saxutils import escape, quoteattr
 
+from topdown.decimals import fixed
 from topdown.noise.optimal.law import OptimalLaw
 
 _WIDTH, _HEIGHT, _MARGIN, _TITLE_WIDTH = 640, 320, 48, 84
@@ -37,7 +38,7 @@ def law_svg(law: OptimalLaw, title: str) -> str:
     )
     scale = "".join(
         f'<text x="{_MARGIN - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
-        for y, said in ((_MARGIN, f"{float(largest):.3g}"), (floor, "0"))
+        for y, said in ((_MARGIN, fixed(largest, 3, up=None)), (floor, "0"))
     )
     heading = "".join(
         f'<text x="{_WIDTH / 2}" y="{20 + 17 * i}" text-anchor="middle" font-size="13">{escape(line)}</text>'

@@ -19,8 +19,8 @@ _TEXT = """\
 microdata/      persons.parquet: one row an area and cell, with its count.{csv}
 tables/         one folder a table, one file a level; answers that are zero are left out, but not in `total`.
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
-plan.json       what was measured with which noise; plan {plan}.
-certificate.json  what is exact, what was drawn, the privacy loss, every check; ledger.jsonl: what was spent.
+plan.json       what is exact and why, what was measured with which noise; plan {plan}.
+certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
 manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
 {said}Check it with:  topdown verify FOLDER
 """
