@@ -37,7 +37,7 @@ def trials(folder: Path, *arguments: str) -> list[dict]:
     """Run the killer; return its trials."""
     command = [sys.executable, str(KILLER), str(folder), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    out = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment)
+    out = subprocess.run(command, capture_output=True, text=True, timeout=580, env=environment)
     assert out.returncode == 0, out.stderr
     return [json.loads(line) for line in out.stdout.splitlines()]
 
@@ -80,6 +80,7 @@ def test_a_disk_that_is_full_at_any_write(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", ["kill", "twice"])
 def test_killed_at_every_step(tmp_path, mode):
     """Every step once, and with the restart killed too."""
