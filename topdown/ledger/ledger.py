@@ -25,10 +25,10 @@ from topdown.ledger.records import (
     VERSION,
     Begun,
     Binding,
+    Charge,
     Commit,
     Drawn,
     Event,
-    Intent,
     Opened,
     Void,
     Vouched,
@@ -72,7 +72,7 @@ class Ledger:
         self.place, self.path, self.book = place, place.path, book
         self._file, self._disk = file, disk
 
-    def intent(self, intent: Intent, limit: Fraction, limit_reason: str = "") -> Entry:
+    def intent(self, intent: Charge, limit: Fraction, limit_reason: str = "") -> Entry:
         """Charge a loss, durably, before noise is drawn under it.
 
         Args:
@@ -87,14 +87,14 @@ class Ledger:
         self.check_affordable(intent, limit)
         return self._append(replace(intent, limit=limit, limit_reason=limit_reason))
 
-    def check_affordable(self, intent: Intent, limit: Fraction) -> None:
+    def check_affordable(self, intent: Charge, limit: Fraction) -> None:
         """Raise what `intent` would raise, without writing anything."""
         self._check(intent)
         left = limit - self.book.charged
         if intent.loss > left:
             raise over_budget(self.path, self.book, intent, limit, left)
 
-    def check_first(self, intent: Intent, *, again: bool) -> None:
+    def check_first(self, intent: Charge, *, again: bool) -> None:
         """Refuse a release or plan that the ledger holds already, unless two noisy versions are meant (B013)."""
         for seq, other in self.book.live.items():
             same = intent.release == other.release or intent.plan_hash == other.plan_hash

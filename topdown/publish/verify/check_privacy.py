@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from topdown.publish.verify.arithmetic import exact_text
-from topdown.publish.verify.ledger_file import Opened
+from topdown.publish.verify.ledger_file import Choice, Opened
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.chain import Own, own_statements
+from topdown.publish.verify.privacy.choices import with_choices
 from topdown.publish.verify.privacy.compare import FILE, Comparison, Row, shown
 from topdown.publish.verify.privacy.decimals import ROUNDED, digits_of, number, usual_formula
 from topdown.publish.verify.privacy.losses import Loss, loss_of
@@ -166,9 +167,12 @@ def _everything_released(compare: Comparison, session: Session, stated: dict[str
     rows = [
         Row(
             {"name": named(kind, "", first.unit), "kind": kind},
-            loss_of(session.plan.law, ((x.scale, x.shift, times * x.coordinates) for x in laws)),
+            with_choices(
+                loss_of(session.plan.law, ((x.scale, x.shift, times * x.coordinates) for x in laws)),
+                [choice.charge(times) for choice in live if isinstance(choice, Choice)],
+            ),
             partial(ledger_sentence, kind, first.data_set, first.unit, exact),
         )
         for kind, times in kinds
     ]
-    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows if laws else [])
+    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows if live else [])
