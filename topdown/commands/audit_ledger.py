@@ -26,9 +26,10 @@ def _show(screen: Screen, said: dict[str, Any]) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import WARN, bold
 
+    exact = "" if any(r["what"] == "choice" for r in said["releases"]) else ", exact"
     screen.say(
         bold(f'Everything released from "{said["data_set"]}"'),
-        f", exact, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
+        f"{exact}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
     )
     screen.blank()
     loss = said["loss_name"]
@@ -36,7 +37,7 @@ def _show(screen: Screen, said: dict[str, Any]) -> None:
     columns += [Column("charges", right=True), Column("unfinished", right=True)]
     rows = [
         (
-            r["release"],
+            r["release"] + (" (choice)" if r["what"] == "choice" else ""),
             r["plan_hash"][:8],
             figures.decimal(Fraction(r["loss"]), 4, up=True),
             str(r["n_charges"]),

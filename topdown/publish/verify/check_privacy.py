@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from topdown.publish.verify.arithmetic import exact_text
-from topdown.publish.verify.ledger_file import Choice, Opened
+from topdown.publish.verify.ledger_file import Choice, LedgerFile, Opened
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.chain import Own, own_statements
 from topdown.publish.verify.privacy.choices import with_choices
@@ -65,7 +65,7 @@ def check_privacy(session: Session, out: Findings) -> str:
     own = _own(session)
     _secrets(compare, plan, own, stated)
     with compare.reading("V136", "privacy.everything_released"):
-        _everything_released(compare, session, stated["everything_released"])
+        everything_released(compare, session.ledger, stated["everything_released"])
     if not out.ok:
         return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the files"
     open_rows = sum(change.status != "disclosed" for change in own.changes)
@@ -146,12 +146,23 @@ def _disclosed(names: tuple[str, ...], _: int) -> str:
     return disclosed_by(names)
 
 
-def _everything_released(compare: Comparison, session: Session, stated: dict[str, Any]) -> None:
-    ledger = session.ledger
+def everything_released(
+    compare: Comparison,
+    ledger: LedgerFile,
+    stated: dict[str, Any],
+    place: str = "privacy.everything_released",
+) -> None:
+    """Refuse what is stated of a whole ledger and does not follow from it.
+
+    Args:
+        compare: collects findings.
+        ledger: as read.
+        stated: the section of a certificate.
+        place: its name there.
+    """
     first = next(line for line in ledger.lines if isinstance(line, Opened))
     live = [intent for seq, intent in ledger.intents.items() if seq not in ledger.voided]
     exact = list(dict.fromkeys(name for intent in live for name in intent.exact))
-    place = "privacy.everything_released"
     compare.same("V136", f"{place}: its keys", list(_LEDGER_KEYS), sorted(stated))
     for key, expected in (
         ("data_set", first.data_set),
@@ -163,12 +174,13 @@ def _everything_released(compare: Comparison, session: Session, stated: dict[str
     ):
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
     kinds = (("presence", 1), ("everything", 2)) if first.neighbours == "add_remove" else (("everything", 1),)
-    laws = [law for intent in live for law in intent.laws]
+    laws = [drawn for intent in live for drawn in intent.laws]
+    law = "discrete_gaussian" if first.loss_name == "rho" else "two_sided_geometric"
     rows = [
         Row(
             {"name": named(kind, "", first.unit), "kind": kind},
             with_choices(
-                loss_of(session.plan.law, ((x.scale, x.shift, times * x.coordinates) for x in laws)),
+                loss_of(law, ((x.scale, x.shift, times * x.coordinates) for x in laws)),
                 [choice.charge(times) for choice in live if isinstance(choice, Choice)],
             ),
             partial(ledger_sentence, kind, first.data_set, first.unit, exact),
