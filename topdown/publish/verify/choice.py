@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -68,15 +67,12 @@ def verify_choice(folder: Path) -> VerifyResult:
 
 def check_manifest(session: Session, out: Findings) -> str:
     """Compare the folder with manifest.json: names, sizes, SHA-256, nothing else."""
-    listed = read_json(session.root, MANIFEST, "V001", "topdown.manifest")["files"]
+    listed = read_json(session.root, MANIFEST, "V005", "topdown.manifest")["files"]
     due = {QUESTION, RESULT, LEDGER, CERTIFICATE, ANSWER, JOURNAL}
     due |= {COVERAGE} if "coverage_sha256" in _question(session)["question"] else set()
     names = [entry["path"] for entry in listed]
-    here = {
-        os.path.relpath(os.path.join(at, name), session.root)
-        for at, _, files in os.walk(session.root)
-        for name in files
-    }
+    paths = (path for path in session.root.rglob("*") if path.is_symlink() or not path.is_dir())
+    here = {path.relative_to(session.root).as_posix() for path in paths}
     if sorted(names) != sorted(due) or here != due | {MANIFEST}:
         odd = sorted((set(names) ^ due) | (here ^ (due | {MANIFEST})))
         _add(
@@ -89,7 +85,7 @@ def check_manifest(session: Session, out: Findings) -> str:
         out.n_checked += 1
         data = read_bytes(session.root, entry["path"], "V001")
         if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            _add(out, "V004", f"{entry['path']} is not the file that was sealed", entry["path"])
+            _add(out, "V001", f"{entry['path']} is not the file that was sealed", entry["path"])
     return f"{len(names)} files, each as it was sealed" if out.ok else "the folder is not as it was sealed"
 
 
@@ -98,17 +94,17 @@ def check_question(session: Session, out: Findings) -> str:
     asked = _question(session)
     rest = {key: value for key, value in asked.items() if key != "plan_hash"}
     if hashlib.sha256(canonical(rest)).hexdigest() != asked["plan_hash"]:
-        _add(out, "V012", "selection.json is not the question of its hash", QUESTION)
+        _add(out, "V190", "selection.json is not the question of its hash", QUESTION)
     odds, epsilon = _odds(asked), fraction(asked["epsilon"])
     if not log(odds) <= epsilon * (1 + ROUNDED) or odds < exp(epsilon) * (1 - _SHARP):
-        _add(out, "V132", "rate and base are not those of the stated epsilon", QUESTION)
+        _add(out, "V190", "rate and base are not those of the stated epsilon", QUESTION)
     question = asked["question"]
     if "candidates" in question:
         names = [one["name"] for one in question["candidates"]]
         if len(set(names)) < len(names):
-            _add(out, "V012", "a candidate has its name twice", QUESTION)
+            _add(out, "V190", "a candidate has its name twice", QUESTION)
         if session.sha256(COVERAGE) != question["coverage_sha256"]:
-            _add(out, "V012", "coverage.csv is not the one that was asked about", COVERAGE)
+            _add(out, "V190", "coverage.csv is not the one that was asked about", COVERAGE)
     out.n_checked = 4
     return f"{question['kind']}, epsilon {asked['epsilon']}, {asked['neighbours']}: rate and base keep it"
 
@@ -154,12 +150,12 @@ def check_result(session: Session, out: Findings) -> str:
     """Compare the result with what was drawn and with what could be chosen at all."""
     asked = _question(session)
     question = asked["question"]
-    result = read_json(session.root, RESULT, "V040", "topdown.selection.result")
-    if read_bytes(session.root, RESULT, "V040") != read_bytes(session.root, ANSWER, "V040"):
-        _add(out, "V040", "result.json is not the choice that was drawn", RESULT)
+    result = read_json(session.root, RESULT, "V191", "topdown.selection.result")
+    if read_bytes(session.root, RESULT, "V191") != read_bytes(session.root, ANSWER, "V191"):
+        _add(out, "V191", "result.json is not the choice that was drawn", RESULT)
     keys = {"type", "version", "plan_hash", "chosen", "frequent"}
     if set(result) != keys or result["plan_hash"] != asked["plan_hash"]:
-        _add(out, "V040", "result.json is that of another question, or says more than a choice", RESULT)
+        _add(out, "V191", "result.json is that of another question, or says more than a choice", RESULT)
     chosen, found = result["chosen"], result["frequent"]
     out.n_checked = len(chosen) + len(found)
     if question["kind"] == "frequent":
@@ -167,15 +163,15 @@ def check_result(session: Session, out: Findings) -> str:
         odd = [one for one in found if set(one) != {"query", "area", "values"}]
         odd += [one for one in found if one["query"] not in question["queries"]]
         if chosen or odd or len(set(shown)) < len(shown):
-            _add(out, "V041", "an answer was not asked for, or is there twice", RESULT)
+            _add(out, "V191", "an answer was not asked for, or is there twice", RESULT)
         return f"{len(found)} answers of {len(question['queries'])} queries"
     districts = {one["name"]: one["district"] for one in question["candidates"]}
     if found or not set(chosen) <= set(districts) or len(set(chosen)) < len(chosen):
-        _add(out, "V041", "a choice is no candidate, or is there twice", RESULT)
+        _add(out, "V191", "a choice is no candidate, or is there twice", RESULT)
     elif len(chosen) != _due(question, districts):
-        _add(out, "V041", "so many candidates were not asked for", RESULT)
+        _add(out, "V191", "so many candidates were not asked for", RESULT)
     elif _most(question, [districts[name] for name in chosen]):
-        _add(out, "V041", "a district has more candidates than it may", RESULT)
+        _add(out, "V191", "a district has more candidates than it may", RESULT)
     return f"{len(chosen)} of {len(districts)} candidates"
 
 
@@ -234,7 +230,7 @@ CHECKS: dict[str, Check] = {
 
 
 def _question(session: Session) -> dict[str, Any]:
-    return read_json(session.root, QUESTION, "V010", "topdown.selection")
+    return read_json(session.root, QUESTION, "V190", "topdown.selection")
 
 
 def _odds(asked: dict[str, Any]) -> Fraction:
