@@ -245,4 +245,5 @@ def _candidates(prepared: Prepared, cover: Cover, per: str | None) -> Candidates
     within = None
     if cover.radius is not None and cover.centres is not None:
         within = Within(cover.radius, place(cover.centres, "centres"))
-    return read_candidates(place(cover.candidates, "candidates"), prepared.context.geography, per, within)
+    path, ignored = place(cover.candidates, "candidates"), prepared.run.input.ignore
+    return read_candidates(path, prepared.context.geography, per, within, ignored)

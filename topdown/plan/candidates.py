@@ -48,7 +48,9 @@ class Within:
     centres: Path
 
 
-def read_candidates(path: Path, geography: Geography, per: str | None, within: Within | None) -> Candidates:
+def read_candidates(
+    path: Path, geography: Geography, per: str | None, within: Within | None, ignored: tuple[str, ...] = ()
+) -> Candidates:
     """Read a table of candidates.
 
     Args:
@@ -57,6 +59,7 @@ def read_candidates(path: Path, geography: Geography, per: str | None, within: W
         geography: of the run.
         per: a column of the table, or a level that the candidates lie in; None without districts.
         within: radius, and a table geocode, latitude, longitude of the leaves.
+        ignored: columns that are there and not read, as the run file names them.
 
     Raises:
         ConfigError: lists with a radius, or coordinates without one (C194); no such column or level (C195).
@@ -83,7 +86,7 @@ def read_candidates(path: Path, geography: Geography, per: str | None, within: W
             code="C195",
             fix=f"name a column that says each candidate's district, or one of: {', '.join(geography.level_names)}",
         )
-    table = read_table(path, ("candidate", *(("geocode",) if listed else _PLACE), *column))
+    table = read_table(path, ("candidate", *(("geocode",) if listed else _PLACE), *column), ignored=ignored)
     values = {name: table.column(name).to_pylist() for name in table.column_names}
     names = tuple(dict.fromkeys(values["candidate"]))
     if listed or within is None:
@@ -93,7 +96,7 @@ def read_candidates(path: Path, geography: Geography, per: str | None, within: W
         if len(names) < len(values["candidate"]):
             raise _wrong(path, "a candidate has two rows", "give each candidate one place")
         places = tuple(zip(values["latitude"], values["longitude"], strict=True))
-        pairs = _near(_degrees(path, values), geography, within)
+        pairs = _near(_degrees(path, values), geography, within, ignored)
     districts = None
     if column:
         districts = _column(path, values["candidate"], values[column[0]], names)
@@ -139,9 +142,11 @@ def _one_leaf(geography: Geography, one: tuple[int, int], other: tuple[int, int]
     return one[0] >= 0 and bool(np.array_equal(above[one[0]] == one[1], above[other[0]] == other[1]))
 
 
-def _near(at: NDArray[np.float64], geography: Geography, within: Within) -> tuple[Whole, Whole]:
+def _near(
+    at: NDArray[np.float64], geography: Geography, within: Within, ignored: tuple[str, ...]
+) -> tuple[Whole, Whole]:
     """Return pairs of candidate and leaf with a great circle of at most the radius between them."""
-    table = read_table(within.centres, ("geocode", *_PLACE))
+    table = read_table(within.centres, ("geocode", *_PLACE), ignored=ignored)
     values = {name: table.column(name).to_pylist() for name in table.column_names}
     index = {code: i for i, code in enumerate(geography.leaves.codes)}
     if len(set(values["geocode"])) < len(values["geocode"]) or set(values["geocode"]) != set(index):

@@ -18,7 +18,7 @@ from topdown.ledger.book import Book
 from topdown.ledger.choice import Choice
 from topdown.ledger.ledger import read_ledger
 from topdown.ledger.records import exact_text
-from topdown.publish.atomic import json_bytes, write_bytes
+from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
 from topdown.publish.manifest import MANIFEST, write_manifest
 from topdown.publish.spent import spent_statement
 
@@ -38,7 +38,9 @@ def publish_choice(out: Path, ledger: Path, journal: str) -> None:
         ledger: of the data set.
         journal: of the choice.
     """
-    (out / MANIFEST).unlink(missing_ok=True)
+    for name in (MANIFEST, LEDGER, RESULT, CERTIFICATE):  # the manifest first: no half of a choice looks whole
+        for path in (out / name, out / (name + TEMPORARY)):
+            path.unlink(missing_ok=True)
     write_bytes(out / LEDGER, ledger.read_bytes())
     write_bytes(out / RESULT, (out / ANSWER).read_bytes())
     question = read_json(out / QUESTION)
