@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +15,9 @@ import pytest
 from tests.cli.conftest import write_toy
 from topdown.api import selection
 from topdown.cli import main
+from topdown.commands.select import _stopped
 from topdown.ledger.ledger import read_ledger
+from topdown.screen.console import Screen
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
 OFFICES = "candidate,geocode\nNorth,1101\nNorth,1102\nSouth,12\nEast,1301\nEast,1302\nWest,1104\n"
@@ -345,6 +350,28 @@ def test_the_self_check_is_a_command(topdown, check):
     assert said.document["holds"]
     assert "11/7" in {row["worst"] for row in said.document["ratios"]}
     assert "All ratios are within" in topdown("select", "check").out
+
+
+def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
+    """Stopped half way, a choice would be drawn and paid for twice; "nothing is spent" would be untrue."""
+    asked = selection.select_plan(run, selection.Sites(selection.Cover("offices.csv"), 2), "1/2")
+    answer = asked.question.answer
+
+    def stopped(leaves, chance):
+        os.kill(os.getpid(), signal.SIGINT)
+        return answer(leaves, chance)
+
+    wrapped = replace(asked, question=replace(asked.question, answer=stopped))
+    with pytest.raises(KeyboardInterrupt) as raised:
+        selection.select(wrapped, "offices")
+    (note,) = raised.value.__notes__
+    loss = asked.spend.intent(("answer",), 1, "j").loss
+    assert f"this run spent: rho {loss}; what was drawn is kept, go on with --resume" == note
+    shown = _stopped(Screen.open(), raised.value)
+    assert shown == 130
+    selection.select(asked, "offices", resume=True)
+    assert len(read_ledger(LEDGER).intents) == 1
+    assert topdown("verify", "offices").code == 0
 
 
 def test_a_program_can_do_the_same(topdown, run):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topdown.accountant.exact import Exact
     from topdown.documents.selection_check import SelectionCheck
     from topdown.documents.selection_result import SelectionResult
-    from topdown.measure.choose import Asked
+    from topdown.measure.choose import Asked as Asked  # commands name it
     from topdown.measure.questions import Question
     from topdown.plan.candidates import Candidates
     from topdown.plan.prepare import Prepared
@@ -103,7 +103,7 @@ def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
         DataError: a public table breaks a rule.
     """
     from topdown.accountant.exact import rational
-    from topdown.measure.choose import Asked
+    from topdown.measure.choose import Asked as Asked  # commands name it
     from topdown.plan.prepare import prepare
     from topdown.selection.plan import subsampling
 
@@ -151,10 +151,13 @@ def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = F
     try:
         with stops_interrupt(), held(target, Disk(), "choice", "public"):
             made = choose(asked, target, again=again)
-            publish_choice(target, ledger, made.journal)
+            publish_choice(target, asked.document, ledger, made.journal)
     except BaseException as error:
         spent = view_ledger(ledger, spend.limit).spent_on(spend.plan_hash) - before
-        error.add_note(f"{SPENT}{f'{spend.loss_name} {spent}; go on with --resume' if spent else 'nothing'}")
+        said = (
+            f"{spend.loss_name} {spent}; what was drawn is kept, go on with --resume" if spent else "nothing"
+        )
+        error.add_note(f"{SPENT}{said}")
         raise
     return convert(read_json(target / RESULT), SelectionResult)
 

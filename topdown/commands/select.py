@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from topdown.commands.base import command
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 from topdown.screen.look import FAIL, OK
 
 if TYPE_CHECKING:
-    from topdown.api.selection import Wish
+    from topdown.api.selection import Asked, Wish
     from topdown.documents.selection_result import SelectionResult
-    from topdown.measure.choose import Asked
 
+NOTHING = "nothing"
 Action = Literal["sites", "order", "frequent", "check"]
 _OF = {
     "sites": {"candidates", "radius", "centres", "k", "per", "most"},
@@ -34,15 +34,11 @@ _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates", "most_records"),
     "select",
     examples=(
         (
-            "topdown select sites run.toml --candidates offices.csv --k 12 --epsilon 1/2 --out offices/",
-            "Choose 12 offices that cover many residents.",
+            "topdown select sites run.toml --candidates c.csv --k 9 --epsilon 1/2 --out o",
+            "Choose 9 candidates that cover many residents.",
         ),
         (
-            "topdown select order run.toml --candidates routes.csv --most-records 2000000 --epsilon 1/2 --out o/",
-            "Order routes so that everybody is soon met.",
-        ),
-        (
-            'topdown select frequent run.toml --query "sex * age" --more-than 100 --epsilon 1/2 --out f/',
+            "topdown select frequent run.toml --query sex --epsilon 1/2 --out often/",
             "Name answers that many people share.",
         ),
         ("topdown select check", "Exact ratios of the shipped choices."),
@@ -101,7 +97,10 @@ def select(
     asked = select_plan(source, _wish(action, options), epsilon)
     check_folder(asked, out, resume=resume)
     _ask(screen, asked, yes=yes)
-    made = choose(asked, out, again=again, resume=resume)
+    try:
+        made = choose(asked, out, again=again, resume=resume)
+    except KeyboardInterrupt as error:
+        return _stopped(screen, error)
     screen.document(made)
     _show(screen, asked, out, made)
     return EXIT_OK
@@ -143,6 +142,26 @@ def _ask(screen: Screen, asked: Asked, *, yes: bool) -> None:
     if not answer:
         raise click.Abort
     check_approval(answer.strip(), full)
+
+
+def _stopped(screen: Screen, error: KeyboardInterrupt) -> int:
+    """Say what an interrupted choice has spent; a choice that was begun is whole before it stops."""
+    from topdown.api.spent import SPENT
+    from topdown.documents.error import Error
+
+    spent = next(note.removeprefix(SPENT) for note in error.__notes__ if note.startswith(SPENT))
+    text = f"Stopped. This run spent: {spent}."
+    nowhere: dict[str, Any] = dict.fromkeys(("file", "line", "column", "node", "key"))
+    fix = "run the same command again" + ("" if spent == NOTHING else ", with --resume")
+    screen.document(
+        Error(
+            code="X130", text=text, details=[["spent", spent]], fix=fix, exit_code=EXIT_INTERRUPTED, **nowhere
+        )
+    )
+    if not screen.json:
+        screen.err.line(text)
+        screen.err.line(fix[0].upper() + fix[1:] + ".")
+    return EXIT_INTERRUPTED
 
 
 def _show(screen: Screen, asked: Asked, out: Path, made: SelectionResult) -> None:

@@ -137,7 +137,7 @@ def choose(asked: Asked, out: Path, *, again: bool = False, disk: Disk | None = 
         CertificateError: committed files are missing or altered.
         KeyboardInterrupt: once the choice is drawn.
     """
-    run = _Run(asked, out / FOLDER, asked.spend, disk or Disk())
+    run = _Call(asked, out / FOLDER, asked.spend, disk or Disk())
     with run.ledger() as ledger:  # what it refuses is refused before the records are read
         journal, made = run.begun(ledger, again=again)
         if journal is not None and made is not None:
@@ -161,7 +161,7 @@ def choose(asked: Asked, out: Path, *, again: bool = False, disk: Disk | None = 
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _Call:
     """One call of `choose`: what stays the same from step to step."""
 
     asked: Asked

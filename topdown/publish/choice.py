@@ -10,7 +10,6 @@ from msgspec import convert
 from topdown import __version__
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.statements import right_in_100
-from topdown.caps import read_json
 from topdown.documents.certificate import EverythingReleased
 from topdown.documents.selection_certificate import SelectionCertificate
 from topdown.errors import InternalError
@@ -22,7 +21,7 @@ from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
 from topdown.publish.manifest import MANIFEST, write_manifest
 from topdown.publish.spent import spent_statement
 
-ANSWER, RESULT, QUESTION = "choice/answer/part-000.json", "result.json", "selection.json"
+ANSWER, RESULT = "choice/answer/part-000.json", "result.json"
 LEDGER, CERTIFICATE = "ledger.jsonl", "certificate.json"
 NOT_PROTECTED = (
     "facts about groups: an area or answer that is chosen has many records, and that is said on purpose",
@@ -30,20 +29,25 @@ NOT_PROTECTED = (
 )
 
 
-def publish_choice(out: Path, ledger: Path, journal: str) -> None:
+def publish_choice(out: Path, question: dict[str, Any], ledger: Path, journal: str) -> None:
     """Write all that belongs to a choice that the ledger has committed.
 
     Args:
         out: folder with the question and the drawn answer.
+        question: selection.json.
         ledger: of the data set.
         journal: of the choice.
     """
-    for name in (MANIFEST, LEDGER, RESULT, CERTIFICATE):  # the manifest first: no half of a choice looks whole
+    for name in (
+        MANIFEST,
+        LEDGER,
+        RESULT,
+        CERTIFICATE,
+    ):  # the manifest first: no half of a choice looks whole
         for path in (out / name, out / (name + TEMPORARY)):
             path.unlink(missing_ok=True)
     write_bytes(out / LEDGER, ledger.read_bytes())
     write_bytes(out / RESULT, (out / ANSWER).read_bytes())
-    question = read_json(out / QUESTION)
     certificate = make_certificate(question, read_ledger(out / LEDGER), journal)
     write_bytes(out / CERTIFICATE, json_bytes(certificate))
     write_manifest(out, question["plan_hash"])
