@@ -81,10 +81,12 @@ def test_nothing_about_the_sample_leaves(topdown, run):
 def test_orders_and_frequent_answers(topdown, run, check):
     """Each kind of choice goes the same way, and keeps to what could be chosen."""
     run.write_text(run.read_text().replace("limit = ", 'limit = "100" # '))
-    order = ("select", "order", run, "--candidates", "offices.csv", "--most-records", 500)
-    said = topdown(*order, "--epsilon", "1", "--out", "order", "--yes", "--json")
-    check(said.document)
-    assert sorted(said.document["chosen"]) == ["East", "North", "South", "West"]
+    order = ("select", "order", run, "--candidates", "offices.csv", "--epsilon", "1", "--yes", "--json")
+    for out, more in (("order", ("--most-records", 500)), ("choices", ())):
+        said = topdown(*order, "--out", out, *more)
+        check(said.document)
+        check(json.loads(Path(out, "selection.json").read_text()))
+        assert sorted(said.document["chosen"]) == ["East", "North", "South", "West"]
     watched = ("select", "frequent", run, "--query", "sex * age", "--query", "dwelling", "--level", "county")
     said = topdown(*watched, "--more-than", 1, "--epsilon", "8", "--out", "often", "--yes", "--json")
     assert said.code == 0, said.err
@@ -93,7 +95,7 @@ def test_orders_and_frequent_answers(topdown, run, check):
     assert {one["area"] for one in said.document["frequent"]} <= {"11", "12", "13"}
     found = [one["values"] for one in said.document["frequent"] if one["query"] == "sex * age"]
     assert {"sex": "female", "age": "18_64"} in found  # 19 of 31 in each county
-    for folder in ("order", "often"):
+    for folder in ("order", "choices", "often"):
         assert topdown("verify", folder).code == 0
 
 

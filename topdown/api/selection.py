@@ -62,11 +62,12 @@ class Order:
 
     Args:
         cover: candidates.
-        most_records: public bound on the number of records; a wrong one costs utility, not privacy.
+        most_records: public bound on the number of records, for an order by falling thresholds; a wrong one costs
+            utility, not privacy. None: by as many choices.
     """
 
     cover: Cover
-    most_records: int
+    most_records: int | None = None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _OF = {
     "frequent": {"query", "level", "cap", "more_than"},
     "check": set[str](),
 }
-_NEEDS = {"sites": ("candidates", "k"), "order": ("candidates", "most_records"), "frequent": ("query",)}
+_NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("query",)}
 
 
 @command(
@@ -57,7 +57,7 @@ _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates", "most_records"),
 @click.option("--k", type=int, metavar="K", help="How many candidates.")
 @click.option("--per", metavar="COLUMN|LEVEL", help="Limit the candidates of each district.")
 @click.option("--most", type=int, metavar="N", help="The most of one district; 1 if not given.")
-@click.option("--most-records", type=int, metavar="N", help="Public bound on the number of records.")
+@click.option("--most-records", type=int, metavar="N", help="Order by thresholds below a public bound.")
 @click.option("--query", multiple=True, metavar="QUERY", help="Answers to watch; may be repeated.")
 @click.option("--level", metavar="LEVEL", help="Of the areas; the root if not given.")
 @click.option("--cap", type=int, metavar="N", help="Reports that one record counts in; 1 if not given.")

@@ -36,7 +36,10 @@ class AskedOrder(Part, frozen=True, kw_only=True):
     kind: Literal["order"]
     candidates: list[Candidate]
     coverage_sha256: Annotated[Sha256, Meta(description="Of public/coverage.csv")]
-    most_records: Annotated[int, Meta(ge=1, description="Public bound on the number of records")]
+    most_records: Annotated[
+        Positive | None,
+        Meta(description="Public bound on the number of records, for thresholds; null: by choices"),
+    ]
 
 
 class AskedFrequent(Part, frozen=True, kw_only=True):

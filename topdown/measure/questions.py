@@ -20,7 +20,7 @@ from topdown.plan.candidates import Candidates
 from topdown.selection.chance import Chance
 from topdown.selection.districts import Districts, sites_by_district
 from topdown.selection.frequent import Monitor, frequent, surely_heavy, threshold_for
-from topdown.selection.orders import FAILING, cover_order, thresholds
+from topdown.selection.orders import FAILING, cover_order, cover_order_by_choices, thresholds
 from topdown.selection.plan import Subsampling
 from topdown.selection.records import Incidence, Residents, check_count, incidence_of_pairs
 from topdown.selection.sites import max_cover
@@ -72,18 +72,24 @@ def sites(
     return Question(asked, answer, files)
 
 
-def order(candidates: Candidates, geography: Geography, most_records: int, plan: Subsampling) -> Question:
+def order(
+    candidates: Candidates, geography: Geography, most_records: int | None, plan: Subsampling
+) -> Question:
     """Ask for an order of all candidates in which every record soon meets one that covers it.
+
+    With a public bound on the number of records by falling thresholds, else by as many choices; one sample each.
 
     Raises: ConfigError (C193).
     """
-    thresholds(len(candidates.names), most_records, plan)
+    if most_records is not None:
+        thresholds(len(candidates.names), most_records, plan)
     areas = _areas(candidates, geography)
 
     def answer(leaves: Histogram, chance: Chance) -> Answer:
-        return _named(
-            candidates, cover_order(Residents(areas, leaves.totals()), most_records, plan, chance).items
-        )
+        data = Residents(areas, leaves.totals())
+        if most_records is None:
+            return _named(candidates, cover_order_by_choices(data, plan, chance).items)
+        return _named(candidates, cover_order(data, most_records, plan, chance).items)
 
     files = {COVERAGE: coverage_bytes(candidates, geography)}
     return Question(_about("order", candidates, files) | {"most_records": most_records}, answer, files)
