@@ -1,8 +1,8 @@
 """The cover order as its paper has it, corrected: fresh samples, one for each threshold. Documented, not recommended.
 
 The paper's algorithm 4, with thresholds constant x N / 2^r in the algorithm as in its proof, and a public bound N in
-place of a noisy count. Every sample is charged: epsilon is split over the rounds, half for the last. With the printed constant of
-1000 no threshold is within reach of any item below some millions of records, and the order is the one it began with;
+place of a noisy count. Every sample is charged: epsilon is split over the rounds, half for the last. With the printed
+constant of 1000 no item reaches a threshold below some millions of records, and the order is the one it began with;
 `orders.cover_order` runs all thresholds on one sample for one charge.
 """
 
