@@ -314,8 +314,13 @@ def edit(path: Path, **changes: object) -> None:
     path.write_text(json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
+def swapped(folder: Path) -> list[str]:
+    """Return what was chosen in the other order."""
+    return json.loads((folder / "result.json").read_text())["chosen"][::-1]
+
+
 CHANGES = {
-    "another site": ("V191", lambda f: edit(f / "result.json", chosen=["North", "West"])),
+    "another order": ("V191", lambda f: edit(f / "result.json", chosen=swapped(f))),
     "no candidate": ("V191", lambda f: edit(f / "result.json", chosen=["North", "Nowhere"])),
     "more said": ("V191", lambda f: edit(f / "result.json", covered=7)),
     "a smaller epsilon": ("V190", lambda f: edit(f / "selection.json", epsilon="1/3")),
