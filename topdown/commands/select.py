@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topdown.api.selection import Asked, Wish
     from topdown.documents.selection_result import SelectionResult
 
-NOTHING = "nothing"
+NOTHING, LARGE = "nothing", 2
 Action = Literal["sites", "order", "frequent", "check"]
 _OF = {
     "sites": {"candidates", "radius", "centres", "k", "per", "most"},
@@ -96,6 +96,8 @@ def select(
 
     asked = select_plan(source, _wish(action, options), epsilon)
     check_folder(asked, out, resume=resume)
+    for advice in advice_on(asked):
+        screen.warn(advice)
     _ask(screen, asked, yes=yes)
     try:
         made = choose(asked, out, again=again, resume=resume)
@@ -117,6 +119,18 @@ def _wish(action: Action, options: dict[str, Any]) -> Wish:
         return Order(cover, options["most_records"])
     most = 1 if options["most"] is None else options["most"]
     return Sites(cover, options["k"], options["per"], most)
+
+
+def advice_on(asked: Asked) -> list[str]:
+    """Return what public numbers say against choosing this way."""
+    found = []
+    if asked.document["question"].get("k") == 1:
+        found.append("for one site, an exponential mechanism on all records usually chooses better")
+    if asked.epsilon > LARGE:
+        found.append(
+            f"epsilon is above {LARGE}: little is promised, and splitting it over the choices is as good"
+        )
+    return found
 
 
 def _ask(screen: Screen, asked: Asked, *, yes: bool) -> None:
