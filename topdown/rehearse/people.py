@@ -11,11 +11,11 @@ from topdown.model.histogram import Histogram
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
 from topdown.progress import silent
+from topdown.solve.answers import HeldAnswers
 from topdown.solve.descend import Descent
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.groups import Ints
 from topdown.solve.solve import descend, solved
-from topdown.solve.targets import HeldAnswers
 
 PEOPLE = 3  # in every answer that the made-up people are fitted to
 

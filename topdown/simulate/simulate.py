@@ -19,10 +19,10 @@ from topdown.noise import SimulationBits
 from topdown.plan.prepare import Context, Prepared
 from topdown.progress import silent
 from topdown.simulate.truth import open_truth
+from topdown.solve.answers import HeldAnswers
 from topdown.solve.descend import Descent
 from topdown.solve.exact import exact_tables, exact_totals
 from topdown.solve.solve import descend, solved
-from topdown.solve.targets import HeldAnswers
 from topdown.workers import workers_with
 
 DEFAULT_SEED = 1

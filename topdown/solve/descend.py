@@ -11,6 +11,7 @@ import numpy as np
 
 from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
 from topdown.model.histogram import Histogram
+from topdown.solve.answers import Answers
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
 from topdown.solve.groups import Bounds, Ints, KindLimits, LowerBounds
@@ -25,25 +26,25 @@ from topdown.solve.region_network import Arcs
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.split import Split, check_exact_fits
+from topdown.solve.statistics import OwnStatistics, Statistics
 from topdown.solve.tally import Tally
-from topdown.solve.targets import Targets
 from topdown.solve.walk import Walk, with_records
 from topdown.solve.weigh import Weighed
 
 
 @dataclass(frozen=True, eq=False)
 class Descent(Walk):
-    """The solver of one release: everything public, and the targets.
+    """The solver of one release: everything public, and the noisy answers.
 
     Args:
         context: plan and public facts.
-        targets: measured (or better) answers.
+        answers: measured.
         exact: exact node totals by level name.
         backend: least-squares solver, see `backends/quadratic.py`.
         tables: exact tables other than totals, by name.
     """
 
-    targets: Targets
+    answers: Answers
     exact: dict[str, Ints]
     backend: str = "admm"
     tables: dict[str, Ints] = field(default_factory=dict)
@@ -53,15 +54,21 @@ class Descent(Walk):
         """The public side of the release."""
         return Known(self.context, self.exact, self.tables)
 
-    def again(self, targets: Targets) -> Descent:
+    @cached_property
+    def statistics(self) -> Statistics:
+        """What the splits are fitted to."""
+        return OwnStatistics(self.answers)
+
+    def again(self, answers: Answers) -> Descent:
         """Return the solver of the same release for other answers; what is known before a solve is shared."""
-        other = replace(self, targets=targets)
-        vars(other).update(known=self.known, repairer=self.repairer)  # the cached properties, made once
+        other = replace(self, answers=answers)
+        made_once = {"known": self.known, "repairer": self.repairer}  # cached properties
+        vars(other).update(made_once, statistics=self.statistics.anew(answers))
         return other
 
     def prepare(self) -> None:
         """Make everything that forked workers should inherit."""
-        _ = self.known.levels, self.known.places, self.known.verdicts, self.repairer.rows
+        _ = self.known.levels, self.known.places, self.known.verdicts, self.repairer.rows, self.statistics
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
@@ -76,7 +83,7 @@ class Descent(Walk):
     def open_root(self) -> tuple[Split, Ints]:
         """Return what is to be solved at the top, and the node's index."""
         level, index = self.known.levels[0], np.zeros(1, dtype=np.int64)
-        _, answers = self.targets.answers(0, 0, 1)
+        _, objective = self.statistics.split(0, 0, 1)
         everywhere = np.arange(len(level.class_of_cell))
         may = level.exact.may_hold(index, everywhere)[0]
         cells = np.flatnonzero(level.open[0][level.class_of_cell] & may)
@@ -84,7 +91,7 @@ class Descent(Walk):
             cells=cells,
             counts=None,
             allowed=np.ones((len(cells), 1), dtype=bool),
-            targets=np.ascontiguousarray(answers.T, dtype=np.float64),
+            objective=objective,
             **self._public(0, index, cells),
         )
         if not level.exact_told:
@@ -146,20 +153,20 @@ class Descent(Walk):
         """Return what is to be solved below one node, and the indices of the children that may hold records."""
         first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
         level, index = self.known.levels[depth + 1], self.open_children(depth, parent)
-        measured, answers = self.targets.answers(depth + 1, int(first), int(last))
+        measured, objective = self.statistics.split(depth + 1, int(first), int(last))
         if not np.array_equal(measured, index):
             raise InfeasibleError("measurements are missing for some areas", code="I011")
         holds = level.totals.may_hold(index, parent.cells[:1])[
             :, 0
         ]  # a child whose exact total is zero does not
-        answers, index = answers[holds], index[holds]
+        objective, index = objective.keep(holds), index[holds]
         allowed = level.open[index][:, level.class_of_cell[parent.cells]]
         allowed = (allowed & level.exact.may_hold(index, parent.cells)).T
         split = Split(
             cells=parent.cells,
             counts=parent.counts,
             allowed=np.ascontiguousarray(allowed),
-            targets=np.ascontiguousarray(answers.T, dtype=np.float64),
+            objective=objective,
             **self._public(depth + 1, index, parent.cells),
         )
         return split, index

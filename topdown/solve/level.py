@@ -15,7 +15,7 @@ from topdown.solve.chain import bound_of_cell, exact_beside
 from topdown.solve.exact import Margins
 from topdown.solve.groups import FixedTable, Floats, Ints
 from topdown.solve.polytopes import Polytopes
-from topdown.solve.split import no_table_fits
+from topdown.solve.refusals import no_table_fits
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,19 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from topdown.errors import InternalError
 from topdown.model.labels import refines
 from topdown.plan.plan import Pass
 from topdown.solve.groups import Bounds, FixedTable, Floats, Ints, KindLimits, LowerBounds, group_sums
-from topdown.solve.kernels import gram
 from topdown.solve.least_squares import policy
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
 from topdown.solve.least_squares.soft import priced
 from topdown.solve.level import LevelModel
 from topdown.solve.split import Split, bounds_fit
+from topdown.solve.statistics import PassRows
 
 LeastSquares = Callable[[Problem], tuple[Solution, float]]  # and its residual in persons, from `kkt`
 
@@ -124,7 +122,9 @@ def _problem(
         bounds = LowerBounds.none(n, m).floats()
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
-    dense = _objective(level, split, step, table, first, last)
+    allowed = split.allowed[first]
+    rows = PassRows(step, last, split.cells, split.counts, table, first, fixed, allowed)
+    quadratic = split.objective.quadratic(level, rows)
     order = np.arange(n_rows)
     if split.counts is not None:
         sums = np.zeros(n_rows)
@@ -140,18 +140,13 @@ def _problem(
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     soft = level.comparisons[:, split.cells[first][order]][: None if over_persons else 0]
     problem = Problem(
-        quadratic=Dense(
-            np.ascontiguousarray(dense.hessian[np.ix_(order, order)]),
-            np.ascontiguousarray(dense.g[order]),
-            dense.curvature,
-            dense.scale,
-        ),
+        quadratic=quadratic.in_order(order) if isinstance(quadratic, Dense) else quadratic,
         pointers=pointers,
         sums=sums,
-        allowed=np.ascontiguousarray(split.allowed[first][order]),
+        allowed=np.ascontiguousarray(allowed[order]),
         fixed=fixed.at(first[order]),
         bounds=bounds.at(first[order]),
-        compared=priced(soft, np.zeros((len(soft), m), dtype=np.int64), dense, over_persons),
+        compared=priced(soft, np.zeros((len(soft), m), dtype=np.int64), quadratic, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
@@ -180,40 +175,3 @@ def _pinned(problem: Problem) -> Problem:
     present, fixed_of = np.unique(bounds.of, return_inverse=True)
     table = FixedTable(fixed_of.reshape(-1).astype(np.int64), np.ascontiguousarray(alone.T[present]))
     return replace(problem, fixed=table, bounds=LowerBounds.none(*problem.shape).floats())
-
-
-def _objective(level: LevelModel, split: Split, step: Pass, table: Ints, first: Ints, last: bool) -> Dense:
-    """Return the quadratic of one pass, on its rows."""
-    chosen = np.array([level.query_names.index(name) for name in step.queries])
-    labels = np.ascontiguousarray(level.labels[chosen][:, split.cells])
-    weights = level.weights[chosen]
-    direct = last or all(refines(table, labels[q]) for q in range(len(chosen)))
-    at = labels[:, first] if direct else labels
-    rows = level.offsets[chosen][:, None] + at
-    g = np.einsum("q,qnm->nm", weights, split.targets[rows])
-    hessian = gram(np.ascontiguousarray(at), weights)
-    if direct:
-        separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
-        return Dense(hessian, g, sum(separate), float(weights.min()))
-    # Finer queries: reduce to the table's unconstrained estimate and its inverse covariance.
-    answers, of_cell = np.unique(table, return_inverse=True)
-    select = np.zeros((len(answers), len(table)))
-    select[of_cell, np.arange(len(table))] = 1.0
-    try:
-        factor = cho_factor(hessian)
-    except np.linalg.LinAlgError:
-        raise InternalError(
-            f"pass {step.table!r} needs measured queries that tell every cell apart",
-            code="C057",
-            fix="measure 'detailed' at this level, or list only coarser queries in the pass",
-        ) from None
-    value = select @ cho_solve(factor, g)
-    information = np.linalg.inv(select @ cho_solve(factor, select.T))
-    information = (information + information.T) / 2
-    lowest = float(np.linalg.eigvalsh(information)[0])
-    row_table = of_cell[first]
-    one_row_each = len(first) == len(answers)
-    curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
-    return Dense(
-        information[np.ix_(row_table, row_table)], (information @ value)[row_table], curvature, lowest
-    )

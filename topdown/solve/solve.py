@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_limits
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
+from topdown.solve.answers import Answers
 from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
-from topdown.solve.targets import Targets
 from topdown.solve.walk import Walk
 from topdown.workers import workers_with
 
@@ -34,7 +34,7 @@ class Solved:
 
 def solve(
     context: Context,
-    targets: Targets,
+    answers: Answers,
     exact: dict[str, Ints],
     *,
     workers: int = 1,
@@ -44,11 +44,11 @@ def solve(
 ) -> Solved:
     """Solve the whole tree.
 
-    The result depends on the plan, the public facts and the targets only: one or many workers give equal bytes.
+    The result depends on the plan, the public facts and the noisy answers only: one or many workers give equal bytes.
 
     Args:
         context: plan and public facts.
-        targets: answers of every query at every inhabited node.
+        answers: noisy answers of every query at every inhabited node.
         exact: exact node totals by level name.
         workers: processes; 1 solves in this one.
         tables: exact tables of the leaves other than totals, by query.
@@ -58,7 +58,7 @@ def solve(
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
-    descent = Descent(context, targets, exact, backend, tables or {})
+    descent = Descent(context, answers, exact, backend, tables or {})
     leaves, tally = descend(descent, context, workers, report)
     return solved(context, leaves, tally)
 

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from topdown.errors import InfeasibleError
 from topdown.model.labels import refines
 from topdown.solve.backends import bipartite_flow, linear_program
 from topdown.solve.groups import Bounds, FixedTable, Floats, Ints, KindLimits, LowerBounds
+from topdown.solve.refusals import no_table_fits
+from topdown.solve.statistics import Objective
 
 NEAR_LIMIT_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
 
@@ -24,7 +25,7 @@ class Split:
         cells: int64 (n,), cells with records in the parent (all open cells at the root).
         counts: int64 (n,), the parent's counts; None at the root.
         allowed: bool (n, m).
-        targets: float64 (n_answers_of_all_queries, m), what each query should answer at each child.
+        objective: what the children are fitted to.
         totals: exact totals of the children.
         exact: an exact table of the children that tells more than their totals.
         exact_told: whether limits tell that table too.
@@ -34,7 +35,7 @@ class Split:
     cells: Ints
     counts: Ints | None
     allowed: NDArray[np.bool_]
-    targets: Floats
+    objective: Objective
     totals: FixedTable
     exact: FixedTable
     exact_told: bool
@@ -133,12 +134,3 @@ def check_exact_fits(split: Split) -> None:
     exact = split.exact.floats()
     if exact.n_groups and not bounds_fit(split, exact.of, exact.answers[:, 0], slack=0.0):
         raise no_table_fits()
-
-
-def no_table_fits() -> InfeasibleError:
-    """Return the error that an exact table excludes what is below it."""
-    return InfeasibleError(
-        "the exact table of a place contradicts the public facts or the exact statistics below it",
-        code="I013",
-        fix="correct the records or the public leaf table, or choose other invariants",
-    )

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from topdown.solve import kernels
+from topdown.solve.least_squares import kernels_dense as dense_kernels
 from topdown.solve.least_squares import kernels_tree as stage_kernels
 
 NAMES = {
-    kernels: ("gram", "project_segments", "project_base", "admm", "has_negative_cycle"),
+    kernels: ("gram", "project_segments", "project_base", "has_negative_cycle"),
+    dense_kernels: ("right_side", "settle", "bound_sums", "shared_steps", "stacked_steps"),
     stage_kernels: ("apply_tree", "admm_steps"),
 }
 
@@ -37,13 +39,20 @@ def compile_kernels() -> None:
     kernels.gram(np.zeros((1, 1), dtype=np.int64), np.ones(1))
     allowed = np.ones(1, dtype=bool)
     kernels.project_segments(np.ones(1), two, np.ones(1), allowed, np.zeros(1))
-    kernels.admm(
-        one.copy(), one * 0, one.copy(), 1.0, 1.0, one.copy(), one.copy(), two, np.ones(1), allowed,
-        ints, one.copy(), one.copy(), one.copy(), np.zeros((1, 0)),
-        one.copy(), one.copy(), np.ones(1), 1.0, one.copy(), one.copy(), 1, 1.0,
-    )  # fmt: skip
+    kernels.project_base(np.ones(1), np.ones(2), np.ones(1), np.ones(2), two)
+    _compile_dense(one, two, ints)
     kernels.has_negative_cycle(ints, ints, ints, ints, ints, 1)
     _compile_stage(one, two, ints)
+
+
+def _compile_dense(one: kernels.Floats, two: kernels.Ints, ints: kernels.Ints) -> None:
+    frame = dense_kernels.Frame(
+        one.copy(), 1.0, 1.0, two, np.ones(1), np.ones(1, dtype=bool), ints, one.copy(), np.zeros((1, 0)),
+        one.copy(), one.copy(), np.ones(1), 1.0,
+    )  # fmt: skip
+    state = dense_kernels.State(*(one.copy() for _ in range(6)))
+    dense_kernels.shared_steps(one.copy(), one * 0, frame, state, 1, 1.0)
+    dense_kernels.stacked_steps(np.ones((1, 1, 1)), one * 0, frame, state, 1, 1.0)
 
 
 def _compile_stage(one: kernels.Floats, two: kernels.Ints, ints: kernels.Ints) -> None:

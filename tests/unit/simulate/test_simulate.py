@@ -20,10 +20,10 @@ from topdown.plan.prepare import Prepared, prepare
 from topdown.simulate import Replicate, open_simulation, simulate
 from topdown.simulate.summary import ErrorSums
 from topdown.simulate.truth import open_truth
+from topdown.solve.answers import HeldAnswers
 from topdown.solve.exact import exact_tables, exact_totals
 from topdown.solve.measurements import MeasurementReader
 from topdown.solve.solve import solve
-from topdown.solve.targets import HeldAnswers
 
 WHY = "made up for this test"
 

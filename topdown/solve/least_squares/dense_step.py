@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.solve.groups import Floats
-from topdown.solve.kernels import admm
 from topdown.solve.least_squares.admm import Iterate, Pace
+from topdown.solve.least_squares.kernels_dense import Frame, State, shared_steps
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
 
@@ -63,14 +63,24 @@ class DenseStep:
             self.constant = np.ascontiguousarray(self.half @ (self.middle @ answers))
         self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
 
+    def frame(self, rho: float) -> Frame:
+        """Return what all steps of a penalty share."""
+        p, soft = self.problem, self.problem.compared
+        return Frame(
+            self.quadratic.g, rho, rho * self.bound_ratio, p.pointers, p.sums, self.allowed, p.bounds.of,
+            p.bounds.lower, self.limits, self.rows, soft.most, rho * self.row_ratio, soft.hinge,
+        )  # fmt: skip
+
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place; return how many, and the primal and dual residual."""
-        p, soft = self.problem, self.problem.compared
-        taken, primal, dual = admm(
-            self.inverse, self.constant, self.quadratic.g, rho, rho * self.bound_ratio, at.z, at.u, p.pointers,
-            p.sums, self.allowed, p.bounds.of, p.bounds.lower, at.y, at.w, self.limits,
-            self.rows, soft.most, rho * self.row_ratio, soft.hinge, at.s, at.t, steps, tolerance,
-        )  # fmt: skip
+        taken, primal, dual = shared_steps(
+            self.inverse,
+            self.constant,
+            self.frame(rho),
+            State(at.z, at.u, at.y, at.w, at.s, at.t),
+            steps,
+            tolerance,
+        )
         return taken, primal, dual
 
     def solution(self, at: Iterate, rho: float, taken: int) -> Solution:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.solve.groups import Floats
+from topdown.solve.groups import Floats, Ints
 
 
 class Quadratic(Protocol):
@@ -50,6 +50,11 @@ class Dense:
     g: Floats
     curvature: float
     scale: float
+
+    def in_order(self, order: Ints) -> Dense:
+        """Return the same with its rows in another order."""
+        hessian = np.ascontiguousarray(self.hessian[np.ix_(order, order)])
+        return Dense(hessian, np.ascontiguousarray(self.g[order]), self.curvature, self.scale)
 
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g."""

@@ -1,8 +1,4 @@
-"""Where a split's targets come from: the one seam between measurements and the solver.
-
-Plain TopDown uses each node's own noisy answers. A tree-wide estimate can take their place by giving better
-targets (and, in the plan's terms, other weights) through the same two methods.
-"""
+"""Where noisy answers come from: files of a release, or memory."""
 
 from __future__ import annotations
 
@@ -15,8 +11,8 @@ from numpy.typing import NDArray
 from topdown.solve.groups import Ints
 
 
-class Targets(Protocol):
-    """What every query should answer at every inhabited node."""
+class Answers(Protocol):
+    """What every query was measured to answer at every inhabited node."""
 
     def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, NDArray[np.generic]]:
         """Return the inhabited nodes among first..last-1 and their answers, (n_nodes, answers_per_node)."""
@@ -26,7 +22,7 @@ class Targets(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class HeldAnswers:
-    """Targets that lie in memory.
+    """Answers that lie in memory.
 
     Args:
         nodes: per level, the inhabited nodes, int64, increasing.

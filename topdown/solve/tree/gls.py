@@ -1,0 +1,210 @@
+"""Generalised least squares over the whole tree: once up, conditioned at the root, once down.
+
+At a node with children c: K = (sum of Sig_c)^-1, Lam = A + K, Sig = Lam^-1, b = b_own + K s, e = Sig b, where s is the
+sum of e_c; at a leaf Lam = A. All matrices are by components on the node's open dense values (`lattice`).
+Covariances need public facts only; estimates need the noisy answers, and stream the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.model.geography import Geography
+from topdown.solve.answers import Answers
+from topdown.solve.tree.information import Information
+from topdown.solve.tree.lattice import Floats, Ints, Lattice
+from topdown.solve.tree.levels import Shape, add_up, from_parent, shape_of
+
+LEAVES_AT_ONCE = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Upward:
+    """Covariances of one level, given what is measured at and below each node.
+
+    Args:
+        shape: nodes by pattern.
+        own: of the level.
+        beyond: per pattern, K of each node, (m, n_components, t, t); zeros (1, ...) at the leaves.
+        spread: per pattern, Sig of each node, (m, ...); at the leaves one for all, (1, ...).
+    """
+
+    shape: Shape
+    own: Information
+    beyond: tuple[Floats, ...]
+    spread: tuple[Floats, ...]
+
+    def of(self, held: Sequence[Floats], node: int) -> Floats:
+        """Return what one node holds, of one array a pattern."""
+        here = held[self.shape.pattern[node]]
+        return np.asarray(here[0] if len(here) == 1 else here[self.shape.place[node]])
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """All covariances of a plan: no number of a record enters, nor any noise.
+
+    Args:
+        lattice: in whose terms.
+        levels: root first.
+    """
+
+    lattice: Lattice
+    levels: tuple[Upward, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What the noisy answers say, at every level above the leaves, by pattern.
+
+    Args:
+        linear: b, (m, t, n_product).
+        below: s, the sum of the children's e.
+        alone: e = Sig b.
+    """
+
+    linear: tuple[tuple[Floats, ...], ...]
+    below: tuple[tuple[Floats, ...], ...]
+    alone: tuple[tuple[Floats, ...], ...]
+
+
+def open_values(lattice: Lattice, class_of_cell: Ints, is_open: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which dense values are open, (n_nodes, n_dense), from the open classes of `Rules`."""
+    return np.asarray(is_open[:, class_of_cell[lattice.cell[:, 0]]])
+
+
+def make_tree(
+    lattice: Lattice,
+    geography: Geography,
+    is_open: Sequence[NDArray[np.bool_]],
+    own: Sequence[Information],
+) -> Tree:
+    """Return all covariances, from the leaves up.
+
+    Args:
+        lattice, geography: of the release.
+        is_open: per level, bool (n_nodes, n_dense).
+        own: per level, what is measured there.
+
+    Raises:
+        LinAlgError: the leaves' queries do not tell every open cell apart.
+    """
+    levels: list[Upward] = []
+    for depth in range(len(geography.levels) - 1, -1, -1):
+        shape = shape_of(is_open[depth], geography.levels[depth].parent)
+        here = [own[depth].on(values) for values in shape.values]
+        if not levels:
+            beyond = [np.zeros((1, *a.shape)) for a in here]
+        else:
+            below, n = levels[-1], lattice.n_components
+            beyond = [
+                np.zeros((len(of), n, len(t), len(t)))
+                for of, t in zip(shape.nodes, shape.values, strict=True)
+            ]
+            for nodes, spread in zip(below.shape.nodes, below.spread, strict=True):
+                add_up(shape, beyond, nodes, below.shape, spread, square=True)
+            beyond = [inverse(k) for k in beyond]
+        alone = tuple(inverse(a + k) for a, k in zip(here, beyond, strict=True))
+        levels.append(Upward(shape, own[depth], tuple(beyond), alone))
+    return Tree(lattice, tuple(reversed(levels)))
+
+
+def inverse(matrices: Floats) -> Floats:
+    """Return inverses of symmetric positive definite matrices (..., t, t); LinAlgError if one is not."""
+    np.linalg.cholesky(matrices)
+    found = np.linalg.inv(matrices)
+    return np.asarray((found + np.swapaxes(found, -1, -2)) / 2)
+
+
+def leaf_estimates(tree: Tree, answers: Answers, first: int, last: int) -> list[tuple[Ints, Floats]]:
+    """Return e of the leaves first..last-1 by pattern: nodes, and (m, t, n_product)."""
+    leaves, depth = tree.levels[-1], len(tree.levels) - 1
+    measured, values = answers.answers(depth, first, last)
+    out = []
+    for pattern in np.unique(leaves.shape.pattern[measured]):
+        here = leaves.shape.pattern[measured] == pattern
+        linear = leaves.own.linear(values[here], leaves.shape.values[pattern])
+        out.append((measured[here], tree.lattice.apply(leaves.spread[pattern], linear)))
+    return out
+
+
+def estimate(tree: Tree, answers: Answers) -> Estimates:
+    """Return b, s and e of every node above the leaves, from the leaves up.
+
+    Args:
+        tree: covariances. answers: noisy answers at every node that has one open dense value.
+    """
+    lattice, n_levels = tree.lattice, len(tree.levels)
+    linear: list[tuple[Floats, ...]] = []
+    below: list[tuple[Floats, ...]] = []
+    alone: list[tuple[Floats, ...]] = []
+    for depth in range(n_levels - 2, -1, -1):
+        level, under = tree.levels[depth], tree.levels[depth + 1]
+        patterns = list(zip(level.shape.nodes, level.shape.values, strict=True))
+        sums = [np.zeros((len(of), len(t), lattice.n_product)) for of, t in patterns]
+        if depth == n_levels - 2:
+            n_leaves = len(under.shape.pattern)
+            for first in range(0, n_leaves, LEAVES_AT_ONCE):
+                for nodes, found in leaf_estimates(
+                    tree, answers, first, min(first + LEAVES_AT_ONCE, n_leaves)
+                ):
+                    add_up(level.shape, sums, nodes, under.shape, found, square=False)
+        else:
+            for nodes, found in zip(under.shape.nodes, alone[-1], strict=True):
+                add_up(level.shape, sums, nodes, under.shape, found, square=False)
+        measured, values = answers.answers(depth, 0, len(level.shape.pattern))
+        b = []
+        for (nodes, t), k, s in zip(patterns, level.beyond, sums, strict=True):
+            own = level.own.linear(values[np.searchsorted(measured, nodes)], t)
+            b.append(own + lattice.apply(k, s))
+        linear.append(tuple(b))
+        below.append(tuple(sums))
+        alone.append(tuple(lattice.apply(v, x) for v, x in zip(level.spread, b, strict=True)))
+    return Estimates(tuple(reversed(linear)), tuple(reversed(below)), tuple(reversed(alone)))
+
+
+def down_covariances(tree: Tree, root: Floats) -> tuple[tuple[Floats, ...], ...]:
+    """Return V of every node, per level and pattern (m, n_components, t, t).
+
+    Args:
+        tree: covariances from below.
+        root: V of the root, (n_components, t, t), conditioned on what is exact there (`root.condition`).
+    """
+    found: list[tuple[Floats, ...]] = [(root[None],)]
+    for above, level in zip(tree.levels[:-1], tree.levels[1:], strict=True):
+        change = [
+            k @ v @ k - k for k, v in zip(above.beyond, found[-1], strict=True)
+        ]  # K (V_u - S) K, where S = K^-1
+        here = []
+        for nodes, spread in zip(level.shape.nodes, level.spread, strict=True):
+            middle = from_parent(above.shape, change, nodes, level.shape, square=True)
+            v = spread + spread @ middle @ spread
+            here.append((v + np.swapaxes(v, -1, -2)) / 2)
+        found.append(tuple(here))
+    return tuple(found)
+
+
+def down_estimates(
+    tree: Tree, found: Estimates, depth: int, above: Sequence[Floats], nodes: Ints, alone: Floats
+) -> Floats:
+    """Return x_c = e_c + Sig_c K (x_u - s) of some nodes of one pattern, (m, t, n_product).
+
+    Args:
+        tree, found: from `make_tree` and `estimate`.
+        depth: level of the nodes, not the root's.
+        above: x of their parents' level, by pattern.
+        nodes: int64, all of one pattern. alone: their e.
+    """
+    up, level, lattice = tree.levels[depth - 1], tree.levels[depth], tree.lattice
+    moved = [
+        lattice.apply(k, x - s) for k, x, s in zip(up.beyond, above, found.below[depth - 1], strict=True)
+    ]
+    pattern = level.shape.pattern[nodes[0]]
+    spread = level.spread[pattern]
+    if len(spread) > 1:
+        spread = spread[level.shape.place[nodes]]
+    return alone + lattice.apply(spread, from_parent(up.shape, moved, nodes, level.shape, square=False))
