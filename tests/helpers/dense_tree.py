@@ -12,7 +12,7 @@ from topdown.model.geography import Geography, Level
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Attribute, Recode, Schema
 from topdown.solve.answers import HeldAnswers
-from topdown.solve.tree.gls import Tree, make_tree
+from topdown.solve.tree.gls import Covariances, make_tree
 from topdown.solve.tree.information import information
 from topdown.solve.tree.lattice import Lattice, make_lattice
 
@@ -50,7 +50,7 @@ class Case:
     answers: HeldAnswers
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> Covariances:
         """The covariances of the fast path."""
         own = [information(self.lattice, q, w) for q, w in zip(self.queries, self.weights, strict=True)]
         return make_tree(self.lattice, self.geography, self.is_open, own)

@@ -16,7 +16,7 @@ from topdown.plan.files import load_invariants, load_schema, load_settings
 from topdown.resources import find
 from topdown.solve.tree import gls
 from topdown.solve.tree.lattice import Lattice, make_lattice, product_query
-from topdown.solve.tree.root import Known, condition, spread_evenly
+from topdown.solve.tree.root import ExactAtRoot, condition, spread_evenly
 from topdown.solve.tree.variance import answer_variance, union_variance
 
 PARENTS = (
@@ -48,7 +48,7 @@ class Fast:
     x: dict[tuple[int, int], Floats]
     v: dict[tuple[int, int], Floats]
     root: Floats
-    tree: gls.Tree
+    tree: gls.Covariances
 
 
 def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
@@ -58,7 +58,7 @@ def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
     known = []
     if exact is not None:
         query = product_query(lattice, exact[0])
-        known = [Known(query, spread_evenly(lattice, query, exact[1][exact[0].labels[lattice.cell]]))]
+        known = [ExactAtRoot(query, spread_evenly(lattice, query, exact[1][exact[0].labels[lattice.cell]]))]
     x0, v0 = condition(tree, found.alone[0][0][0], known)
     covariances = gls.down_covariances(tree, v0)
     x = {(0, 0): x0}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from topdown.solve.groups import Ints
 
 
-class Answers(Protocol):
+class NoisyAnswers(Protocol):
     """What every query was measured to answer at every inhabited node."""
 
     def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, NDArray[np.generic]]:
@@ -22,7 +22,7 @@ class Answers(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class HeldAnswers:
-    """Answers that lie in memory.
+    """NoisyAnswers that lie in memory.
 
     Args:
         nodes: per level, the inhabited nodes, int64, increasing.

@@ -11,7 +11,7 @@ import numpy as np
 
 from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
 from topdown.model.histogram import Histogram
-from topdown.solve.answers import Answers
+from topdown.solve.answers import NoisyAnswers
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
 from topdown.solve.groups import Bounds, Ints, KindLimits, LowerBounds
@@ -44,7 +44,7 @@ class Descent(Walk):
         tables: exact tables other than totals, by name.
     """
 
-    answers: Answers
+    answers: NoisyAnswers
     exact: dict[str, Ints]
     backend: str = "admm"
     tables: dict[str, Ints] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Descent(Walk):
         """What the splits are fitted to."""
         return OwnStatistics(self.answers)
 
-    def again(self, answers: Answers) -> Descent:
+    def again(self, answers: NoisyAnswers) -> Descent:
         """Return the solver of the same release for other answers; what is known before a solve is shared."""
         other = replace(self, answers=answers)
         made_once = {"known": self.known, "repairer": self.repairer}  # cached properties

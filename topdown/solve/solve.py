@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
-from topdown.solve.answers import Answers
+from topdown.solve.answers import NoisyAnswers
 from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
@@ -34,7 +34,7 @@ class Solved:
 
 def solve(
     context: Context,
-    answers: Answers,
+    answers: NoisyAnswers,
     exact: dict[str, Ints],
     *,
     workers: int = 1,

@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from topdown.errors import InternalError
 from topdown.model.labels import refines
 from topdown.plan.plan import Pass
-from topdown.solve.answers import Answers
+from topdown.solve.answers import NoisyAnswers
 from topdown.solve.groups import FixedTable, Floats, Ints
 from topdown.solve.kernels import gram
 from topdown.solve.least_squares.per_child import PerChild
@@ -64,7 +64,7 @@ class Statistics(Protocol):
     def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
         """Return the measured nodes among first..last-1 of a level, and the objective of a split into them."""
 
-    def anew(self, answers: Answers) -> Statistics:
+    def anew(self, answers: NoisyAnswers) -> Statistics:
         """Return the statistics of the same release for other answers."""
 
     def document(self) -> dict[str, Any] | None:
@@ -76,14 +76,14 @@ class Statistics(Protocol):
 class OwnStatistics:
     """The noisy answers of each node, and nothing else."""
 
-    answers: Answers
+    answers: NoisyAnswers
 
     def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
         """Return the measured nodes and what their own answers ask for."""
         nodes, answers = self.answers.answers(level_index, first_node, last_node)
         return nodes, OwnObjective(np.ascontiguousarray(answers.T, dtype=np.float64))
 
-    def anew(self, answers: Answers) -> OwnStatistics:
+    def anew(self, answers: NoisyAnswers) -> OwnStatistics:
         """Return those of other answers."""
         return OwnStatistics(answers)
 

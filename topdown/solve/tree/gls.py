@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.geography import Geography
-from topdown.solve.answers import Answers
+from topdown.solve.answers import NoisyAnswers
 from topdown.solve.tree.information import Information
 from topdown.solve.tree.lattice import Floats, Ints, Lattice
 from topdown.solve.tree.levels import Shape, add_up, from_parent, shape_of
@@ -45,7 +45,7 @@ class Upward:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class Covariances:
     """All covariances of a plan: no number of a record enters, nor any noise.
 
     Args:
@@ -82,7 +82,7 @@ def make_tree(
     geography: Geography,
     is_open: Sequence[NDArray[np.bool_]],
     own: Sequence[Information],
-) -> Tree:
+) -> Covariances:
     """Return all covariances, from the leaves up.
 
     Args:
@@ -110,7 +110,7 @@ def make_tree(
             beyond = [inverse(k) for k in beyond]
         alone = tuple(inverse(a + k) for a, k in zip(here, beyond, strict=True))
         levels.append(Upward(shape, own[depth], tuple(beyond), alone))
-    return Tree(lattice, tuple(reversed(levels)))
+    return Covariances(lattice, tuple(reversed(levels)))
 
 
 def inverse(matrices: Floats) -> Floats:
@@ -120,7 +120,9 @@ def inverse(matrices: Floats) -> Floats:
     return np.asarray((found + np.swapaxes(found, -1, -2)) / 2)
 
 
-def leaf_estimates(tree: Tree, answers: Answers, first: int, last: int) -> list[tuple[Ints, Floats]]:
+def leaf_estimates(
+    tree: Covariances, answers: NoisyAnswers, first: int, last: int
+) -> list[tuple[Ints, Floats]]:
     """Return e of the leaves first..last-1 by pattern: nodes, and (m, t, n_product)."""
     leaves, depth = tree.levels[-1], len(tree.levels) - 1
     measured, values = answers.answers(depth, first, last)
@@ -132,7 +134,7 @@ def leaf_estimates(tree: Tree, answers: Answers, first: int, last: int) -> list[
     return out
 
 
-def estimate(tree: Tree, answers: Answers) -> Estimates:
+def estimate(tree: Covariances, answers: NoisyAnswers) -> Estimates:
     """Return b, s and e of every node above the leaves, from the leaves up.
 
     Args:
@@ -167,7 +169,7 @@ def estimate(tree: Tree, answers: Answers) -> Estimates:
     return Estimates(tuple(reversed(linear)), tuple(reversed(below)), tuple(reversed(alone)))
 
 
-def down_covariances(tree: Tree, root: Floats) -> tuple[tuple[Floats, ...], ...]:
+def down_covariances(tree: Covariances, root: Floats) -> tuple[tuple[Floats, ...], ...]:
     """Return V of every node, per level and pattern (m, n_components, t, t).
 
     Args:
@@ -189,7 +191,7 @@ def down_covariances(tree: Tree, root: Floats) -> tuple[tuple[Floats, ...], ...]
 
 
 def down_estimates(
-    tree: Tree, found: Estimates, depth: int, above: Sequence[Floats], nodes: Ints, alone: Floats
+    tree: Covariances, found: Estimates, depth: int, above: Sequence[Floats], nodes: Ints, alone: Floats
 ) -> Floats:
     """Return x_c = e_c + Sig_c K (x_u - s) of some nodes of one pattern, (m, t, n_product).
 

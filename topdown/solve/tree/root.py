@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.solve.tree.gls import Tree
+from topdown.solve.tree.gls import Covariances
 from topdown.solve.tree.lattice import Floats, Lattice, ProductQuery
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ExactAtRoot:
     """Exact answers of one query at the root.
 
     Args:
@@ -24,7 +24,7 @@ class Known:
     table: Floats
 
 
-def condition(tree: Tree, alone: Floats, known: Sequence[Known]) -> tuple[Floats, Floats]:
+def condition(tree: Covariances, alone: Floats, known: Sequence[ExactAtRoot]) -> tuple[Floats, Floats]:
     """Return x (t, n_product) and V (n_components, t, t) of the root.
 
     In every component the answers known there are F x; V = Sig - Sig F'(F Sig F')^+ F Sig, and x moves along Sig F'.
@@ -52,7 +52,7 @@ def condition(tree: Tree, alone: Floats, known: Sequence[Known]) -> tuple[Floats
 
 
 def spread_evenly(lattice: Lattice, query: ProductQuery, by_cell: Floats) -> Floats:
-    """Return a `Known.table` from each cell's answer, (n_dense, n_product)."""
+    """Return a `ExactAtRoot.table` from each cell's answer, (n_dense, n_product)."""
     first = np.zeros(query.n_groups, dtype=np.int64)
     first[query.group[::-1]] = np.arange(lattice.n_dense)[::-1]
     dropped = lattice.averaged[(lattice.n_components - 1) & ~query.kept]

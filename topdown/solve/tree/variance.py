@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topdown.solve.tree.gls import Tree
+from topdown.solve.tree.gls import Covariances
 from topdown.solve.tree.lattice import Floats, Ints, Lattice
 
 
@@ -36,7 +36,7 @@ def answer_variance(lattice: Lattice, v: Floats, group: Floats, chosen: Sequence
 
 
 def union_variance(
-    tree: Tree, root: Floats, members: Sequence[Ints], group: Floats, chosen: Sequence[int]
+    tree: Covariances, root: Floats, members: Sequence[Ints], group: Floats, chosen: Sequence[int]
 ) -> float:
     """Return the variance of an answer added up over a union of areas, persons squared.
 
