@@ -8,11 +8,13 @@ import numpy as np
 
 from topdown.solve import kernels
 from topdown.solve.least_squares import kernels_dense as dense_kernels
+from topdown.solve.least_squares import kernels_lattice as lattice_kernels
 from topdown.solve.least_squares import kernels_tree as stage_kernels
 
 NAMES = {
     kernels: ("gram", "project_segments", "project_base", "has_negative_cycle"),
     dense_kernels: ("right_side", "settle", "bound_sums", "shared_steps", "stacked_steps"),
+    lattice_kernels: ("apply_sums", "linear_step", "lattice_steps"),
     stage_kernels: ("apply_tree", "admm_steps"),
 }
 
@@ -53,6 +55,12 @@ def _compile_dense(one: kernels.Floats, two: kernels.Ints, ints: kernels.Ints) -
     state = dense_kernels.State(*(one.copy() for _ in range(6)))
     dense_kernels.shared_steps(one.copy(), one * 0, frame, state, 1, 1.0)
     dense_kernels.stacked_steps(np.ones((1, 1, 1)), one * 0, frame, state, 1, 1.0)
+    axes = lattice_kernels.Axes(np.zeros((1, 1), dtype=np.int64), np.ones(1, dtype=np.int64))
+    children = lattice_kernels.Children(
+        two, np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=bool), np.ones(1), np.zeros(1), np.ones(1), two,
+        np.ones(1), two, np.ones(1), two, ints, ints, two, one,
+    )  # fmt: skip
+    lattice_kernels.lattice_steps(axes, children, frame, state, one.copy(), 1, 1.0)
 
 
 def _compile_stage(one: kernels.Floats, two: kernels.Ints, ints: kernels.Ints) -> None:

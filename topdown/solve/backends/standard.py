@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from topdown.solve.groups import Floats, Ints
+from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
 
@@ -34,7 +35,7 @@ class Standard:
 def standard_form(problem: Problem) -> Standard:
     """Write a problem of a dense quadratic in the form generic solvers take."""
     dense = problem.quadratic
-    if not isinstance(dense, Dense):
+    if not isinstance(dense, Dense | PerChild):
         raise TypeError("generic solvers take a dense quadratic")
     n, m = problem.shape
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers)).reshape(n, m)
@@ -45,7 +46,11 @@ def standard_form(problem: Problem) -> Standard:
     share = np.where(known, problem.sums, 0.0) / counts
     base_t = share[segment].T.reshape(-1)[entries]
     column, row = np.divmod(entries, n)
-    full = sparse.block_diag([sparse.csc_array(dense.hessian)] * m, format="csc")
+    if isinstance(dense, Dense):
+        blocks = [sparse.csc_array(dense.hessian)] * m
+    else:
+        blocks = [sparse.csc_array(dense.hessian + dense.beyond.block(j)) for j in range(m)]
+    full = sparse.block_diag(blocks, format="csc")
     quadratic = full[entries][:, entries]
     linear = quadratic @ base_t - dense.g.T.reshape(-1)[entries]
     which = segment.T.reshape(-1)[entries]

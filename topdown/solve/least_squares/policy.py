@@ -14,8 +14,12 @@ from topdown.solve.groups import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.dense_step import DenseStep
 from topdown.solve.least_squares.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
+from topdown.solve.least_squares.lattice_step import LatticeStep
+from topdown.solve.least_squares.on_lattice import OnLattice
+from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
+from topdown.solve.least_squares.stacked_step import StackedStep
 from topdown.solve.least_squares.structured import Structured
 from topdown.solve.least_squares.tree_step import TreeStep
 
@@ -78,6 +82,10 @@ def _step_of(problem: Problem, power: float) -> admm.Step:
     match problem.quadratic:
         case Dense() as dense:
             return DenseStep(problem, dense, power)
+        case PerChild(beyond=OnLattice() as beyond) as per_child:
+            return LatticeStep(problem, per_child, beyond)
+        case PerChild() as per_child:
+            return StackedStep(problem, per_child)
         case Structured() as structured:
             return TreeStep(problem, structured, power)
         case other:

@@ -1,0 +1,151 @@
+"""Least squares with a matrix of its own for each child: lattice steps, stacked steps and interior points agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers.dense_tree import never, schema_of
+from topdown.model.query import parse_query
+from topdown.solve.groups import FixedTable, LowerBounds, group_sums
+from topdown.solve.kernels import gram
+from topdown.solve.least_squares.kkt import TARGET_PERSONS, residual_persons
+from topdown.solve.least_squares.lattice_step import LatticeStep
+from topdown.solve.least_squares.on_lattice import OnLattice
+from topdown.solve.least_squares.per_child import PerChild, Stacked
+from topdown.solve.least_squares.policy import solve, solve_with
+from topdown.solve.least_squares.problem import Compared, Problem
+from topdown.solve.least_squares.quadratics import power_method
+from topdown.solve.tree.information import information
+from topdown.solve.tree.lattice import make_lattice
+
+SCHEMA = schema_of((3, 2, 4), recoded=(0,))
+LATTICE = make_lattice(SCHEMA, never({"a0": ("v0",)}), ())
+NAMES = ("r0 * a2", "a1 * a2", "detailed")
+
+
+def problem_of(seed: int, *, fixed: bool = True, bounded: bool = False, m: int = 4) -> Problem:
+    """Draw a parent with records in some cells, children with different open values, and what is known of them."""
+    rng = np.random.default_rng(seed)
+    values = tuple(np.flatnonzero(row) for row in (rng.random((m, 3)) < 0.7) | np.eye(m, 3, dtype=bool))
+    values = tuple(v if len(v) else np.array([0]) for v in values)
+    weights = rng.uniform(0.01, 0.5, 3)
+    queries = [parse_query(SCHEMA, name) for name in NAMES]
+    own = information(LATTICE, queries, weights)
+    is_open = np.stack([np.isin(np.arange(3), v) for v in values], axis=1)  # (dense, m)
+    cells = np.sort(rng.choice(SCHEMA.n_cells, int(rng.integers(4, 24)), replace=False))
+    dense, product = LATTICE.place[:, cells]
+    kept = is_open[dense].any(axis=1)
+    cells, dense, product = cells[kept], dense[kept], product[kept]
+    allowed = is_open[dense]
+    truth = rng.poisson(rng.choice([0.3, 3.0, 30.0], (len(cells), 1)), allowed.shape) * allowed
+    matrices, linear = [], []
+    for j, v in enumerate(values):
+        root = rng.normal(size=(LATTICE.n_components, len(v), len(v))) * rng.uniform(0.1, 2.0)
+        matrices.append(root @ np.swapaxes(root, 1, 2) + 0.05 * np.eye(len(v)))
+        full = np.zeros((len(v), LATTICE.n_product))
+        mine = allowed[:, j]
+        full[np.searchsorted(v, dense[mine]), product[mine]] = truth[mine, j]
+        noisy = full + rng.normal(size=full.shape) * 4
+        both = own.matrices[:, v[:, None], v[None, :]] + matrices[-1]
+        linear.append(LATTICE.apply(both[None], noisy[None])[0])
+    beyond = OnLattice(LATTICE, dense, product, values, tuple(matrices), own.matrices, tuple(linear))
+    g = np.zeros(allowed.shape)
+    for j, b in enumerate(linear):
+        mine = beyond.at[:, j] >= 0
+        g[mine, j] = b.reshape(-1)[beyond.at[mine, j]]
+    labels = np.ascontiguousarray(np.stack([q.labels[cells] for q in queries]).astype(np.int64))
+    n = len(cells)
+    table = FixedTable.total(n, truth.sum(axis=0).astype(float)) if fixed else FixedTable.none(n, m).floats()
+    bounds = LowerBounds.none(n, m).floats()
+    if bounded:
+        of = np.where(dense < 2, dense, -1).astype(np.int64)
+        bounds = LowerBounds(of, group_sums(truth, of, 2).astype(float))
+    return Problem(
+        quadratic=PerChild(
+            gram(labels, weights), beyond, g, float(weights[2]), float(weights.min()), table, allowed
+        ),
+        pointers=np.arange(0, n * m + 1, m),
+        sums=truth.sum(axis=1).astype(float),
+        allowed=np.ascontiguousarray(allowed),
+        fixed=table,
+        bounds=bounds,
+        compared=Compared.none(n, m),
+    )
+
+
+def stacked(problem: Problem) -> Problem:
+    """Write the matrices of a problem out."""
+    quadratic = problem.quadratic
+    assert isinstance(quadratic, PerChild)
+    blocks = np.stack([quadratic.beyond.block(j) for j in range(problem.shape[1])])
+    return replace(problem, quadratic=replace(quadratic, beyond=Stacked(blocks)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lattice_stacked_and_interior_points_find_one_optimum(seed: int) -> None:
+    """A wrong matrix, penalty or correction in one of the three would give another table."""
+    problem = problem_of(seed, fixed=seed % 3 > 0, bounded=seed % 2 == 1)
+    lattice, at_lattice = solve(problem)
+    dense, at_dense = solve(stacked(problem))
+    interior, at_interior = solve_with("interior", stacked(problem))
+    assert max(at_lattice, at_dense, at_interior) <= TARGET_PERSONS
+    assert lattice.z == pytest.approx(dense.z, abs=2e-5)
+    assert interior.z == pytest.approx(dense.z, abs=2e-5)
+    assert lattice.iterations < 5000  # by its own steps, not by interior points
+
+
+def test_swapped_children_fail_the_check() -> None:
+    """The check must look at each child's own matrix."""
+    problem = problem_of(3)
+    quadratic = problem.quadratic
+    assert isinstance(quadratic, PerChild)
+    beyond = quadratic.beyond
+    assert isinstance(beyond, OnLattice)
+    same = [j for j in range(1, 4) if len(beyond.values[j]) == len(beyond.values[0])]
+    blocks = np.stack([beyond.block(j) for j in range(4)])
+    blocks[[0, same[0] if same else 1]] = blocks[[same[0] if same else 1, 0]]
+    swapped = replace(problem, quadratic=replace(quadratic, beyond=Stacked(blocks)))
+    found, residual = solve(swapped)
+    assert residual <= TARGET_PERSONS
+    assert residual_persons(problem, found) > 1e-2
+
+
+def test_products_by_means_are_those_of_the_blocks() -> None:
+    """The check and the steps use products; interior points and stacked steps use blocks."""
+    for seed in range(5):
+        problem = problem_of(seed)
+        one, other = problem.quadratic, stacked(problem).quadratic
+        x = np.random.default_rng(seed).normal(size=problem.shape)
+        assert one.gradient(x) == pytest.approx(other.gradient(x), abs=1e-10)
+
+
+def test_largest_curvature_leaves_out_what_is_told() -> None:
+    """The penalty of ADMM comes from it; totals that are fixed would make it far too large."""
+    problem = stacked(problem_of(5))
+    quadratic = problem.quadratic
+    assert isinstance(quadratic, PerChild)
+    heavy = replace(quadratic, beyond=Stacked(np.stack([quadratic.beyond.block(j) + 1e6 for j in range(4)])))
+    expected = []
+    for j in range(4):
+        mine = problem.allowed[:, j]
+        centre = np.eye(mine.sum()) - 1 / mine.sum()
+        full = (quadratic.hessian + quadratic.beyond.block(j))[np.ix_(mine, mine)]
+        expected.append(float(np.linalg.eigvalsh(centre @ full @ centre)[-1]))
+    assert max(expected) * 0.5 <= quadratic.largest() <= max(expected) * (1 + 1e-6)
+    assert heavy.largest() == pytest.approx(quadratic.largest(), rel=0.2)
+    assert power_method(lambda v: heavy.hessian @ v + heavy.beyond.block(0) @ v, len(heavy.hessian)) > 1e6
+
+
+def test_groups_that_cut_across_product_cells_are_not_for_the_lattice() -> None:
+    """Its correction moves all product cells of a dense value alike: other groups must be refused, not misread."""
+    problem = problem_of(2)
+    quadratic = problem.quadratic
+    assert isinstance(quadratic, PerChild)
+    assert isinstance(quadratic.beyond, OnLattice)
+    n, m = problem.shape
+    cut = LowerBounds((np.arange(n) % 2).astype(np.int64), np.zeros((2, m)))
+    with pytest.raises(TypeError, match="cuts across"):
+        LatticeStep(replace(problem, bounds=cut), quadratic, quadratic.beyond)

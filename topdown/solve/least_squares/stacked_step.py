@@ -1,0 +1,77 @@
+"""Steps of ADMM with an inverse of its own for each child."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topdown.solve.groups import Floats
+from topdown.solve.least_squares.admm import Iterate, Pace
+from topdown.solve.least_squares.dense_step import DenseStep
+from topdown.solve.least_squares.kernels_dense import State, stacked_steps
+from topdown.solve.least_squares.per_child import PerChild
+from topdown.solve.least_squares.problem import Problem, Solution
+from topdown.solve.least_squares.quadratics import Dense
+
+
+class StackedStep:
+    """See `admm.Step`; takes n n m entries.
+
+    Args:
+        problem: without soft rules. quadratic: of it.
+    """
+
+    threads: int | None = 1
+    pace = Pace(steps=40, balance=80, polish=20_000, most=20_000)
+
+    def __init__(self, problem: Problem, quadratic: PerChild) -> None:
+        if len(problem.compared.rows):
+            raise TypeError("the stacked step takes no soft rules")
+        self.problem, self.quadratic = problem, quadratic
+        shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
+        self._plain = DenseStep(problem, shared, 0.5)
+        n, m = problem.shape
+        self._matrices = np.stack([quadratic.hessian + quadratic.beyond.block(j) for j in range(m)])
+        self._constant = np.zeros((n, m))
+
+    def start(self) -> Floats:
+        """Return every segment's sum spread evenly over its allowed entries."""
+        return self._plain.start()
+
+    def factor(self, rho: float) -> None:
+        """Prepare for a penalty: one inverse a child."""
+        plain, answers = self._plain, self.problem.fixed.answers
+        penalty = rho * np.eye(self.problem.shape[0])
+        if plain.same_bound is not None:
+            penalty = penalty + rho * plain.bound_ratio * plain.same_bound
+        self._inverses = np.linalg.inv(self._matrices + penalty)
+        if len(plain.select):
+            self._half = self._inverses @ plain.select.T
+            self._middle = np.linalg.inv(plain.select @ self._half)
+            self._constant = np.ascontiguousarray(
+                (self._half @ (self._middle @ answers.T[:, :, None]))[:, :, 0].T
+            )
+            self._inverses = self._inverses - self._half @ self._middle @ np.swapaxes(self._half, 1, 2)
+        self._inverses = np.ascontiguousarray((self._inverses + np.swapaxes(self._inverses, 1, 2)) / 2)
+
+    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Take steps in place; return how many, and the primal and dual residual."""
+        state = State(at.z, at.u, at.y, at.w, at.s, at.t)
+        taken, primal, dual = stacked_steps(
+            self._inverses, self._constant, self._plain.frame(rho), state, steps, tolerance
+        )
+        return taken, primal, dual
+
+    def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
+        """Read the multipliers off the scaled duals."""
+        bounds, table = self.problem.bounds, self.problem.fixed.answers
+        ratio = rho * self._plain.bound_ratio
+        right = self.quadratic.g + rho * (at.z - at.u) + bounds.spread(ratio * (at.y - at.w))
+        fixed = np.zeros(table.shape)
+        if len(table):
+            left = (np.swapaxes(self._half, 1, 2) @ right.T[:, :, None])[:, :, 0] - table.T
+            fixed = -np.ascontiguousarray((self._middle @ left[:, :, None])[:, :, 0].T)
+        return Solution(at.z.copy(), fixed, bounds.signed(-ratio * at.w), np.zeros_like(at.t), taken)
+
+    def polish(self, z: Floats, taken: int) -> None:
+        """Return nothing: there is no short way."""
+        del z, taken
