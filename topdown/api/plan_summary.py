@@ -21,6 +21,7 @@ from topdown.plan.secrets import ReleaseChain
 from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss, claims_of
 from topdown.screen import figures
+from topdown.solve.tree.covered import choose
 
 if TYPE_CHECKING:
     from topdown.solve.extend.patterns import Patterns
@@ -53,49 +54,54 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     ]
     unasked = open_answers(plan)
     extra = [] if patterns is None else ledger_warning(prepared)
-    return ({} if patterns is None else {"base": base_summary(prepared, patterns)}) | {
-        "type": "topdown.plan_summary",
-        "version": 1,
-        "engine": version("census-topdown"),
-        "plan_hash": plan.plan_hash,
-        "release_id": plan.release.id,
-        "title": plan.release.title,
-        "data_set": plan.release.data_set,
-        "schema": plan.schema.name,
-        "settings": plan.settings,
-        "neighbours": plan.neighbours,
-        "mechanism": plan.mechanism,
-        "draft": bool(unasked),
-        "open_answers": unasked,
-        "levels": levels,
-        "queries": [
-            {
-                "level": level.name,
-                "query": m.query,
-                "n_answers": m.n_answers,
-                "loss": exact_text(m.loss),
-                "law": m.law,
-                "parameter": exact_text(m.parameter),
-                "variance": exact_text(m.variance),
-                "stddev": figures.stddev(m.law, m.parameter),
-            }
-            for level in plan.levels
-            for m in level.measurements
-        ],
-        "invariants": _invariants(context),
-        "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
-        "privacy": _privacy(context.policy),
-        "ledger": {
-            "id": run.ledger.id or None,
-            "path": str(prepared.ledger_path),
-            "limit": exact_text(ledger.limit),
-            "spent": exact_text(ledger.spent),
-            "n_intents": ledger.n_intents,
-        },
-        "feasible": _feasible(context, patterns),
-        "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
-        "warnings": [*_warnings(plan, ledger, unasked), *ledger_problem(prepared), *extra],
-    }
+    told = {} if plan.estimates is None else {"estimates": choose(context).document()}
+    return (
+        ({} if patterns is None else {"base": base_summary(prepared, patterns)})
+        | told
+        | {
+            "type": "topdown.plan_summary",
+            "version": 1,
+            "engine": version("census-topdown"),
+            "plan_hash": plan.plan_hash,
+            "release_id": plan.release.id,
+            "title": plan.release.title,
+            "data_set": plan.release.data_set,
+            "schema": plan.schema.name,
+            "settings": plan.settings,
+            "neighbours": plan.neighbours,
+            "mechanism": plan.mechanism,
+            "draft": bool(unasked),
+            "open_answers": unasked,
+            "levels": levels,
+            "queries": [
+                {
+                    "level": level.name,
+                    "query": m.query,
+                    "n_answers": m.n_answers,
+                    "loss": exact_text(m.loss),
+                    "law": m.law,
+                    "parameter": exact_text(m.parameter),
+                    "variance": exact_text(m.variance),
+                    "stddev": figures.stddev(m.law, m.parameter),
+                }
+                for level in plan.levels
+                for m in level.measurements
+            ],
+            "invariants": _invariants(context),
+            "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
+            "privacy": _privacy(context.policy),
+            "ledger": {
+                "id": run.ledger.id or None,
+                "path": str(prepared.ledger_path),
+                "limit": exact_text(ledger.limit),
+                "spent": exact_text(ledger.spent),
+                "n_intents": ledger.n_intents,
+            },
+            "feasible": _feasible(context, patterns),
+            "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
+            "warnings": [*_warnings(plan, ledger, unasked), *ledger_problem(prepared), *extra],
+        }
+    )
 
 
 def _feasible(context: Context, patterns: Patterns | None) -> dict[str, Any]:

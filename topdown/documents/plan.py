@@ -146,6 +146,12 @@ class PlanBase(BaseRelease, frozen=True, kw_only=True):
     n_numbers: list[Count]
 
 
+class PlanEstimates(Part, frozen=True, kw_only=True):
+    """What splits are fitted to: measurements of everything below the children, not only their own."""
+
+    targets: Literal["tree"]
+
+
 class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"):
     """plan.json: what decides a release, and its hash."""
 
@@ -164,3 +170,4 @@ class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"
     public_sha256: Sha256
     geography_sha256: Sha256
     base: PlanBase | UnsetType = UNSET
+    estimates: PlanEstimates | UnsetType = UNSET

@@ -12,6 +12,7 @@ from topdown.documents.plan import Law, Mechanism
 from topdown.documents.shared import (
     Basis,
     Count,
+    EstimateOfLevel,
     LedgerId,
     LossName,
     Neighbours,
@@ -218,5 +219,6 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     differs: bool | None
     changes: list[ChangedValue] | UnsetType = UNSET
     feasible: Feasible
+    estimates: list[EstimateOfLevel] | UnsetType = UNSET
     base: ExtendedBase | UnsetType = UNSET
     noise_compared: ComparedNoise | UnsetType = UNSET

@@ -38,3 +38,11 @@ class ReleaseNames(Part, frozen=True, kw_only=True):
     data_set: str
     agency: str
     contact: str
+
+
+class EstimateOfLevel(Part, frozen=True, kw_only=True):
+    """What the splits into one level are fitted to; `why` where that is not the tree estimate."""
+
+    level: str
+    targets: Literal["own", "tree"]
+    why: str

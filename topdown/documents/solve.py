@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from topdown.documents.shared import Count, Part, Positive, Sha256
+from topdown.documents.shared import Count, EstimateOfLevel, Part, Positive, Sha256
 
 
 class FailsafeUse(Part, frozen=True, kw_only=True):
@@ -67,6 +67,15 @@ class Comparisons(Part, frozen=True, kw_only=True):
     broken: list[Broken]
 
 
+class TreeEstimate(Part, frozen=True, kw_only=True):
+    """The tree estimate: how attributes were sorted, and how far it is from its normal equations."""
+
+    targets: list[EstimateOfLevel]
+    dense: list[str] | UnsetType = UNSET
+    product: list[str] | UnsetType = UNSET
+    residual_persons: float | UnsetType = UNSET
+
+
 class Solve(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.solve"):
     """solve.json: how every level was solved."""
 
@@ -79,3 +88,4 @@ class Solve(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.solv
     levels: list[SolvedLevel]
     staged: Annotated[bool, Meta(extra_json_schema={"const": True})] | UnsetType = UNSET
     comparisons: Comparisons | UnsetType = UNSET
+    statistics: TreeEstimate | UnsetType = UNSET

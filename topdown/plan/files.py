@@ -118,6 +118,12 @@ class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     epsilon: Fraction | None = None
 
 
+class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What splits are fitted to: the children's own measurements, or those of everything below them too."""
+
+    targets: Literal["own", "tree"] = "own"
+
+
 class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A settings file: who measures what with which share."""
 
@@ -133,6 +139,7 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     level: tuple[LevelTable, ...]
     source: str = ""
     extends: str = ""  # schema of the release it extends
+    estimates: EstimatesTable | None = None
 
 
 def load_schema(path: Path) -> Schema:

@@ -23,7 +23,7 @@ from topdown.names import refuse_same_file
 from topdown.plan.budget import calibrated, check_shares
 from topdown.plan.document import at
 from topdown.plan.files import LevelTable, PassTable
-from topdown.plan.plan import LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
+from topdown.plan.plan import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.runfile import RunFile
 from topdown.plan.secrets import ReleaseChain, check_guarantee
@@ -108,11 +108,18 @@ def make_plan(
         unspent=tuple((t.name, t.share) for t in run.level if t.name not in geography.level_names),
         public_sha256=public_sha256(geography, facts),
         geography_sha256=geography_sha256(geography),
+        estimates=_estimates(run),
     )
     check_solvable(plan, geography, is_extension=run.base is not None)
     if rules is not None:
         check_guarantee(ReleaseChain(plan, (), geography, facts))
     return plan
+
+
+def _estimates(run: RunFile) -> Estimates | None:
+    """Return what a plan says of estimates: nothing where they are each area's own."""
+    tree = run.estimates is not None and run.estimates.targets == "tree"
+    return Estimates("tree") if tree else None
 
 
 def _level(

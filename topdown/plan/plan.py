@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -123,6 +123,13 @@ class Base:
 
 
 @dataclass(frozen=True)
+class Estimates:
+    """What splits are fitted to where it is not the children's own measurements."""
+
+    targets: Literal["tree"]
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole release before anything is spent; see the module for what `plan_hash` covers."""
 
@@ -138,6 +145,7 @@ class Plan:
     public_sha256: str
     geography_sha256: str
     base: Base | None = None
+    estimates: Estimates | None = None
     type: str = field(default="topdown.plan")
     version: int = VERSION
 
@@ -180,6 +188,8 @@ class Plan:
             raise TypeError("a plan must become a JSON object")
         if self.base is None:
             document.pop("base", None)
+        if self.estimates is None:  # plans without it read and hash as before there was any
+            document.pop("estimates", None)
         for kind in ("at_most", "no_more_than"):  # plans without them read and hash as before there were any
             if not getattr(self.invariants, kind):
                 document["invariants"].pop(kind, None)

@@ -12,7 +12,7 @@ from topdown.errors import ConfigError, TopdownError
 from topdown.model.query import Neighbours
 from topdown.names import checked_name, checked_path, refuse_same_file
 from topdown.plan.document import locate, read_toml
-from topdown.plan.files import BudgetTable, LevelTable, Mechanism
+from topdown.plan.files import BudgetTable, EstimatesTable, LevelTable, Mechanism
 
 OPEN = "?"  # an answer only a person can give, not given yet
 
@@ -86,6 +86,7 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     level: tuple[LevelTable, ...]
     settings: str = ""
     base: BaseTable | None = None
+    estimates: EstimatesTable | None = None
 
 
 def load_runfile(path: Path) -> RunFile:

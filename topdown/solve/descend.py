@@ -26,8 +26,9 @@ from topdown.solve.region_network import Arcs
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
 from topdown.solve.split import Split, check_exact_fits
-from topdown.solve.statistics import OwnStatistics, Statistics
+from topdown.solve.statistics import Statistics
 from topdown.solve.tally import Tally
+from topdown.solve.tree.statistics import statistics_of
 from topdown.solve.walk import Walk, with_records
 from topdown.solve.weigh import Weighed
 
@@ -57,7 +58,7 @@ class Descent(Walk):
     @cached_property
     def statistics(self) -> Statistics:
         """What the splits are fitted to."""
-        return OwnStatistics(self.answers)
+        return statistics_of(self.context, self.answers, self.known.levels, self.exact, self.tables)
 
     def again(self, answers: NoisyAnswers) -> Descent:
         """Return the solver of the same release for other answers; what is known before a solve is shared."""

@@ -13,7 +13,7 @@ from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.descend import Extension
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.measurements import MeasurementReader
-from topdown.solve.solve import Solved, descend, solved
+from topdown.solve.solve import Solved, descend, said_of_estimates, solved
 from topdown.solve.walk import Walk
 
 
@@ -46,8 +46,10 @@ def solve_folder(
         descent: from `open_release`, if it is there already.
         workers, report: see `solve`.
     """
-    leaves, tally = descend(descent or open_release(release, context), context, workers, report)
+    descent = descent or open_release(release, context)
+    leaves, tally = descend(descent, context, workers, report)
     out = solved(context, leaves, tally)
+    out.document.update(said_of_estimates(descent))
     out.document["inputs_sha256"] = inputs_sha256(release, context.plan)
     out.document["records_sha256"] = records_sha256(out.leaves)
     if context.plan.base is not None:

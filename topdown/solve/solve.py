@@ -18,6 +18,7 @@ from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
+from topdown.solve.tree.covered import choose
 from topdown.solve.walk import Walk
 from topdown.workers import workers_with
 
@@ -60,7 +61,9 @@ def solve(
     """
     descent = Descent(context, answers, exact, backend, tables or {})
     leaves, tally = descend(descent, context, workers, report)
-    return solved(context, leaves, tally)
+    out = solved(context, leaves, tally)
+    out.document.update(said_of_estimates(descent))
+    return out
 
 
 def descend(descent: Walk, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
@@ -108,6 +111,15 @@ def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
     count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
     table = Histogram.build(len(context.geography.leaves), context.plan.schema.n_cells, node, cell, count)
     return Solved(table, tally.to_document(context.plan))
+
+
+def said_of_estimates(descent: Walk) -> dict[str, Any]:
+    """Return what solve.json says of the tree estimate: nothing where the plan does not ask for it."""
+    if descent.context.plan.estimates is None:
+        return {}
+    if isinstance(descent, Descent):
+        return {"statistics": descent.statistics.document()}
+    return {"statistics": {"targets": choose(descent.context).document()}}
 
 
 Task = tuple[int, Node]

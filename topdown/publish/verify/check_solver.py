@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from topdown.publish.verify.check_estimates import check_estimates
 from topdown.publish.verify.reader import read_json, unreadable
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
@@ -98,6 +99,7 @@ def check_solver(session: Session, out: Findings) -> str:
     if names != tuple(level.name for level in plan.doc.levels):
         out.add(Finding("V122", "solve.json does not report the plan's levels in order", file=FILE))
         return "solve.json is not about this plan"
+    check_estimates(session, document, out)
     places = dict(zip(session.tree.names, session.tree.geocodes, strict=True))
     uses = _load_failsafe(document)
     for use in uses:

@@ -91,6 +91,12 @@ class BaseDoc(_Doc, frozen=True):
     n_numbers: tuple[int, ...]
 
 
+class EstimatesDoc(_Doc, frozen=True):
+    """What splits were fitted to where it is not the children's own measurements."""
+
+    targets: Literal["tree"]
+
+
 class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     """The whole of plan.json."""
 
@@ -109,6 +115,7 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     version: int
     plan_hash: str
     base: BaseDoc | None = None
+    estimates: EstimatesDoc | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,6 +169,33 @@ def estimate(tree: Covariances, answers: NoisyAnswers) -> Estimates:
     return Estimates(tuple(reversed(linear)), tuple(reversed(below)), tuple(reversed(alone)))
 
 
+def along(
+    tree: Covariances, found: Estimates, root: Floats, answers: NoisyAnswers, leaf: int
+) -> list[Floats]:
+    """Return x of a measured leaf and its ancestors, root first, each on the node's open dense values."""
+    path = [leaf]
+    for level in reversed(tree.levels[1:]):
+        path.append(int(level.shape.parent[path[-1]]))
+    path.reverse()
+    out = [root]
+    for depth, node in enumerate(path[1:], start=1):
+        above, level = tree.levels[depth - 1], tree.levels[depth]
+        up = path[depth - 1]
+        moved = tree.lattice.apply(
+            above.of(above.beyond, up)[None], (out[-1] - above.of(found.below[depth - 1], up))[None]
+        )
+        values = level.shape.values[level.shape.pattern[node]]
+        at = np.searchsorted(above.shape.values[above.shape.pattern[up]], values)
+        last = depth == len(tree.levels) - 1
+        alone = (
+            leaf_estimates(tree, answers, node, node + 1)[0][1][0]
+            if last
+            else level.of(found.alone[depth], node)
+        )
+        out.append(alone + tree.lattice.apply(level.of(level.spread, node)[None], moved[:, at])[0])
+    return out
+
+
 def down_covariances(tree: Covariances, root: Floats) -> tuple[tuple[Floats, ...], ...]:
     """Return V of every node, per level and pattern (m, n_components, t, t).
 

@@ -199,6 +199,26 @@ def product_query(lattice: Lattice, query: Query) -> ProductQuery:
     return ProductQuery(np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64), kept)
 
 
+def query_of_labels(lattice: Lattice, labels: Ints) -> ProductQuery:
+    """Return a query in lattice form from the answer of every cell, int64 (n_cells,).
+
+    Raises:
+        ValueError: it recodes a product attribute.
+    """
+    kept = 0
+    for axis, value in enumerate(lattice.coordinates):
+        alone = (lattice.coordinates.sum(axis=0) == value) & (
+            value > 0
+        )  # cells that leave 0 on this axis only
+        told = len(np.unique(labels[lattice.cell[0, alone]])) if alone.any() else 0
+        if told == int(alone.sum()) and (labels[lattice.cell[0, alone]] != labels[lattice.cell[0, 0]]).all():
+            kept |= 1 << axis
+        elif (labels[lattice.cell[0, alone]] != labels[lattice.cell[0, 0]]).any():
+            raise ValueError(f"a query recodes {lattice.product[axis]!r}")
+    group = np.unique(labels[lattice.cell[:, 0]], return_inverse=True)[1].reshape(-1)
+    return ProductQuery(group.astype(np.int64), kept)
+
+
 def _size(sizes: tuple[int, ...], axes: int) -> int:
     out = 1
     for a, n in enumerate(sizes):

@@ -1,0 +1,137 @@
+"""Errors of three ways to fit the same noisy answers of real Rhode Island blocks, and what the tree estimate costs.
+
+Run: `DRAWS=10 pytest bench/bench_utility.py -s`. Needs ../shared beside the checkout. Every draw is solved three times:
+each level by itself with a joint root (plain), with a marginal-first root, and with one estimate of the whole tree. Writes
+bench/results/utility.json. Errors are means over inhabited areas; ratios are means over draws, their standard errors beside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from topdown.model.histogram import Histogram
+from topdown.plan.init import Answers, run_file_text
+from topdown.plan.prepare import Context, prepare
+from topdown.progress import silent
+from topdown.simulate.simulate import Simulation, open_simulation
+from topdown.solve.answers import HeldAnswers
+from topdown.solve.solve import descend, solved
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
+DRAWS = int(os.environ.get("DRAWS", "3"))
+WHY = "made from published tables of the 2010 census"
+PLAIN, MARGINAL, TREE = "pl94_2020", "pl94_2020_marginal_first", "pl94_2020_tree"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that the tree's error may be, times plain's."""
+
+    level: str
+    query: str
+    most: float
+
+
+BOUNDS = (
+    Bound("state", "race7", 0.35),
+    Bound("state", "cenrace", 0.70),
+    Bound("county", "hispanic * cenrace", 0.85),
+    Bound("county", "race7", 0.75),
+    Bound("tract", "total", 0.78),
+    Bound("tract", "votingage", 0.76),
+    Bound("tract", "cenrace", 0.87),
+    Bound("tract", "hispanic * cenrace", 0.87),
+    Bound("tract", "detailed", 0.76),
+    Bound("block_group", "total", 0.96),
+    Bound("block_group", "detailed", 0.88),
+    Bound("block", "total", 1.00),
+    Bound("block", "hispanic * cenrace", 1.00),
+    Bound("block", "detailed", 1.00),
+)
+
+
+def open_ways(folder: Path) -> dict[str, Simulation]:
+    """Return a simulation for each way; all have the same measurements, so a draw has the same noise in each."""
+    ways = {}
+    for settings in (PLAIN, MARGINAL, TREE):
+        run = folder / f"{settings}.toml"
+        answers = Answers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+        levels = ("state", "county", "tract", "block_group", "block")
+        text = run_file_text(
+            "pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, levels, answers
+        )
+        run.write_text(text, encoding="utf-8")
+        ways[settings] = open_simulation(prepare(run), DATA / "persons.csv.gz", truth_is_public=WHY)
+    return ways
+
+
+def errors_of(context: Context, truth: tuple[Histogram, ...], leaves: Histogram) -> dict[str, float]:
+    """Mean absolute errors by level and query over inhabited areas; of `detailed`, the sum over a node's cells."""
+    found = {}
+    levels = leaves.at_every_level(context.geography)
+    for level, true, released, inhabited in zip(
+        context.plan.levels, truth, levels, context.inhabited, strict=True
+    ):
+        for name in ("total", "votingage", "cenrace", "race7", "hispanic * cenrace", "detailed"):
+            query = context.plan.query(name)
+            off = np.abs(released.answers(query) - true.answers(query))[inhabited]
+            found[f"{level.name} {name}"] = float(off.sum(axis=1).mean() if name == "detailed" else off.mean())
+    return found
+
+
+def solve_once(way: Simulation, noisy: tuple[NDArray[np.int32], ...]) -> tuple[Histogram, dict[str, float]]:
+    """Solve one draw; returns the leaf table, seconds and what did not converge."""
+    nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in way.context.inhabited)
+    start = time.monotonic()
+    descent = way.descent.again(HeldAnswers(nodes, noisy))
+    leaves, tally = descend(descent, way.context, 1, silent)
+    seconds = time.monotonic() - start
+    levels = tally.levels.values()
+    return solved(way.context, leaves, tally).leaves, {
+        "seconds": seconds,
+        "unconverged": float(sum(level.n_unconverged for level in levels)),
+        "kkt_persons": max(level.max_kkt_residual_persons for level in levels),
+        "failsafe": float(len(tally.failsafe)),
+    }
+
+
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason="../shared with the Rhode Island blocks is not beside the checkout"
+)
+def test_utility(tmp_path: Path) -> None:
+    """The tree's errors are at most the stated shares of plain's, within one standard error; nothing is left unsolved."""
+    ways = open_ways(tmp_path)
+    errors: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    costs: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for draw in range(DRAWS):
+        noisy = ways[PLAIN]._draw(draw)
+        for name, way in ways.items():
+            leaves, cost = solve_once(way, noisy)
+            errors[name].append(errors_of(way.context, way.truth, leaves))
+            costs[name].append(cost)
+    table = {}
+    for key in errors[PLAIN][0]:
+        row = {PLAIN: float(np.mean([e[key] for e in errors[PLAIN]]))}
+        for name in (MARGINAL, TREE):
+            ratios = [e[key] / max(p[key], 1e-12) for e, p in zip(errors[name], errors[PLAIN], strict=True)]
+            row[name] = float(np.mean(ratios))
+            row[f"{name} se"] = float(np.std(ratios, ddof=1) / np.sqrt(DRAWS)) if DRAWS > 1 else 0.0
+        table[key] = row
+        print(f"{key:34s} {row[PLAIN]:9.3f} {row[MARGINAL]:7.3f} {row[TREE]:7.3f} ({row[f'{TREE} se']:.3f})")
+    for name, found in costs.items():
+        print(f"{name:28s} " + " ".join(f"{key} {np.mean([c[key] for c in found]):.3g}" for key in found[0]))
+    out = ROOT / "bench" / "results" / "utility.json"
+    out.write_text(json.dumps({"draws": DRAWS, "errors": table, "costs": costs}, indent=1) + "\n")
+    assert all(c["unconverged"] == c["failsafe"] == 0 for c in costs[TREE])
+    for bound in BOUNDS:
+        row = table[f"{bound.level} {bound.query}"]
+        assert row[TREE] - row[f"{TREE} se"] <= bound.most, f"{bound}: {row[TREE]}"

@@ -1,0 +1,166 @@
+"""Which levels the tree estimate informs, and why not the others: from plan and public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from topdown.model.query import parse_query
+from topdown.plan.plan import LevelPlan, Plan
+from topdown.plan.prepare import Context
+from topdown.solve.tree.gls import open_values
+from topdown.solve.tree.information import Information, information
+from topdown.solve.tree.lattice import Ints, Lattice, make_lattice
+
+MOST_DENSE = 64  # combinations of dense values
+MOST_AXES = 6  # product attributes, 64 components
+MOST_STACKED = 20_000_000  # entries of matrices written out, one a child
+TOLD_APART = 1e-9  # least curvature at a leaf, relative to the largest
+
+
+@dataclass(frozen=True)
+class LevelTargets:
+    """What the splits into one level are fitted to, and why where that is not the tree estimate."""
+
+    level: str
+    targets: Literal["own", "tree"]
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a plan's tree estimate covers.
+
+    Args:
+        levels: root first.
+        lattice: in whose terms; None where no level is covered.
+        own: information of each level; empty where no level is covered.
+        in_lattice: whether the splits of every level may use the lattice step.
+    """
+
+    levels: tuple[LevelTargets, ...]
+    lattice: Lattice | None = None
+    own: tuple[Information, ...] = field(default=())
+    in_lattice: tuple[bool, ...] = field(default=())
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return the levels as JSON-ready values."""
+        return [{"level": at.level, "targets": at.targets, "why": at.why} for at in self.levels]
+
+
+def choose(context: Context) -> Choice:
+    """Decide for every level of a plan that asks for the tree estimate.
+
+    Args:
+        context: plan and public facts.
+    """
+    plan = context.plan
+    why = _no_level(plan)
+    if why:
+        return _all_own(plan, why)
+    lattice = _lattice_of(plan)
+    if lattice.n_dense > MOST_DENSE:
+        names = ", ".join(lattice.dense)
+        return _all_own(plan, f"{names} have {lattice.n_dense:,} values together, more than {MOST_DENSE}")
+    if len(lattice.sizes) > MOST_AXES:
+        return _all_own(plan, f"more than {MOST_AXES} attributes are neither recoded nor closed by a rule")
+    own = tuple(
+        information(
+            lattice,
+            [parse_query(plan.schema, m.query) for m in level.measurements],
+            [float(1 / m.variance) for m in level.measurements],
+        )
+        for level in plan.levels
+    )
+    if not _tells_apart(context, lattice, own[-1]):
+        return _all_own(plan, f"the queries of level {plan.levels[-1].name} do not tell every cell apart")
+    levels, in_lattice = [], []
+    for depth, level in enumerate(plan.levels):
+        why, fits = _at(context, lattice, depth)
+        levels.append(LevelTargets(level.name, "own" if why else "tree", why))
+        in_lattice.append(fits)
+    return Choice(tuple(levels), lattice, own, tuple(in_lattice))
+
+
+def _no_level(plan: Plan) -> str:
+    """Return why no level can be covered, whatever the schema; empty if some may be."""
+    if plan.base is not None:
+        return "an extension keeps its base release's table"
+    if len(plan.levels) < 2:
+        return "there is one level only"
+    if any(m.law != "discrete_gaussian" for level in plan.levels for m in level.measurements):
+        return "the noise is not discrete Gaussian"
+    if plan.invariants.no_more_than:
+        return "there are rules of the kind no_more_than"
+    return ""
+
+
+def _all_own(plan: Plan, why: str) -> Choice:
+    return Choice(tuple(LevelTargets(level.name, "own", why) for level in plan.levels))
+
+
+def _lattice_of(plan: Plan) -> Lattice:
+    names = [m.query for level in plan.levels for m in level.measurements]
+    names += [step.table for level in plan.levels for step in level.passes]
+    names += [exact.query for exact in plan.invariants.exact]
+    return make_lattice(
+        plan.schema, plan.invariants, [parse_query(plan.schema, name) for name in dict.fromkeys(names)]
+    )
+
+
+def _tells_apart(context: Context, lattice: Lattice, own: Information) -> bool:
+    """Tell whether the leaves' own information is invertible for every pattern of open values."""
+    is_open = open_values(lattice, context.rules.class_of_cell, context.rules.open[-1])
+    for row in np.unique(is_open, axis=0):
+        values = np.flatnonzero(row)
+        found = np.linalg.eigvalsh(own.on(values)) if len(values) else np.ones((1, 1))
+        if found.min() <= TOLD_APART * found.max():
+            return False
+    return True
+
+
+def _at(context: Context, lattice: Lattice, depth: int) -> tuple[str, bool]:
+    """Return why a level is left to its own measurements ("" if it is not), and whether the lattice step may serve."""
+    plan = context.plan
+    if depth == len(plan.levels) - 1:
+        return "nothing is below the areas of this level", False
+    if depth == 0:
+        return "", False
+    cutting = [name for name, labels in _groups(context, depth) if _cuts(lattice, labels)]
+    if not cutting:
+        return "", True
+    is_open = open_values(lattice, context.rules.class_of_cell, context.rules.open[depth - 1])
+    most_cells = int(is_open.sum(axis=1).max()) * lattice.n_product
+    most_children = int(np.diff(context.geography.child_pointers[depth - 1]).max())
+    if most_cells**2 * most_children > MOST_STACKED:
+        return f"{cutting[0]} cuts across attributes that the estimate keeps apart", False
+    return "", False
+
+
+def _groups(context: Context, depth: int) -> Iterator[tuple[str, Ints]]:
+    """Yield what fixes or bounds groups of cells in the splits into a level, with the group of each cell."""
+    plan, rules = context.plan, context.rules
+    level: LevelPlan = plan.levels[depth]
+    for step in level.passes[:-1]:
+        yield (
+            f"the table {step.table!r} of a pass",
+            parse_query(plan.schema, step.table).labels.astype(np.int64),
+        )
+    names = (*rules.bound_names, *rules.cap_names)
+    for name, cells in zip(names, (*rules.bound_cells, *rules.cap_cells), strict=True):
+        yield f"the rule {name!r}", cells.astype(np.int64)
+    order = [at.name for at in plan.levels]
+    for exact in plan.invariants.exact:
+        if order.index(exact.level) >= depth:
+            yield (
+                f"the exact table {exact.name!r}",
+                parse_query(plan.schema, exact.query).labels.astype(np.int64),
+            )
+
+
+def _cuts(lattice: Lattice, labels: Ints) -> bool:
+    here = labels[lattice.cell]
+    return bool((here != here[:, :1]).any())

@@ -1,0 +1,66 @@
+"""Whether estimates solve the normal equations of the whole tree: added up by labels, with no code of the lattice.
+
+At every open cell of a leaf, the sum over the leaf and its ancestors of sum over queries of weight times Q'(Q x - y) is
+zero, or, where answers are exact at the root, one number for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.solve.groups import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The queries of one level: labels int64 (n_queries, n_cells), where each one's answers start, weights."""
+
+    labels: Ints
+    offsets: Ints
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """One leaf and its ancestors, root first: the estimate of every cell (n_cells,), and the noisy answers.
+
+    `cells` are the leaf's open cells.
+    """
+
+    cells: Ints
+    estimates: tuple[Floats, ...]
+    answers: tuple[NDArray[Any], ...]
+
+
+def residual_persons(levels: Sequence[Measured], paths: Sequence[Path], exact: Sequence[Ints]) -> float:
+    """Return the largest deviation from the normal equations, divided by the smallest weight, in persons.
+
+    Args:
+        levels: root first. paths: of some leaves.
+        exact: labels of the queries that are exact at the root, int64 (n_cells,).
+    """
+    gradients = [_gradient(levels, path) for path in paths]
+    if not gradients:
+        return 0.0
+    found, cells = np.concatenate(gradients), np.concatenate([path.cells for path in paths])
+    columns = [labels[cells] == answer for labels in exact for answer in np.unique(labels[cells])]
+    if columns:
+        design = np.stack(columns, axis=1).astype(np.float64)
+        found = found - design @ np.linalg.lstsq(design, found, rcond=None)[0]
+    least = min(float(level.weights.min()) for level in levels)
+    return float(np.abs(found).max(initial=0.0)) / least
+
+
+def _gradient(levels: Sequence[Measured], path: Path) -> Floats:
+    out = np.zeros(len(path.cells))
+    for level, x, y in zip(levels, path.estimates, path.answers, strict=True):
+        for labels, first, weight in zip(level.labels, level.offsets, level.weights, strict=True):
+            sums = np.bincount(labels, weights=x)
+            here = labels[path.cells]
+            out += weight * (sums[here] - y[first + here])
+    return out
