@@ -9,6 +9,7 @@ import numpy as np
 
 from topdown.solve.groups import Floats, Ints
 from topdown.solve.least_squares.admm import Iterate, Pace
+from topdown.solve.least_squares.child_start import in_proportion
 from topdown.solve.least_squares.dense_step import DenseStep
 from topdown.solve.least_squares.kernels_dense import State
 from topdown.solve.least_squares.kernels_lattice import Children, lattice_steps, linear_step
@@ -49,8 +50,8 @@ class LatticeStep:
         self._pushed = np.zeros(problem.fixed.answers.shape)
 
     def start(self) -> Floats:
-        """Return every segment's sum spread evenly over its allowed entries."""
-        return self._plain.start()
+        """Return rows spread in proportion to the fixed table."""
+        return in_proportion(self.problem)
 
     def factor(self, rho: float) -> None:
         """Prepare for a penalty: one inverse of each component of each child."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from topdown.solve.groups import Floats
 from topdown.solve.least_squares.admm import Iterate, Pace
+from topdown.solve.least_squares.child_start import in_proportion
 from topdown.solve.least_squares.dense_step import DenseStep
 from topdown.solve.least_squares.kernels_dense import State, stacked_steps
 from topdown.solve.least_squares.per_child import PerChild
@@ -31,22 +32,28 @@ class StackedStep:
         self._plain = DenseStep(problem, shared, 0.5)
         n, m = problem.shape
         self._matrices = np.stack([quadratic.hessian + quadratic.beyond.block(j) for j in range(m)])
+        allowed = problem.allowed.T.astype(np.float64)
+        self._inside = allowed[:, :, None] * allowed[:, None, :]
         self._constant = np.zeros((n, m))
 
     def start(self) -> Floats:
-        """Return every segment's sum spread evenly over its allowed entries."""
-        return self._plain.start()
+        """Return rows spread in proportion to the fixed table."""
+        return in_proportion(self.problem)
 
     def factor(self, rho: float) -> None:
-        """Prepare for a penalty: one inverse a child."""
+        """Prepare for a penalty: one inverse a child, on the rows where it may have records.
+
+        A closed row left in would take up what a fixed answer lacks, and ADMM would need many steps to empty it.
+        """
         plain, answers = self._plain, self.problem.fixed.answers
         penalty = rho * np.eye(self.problem.shape[0])
         if plain.same_bound is not None:
             penalty = penalty + rho * plain.bound_ratio * plain.same_bound
-        self._inverses = np.linalg.inv(self._matrices + penalty)
+        closed = np.eye(len(penalty)) * (1.0 - self._inside)
+        self._inverses = np.linalg.inv((self._matrices + penalty) * self._inside + closed) * self._inside
         if len(plain.select):
             self._half = self._inverses @ plain.select.T
-            self._middle = np.linalg.inv(plain.select @ self._half)
+            self._middle = np.linalg.pinv(plain.select @ self._half, hermitian=True)
             self._constant = np.ascontiguousarray(
                 (self._half @ (self._middle @ answers.T[:, :, None]))[:, :, 0].T
             )
