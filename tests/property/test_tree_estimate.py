@@ -59,7 +59,7 @@ def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
     if exact is not None:
         query = product_query(lattice, exact[0])
         known = [ExactAtRoot(query, spread_evenly(lattice, query, exact[1][exact[0].labels[lattice.cell]]))]
-    x0, v0 = condition(tree, found.alone[0][0][0], known)
+    x0, v0 = condition(tree, found.linear[0][0][0], found.alone[0][0][0], known)
     covariances = gls.down_covariances(tree, v0)
     x = {(0, 0): x0}
     above: list[Floats] = [x0[None]]

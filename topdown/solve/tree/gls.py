@@ -120,6 +120,12 @@ def inverse(matrices: Floats) -> Floats:
     return np.asarray((found + np.swapaxes(found, -1, -2)) / 2)
 
 
+def refined(lattice: Lattice, matrices: Floats, inverses: Floats, b: Floats) -> Floats:
+    """Return x with M x = b by the inverse and one step of refinement: large cells would lose digits without."""
+    x = lattice.apply(inverses, b)
+    return x + lattice.apply(inverses, b - lattice.apply(matrices, x))
+
+
 def leaf_estimates(
     tree: Covariances, answers: NoisyAnswers, first: int, last: int
 ) -> list[tuple[Ints, Floats]]:
@@ -165,7 +171,12 @@ def estimate(tree: Covariances, answers: NoisyAnswers) -> Estimates:
             b.append(own + lattice.apply(k, s))
         linear.append(tuple(b))
         below.append(tuple(sums))
-        alone.append(tuple(lattice.apply(v, x) for v, x in zip(level.spread, b, strict=True)))
+        alone.append(
+            tuple(
+                refined(lattice, level.own.on(t) + k, v, x)
+                for t, k, v, x in zip(level.shape.values, level.beyond, level.spread, b, strict=True)
+            )
+        )
     return Estimates(tuple(reversed(linear)), tuple(reversed(below)), tuple(reversed(alone)))
 
 

@@ -38,7 +38,10 @@ class Path:
 
 
 def residual_persons(levels: Sequence[Measured], paths: Sequence[Path], exact: Sequence[Ints]) -> float:
-    """Return the largest deviation from the normal equations, divided by the smallest weight, in persons.
+    """Return the largest deviation from the normal equations, divided by the leaves' curvature, in persons.
+
+    H over all cells of all leaves is at least the leaves' weight of the queries that tell every cell apart; where they
+    have none, the smallest weight of any query takes its place.
 
     Args:
         levels: root first. paths: of some leaves.
@@ -52,8 +55,10 @@ def residual_persons(levels: Sequence[Measured], paths: Sequence[Path], exact: S
     if columns:
         design = np.stack(columns, axis=1).astype(np.float64)
         found = found - design @ np.linalg.lstsq(design, found, rcond=None)[0]
-    least = min(float(level.weights.min()) for level in levels)
-    return float(np.abs(found).max(initial=0.0)) / least
+    n_cells, leaves = levels[-1].labels.shape[1], levels[-1]
+    apart = [w for of, w in zip(leaves.labels, leaves.weights, strict=True) if len(np.unique(of)) == n_cells]
+    least = sum(apart) or min(level.weights.min() for level in levels)
+    return float(np.abs(found).max(initial=0.0) / least)
 
 
 def _gradient(levels: Sequence[Measured], path: Path) -> Floats:

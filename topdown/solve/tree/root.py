@@ -24,13 +24,15 @@ class ExactAtRoot:
     table: Floats
 
 
-def condition(tree: Covariances, alone: Floats, known: Sequence[ExactAtRoot]) -> tuple[Floats, Floats]:
+def condition(
+    tree: Covariances, linear: Floats, alone: Floats, known: Sequence[ExactAtRoot]
+) -> tuple[Floats, Floats]:
     """Return x (t, n_product) and V (n_components, t, t) of the root.
 
     In every component the answers known there are F x; V = Sig - Sig F'(F Sig F')^+ F Sig, and x moves along Sig F'.
 
     Args:
-        tree: its covariances. alone: e of the root, (t, n_product).
+        tree: its covariances. linear, alone: b and e of the root, (t, n_product).
         known: exact answers, which must not contradict each other.
     """
     lattice, root = tree.lattice, tree.levels[0]
@@ -48,7 +50,10 @@ def condition(tree: Covariances, alone: Floats, known: Sequence[ExactAtRoot]) ->
         gain = half @ np.linalg.pinv(rows @ half, hermitian=True)
         x += gain @ lattice.project(c, told - rows @ alone)
         v[c] = spread[c] - gain @ half.T
-    return x, (v + np.swapaxes(v, -1, -2)) / 2
+    v = (v + np.swapaxes(v, -1, -2)) / 2
+    matrices = (root.own.on(values) + root.beyond[0][0])[None]
+    x += lattice.apply(v[None], (linear - lattice.apply(matrices, x[None])[0])[None])[0]  # one step of refinement
+    return x, v
 
 
 def spread_evenly(lattice: Lattice, query: ProductQuery, by_cell: Floats) -> Floats:

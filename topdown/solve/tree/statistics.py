@@ -69,7 +69,7 @@ class TreeStatistics:
             query = query_of_labels(self.lattice, labels)
             by_cell = answers[labels[self.lattice.cell]].astype(np.float64)
             known.append(ExactAtRoot(query, spread_evenly(self.lattice, query, by_cell)))
-        return condition(self.tree, self.found.alone[0][0][0], known)
+        return condition(self.tree, self.found.linear[0][0][0], self.found.alone[0][0][0], known)
 
     @cached_property
     def residual(self) -> float:
