@@ -1,8 +1,9 @@
 """Errors of three ways to fit the same noisy answers of real Rhode Island blocks, and what the tree estimate costs.
 
 Run: `DRAWS=10 pytest bench/bench_utility.py -s`. Needs ../shared beside the checkout. Every draw is solved three times:
-each level by itself with a joint root (plain), with a marginal-first root, and with one estimate of the whole tree. Writes
-bench/results/utility.json. Errors are means over inhabited areas; ratios are means over draws, their standard errors beside.
+each level by itself with a joint root (plain), with a marginal-first root, and with one estimate of the whole tree.
+Writes bench/results/utility.json. Errors are means over inhabited areas; ratios are means over draws, with their
+standard errors.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def errors_of(context: Context, truth: tuple[Histogram, ...], leaves: Histogram)
         for name in ("total", "votingage", "cenrace", "race7", "hispanic * cenrace", "detailed"):
             query = context.plan.query(name)
             off = np.abs(released.answers(query) - true.answers(query))[inhabited]
-            found[f"{level.name} {name}"] = float(off.sum(axis=1).mean() if name == "detailed" else off.mean())
+            found[f"{level.name} {name}"] = float(
+                off.sum(axis=1).mean() if name == "detailed" else off.mean()
+            )
     return found
 
 
@@ -108,7 +111,7 @@ def solve_once(way: Simulation, noisy: tuple[NDArray[np.int32], ...]) -> tuple[H
     not DATA.is_dir(), reason="../shared with the Rhode Island blocks is not beside the checkout"
 )
 def test_utility(tmp_path: Path) -> None:
-    """The tree's errors are at most the stated shares of plain's, within one standard error; nothing is left unsolved."""
+    """The tree's errors are at most the stated shares of plain's, within a standard error; nothing is left unsolved."""
     ways = open_ways(tmp_path)
     errors: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     costs: dict[str, list[dict[str, float]]] = {name: [] for name in ways}

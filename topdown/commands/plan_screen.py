@@ -157,6 +157,7 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
     ]
     screen.table(columns, rows)
     screen.blank()
+    _fitted(screen, s.get("estimates", []))
     _feasible(screen, s["feasible"]["verdicts"])
     n = s["needs"]
     screen.say(
@@ -166,6 +167,18 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
     for warning in s["warnings"]:
         if warning["code"] != "B010":
             screen.item(WARN, warning["text"], indent=0)
+
+
+def _fitted(screen: Screen, levels: list[dict[str, str]]) -> None:
+    """Say which levels are fitted to the tree estimate, and why the others are not, where one was asked for."""
+    covered = [at["level"] for at in levels if at["targets"] == "tree"]
+    if covered:
+        text = f"to one estimate of the whole tree at {', '.join(covered)}"
+        screen.say(bold("Fitted"), f"  {text}", hang=8)
+    reasons = dict.fromkeys(at["why"] for at in levels if at["targets"] == "own")
+    for why in reasons:
+        names = ", ".join(at["level"] for at in levels if at["why"] == why)
+        screen.say(bold("Fitted"), f"  to own measurements only at {names}: {why}", hang=8)
 
 
 def _feasible(screen: Screen, verdicts: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ Covariances need public facts only; estimates need the noisy answers, and stream
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +58,7 @@ class Covariances:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class NodeEstimates:
     """What the noisy answers say, at every level above the leaves, by pattern.
 
     Args:
@@ -140,7 +140,7 @@ def leaf_estimates(
     return out
 
 
-def estimate(tree: Covariances, answers: NoisyAnswers) -> Estimates:
+def estimate(tree: Covariances, answers: NoisyAnswers) -> NodeEstimates:
     """Return b, s and e of every node above the leaves, from the leaves up.
 
     Args:
@@ -177,34 +177,48 @@ def estimate(tree: Covariances, answers: NoisyAnswers) -> Estimates:
                 for t, k, v, x in zip(level.shape.values, level.beyond, level.spread, b, strict=True)
             )
         )
-    return Estimates(tuple(reversed(linear)), tuple(reversed(below)), tuple(reversed(alone)))
+    return NodeEstimates(tuple(reversed(linear)), tuple(reversed(below)), tuple(reversed(alone)))
 
 
 def along(
-    tree: Covariances, found: Estimates, root: Floats, answers: NoisyAnswers, leaf: int
-) -> list[Floats]:
-    """Return x of a measured leaf and its ancestors, root first, each on the node's open dense values."""
+    tree: Covariances, found: NodeEstimates, root: Floats, answers: NoisyAnswers, leaf: int
+) -> tuple[list[Floats], list[Floats]]:
+    """Return x of a measured leaf and its ancestors, root first, and above the leaf the sum of the children's x.
+
+    Each is on the node's open dense values.
+    """
     path = [leaf]
     for level in reversed(tree.levels[1:]):
         path.append(int(level.shape.parent[path[-1]]))
     path.reverse()
-    out = [root]
-    for depth, node in enumerate(path[1:], start=1):
-        above, level = tree.levels[depth - 1], tree.levels[depth]
-        up = path[depth - 1]
-        moved = tree.lattice.apply(
-            above.of(above.beyond, up)[None], (out[-1] - above.of(found.below[depth - 1], up))[None]
-        )
-        values = level.shape.values[level.shape.pattern[node]]
-        at = np.searchsorted(above.shape.values[above.shape.pattern[up]], values)
-        last = depth == len(tree.levels) - 1
-        alone = (
-            leaf_estimates(tree, answers, node, node + 1)[0][1][0]
-            if last
-            else level.of(found.alone[depth], node)
-        )
-        out.append(alone + tree.lattice.apply(level.of(level.spread, node)[None], moved[:, at])[0])
-    return out
+    out, sums = [root], []
+    for depth, up in enumerate(path[:-1]):
+        above, under = tree.levels[depth], tree.levels[depth + 1]
+        theirs = above.shape.values[above.shape.pattern[up]]
+        left = out[-1] - above.of(found.below[depth], up)
+        moved = tree.lattice.apply(above.of(above.beyond, up)[None], left[None])[0]
+        children = np.flatnonzero((under.shape.parent == up) & (under.shape.pattern >= 0))
+        total, mine = np.zeros_like(left), left
+        for child, alone in _alone(tree, found, answers, depth + 1, children):
+            at = np.searchsorted(theirs, under.shape.values[under.shape.pattern[child]])
+            x = alone + tree.lattice.apply(under.of(under.spread, child)[None], moved[at][None])[0]
+            total[at] += x
+            mine = x if child == path[depth + 1] else mine
+        out.append(mine)
+        sums.append(total)
+    return out, sums
+
+
+def _alone(
+    tree: Covariances, found: NodeEstimates, answers: NoisyAnswers, depth: int, children: Ints
+) -> Iterator[tuple[int, Floats]]:
+    """Yield e of the children of one node."""
+    if depth < len(tree.levels) - 1:
+        for child in children.tolist():
+            yield child, tree.levels[depth].of(found.alone[depth], child)
+        return
+    for nodes, tables in leaf_estimates(tree, answers, int(children[0]), int(children[-1]) + 1):
+        yield from zip(nodes.tolist(), tables, strict=True)
 
 
 def down_covariances(tree: Covariances, root: Floats) -> tuple[tuple[Floats, ...], ...]:
@@ -229,7 +243,7 @@ def down_covariances(tree: Covariances, root: Floats) -> tuple[tuple[Floats, ...
 
 
 def down_estimates(
-    tree: Covariances, found: Estimates, depth: int, above: Sequence[Floats], nodes: Ints, alone: Floats
+    tree: Covariances, found: NodeEstimates, depth: int, above: Sequence[Floats], nodes: Ints, alone: Floats
 ) -> Floats:
     """Return x_c = e_c + Sig_c K (x_u - s) of some nodes of one pattern, (m, t, n_product).
 

@@ -1,7 +1,7 @@
 """Whether estimates solve the normal equations of the whole tree: added up by labels, with no code of the lattice.
 
 At every open cell of a leaf, the sum over the leaf and its ancestors of sum over queries of weight times Q'(Q x - y) is
-zero, or, where answers are exact at the root, one number for each of them.
+zero, or, where answers are exact at the root, one number for each of them; and children add up to their parent.
 """
 
 from __future__ import annotations
@@ -26,22 +26,26 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """One leaf and its ancestors, root first: the estimate of every cell (n_cells,), and the noisy answers.
+class LeafPath:
+    """One leaf and its ancestors, root first.
 
-    `cells` are the leaf's open cells.
+    Args:
+        cells: the leaf's open cells.
+        estimates: of every cell, (n_cells,), at each of them. below: above the leaf, the sum of the children's.
+        answers: noisy, at each of them.
     """
 
     cells: Ints
     estimates: tuple[Floats, ...]
+    below: tuple[Floats, ...]
     answers: tuple[NDArray[Any], ...]
 
 
-def residual_persons(levels: Sequence[Measured], paths: Sequence[Path], exact: Sequence[Ints]) -> float:
-    """Return the largest deviation from the normal equations, divided by the leaves' curvature, in persons.
+def residual_persons(levels: Sequence[Measured], paths: Sequence[LeafPath], exact: Sequence[Ints]) -> float:
+    """Return the largest deviation from the normal equations, or of a parent from its children, in persons.
 
-    H over all cells of all leaves is at least the leaves' weight of the queries that tell every cell apart; where they
-    have none, the smallest weight of any query takes its place.
+    A gradient is divided by the leaves' curvature: H over all cells of all leaves is at least the leaves' weight of the
+    queries that tell every cell apart; where they have none, the smallest weight of any query takes its place.
 
     Args:
         levels: root first. paths: of some leaves.
@@ -58,10 +62,15 @@ def residual_persons(levels: Sequence[Measured], paths: Sequence[Path], exact: S
     n_cells, leaves = levels[-1].labels.shape[1], levels[-1]
     apart = [w for of, w in zip(leaves.labels, leaves.weights, strict=True) if len(np.unique(of)) == n_cells]
     least = sum(apart) or min(level.weights.min() for level in levels)
-    return float(np.abs(found).max(initial=0.0) / least)
+    apart_by = [
+        float(np.abs(x - total).max())
+        for path in paths
+        for x, total in zip(path.estimates, path.below, strict=False)
+    ]
+    return max(float(np.abs(found).max(initial=0.0) / least), *apart_by)
 
 
-def _gradient(levels: Sequence[Measured], path: Path) -> Floats:
+def _gradient(levels: Sequence[Measured], path: LeafPath) -> Floats:
     out = np.zeros(len(path.cells))
     for level, x, y in zip(levels, path.estimates, path.answers, strict=True):
         for labels, first, weight in zip(level.labels, level.offsets, level.weights, strict=True):

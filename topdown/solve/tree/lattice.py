@@ -63,7 +63,7 @@ class Lattice:
     @cached_property
     def coordinates(self) -> Ints:
         """Value on every product axis of each product cell, int64 (n_axes, n_product)."""
-        return np.indices(self.sizes).reshape(len(self.sizes), -1).astype(np.int64)
+        return np.indices(self.sizes).reshape(len(self.sizes), self.n_product).astype(np.int64)
 
     @cached_property
     def signs(self) -> Floats:

@@ -16,7 +16,7 @@ from topdown.solve.least_squares.per_child import PerChild, Stacked
 from topdown.solve.least_squares.quadratics import Dense
 from topdown.solve.level import LevelModel
 from topdown.solve.statistics import PassRows, margin
-from topdown.solve.tree.gls import Covariances, Estimates
+from topdown.solve.tree.gls import Covariances, NodeEstimates
 from topdown.solve.tree.lattice import Lattice, ProductQuery, query_of_labels
 
 MOST_WRITTEN_OUT = 2_000_000  # entries of matrices, one a child, above which the lattice step is taken
@@ -36,7 +36,7 @@ class TreeObjective:
     """
 
     tree: Covariances
-    found: Estimates
+    found: NodeEstimates
     depth: int
     nodes: Ints
     in_lattice: bool

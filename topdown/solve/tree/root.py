@@ -52,7 +52,9 @@ def condition(
         v[c] = spread[c] - gain @ half.T
     v = (v + np.swapaxes(v, -1, -2)) / 2
     matrices = (root.own.on(values) + root.beyond[0][0])[None]
-    x += lattice.apply(v[None], (linear - lattice.apply(matrices, x[None])[0])[None])[0]  # one step of refinement
+    x += lattice.apply(v[None], (linear - lattice.apply(matrices, x[None])[0])[None])[
+        0
+    ]  # one step of refinement
     return x, v
 
 

@@ -14,13 +14,13 @@ from topdown.solve.groups import Floats, Ints
 from topdown.solve.level import LevelModel
 from topdown.solve.statistics import Objective, OwnStatistics, Statistics
 from topdown.solve.tree.covered import Choice, choose
-from topdown.solve.tree.gls import Covariances, Estimates, along, estimate, make_tree, open_values
-from topdown.solve.tree.judge import Measured, Path, residual_persons
+from topdown.solve.tree.gls import Covariances, NodeEstimates, along, estimate, make_tree, open_values
+from topdown.solve.tree.judge import LeafPath, Measured, residual_persons
 from topdown.solve.tree.lattice import Lattice, query_of_labels
 from topdown.solve.tree.objective import TreeObjective
 from topdown.solve.tree.root import ExactAtRoot, condition, spread_evenly
 
-JUDGED_LEAVES = 24
+JUDGED_LEAVES = 12
 
 
 @final
@@ -57,7 +57,7 @@ class TreeStatistics:
         return make_tree(self.lattice, self.context.geography, is_open, self.choice.own)
 
     @cached_property
-    def found(self) -> Estimates:
+    def found(self) -> NodeEstimates:
         """What the noisy answers say of every node above the leaves."""
         return estimate(self.tree, self.answers)
 
@@ -82,19 +82,20 @@ class TreeStatistics:
             levels, [self._path(int(leaf)) for leaf in leaves], [labels for labels, _ in self.exact]
         )
 
-    def _path(self, leaf: int) -> Path:
+    def _path(self, leaf: int) -> LeafPath:
         geography, lattice = self.context.geography, self.lattice
-        estimates, answers = [], []
-        cells = lattice.cell[:0].reshape(-1)
-        for depth, x in enumerate(along(self.tree, self.found, self.root[0], self.answers, leaf)):
-            node = int(geography.ancestors_of_leaves[depth][leaf])
-            shape = self.tree.levels[depth].shape
-            cells = lattice.cell[shape.values[shape.pattern[node]]].reshape(-1)
-            full = np.zeros(lattice.cell.size)
-            full[cells] = x.reshape(-1)
-            estimates.append(full)
-            answers.append(self.answers.answers(depth, node, node + 1)[1][0])
-        return Path(cells, tuple(estimates), tuple(answers))
+        path = [int(of[leaf]) for of in geography.ancestors_of_leaves]
+        found, sums = along(self.tree, self.found, self.root[0], self.answers, leaf)
+        cells = [
+            lattice.cell[level.shape.values[level.shape.pattern[node]]].reshape(-1)
+            for level, node in zip(self.tree.levels, path, strict=True)
+        ]
+        return LeafPath(
+            cells[-1],
+            tuple(_on_cells(lattice, at, x) for at, x in zip(cells, found, strict=True)),
+            tuple(_on_cells(lattice, at, x) for at, x in zip(cells[:-1], sums, strict=True)),
+            tuple(self.answers.answers(depth, node, node + 1)[1][0] for depth, node in enumerate(path)),
+        )
 
     def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
         """Return the measured nodes and the objective: their own answers, or the tree estimate."""
@@ -120,6 +121,12 @@ class TreeStatistics:
             "product": list(self.lattice.product),
             "residual_persons": float(f"{self.residual:.2e}"),
         }
+
+
+def _on_cells(lattice: Lattice, cells: Ints, x: Floats) -> Floats:
+    out = np.zeros(lattice.cell.size)
+    out[cells] = x.reshape(-1)
+    return out
 
 
 @final
