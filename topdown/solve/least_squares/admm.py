@@ -22,12 +22,16 @@ TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the
 
 @dataclass(frozen=True)
 class Pace:
-    """Steps between two looks, two corrections of the penalty, two tries to finish exactly; most steps in all."""
+    """Steps between two looks, two corrections of the penalty, two tries to finish exactly; most steps in all.
+
+    `floor`: residual in persons that rounding error leaves, where that is above what is asked for at last.
+    """
 
     steps: int
     balance: int
     polish: int
     most: int
+    floor: float = 0.0
 
 
 @dataclass(eq=False)
@@ -101,9 +105,9 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
         taken += steps
         if (primal <= tolerance and dual <= tolerance) or taken >= most:
             best = _better(problem, best, step.solution(at, rho, taken))
-            if best[1] <= TARGET_PERSONS or taken >= most or tolerance <= TIGHTEST_PERSONS:
+            if best[1] <= TARGET_PERSONS or taken >= most or tolerance <= max(TIGHTEST_PERSONS, pace.floor):
                 return best
-            tolerance /= 10
+            tolerance = max(tolerance / 10, pace.floor)
         if taken % pace.polish == 0 and (point := step.polish(at.z, taken)) is not None:
             best = _better(problem, best, point)
             if best[1] <= TARGET_PERSONS:

@@ -8,6 +8,7 @@ from topdown.solve.groups import Floats
 from topdown.solve.least_squares.problem import Problem
 
 ROUNDS = 10
+ROUNDING = 6e-14  # what steps leave of a residual, relative to the largest sum of a row
 
 
 def in_proportion(problem: Problem) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 
 from topdown.solve.groups import Floats
 from topdown.solve.least_squares.admm import Iterate, Pace
-from topdown.solve.least_squares.child_start import in_proportion
+from topdown.solve.least_squares.child_start import ROUNDING, in_proportion
 from topdown.solve.least_squares.dense_step import DenseStep
 from topdown.solve.least_squares.kernels_dense import State, stacked_steps
 from topdown.solve.least_squares.per_child import PerChild
@@ -22,11 +22,13 @@ class StackedStep:
     """
 
     threads: int | None = 1
-    pace = Pace(steps=40, balance=80, polish=20_000, most=20_000)
+    pace: Pace
 
     def __init__(self, problem: Problem, quadratic: PerChild) -> None:
         if len(problem.compared.rows):
             raise TypeError("the stacked step takes no soft rules")
+        floor = max(1e-9, ROUNDING * float(problem.sums.max(initial=0.0)))
+        self.pace = Pace(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
         self.problem, self.quadratic = problem, quadratic
         shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
         self._plain = DenseStep(problem, shared, 0.5)
