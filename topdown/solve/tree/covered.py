@@ -31,7 +31,7 @@ class LevelTargets:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Covered:
     """What a plan's tree estimate covers.
 
     Args:
@@ -51,7 +51,7 @@ class Choice:
         return [{"level": at.level, "targets": at.targets, "why": at.why} for at in self.levels]
 
 
-def choose(context: Context) -> Choice:
+def choose(context: Context) -> Covered:
     """Decide for every level of a plan that asks for the tree estimate.
 
     Args:
@@ -82,7 +82,7 @@ def choose(context: Context) -> Choice:
         why, fits = _at(context, lattice, depth)
         levels.append(LevelTargets(level.name, "own" if why else "tree", why))
         in_lattice.append(fits)
-    return Choice(tuple(levels), lattice, own, tuple(in_lattice))
+    return Covered(tuple(levels), lattice, own, tuple(in_lattice))
 
 
 def _no_level(plan: Plan) -> str:
@@ -98,8 +98,8 @@ def _no_level(plan: Plan) -> str:
     return ""
 
 
-def _all_own(plan: Plan, why: str) -> Choice:
-    return Choice(tuple(LevelTargets(level.name, "own", why) for level in plan.levels))
+def _all_own(plan: Plan, why: str) -> Covered:
+    return Covered(tuple(LevelTargets(level.name, "own", why) for level in plan.levels))
 
 
 def _lattice_of(plan: Plan) -> Lattice:

@@ -13,7 +13,7 @@ from topdown.solve.answers import NoisyAnswers
 from topdown.solve.groups import Floats, Ints
 from topdown.solve.level import LevelModel
 from topdown.solve.statistics import Objective, OwnStatistics, Statistics
-from topdown.solve.tree.covered import Choice, choose
+from topdown.solve.tree.covered import Covered, choose
 from topdown.solve.tree.gls import Covariances, NodeEstimates, along, estimate, make_tree, open_values
 from topdown.solve.tree.judge import LeafPath, Measured, residual_persons
 from topdown.solve.tree.lattice import Lattice, query_of_labels
@@ -38,7 +38,7 @@ class TreeStatistics:
 
     context: Context
     answers: NoisyAnswers
-    choice: Choice
+    choice: Covered
     levels: tuple[LevelModel, ...]
     exact: tuple[tuple[Ints, Ints], ...]
 
@@ -135,7 +135,7 @@ class NoLevelCovered:
     """The own answers everywhere, where the tree estimate was asked for and covers no level."""
 
     own: OwnStatistics
-    choice: Choice
+    choice: Covered
 
     def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
         """Return what the nodes' own answers ask for."""
