@@ -44,6 +44,7 @@ class Book:
         begun: (journal, part) -> intents it was begun under, in order.
         drawn: (intent, part) -> SHA-256 of the file the part became.
         charged: sum of the losses of all intents that were not voided, finished or not.
+        charged_delta: the same of their deltas; 0 unless losses are pairs.
     """
 
     def __init__(self) -> None:
@@ -53,7 +54,7 @@ class Book:
         self.committed: set[int] = set()
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.drawn: dict[tuple[int, str], str] = {}
-        self.charged = Fraction(0)
+        self.charged = self.charged_delta = Fraction(0)
         self._of_journal: dict[str, list[int]] = {}
         self._commits: dict[str, Commit] = {}
 
@@ -109,7 +110,7 @@ class Book:
         if not self.entries:
             return "its first record does not open it"
         if isinstance(event, Intent):
-            return "" if self.binding.loss_name == event.loss_name else "it mixes rho and epsilon"
+            return "" if self.binding.loss_name == event.loss_name else "it mixes losses of two kinds"
         if isinstance(event, Commit):
             return self._commit_problem(event)
         if isinstance(event, Void):
@@ -165,6 +166,7 @@ class Book:
             self.intents[entry.seq] = event
             self._of_journal.setdefault(event.journal, []).append(entry.seq)
             self.charged += event.loss
+            self.charged_delta += event.delta
         elif isinstance(event, Begun):
             self.begun.setdefault((self.intents[event.intent].journal, event.part), []).append(event.intent)
         elif isinstance(event, Drawn):
@@ -175,6 +177,7 @@ class Book:
         elif isinstance(event, Void):
             self.voided.add(event.intent)
             self.charged -= self.intents[event.intent].loss
+            self.charged_delta -= self.intents[event.intent].delta
         return entry
 
 

@@ -30,6 +30,7 @@ class Spend:
         laws: what each level draws.
         exact: names of the statistics the release publishes exactly.
         limit, limit_reason: ledger policy of the run file.
+        delta_limit: the same for delta, where losses are pairs.
 
     """
 
@@ -39,6 +40,7 @@ class Spend:
     exact: tuple[str, ...]
     limit: Fraction
     limit_reason: str = ""
+    delta_limit: Fraction = Fraction(0)
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Intent:
         """Return the intent that pays for drawing some levels once."""
@@ -55,7 +57,7 @@ class Spend:
         """
         intent = self.intent(tuple(self.laws), 1, "new")
         ledger.check_first(intent, again=again)
-        ledger.check_affordable(intent, self.limit)
+        ledger.check_affordable(intent, self.limit, self.delta_limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +137,8 @@ def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spe
         return None
     attempt = 1 + ledger.book.n_attempts(journal.id)
     covers = tuple(level for level in spend.laws if level in short)
-    return ledger.intent(spend.intent(covers, attempt, journal.id), spend.limit, spend.limit_reason)
+    intent = spend.intent(covers, attempt, journal.id)
+    return ledger.intent(intent, spend.limit, spend.limit_reason, spend.delta_limit)
 
 
 def _draw_missing(journal: Journal, ledger: Ledger, work: Work) -> None:
