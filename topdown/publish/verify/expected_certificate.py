@@ -57,10 +57,25 @@ def expected_sections(session: Session) -> dict[str, Any]:
     }
 
 
+def _delta(plan: PlanFile, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    total = fraction(plan.doc.delta)
+    return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
+
+
+def delta_charged(session: Session) -> dict[str, str]:
+    """Return what of delta is charged to the ledger, where losses are pairs."""
+    pairs = session.plan.loss_name == "epsilon_delta"
+    return {"charged_delta": exact_text(session.ledger.charged_delta)} if pairs else {}
+
+
 def unspent(plan: PlanFile) -> list[dict[str, str]]:
     """Return the loss left unspent because the geography lacks a level of the settings."""
     budget: Fraction = fraction(plan.doc.budget)
-    return [{"level": name, "loss": exact_text(budget * fraction(share))} for name, share in plan.doc.unspent]
+    return [
+        {"level": name, "loss": exact_text(budget * fraction(share))} | _delta(plan, budget * fraction(share))
+        for name, share in plan.doc.unspent
+    ]
 
 
 def _files(session: Session) -> dict[str, str]:
