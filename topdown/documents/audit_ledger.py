@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from topdown.documents.shared import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
 from topdown.documents.statements import LedgerSecrets
 
@@ -14,6 +16,7 @@ class PaidRelease(Part, frozen=True, kw_only=True):
     release: str
     plan_hash: Sha256
     loss: Rational
+    delta: Rational | UnsetType = UNSET
     n_charges: Positive
     n_unfinished: Count
 
@@ -37,6 +40,7 @@ class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     unit: str
     loss_name: LossName
     charged: Rational
+    charged_delta: Rational | UnsetType = UNSET
     conditional_on: list[str]
     secrets: LedgerSecrets
     releases: list[PaidRelease]

@@ -7,12 +7,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from topdown.ledger.book import Book, losses_by_plan
-from topdown.ledger.records import DrawnLaw, exact_text
+from topdown.ledger.records import DrawnLaw, Intent, exact_text
 
 if TYPE_CHECKING:
     from topdown.accountant.semantics import Loss
 
 DELTA = "1e-10"
+PAIRS = "epsilon_delta"
 
 
 def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
 
     Args:
         book: a ledger that was opened.
-        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all.
+        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, pairs at their sum.
 
     Returns:
         what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some release published
@@ -46,9 +47,15 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
         "unit": bound.unit,
         "loss_name": bound.loss_name,
         "charged": exact_text(book.charged),
+        **delta_charged(book),
         "conditional_on": list(exact),
         "secrets": rows,
     }
+
+
+def delta_charged(book: Book) -> dict[str, str]:
+    """Return what of delta is charged, for a ledger of pairs; nothing for another."""
+    return {"charged_delta": exact_text(book.charged_delta)} if book.binding.loss_name == PAIRS else {}
 
 
 def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
@@ -69,6 +76,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
                 "release": names[plan],
                 "plan_hash": plan,
                 "loss": exact_text(loss),
+                **_delta_of(plan, live.values()),
                 "n_charges": sum(i.plan_hash == plan for i in live.values()),
                 "n_unfinished": sum(
                     i.plan_hash == plan and seq not in book.committed for seq, i in live.items()
@@ -81,6 +89,11 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     }
 
 
+def _delta_of(plan_hash: str, intents: Iterable[Intent]) -> dict[str, str]:
+    total = sum((i.delta for i in intents if i.plan_hash == plan_hash), Fraction(0))
+    return {"delta": exact_text(total)} if total else {}
+
+
 def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
     """Return the rows of a relation, and how many times the counts of a charge each moves."""
     if neighbours == "add_remove":
@@ -89,10 +102,15 @@ def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
 
 
 def _loss(laws: Iterable[DrawnLaw], times: int) -> Loss:
+    from topdown.accountant.approximate import MovedCounts, PairLoss
     from topdown.accountant.composition import Composition
     from topdown.accountant.pure import PureLoss
 
     drawn = list(laws)
+    if drawn[0].loss_name == PAIRS:  # a ledger knows their promises, not their weights
+        return PairLoss(
+            tuple(MovedCounts((), law.parameter, law.delta, times * law.coordinates) for law in drawn)
+        )
     if drawn[0].loss_name == "epsilon":
         epsilon = times * sum((law.loss for law in drawn), Fraction(0))
         return PureLoss(epsilon, times * sum(law.coordinates for law in drawn))
