@@ -17,7 +17,7 @@ import numpy as np
 
 from topdown.noise import SimulationBits
 from topdown.noise.optimal.ask import factor_below
-from topdown.selection import orders
+from topdown.selection import orders, printed
 from topdown.selection.chance import RealChance
 from topdown.selection.plan import Subsampling, subsampling
 from topdown.selection.records import Incidence, incidence_of_pairs
@@ -26,6 +26,8 @@ from topdown.selection.sites import greedy, max_cover
 
 EPSILONS = [Fraction(text) for text in ("1/50", "1/20", "1/10", "1/5", "1/2", "1")]
 K, SITES, RECORDS = 6, 40, 3000
+RESIDENTS, SITES_TO_ORDER = 20_000, 60
+Places = np.ndarray
 Choice = tuple[int, ...]
 
 
@@ -67,11 +69,11 @@ def on_all(epsilon: Fraction) -> Callable[[Incidence, RealChance], Choice]:
 def methods(epsilon: Fraction) -> dict[str, Callable[[Incidence, RealChance], Choice]]:
     """Return what is compared, by name."""
     plan = subsampling(epsilon)
-    printed = Subsampling(plan.rate, Fraction(2))
+    two = Subsampling(plan.rate, Fraction(2))
     a_round = epsilon / Fraction(2 * math.log(math.e * 1e6))
     return {
         "this": lambda d, c: max_cover(d, K, plan, c).items,
-        "this, base 2": lambda d, c: max_cover(d, K, printed, c).items,
+        "this, base 2": lambda d, c: max_cover(d, K, two, c).items,
         "epsilon / k each": on_all(epsilon / K),
         "epsilon / 2k each": on_all(epsilon / (2 * K)),
         "delta 1e-6": on_all(a_round),
@@ -107,25 +109,51 @@ def cost(data: Incidence, order: Choice) -> int:
     return used
 
 
+def discs(n_records: int, n_sites: int, radius: float, seed: int) -> tuple[Places, Places]:
+    """Return residents all over a square, and the sites within a radius of each, as pairs."""
+    generator = np.random.default_rng(seed)
+    homes, places = generator.random((n_records, 2)), generator.random((n_sites, 2))
+    near = ((homes[:, None] - places[None]) ** 2).sum(axis=2) < radius**2
+    records, sites = np.nonzero(near)
+    return records, sites
+
+
+def order_methods(epsilon: Fraction) -> dict[str, Callable[[Incidence, RealChance], Choice]]:
+    """Return orders that are compared at an epsilon, by name; the last two have fresh samples."""
+    plan, rounds = subsampling(epsilon), printed.rounds(SITES_TO_ORDER, 2 * RESIDENTS, epsilon)
+    return {
+        "thresholds, one sample": lambda d, c: orders.cover_order(d, 2 * RESIDENTS, plan, c).items,
+        "choices, one sample": lambda d, c: orders.cover_order_by_choices(d, plan, c).items,
+        "printed, corrected": lambda d, c: printed.cover_order_by_samples(d, 2 * RESIDENTS, rounds, c).items,
+        "the same, thresholds / 8000": lambda d, c: (
+            printed.cover_order_by_samples(d, RESIDENTS // 4, rounds, c, 1).items
+        ),
+    }
+
+
 def show_orders(runs: int) -> dict[str, float]:
-    """Print and return how many of 60 sites are used, on average, by 20,000 residents."""
-    data = planar(20_000, 60, 0.2, 0.07)
-    plan = subsampling(Fraction(1, 2))
-    kinds = {
-        "falling thresholds": lambda c: orders.cover_order(data, 40_000, plan, c).items,
-        "choices": lambda c: orders.cover_order_by_choices(data, plan, c).items,
-    }
+    """Print and return how many of 60 sites residents use, in the mean over numberings of the sites."""
+    records, sites = discs(RESIDENTS, SITES_TO_ORDER, 0.2, 2)
     generator = np.random.default_rng(7)
+    numberings = [generator.permutation(SITES_TO_ORDER) for _ in range(runs)]
+    lands = [incidence_of_pairs(records, own[sites], RESIDENTS, SITES_TO_ORDER) for own in numberings]
     found = {
-        name: float(np.mean([cost(data, kind(RealChance(SimulationBits(i)))) for i in range(runs)]))
-        for name, kind in kinds.items()
+        "greedy without privacy": float(
+            np.mean([cost(d, without_privacy(d, SITES_TO_ORDER)) for d in lands])
+        ),
+        "the order they came in": float(np.mean([cost(d, tuple(range(SITES_TO_ORDER))) for d in lands])),
     }
-    found["their own order"] = cost(data, tuple(range(60)))
-    found["random"] = float(np.mean([cost(data, tuple(generator.permutation(60))) for _ in range(runs)]))
-    found["greedy without privacy"] = cost(data, without_privacy(data, 60))
-    print("\nsites used at epsilon 1/2")
+    print(f"\nof {SITES_TO_ORDER} sites, used by {RESIDENTS:,} residents; mean of {runs} numberings")
     for name, used in found.items():
-        print(f"{name:<24}{used:>6.1f}")
+        print(f"{name:<30}{used:>6.1f}")
+    epsilons = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
+    print("epsilon" + " " * 23 + "".join(f"{float(e):>6}" for e in epsilons))
+    for name in order_methods(Fraction(1)):
+        for epsilon in epsilons:
+            method = order_methods(epsilon)[name]
+            used = [cost(d, method(d, RealChance(SimulationBits(i)))) for i, d in enumerate(lands)]
+            found[f"{name} {epsilon}"] = float(np.mean(used))
+        print(f"{name:<30}" + "".join(f"{found[f'{name} {e}']:>6.1f}" for e in epsilons))
     return found
 
 
@@ -148,7 +176,11 @@ def test_a_sample_beats_splitting_epsilon() -> None:
     tenth = Fraction(1, 10)
     assert found["this", tenth] > found["epsilon / k each", tenth]
     used = show_orders(3)
-    assert used["falling thresholds"] < min(used["choices"], used["their own order"])
+    assert (
+        max(used["thresholds, one sample 1/2"], used["choices, one sample 1/2"])
+        < used["printed, corrected 1/2"]
+    )
+    assert used["printed, corrected 1/2"] == used["the order they came in"]
 
 
 if __name__ == "__main__":

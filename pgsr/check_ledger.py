@@ -10,7 +10,7 @@ from pgsr.folder import EXACT, JOURNAL, LEDGER, MEASUREMENTS, PART, part_file
 from pgsr.verify_files import Files, read_document, read_file, sha256_of
 from topdown.errors import BudgetError
 from topdown.ledger.book import Book, read_book
-from topdown.ledger.records import Intent
+from topdown.ledger.records import Charge
 
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 
@@ -47,7 +47,7 @@ def check_ledger(files: Files) -> Check:
     return check
 
 
-def _charges(check: Check, files: Files, book: Book, mine: list[Intent]) -> None:
+def _charges(check: Check, files: Files, book: Book, mine: list[Charge]) -> None:
     """Expect one charge for all levels first, and then whole levels that were lost and drawn again."""
     document = files.certificate
     stated, sizes = document["privacy"], document["sizes"]

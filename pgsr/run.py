@@ -30,7 +30,7 @@ from topdown.ledger.book import Book, Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, Place, open_ledger
-from topdown.ledger.protocol import Job, carry_out
+from topdown.ledger.protocol import Job, carry_out, check_new
 from topdown.ledger.records import Intent
 from topdown.ledger.same_records import keyed_digest
 from topdown.progress import Event, Report
@@ -73,7 +73,7 @@ def run_release(
             journal = _journal(plan, folder, ledger, policy, disk)
             spend = spend_of(plan, place, policy, _charged(ledger.book, journal))
             if journal is None:
-                spend.check_new(ledger, again=policy.again)
+                check_new(spend, ledger, again=policy.again)
             _check_room(plan, folder)
             disk.make_folder(folder / MEASUREMENTS)
             journal = journal or start_journal(folder / MEASUREMENTS, {"plan_hash": plan.plan_hash}, disk)

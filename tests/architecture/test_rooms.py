@@ -31,6 +31,7 @@ ALLOWED = {
         "decimals",
         "documents",
         "errors",
+        "held",
         "interrupt",
         "ledger",
         "made_up",
@@ -45,6 +46,7 @@ ALLOWED = {
         "publish",
         "rehearse",
         "screen",
+        "selection",
         "simulate",
         "solve",
         "solved_again",
@@ -64,6 +66,7 @@ ALLOWED = {
         "errors",
         "progress",
         "interrupt",
+        "selection",
     },
     "solve": {"solve", "caps", "plan", "model", "errors", "progress", "workers"},
     "publish": {

@@ -1,4 +1,4 @@
-"""The how-to page of private choices: its snippet run, its functions there, its links whole."""
+"""The how-to page of private choices: its commands and snippet run, its functions there, its picture made."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import importlib
 import re
 from pathlib import Path
 
+from examples import field_offices
+from tests.helpers.pages import run_page
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "selection.md"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_snippet_runs_and_prints_what_it_says(capsys):
+def test_the_page_runs_and_prints_what_it_says(topdown, toy, capsys):
     """A line on the page that no longer works stops a reader at the first step."""
-    (body,) = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
-    items, cost = capsys.readouterr().out.splitlines()
-    assert cost == "1.6487212707001282"
-    assert f"# {cost} = e^(1/2)" in body
+    toy(Path())
+    Path("offices.csv").write_text("candidate,geocode\nNorth,1101\nNorth,1102\nSouth,12\nEast,1301\n")
+    assert run_page(PAGE, topdown) == 7
+    items, cost = capsys.readouterr().out.splitlines()[-2:]
+    assert f"# {cost} = e^(1/2)" in PAGE.read_text(encoding="utf-8")
     assert {"0", "1", "2"} >= set(re.findall(r"\d", items))
 
 
@@ -26,3 +28,17 @@ def test_the_functions_of_the_table_are_there():
     assert len(named) == 9
     for module, function in named:
         assert callable(getattr(importlib.import_module(f"topdown.selection.{module}"), function))
+
+
+def test_the_offices_of_the_picture_are_chosen_and_drawn(tmp_path):
+    """A picture that the example cannot make again shows something else than the code does."""
+    chosen, best = field_offices.choose(tmp_path)
+    assert len(set(chosen)) == len(set(best)) == field_offices.K
+    drawn = (tmp_path / "offices.svg").read_text(encoding="utf-8")
+    shown = PAGE.with_name("field-offices.svg").read_text(encoding="utf-8")
+    for text in (drawn, shown):
+        assert "looks at everybody: 59 % within 2 km" in text
+        assert "private, epsilon 1/10: " in text
+        assert text.count("<text") == 2 * (field_offices.K + 1)
+    covers, people = field_offices.reached(tmp_path, tmp_path / "offices"), field_offices.residents(tmp_path)
+    assert field_offices.share(chosen, covers, people) > 0.7 * field_offices.share(best, covers, people)

@@ -21,7 +21,7 @@ from topdown.ledger import durable
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import open_journal, start_journal
 from topdown.ledger.ledger import Place, create_ledger, open_ledger, read_ledger
-from topdown.ledger.protocol import Job, carry_out
+from topdown.ledger.protocol import Job, carry_out, check_new
 from topdown.ledger.records import Binding
 from topdown.publish import atomic
 from topdown.publish.publish import publish
@@ -111,7 +111,7 @@ def measure(place: Place, out: Path, work: Tokens) -> None:
         disk.make_folder(out)
         journal = open_journal(out, BINDS, disk)
         if journal is None:
-            SPEND.check_new(ledger, again=False)
+            check_new(SPEND, ledger, again=False)
             journal = start_journal(out, BINDS, disk)
         carry_out(journal, ledger, PARTS, SPEND, work, disk)
 

@@ -16,7 +16,7 @@ from topdown.errors import TopdownError
 from topdown.ledger.book import Book, read_book
 from topdown.ledger.journal import JOURNAL, Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Place, create_ledger, open_ledger
-from topdown.ledger.protocol import Job, Spend, carry_out
+from topdown.ledger.protocol import Job, Spend, carry_out, check_new
 from topdown.ledger.records import Binding, DrawnLaw
 
 OUT = Path("/out")
@@ -152,7 +152,7 @@ def measured(disk: ModelDisk, world: World) -> Journal:
     with open_ledger(world.place, disk) as ledger:
         journal = open_journal(OUT, BINDS, disk)
         if journal is None:
-            SPEND.check_new(ledger, again=False)
+            check_new(SPEND, ledger, again=False)
             journal = start_journal(OUT, BINDS, disk)
         carry_out(journal, ledger, PARTS, SPEND, ModelWork(disk, world), disk)
         return journal

@@ -14,6 +14,7 @@ from typing import Any
 
 from topdown.accountant import zcdp
 from topdown.accountant.approximate import PairLoss
+from topdown.accountant.choices import WithChoices
 from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.exact import Threshold, delta_of
@@ -209,13 +210,13 @@ def _row(
     return head | numbers | {"sentence": sentence(guess, claim, words)}
 
 
-def loss_numbers(loss: Loss, deltas: Sequence[Threshold]) -> Document:
+def loss_numbers(loss: Loss | WithChoices, deltas: Sequence[Threshold]) -> Document:
     """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found."""
     return {key: value for key, value in _numbers(loss, tuple(deltas), balls=True).items() if key != "guess"}
 
 
 @lru_cache(maxsize=256)
-def _numbers(loss: Loss, deltas: tuple[Threshold, ...], *, balls: bool) -> Document:
+def _numbers(loss: Loss | WithChoices, deltas: tuple[Threshold, ...], *, balls: bool) -> Document:
     """Return the numbers of one loss, and `guess`; many rows, and the ledger's statement, are about the same loss."""
     if isinstance(loss, PairLoss):
         here = {str(loss.delta): Enclosure(loss.epsilon, loss.epsilon)}
@@ -226,6 +227,11 @@ def _numbers(loss: Loss, deltas: tuple[Threshold, ...], *, balls: bool) -> Docum
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
         zero: Document = {} if is_pure else _zcdp(Fraction(0), deltas)
         return zero | _guesses(boxes, loss.best_guess(), loss.coordinates)
+    if isinstance(loss, WithChoices):
+        name = loss.noise.certifying() if isinstance(loss.noise, Composition) else "auto"
+        boxes = {d: loss.epsilon_at(d, name) for d in (map(str, deltas) if loss.rho else [EVERY_DELTA])}
+        zero = _zcdp(loss.total_rho, deltas) if loss.rho else {}
+        return zero | _guesses(boxes, loss.best_guess(name), loss.coordinates)
     name = loss.certifying() if balls else "auto"
     boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
     return _zcdp(loss.rho, deltas) | _guesses(boxes, loss.best_guess(engine=name), loss.law.coordinates)

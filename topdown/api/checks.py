@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topdown.api.call import PathText, at_least_one, place, public
+from topdown.errors import ConfigError
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def verify(
     """Check a release from its files alone; needs no confidential data.
 
     Args:
-        release: folder.
+        release: folder of a release, or of a choice.
         solve: also solve again what was measured, and compare the records.
         workers: processes for solving, 1 or more.
         report: told about the progress of solving.
@@ -32,8 +33,13 @@ def verify(
         ConfigError: C088 the folder is no release, C122 it holds a simulation, C005 fewer than one worker.
     """
     from topdown.api.release_folder import require_release
+    from topdown.publish.verify.choice import is_choice, verify_choice
 
     folder = place(release, "release")
+    if is_choice(folder):
+        if solve:
+            raise ConfigError("a choice is not solved", code="C005", fix="leave out solve")
+        return verify_choice(folder)
     require_release(folder)
     if solve:
         from topdown.solved_again import verify_and_solve

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from topdown.documents.shared import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
 from topdown.documents.statements import LedgerSecrets
 
 
 class PaidRelease(Part, frozen=True, kw_only=True):
-    """A release that charged the ledger."""
+    """A release or choice that charged the ledger."""
 
     release: str
+    what: Annotated[Literal["release", "choice"], Meta(description="Noise was drawn, or a choice")]
     plan_hash: Sha256
     loss: Rational
     delta: Rational | UnsetType = UNSET

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from topdown.errors import BudgetError
 from topdown.ledger.chained_lines import ZEROS, read_lines
+from topdown.ledger.choice import Choice
 from topdown.ledger.records import (
     Begun,
     Binding,
+    Charge,
     Commit,
     Drawn,
     Event,
-    Intent,
     Opened,
     Void,
     Vouched,
@@ -39,7 +40,7 @@ class Book:
 
     Attributes:
         entries: every record in order.
-        intents: every intent by its number, voided ones included.
+        intents: every intent, of noise or of a choice, by its number, voided ones included.
         voided, committed: numbers of the intents taken back, and of those whose noise may be read.
         begun: (journal, part) -> intents it was begun under, in order.
         drawn: (intent, part) -> SHA-256 of the file the part became.
@@ -49,7 +50,7 @@ class Book:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.intents: dict[int, Intent] = {}
+        self.intents: dict[int, Charge] = {}
         self.voided: set[int] = set()
         self.committed: set[int] = set()
         self.begun: dict[tuple[str, str], list[int]] = {}
@@ -87,11 +88,11 @@ class Book:
         return [entry.event for entry in self.entries if isinstance(entry.event, Vouched)]
 
     @property
-    def live(self) -> dict[int, Intent]:
+    def live(self) -> dict[int, Charge]:
         """Every intent that was not voided, by its number."""
         return {seq: intent for seq, intent in self.intents.items() if seq not in self.voided}
 
-    def of_journal(self, journal: str) -> dict[int, Intent]:
+    def of_journal(self, journal: str) -> dict[int, Charge]:
         """Return the intents one measurement may draw under, by number."""
         return {s: self.intents[s] for s in self._of_journal.get(journal, ()) if s not in self.voided}
 
@@ -109,7 +110,9 @@ class Book:
             return "it is already open" if self.entries else ""
         if not self.entries:
             return "its first record does not open it"
-        if isinstance(event, Intent):
+        if isinstance(event, Charge):
+            if isinstance(event, Choice) and event.neighbours != self.binding.neighbours:
+                return "it mixes neighbour relations"
             return "" if self.binding.loss_name == event.loss_name else "it mixes losses of two kinds"
         if isinstance(event, Commit):
             return self._commit_problem(event)
@@ -162,7 +165,7 @@ class Book:
             raise ValueError(problem)
         entry = Entry(len(self.entries), time, event, sha256)
         self.entries.append(entry)
-        if isinstance(event, Intent):
+        if isinstance(event, Charge):
             self.intents[entry.seq] = event
             self._of_journal.setdefault(event.journal, []).append(entry.seq)
             self.charged += event.loss
@@ -207,7 +210,7 @@ def read_book(data: bytes, path: Path) -> tuple[Book, int, bool]:
     return book, n_bytes, whole
 
 
-def losses_by_plan(intents: Iterable[Intent]) -> dict[str, Fraction]:
+def losses_by_plan(intents: Iterable[Charge]) -> dict[str, Fraction]:
     """Add the losses of intents by plan hash."""
     found: dict[str, Fraction] = {}
     for intent in intents:

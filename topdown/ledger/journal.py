@@ -38,15 +38,21 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class MeasuredPart:
-    """Whole nodes of one level, drawn and written together; the final path is `level/name.parquet`."""
+    """Whole nodes of one level, drawn and written together; the final path is `level/name.ending`."""
 
     level: str
     name: str
+    ending: str = "parquet"
 
     @property
     def key(self) -> str:
         """Path without its ending, relative to the folder of the measurements."""
         return f"{self.level}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Final path, relative to the folder of the measurements."""
+        return f"{self.key}.{self.ending}"
 
 
 class Journal:
@@ -136,17 +142,16 @@ class Journal:
 
         """
         renames: list[tuple[Path, Path]] = []
-        hashes: dict[str, str] = {}
+        hashes = self.exact()
         for part in parts:
             final = self._final(part)
             data = self._disk.read(final)
             used = book.begun.get((self.id, part.key), ())
             if data is not None:
-                hashes[f"{part.key}.parquet"] = hashlib.sha256(data).hexdigest()
+                hashes[part.path] = hashlib.sha256(data).hexdigest()
             elif used and (found := self._drawn(part, used[-1])):
                 renames.append((found[0], final))
-                hashes[f"{part.key}.parquet"] = found[1]
-        hashes["exact.json"] = hashlib.sha256(self._disk.read(self.folder / "exact.json") or b"").hexdigest()
+                hashes[part.path] = found[1]
         if digest(hashes) != files:
             raise _altered(self.folder)
         for source, final in renames:
@@ -167,7 +172,12 @@ class Journal:
         return any(self._final(part).name in names[part.level] for part in parts)
 
     def _final(self, part: MeasuredPart) -> Path:
-        return self.folder / part.level / f"{part.name}.parquet"
+        return self.folder / part.path
+
+    def exact(self) -> dict[str, str]:
+        """Return the SHA-256 of exact.json by its name; empty if there is no such file."""
+        data = self._disk.read(self.folder / "exact.json")
+        return {} if data is None else {"exact.json": hashlib.sha256(data).hexdigest()}
 
 
 def digest(hashes: dict[str, str]) -> str:

@@ -26,6 +26,7 @@ from topdown.ledger.records import (
     VERSION,
     Begun,
     Binding,
+    Charge,
     Commit,
     Drawn,
     Event,
@@ -75,7 +76,7 @@ class Ledger:
         self._file, self._disk = file, disk
 
     def intent(
-        self, intent: Intent, limit: Fraction, limit_reason: str = "", delta_limit: Fraction = _NONE
+        self, intent: Charge, limit: Fraction, limit_reason: str = "", delta_limit: Fraction = _NONE
     ) -> Entry:
         """Charge a loss, durably, before noise is drawn under it.
 
@@ -87,9 +88,12 @@ class Ledger:
         Raises: BudgetError for a loss over a limit (B004), or in another unit than the ledger's (B009).
         """
         self.check_affordable(intent, limit, delta_limit)
-        return self._append(replace(intent, limit=limit, limit_reason=limit_reason, delta_limit=delta_limit))
+        charged = replace(intent, limit=limit, limit_reason=limit_reason)
+        return self._append(
+            replace(charged, delta_limit=delta_limit) if isinstance(charged, Intent) else charged
+        )
 
-    def check_affordable(self, intent: Intent, limit: Fraction, delta_limit: Fraction = _NONE) -> None:
+    def check_affordable(self, intent: Charge, limit: Fraction, delta_limit: Fraction = _NONE) -> None:
         """Raise what `intent` would raise, without writing anything."""
         self._check(intent)
         left = limit - self.book.charged
@@ -98,7 +102,7 @@ class Ledger:
         if intent.delta > delta_limit - self.book.charged_delta:
             raise refusals.over_delta(self.path, self.book, intent, delta_limit)
 
-    def check_first(self, intent: Intent, *, again: bool) -> None:
+    def check_first(self, intent: Charge, *, again: bool) -> None:
         """Refuse a release or plan that the ledger holds already, unless two noisy versions are meant (B013)."""
         for seq, other in self.book.live.items():
             same = intent.release == other.release or intent.plan_hash == other.plan_hash

@@ -6,7 +6,6 @@ Knows files and ledger records, no confidential data and no noise: whoever calls
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,8 +16,44 @@ from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, check_not_rolled_back, digest
 from topdown.ledger.ledger import Ledger
-from topdown.ledger.records import Commit, DrawnLaw, Intent
+from topdown.ledger.records import Charge, Commit, DrawnLaw, Intent
 from topdown.ledger.same_records import changed, forget_records, hold_to_records
+
+
+class Spending(Protocol):
+    """What a run may charge, before it draws."""
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Names of what it charges for, which its parts are levels of."""
+
+    @property
+    def limit(self) -> Fraction:
+        """The most that may ever be charged to the data set."""
+
+    @property
+    def limit_reason(self) -> str:
+        """Why."""
+
+    @property
+    def delta_limit(self) -> Fraction:
+        """The same of delta, where losses are pairs; else 0."""
+
+    def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Charge:
+        """Return the intent that pays for drawing some of it once."""
+
+
+def check_new(spend: Spending, ledger: Ledger, *, again: bool) -> None:
+    """Refuse a new charge that the ledger would refuse, before anything is written for it.
+
+    Raises:
+        BudgetError: over the limit (B004); this release or plan is in the ledger already and `again` is not
+            given (B013).
+
+    """
+    intent = spend.intent(spend.covers, 1, "new")
+    ledger.check_first(intent, again=again)
+    ledger.check_affordable(intent, spend.limit, spend.delta_limit)
 
 
 @dataclass(frozen=True)
@@ -47,17 +82,10 @@ class Spend:
         laws = tuple(law for level in covers for law in self.laws[level])
         return Intent(self.release, self.plan_hash, laws, self.exact, attempt, covers, journal_id)
 
-    def check_new(self, ledger: Ledger, *, again: bool) -> None:
-        """Refuse a new measurement that the ledger would refuse, before anything is written for it.
-
-        Raises:
-            BudgetError: over the limit (B004); this release or plan is in the ledger already and `again` is not
-                given (B013).
-
-        """
-        intent = self.intent(tuple(self.laws), 1, "new")
-        ledger.check_first(intent, again=again)
-        ledger.check_affordable(intent, self.limit, self.delta_limit)
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Names of the levels."""
+        return tuple(self.laws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +102,8 @@ class Work(Protocol):
     def charged(self, entry: Entry) -> None:
         """Hear that an intent was written."""
 
-    def exact(self) -> bytes:
-        """Return the content of exact.json."""
+    def exact(self) -> bytes | None:
+        """Return the content of exact.json; None if there is no such file."""
 
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key; see `same_records`."""
@@ -88,7 +116,7 @@ class Work(Protocol):
 
 
 def carry_out(
-    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Spend, work: Work, disk: Disk
+    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Spending, work: Work, disk: Disk
 ) -> None:
     """Bring a measurement to its end from wherever it stands; a second call changes nothing.
 
@@ -105,7 +133,9 @@ def carry_out(
         intent = _charge(journal, ledger, parts, spend)
         if intent is not None:
             work.charged(intent)
-        _write_exact(journal, disk, work.exact())
+        exact = work.exact()
+        if exact is not None:
+            _write_exact(journal, disk, exact)
         _draw_missing(journal, ledger, work)
         made = _commit(journal, ledger, parts, disk)
     finish(journal, ledger, parts, made, disk)
@@ -122,7 +152,7 @@ def finish(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], made
     journal.publish(parts, ledger.book, made.files)
 
 
-def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Spend) -> Entry | None:
+def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Spending) -> Entry | None:
     """Make sure that every part which is not whole has an unused intent; return the intent written, if any.
 
     The first call of a measurement covers all levels. A later one covers the levels of parts that were begun
@@ -136,7 +166,7 @@ def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spe
     if not short:
         return None
     attempt = 1 + ledger.book.n_attempts(journal.id)
-    covers = tuple(level for level in spend.laws if level in short)
+    covers = tuple(level for level in spend.covers if level in short)
     intent = spend.intent(covers, attempt, journal.id)
     return ledger.intent(intent, spend.limit, spend.limit_reason, spend.delta_limit)
 
@@ -170,12 +200,12 @@ def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
 
 def _commit(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], disk: Disk) -> Commit:
     """Record the digest of all files; every part must be recorded as drawn, and its file whole."""
-    files = {"exact.json": hashlib.sha256(disk.read(journal.folder / "exact.json") or b"").hexdigest()}
+    files = journal.exact()
     for part in parts:
         found = journal.find(part, ledger.book)
         if found is None or (found[0], part.key) not in ledger.book.drawn:
             raise InternalError(f"part {part.key} is not whole after all", code="X022", fix="run it again")
-        files[f"{part.key}.parquet"] = found[1]
+        files[part.path] = found[1]
     intents = tuple(ledger.book.of_journal(journal.id))
     plan_hash = ledger.book.intents[intents[0]].plan_hash
     made = Commit(intents, plan_hash, journal.id, digest(files))

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from topdown.laws import LAWS
+from topdown.ledger.choice import Choice
 
 LOSS_NAMES = ("rho", "epsilon", "epsilon_delta")
 _PAIRS_ONLY = ("delta", "delta_limit")  # fields that no record of rho or epsilon has
@@ -196,10 +197,12 @@ class Vouched:
     reason: str
 
 
-Event = Opened | Intent | Begun | Drawn | Commit | Void | Vouched
+Charge = Intent | Choice
+Event = Opened | Charge | Begun | Drawn | Commit | Void | Vouched
 KINDS: dict[str, type[Any]] = {
     "open": Opened,
     "intent": Intent,
+    "choice": Choice,
     "begin": Begun,
     "drawn": Drawn,
     "commit": Commit,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from topdown.errors import BudgetError
 from topdown.ledger.book import Book
-from topdown.ledger.records import Binding, Intent, Opened, exact_text
+from topdown.ledger.choice import Choice
+from topdown.ledger.records import Binding, Charge, Opened, exact_text
 
 _SIGN = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
 _PAIRS = "epsilon_delta"
@@ -63,34 +64,42 @@ def wrong_ledger(path: Path, opened: Opened, wanted: str, binding: Binding) -> B
     return BudgetError(text, code="B007", file=str(path), fix=fix + "; nothing was spent")
 
 
-def released_before(path: Path, seq: int, first: Intent) -> BudgetError:
+def released_before(path: Path, seq: int, first: Charge) -> BudgetError:
     """Return the error for a release that was measured before (B013)."""
+    chosen = isinstance(first, Choice)
+    held = "the choice" if chosen else "a measurement of release"
+    again = "choosing" if chosen else "measuring"
+    drawn = "a new choice from the same records" if chosen else "new noise of the same answers"
     return BudgetError(
-        f"the ledger holds a measurement of release {first.release!r} already (record {seq}, plan "
-        f"{first.plan_hash[:8]}); measuring again draws new noise of the same answers and is charged in full",
+        f"the ledger holds {held} {first.release!r} already (record {seq}, plan {first.plan_hash[:8]}); "
+        f"{again} again draws {drawn} and is charged in full",
         code="B013",
         file=str(path),
-        fix="to go on with it, give its folder and --resume; for a new release give it an id of its own; if two noisy "
+        fix="to go on with it, give its folder and --resume; for a new release give it an id of its own; if two "
         "versions are really meant, add --again. Nothing was spent",
     )
 
 
-def over_budget(path: Path, book: Book, intent: Intent, limit: Fraction, left: Fraction) -> BudgetError:
+def over_budget(path: Path, book: Book, intent: Charge, limit: Fraction, left: Fraction) -> BudgetError:
     """Return the error for a loss over the limit (B004)."""
     sign = _SIGN[intent.loss_name]
     left = max(left, Fraction(0))
     details = [
         (str(e.seq), f"{e.time[:10]}  {e.event.plan_hash[:8]}  {decimal_text(e.event.loss, up=True)}")
         for e in book.entries
-        if isinstance(e.event, Intent) and e.seq not in book.voided
+        if isinstance(e.event, Charge) and e.seq not in book.voided
     ]
     fix = "raise ledger.limit with a reason"
     if left > 0:
-        key = "rho" if intent.loss_name == "rho" else "epsilon"
-        fix = f"lower budget.{key} to {exact_text(left)} or less, or {fix}"
+        if isinstance(intent, Choice):
+            fix = f"give a smaller --epsilon, or {fix}"
+        else:
+            key = "rho" if intent.loss_name == "rho" else "epsilon"
+            fix = f"lower budget.{key} to {exact_text(left)} or less, or {fix}"
     again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
+    what = "choice" if isinstance(intent, Choice) else "plan"
     return BudgetError(
-        f"the plan costs {sign} {decimal_text(intent.loss, up=True)}{again}; "
+        f"the {what} costs {sign} {decimal_text(intent.loss, up=True)}{again}; "
         f'only {decimal_text(left, up=False)} of {exact_text(limit)} is left for "{book.binding.data_set}"',
         code="B004",
         file=str(path),
@@ -99,7 +108,7 @@ def over_budget(path: Path, book: Book, intent: Intent, limit: Fraction, left: F
     )
 
 
-def over_delta(path: Path, book: Book, intent: Intent, limit: Fraction) -> BudgetError:
+def over_delta(path: Path, book: Book, intent: Charge, limit: Fraction) -> BudgetError:
     """Return the error for a delta over the limit (B004)."""
     left = max(limit - book.charged_delta, Fraction(0))
     fix = "raise ledger.delta_limit with a reason"

@@ -19,7 +19,7 @@ from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
-from topdown.ledger.protocol import Job, Spend, carry_out, finish
+from topdown.ledger.protocol import Job, Spend, carry_out, check_new, finish
 from topdown.ledger.records import Commit, Intent
 from topdown.measure.confidential import load_records
 from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, level_drawer, plan_parts
@@ -173,7 +173,7 @@ class _Run:
         """Return the journal in the folder, if any, and its commit; refuse a new measurement that cannot be charged."""
         journal = open_journal(self.folder, self.binds, self.disk)
         if journal is None:
-            self.spend.check_new(ledger, again=again)
+            check_new(self.spend, ledger, again=again)
             return None, None
         return journal, ledger.book.commit_of(journal.id)
 

@@ -8,7 +8,14 @@ from topdown.ledger.same_records import keyed_digest
 from topdown.measure.confidential import Confidential
 from topdown.measure.exact import exact_values
 from topdown.model.contradiction import Contradiction, find_contradiction
+from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
+
+
+def records_digest(leaves: Histogram, key: bytes) -> str:
+    """Return the HMAC-SHA256 of records under a key, from their histogram."""
+    parts = (leaves.node, leaves.cell, leaves.count)
+    return keyed_digest(key, (np.ascontiguousarray(part, dtype="<i8").data for part in parts))
 
 
 class Truth:
@@ -21,9 +28,7 @@ class Truth:
 
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key; the order of the rows does not matter."""
-        leaves = self.levels[-1]
-        parts = (leaves.node, leaves.cell, leaves.count)
-        return keyed_digest(key, (np.ascontiguousarray(part, dtype="<i8").data for part in parts))
+        return records_digest(self.levels[-1], key)
 
     def contradiction(self) -> Contradiction | None:
         """Hold the exact statistics against each other and the public facts, before anything is charged."""

@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from topdown.ledger.book import Book, losses_by_plan
-from topdown.ledger.records import DrawnLaw, Intent, exact_text
+from topdown.ledger.choice import Choice, choice_loss
+from topdown.ledger.records import Charge, DrawnLaw, exact_text
 
 if TYPE_CHECKING:
+    from topdown.accountant.choices import WithChoices
     from topdown.accountant.semantics import Loss
 
 DELTA = "1e-10"
@@ -31,11 +33,10 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     from topdown.accountant.statements import loss_numbers
 
     bound, live = book.binding, book.live
-    laws = [law for intent in live.values() for law in intent.laws]
     exact = tuple(dict.fromkeys(name for intent in live.values() for name in intent.exact))
     rows = []
-    for kind, times in _kinds(bound.neighbours) if laws else ():
-        numbers = loss_numbers(_loss(laws, times), deltas)
+    for kind, times in _kinds(bound.neighbours) if live else ():
+        numbers = loss_numbers(_loss(live.values(), times), deltas)
         rows.append(
             {"name": _name(kind, bound.unit, bound.neighbours), "kind": kind}
             | numbers
@@ -64,6 +65,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     if opened is None:
         raise ValueError("an empty ledger says nothing")
     live = book.live
+    chosen = {intent.plan_hash for intent in book.intents.values() if isinstance(intent, Choice)}
     names = {intent.plan_hash: intent.release for intent in book.intents.values()}
     return {
         "type": "topdown.audit.ledger",
@@ -74,6 +76,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
         "releases": [
             {
                 "release": names[plan],
+                "what": "choice" if plan in chosen else "release",
                 "plan_hash": plan,
                 "loss": exact_text(loss),
                 **_delta_of(plan, live.values()),
@@ -89,7 +92,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     }
 
 
-def _delta_of(plan_hash: str, intents: Iterable[Intent]) -> dict[str, str]:
+def _delta_of(plan_hash: str, intents: Iterable[Charge]) -> dict[str, str]:
     total = sum((i.delta for i in intents if i.plan_hash == plan_hash), Fraction(0))
     return {"delta": exact_text(total)} if total else {}
 
@@ -101,12 +104,29 @@ def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
     return (("everything", 1),) if neighbours == "bounded" else (("step", 1),)
 
 
-def _loss(laws: Iterable[DrawnLaw], times: int) -> Loss:
+def _loss(intents: Iterable[Charge], times: int) -> Loss | WithChoices:
+    """Return the loss of all charges to somebody whose counts they move so many times."""
+    from topdown.accountant.approximate import PairLoss
+    from topdown.accountant.choices import WithChoices
+
+    charged = list(intents)
+    laws = [law for intent in charged for law in intent.laws]
+    choices = [intent for intent in charged if isinstance(intent, Choice)]
+    noise = _noise(laws, times) if laws else None
+    if noise is not None and not choices:
+        return noise
+    if isinstance(noise, PairLoss):
+        raise TypeError("a ledger of pairs books no choices")
+    rhos = (choice_loss("rho", times * c.epsilon, c.exp_epsilon**times) for c in choices)
+    rho = sum(rhos, Fraction(0)) if choices[0].loss_name == "rho" else Fraction(0)
+    return WithChoices(noise, times * sum((c.epsilon for c in choices), Fraction(0)), rho)
+
+
+def _noise(drawn: Sequence[DrawnLaw], times: int) -> Loss:
     from topdown.accountant.approximate import MovedCounts, PairLoss
     from topdown.accountant.composition import Composition
     from topdown.accountant.pure import PureLoss
 
-    drawn = list(laws)
     if drawn[0].loss_name == PAIRS:  # a ledger knows their promises, not their weights
         return PairLoss(
             tuple(MovedCounts((), law.parameter, law.delta, times * law.coordinates) for law in drawn)

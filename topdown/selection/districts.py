@@ -15,7 +15,7 @@ from topdown.errors import ConfigError
 from topdown.selection.chance import Chance
 from topdown.selection.engines import repeated_choice
 from topdown.selection.plan import Subsampling, root_below
-from topdown.selection.records import Incidence, check_count, check_grid
+from topdown.selection.records import Covering, Incidence, check_count, check_grid
 from topdown.selection.scores import CoverScore, FractionalCoverScore
 from topdown.selection.sites import Selection
 
@@ -84,7 +84,7 @@ class Effort:
 
 
 def sites_by_district(
-    data: Incidence, districts: Districts, plan: Subsampling, chance: Chance, effort: Effort | None = None
+    data: Covering, districts: Districts, plan: Subsampling, chance: Chance, effort: Effort | None = None
 ) -> Selection:
     """Choose items that cover many records, no district having more than its limit. The items come sorted.
 

@@ -16,7 +16,7 @@ from topdown.errors import ConfigError
 from topdown.selection.chance import Chance
 from topdown.selection.engines import repeated_threshold
 from topdown.selection.plan import Subsampling, least_exponent, root_below
-from topdown.selection.records import Incidence, check_count
+from topdown.selection.records import Covering, Incidence, check_count
 from topdown.selection.scores import CoverScore
 from topdown.selection.sites import Selection, greedy
 
@@ -39,7 +39,7 @@ def thresholds(items: int, most_records: int, plan: Subsampling, failing: Fracti
     return [*found, least]
 
 
-def cover_order(data: Incidence, most_records: int, plan: Subsampling, chance: Chance) -> Selection:
+def cover_order(data: Covering, most_records: int, plan: Subsampling, chance: Chance) -> Selection:
     """Order all items by one sweep of falling thresholds; items that none accepts come last, in their own order.
 
     Args:
@@ -54,7 +54,7 @@ def cover_order(data: Incidence, most_records: int, plan: Subsampling, chance: C
     return Selection(_swept(score, data.items, asked, plan.base, chance), plan.event)
 
 
-def cover_order_by_choices(data: Incidence, plan: Subsampling, chance: Chance) -> Selection:
+def cover_order_by_choices(data: Covering, plan: Subsampling, chance: Chance) -> Selection:
     """Order all items by as many private choices: simpler, needs no bound, covers later.
 
     Args: as `cover_order`.
@@ -64,7 +64,7 @@ def cover_order_by_choices(data: Incidence, plan: Subsampling, chance: Chance) -
 
 
 def partial_cover(
-    data: Incidence, share: Fraction, most_records: int, plan: Subsampling, chance: Chance
+    data: Covering, share: Fraction, most_records: int, plan: Subsampling, chance: Chance
 ) -> Selection:
     """Choose items, in order, that cover about a share of the records of the sample.
 

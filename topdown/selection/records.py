@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,7 @@ from topdown.errors import ConfigError, DataError
 from topdown.selection.chance import Flags
 
 LARGEST_GRID = 10_000
+MOST_PAIRS = 2**63 - 1
 Integers = npt.NDArray[np.int64]
 
 
@@ -23,11 +26,13 @@ class Incidence:
         starts: whole numbers, items + 1 of them; item i covers records[starts[i] : starts[i + 1]].
         records: numbers of records, 0 .. n_records - 1; none twice for one item.
         n_records: private; records that no item covers count too.
+        weights: of a sample by areas only: how many kept people each record stands for; None for one each.
     """
 
     starts: Integers
     records: Integers
     n_records: int
+    weights: Integers | None = None
 
     @property
     def items(self) -> int:
@@ -40,6 +45,69 @@ class Incidence:
         return Incidence(
             np.concatenate(([0], np.cumsum(kept)))[self.starts], self.records[kept], self.n_records
         )
+
+    @cached_property
+    def pair_weights(self) -> Integers | None:
+        """Return the weight of each pair's record; None for one each."""
+        return None if self.weights is None else self.weights[self.records]
+
+
+@dataclass(frozen=True)
+class Residents:
+    """Records by the area they live in, where an area is covered as a whole: a smaller form of the same incidence.
+
+    Flags are drawn for each record by itself, in the order of the areas; `sampled` only counts them by area.
+
+    Args:
+        areas: which areas each item covers, with areas for records: public.
+        counts: how many records live in each area, at least 0: private.
+    """
+
+    areas: Incidence
+    counts: Integers
+
+    @property
+    def items(self) -> int:
+        """Return the number of items, which is public."""
+        return self.areas.items
+
+    @property
+    def n_records(self) -> int:
+        """Return the number of records, which is private."""
+        return int(self.counts.sum())
+
+    def sampled(self, flags: Flags) -> Incidence:
+        """Return the areas, each with the number of records in it that are kept."""
+        kept = np.zeros(len(self.counts), dtype=np.int64)
+        lived = np.flatnonzero(self.counts)
+        if len(lived):
+            first = np.concatenate(([0], np.cumsum(self.counts[lived])[:-1]))
+            kept[lived] = np.add.reduceat(flags, first, dtype=np.int64)
+        return replace(self.areas, weights=kept)
+
+    def one_by_one(self) -> Incidence:
+        """Return the same with a pair for each record and item: the slow twin."""
+        covering = np.repeat(np.arange(self.items), np.diff(self.areas.starts))
+        people = np.split(np.arange(self.n_records), np.cumsum(self.counts)[:-1])
+        found = [people[area] for area in self.areas.records]
+        lengths = [len(part) for part in found]
+        records = np.concatenate([*found, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+        return incidence_of_pairs(records, np.repeat(covering, lengths), self.n_records, self.items)
+
+
+class Covering(Protocol):
+    """What a selection of items reads: public items, private records, and samples of them."""
+
+    @property
+    def items(self) -> int:
+        """Number of items, public."""
+
+    @property
+    def n_records(self) -> int:
+        """Number of records, private."""
+
+    def sampled(self, flags: Flags) -> Incidence:
+        """Return what is left of a sample."""
 
 
 def incidence(covered_by: Iterable[Sequence[int]], items: int) -> Incidence:
@@ -67,6 +135,12 @@ def incidence_of_pairs(records: Integers, covering: Integers, n_records: int, it
                 code="D060",
                 fix="number records and items from 0",
             )
+    if n_records > MOST_PAIRS // items:
+        raise ConfigError(
+            f"{items:,} items and so many records have more pairs than 64 bits can number",
+            code="C192",
+            fix="count records by area, or choose among fewer candidates",
+        )
     pairs = np.sort(covering.astype(np.int64) * max(1, n_records) + records)
     pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     starts = np.searchsorted(pairs, np.arange(items + 1) * max(1, n_records))

@@ -32,8 +32,10 @@ class CoverScore:
     def gains(self) -> Gains:
         """Return how many records of each item still lack one. Cost: one pass over the pairs after each `take`."""
         if self._gains is None:
-            open_pairs = np.concatenate(([0], np.cumsum(self._hits[self._sample.records] < self.grid)))
-            self._gains = np.diff(open_pairs[self._sample.starts])
+            still = self._hits[self._sample.records] < self.grid
+            weights = self._sample.pair_weights
+            open_pairs = np.cumsum(still if weights is None else still * weights)
+            self._gains = np.diff(np.concatenate(([0], open_pairs))[self._sample.starts])
         return self._gains
 
     def take(self, item: int) -> None:
@@ -46,7 +48,8 @@ class CoverScore:
     @property
     def covered(self) -> int:
         """Return how many records have what they need: secret."""
-        return int(np.count_nonzero(self._hits >= self.grid))
+        done, weights = self._hits >= self.grid, self._sample.weights
+        return int(np.count_nonzero(done) if weights is None else weights[done].sum())
 
 
 @final
@@ -95,7 +98,8 @@ class FractionalCoverScore:
     def gains(self) -> Gains:
         """Return what one step of each item would cover, in units."""
         left = np.maximum(self._steps_left, 1)[self._item_of_pair]
-        added = np.concatenate(([0], np.cumsum(self._open[self._sample.records] // left)))
+        units, weights = self._open[self._sample.records] // left, self._sample.pair_weights
+        added = np.concatenate(([0], np.cumsum(units if weights is None else units * weights)))
         return np.where(self._steps_left > 0, np.diff(added[self._sample.starts]), 0)
 
     def take(self, item: int) -> None:

@@ -16,7 +16,7 @@ from topdown.accountant.event import ReleaseEvent
 from topdown.selection.chance import Chance
 from topdown.selection.engines import Allowed, Score, repeated_choice
 from topdown.selection.plan import Subsampling, root_below
-from topdown.selection.records import Incidence, Similarity, check_count
+from topdown.selection.records import Covering, Similarity, check_count
 from topdown.selection.scores import CoverScore, NearestScore
 
 
@@ -28,7 +28,7 @@ class Selection:
     event: ReleaseEvent
 
 
-def max_cover(data: Incidence, k: int, plan: Subsampling, chance: Chance) -> Selection:
+def max_cover(data: Covering, k: int, plan: Subsampling, chance: Chance) -> Selection:
     """Choose k items that cover many records.
 
     Args:
@@ -42,7 +42,7 @@ def max_cover(data: Incidence, k: int, plan: Subsampling, chance: Chance) -> Sel
     return multi_cover(data, k, 1, plan, chance)
 
 
-def multi_cover(data: Incidence, k: int, needed: int, plan: Subsampling, chance: Chance) -> Selection:
+def multi_cover(data: Covering, k: int, needed: int, plan: Subsampling, chance: Chance) -> Selection:
     """Choose k items that cover many records `needed` times; fewer times count in proportion.
 
     Args: as `max_cover`; `needed` is 1 .. 10,000, public.

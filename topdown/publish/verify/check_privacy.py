@@ -8,9 +8,10 @@ from typing import Any
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.expected_certificate import delta_charged
-from topdown.publish.verify.ledger_file import Opened
+from topdown.publish.verify.ledger_file import Choice, LedgerFile, Opened
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.chain import Own, own_statements
+from topdown.publish.verify.privacy.choices import with_choices
 from topdown.publish.verify.privacy.compare import FILE, Comparison, Row, shown
 from topdown.publish.verify.privacy.composed import delta_between
 from topdown.publish.verify.privacy.decimals import ROUNDED, digits_of, number, usual_formula
@@ -37,6 +38,7 @@ _KEYS = (
     "usual",
 )
 _LEDGER_KEYS = ("charged", "conditional_on", "data_set", "loss_name", "neighbours", "secrets", "unit")
+_LAWS = {"rho": "discrete_gaussian", "epsilon": "two_sided_geometric", "epsilon_delta": "optimal_integer"}
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
     "epsilon": {"label": "usual formula", "formula": "epsilon"},
@@ -72,7 +74,7 @@ def check_privacy(session: Session, out: Findings) -> str:
     own = _own(session)
     _secrets(compare, plan, own, stated)
     with compare.reading("V136", "privacy.everything_released"):
-        _everything_released(compare, session, stated["everything_released"])
+        everything_released(compare, session.ledger, stated["everything_released"])
     if not out.ok:
         return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the files"
     open_rows = sum(change.status != "disclosed" for change in own.changes)
@@ -183,13 +185,24 @@ def _disclosed(names: tuple[str, ...], _: int) -> str:
     return disclosed_by(names)
 
 
-def _everything_released(compare: Comparison, session: Session, stated: dict[str, Any]) -> None:
-    ledger = session.ledger
+def everything_released(
+    compare: Comparison,
+    ledger: LedgerFile,
+    stated: dict[str, Any],
+    place: str = "privacy.everything_released",
+) -> None:
+    """Refuse what is stated of a whole ledger and does not follow from it.
+
+    Args:
+        compare: collects findings.
+        ledger: as read.
+        stated: the section of a certificate.
+        place: its name there.
+    """
     first = next(line for line in ledger.lines if isinstance(line, Opened))
     live = [intent for seq, intent in ledger.intents.items() if seq not in ledger.voided]
     exact = list(dict.fromkeys(name for intent in live for name in intent.exact))
-    place = "privacy.everything_released"
-    more = delta_charged(session)
+    more = delta_charged(ledger)
     compare.same("V136", f"{place}: its keys", sorted((*_LEDGER_KEYS, *more)), sorted(stated))
     for key, value in more.items():
         compare.same("V136", f"{place}.{key}", value, stated.get(key))
@@ -203,16 +216,19 @@ def _everything_released(compare: Comparison, session: Session, stated: dict[str
     ):
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
     kinds = (("presence", 1), ("everything", 2)) if first.neighbours == "add_remove" else (("everything", 1),)
-    laws = [law for intent in live for law in intent.laws]
+    laws = [drawn for intent in live for drawn in intent.laws]
+    law = _LAWS[first.loss_name]
     rows = [
         Row(
             {"name": named(kind, "", first.unit), "kind": kind},
-            loss_of(
-                session.plan.law,
-                (Moved(x.scale, x.shift, times * x.coordinates, fraction(x.delta)) for x in laws),
+            with_choices(
+                loss_of(
+                    law, (Moved(x.scale, x.shift, times * x.coordinates, fraction(x.delta)) for x in laws)
+                ),
+                [choice.charge(times) for choice in live if isinstance(choice, Choice)],
             ),
             partial(ledger_sentence, kind, first.data_set, first.unit, exact),
         )
         for kind, times in kinds
     ]
-    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows if laws else [])
+    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows if live else [])

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.ledger_file import LedgerFile, Opened
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.session import Session
@@ -63,10 +64,10 @@ def _delta(plan: PlanFile, loss: Fraction) -> dict[str, str]:
     return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
 
 
-def delta_charged(session: Session) -> dict[str, str]:
-    """Return what of delta is charged to the ledger, where losses are pairs."""
-    pairs = session.plan.loss_name == "epsilon_delta"
-    return {"charged_delta": exact_text(session.ledger.charged_delta)} if pairs else {}
+def delta_charged(ledger: LedgerFile) -> dict[str, str]:
+    """Return what of delta is charged to a ledger, where losses are pairs."""
+    pairs = any(isinstance(line, Opened) and line.loss_name == "epsilon_delta" for line in ledger.lines)
+    return {"charged_delta": exact_text(ledger.charged_delta)} if pairs else {}
 
 
 def unspent(plan: PlanFile) -> list[dict[str, str]]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from topdown.publish.verify.arithmetic import fraction
 from topdown.publish.verify.plan_file import canonical
+from topdown.publish.verify.privacy.decimals import ROUNDED, log
 from topdown.publish.verify.reader import UnreadableError, parse_json, read_bytes
 from topdown.publish.verify.result import Finding
 
@@ -93,6 +94,44 @@ class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
     delta_limit: str = "0"
 
 
+class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
+    """A choice was about to be drawn from a Poisson sample of the records."""
+
+    release: str
+    plan_hash: str
+    neighbours: Literal["bounded", "add_remove"]
+    epsilon: str
+    rate: str
+    base: str
+    loss_name: Literal["rho", "epsilon"]
+    loss: str
+    attempt: int
+    covers: tuple[str, ...]
+    journal: str
+    limit: str
+    limit_reason: str
+    laws: ClassVar[tuple[Law, ...]] = ()
+    exact: ClassVar[tuple[str, ...]] = ()
+    delta: ClassVar[str] = "0"
+
+    @property
+    def odds(self) -> Fraction:
+        """e^epsilon that a one-sided mechanism with this base keeps on a sample of this rate."""
+        rate, base = fraction(self.rate), fraction(self.base)
+        up, down = 1 + rate * (base - 1), 1 / (1 - rate)
+        return up * down if self.neighbours == "bounded" else max(up, down)
+
+    def charge(self, times: int = 1) -> tuple[Fraction, Fraction]:
+        """Return (epsilon, rho) for so many neighbours in a row; rho is epsilon tanh(epsilon / 2) at most."""
+        epsilon, odds = times * fraction(self.epsilon), self.odds**times
+        return epsilon, epsilon * (odds - 1) / (odds + 1)
+
+    @property
+    def due(self) -> Fraction:
+        """What it charges in the unit of the ledger."""
+        return self.charge()[self.loss_name == "rho"]
+
+
 class Begun(_Line, frozen=True, kw_only=True, tag="begin"):
     """A part was about to be drawn under `intent`."""
 
@@ -131,7 +170,8 @@ class Vouched(_Line, frozen=True, kw_only=True, tag="vouch"):
     reason: str
 
 
-Line = Opened | Intent | Begun | Drawn | Commit | Void | Vouched
+Charge = Intent | Choice
+Line = Opened | Charge | Begun | Drawn | Commit | Void | Vouched
 
 
 @dataclass(frozen=True)
@@ -142,9 +182,9 @@ class LedgerFile:
     head: str
 
     @cached_property
-    def intents(self) -> dict[int, Intent]:
+    def intents(self) -> dict[int, Charge]:
         """Every intent by its number, voided ones included."""
-        return {line.seq: line for line in self.lines if isinstance(line, Intent)}
+        return {line.seq: line for line in self.lines if isinstance(line, Charge)}
 
     @property
     def begun(self) -> dict[tuple[str, str], list[int]]:
@@ -210,6 +250,10 @@ def _line(raw: bytes, row: int) -> Line:
         line: Line = msgspec.convert(document, Line, strict=True)
         if isinstance(line, Intent) and not _adds_up(line):
             raise _broken("V020", "has an intent whose loss is not that of its laws", row)
+        if isinstance(line, Choice) and not (0 < fraction(line.rate) < 1 < fraction(line.base)):
+            raise _broken("V020", "has a choice without a rate and a base", row)
+        if isinstance(line, Choice) and (fraction(line.loss) != line.due or not covers_odds(line)):
+            raise _broken("V020", "has a choice whose loss is not that of its rate and base", row)
     except (ValueError, TypeError, ZeroDivisionError):
         raise _broken("V020", "has a line that is not what a ledger holds", row) from None
     return line
@@ -219,6 +263,11 @@ def _adds_up(intent: Intent) -> bool:
     both = (fraction(intent.loss), fraction(intent.delta))
     sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
     return both == sums and all(law.is_sound for law in intent.laws)
+
+
+def covers_odds(line: Choice) -> bool:
+    """Tell whether the stated epsilon is at least the logarithm of what rate and base keep."""
+    return log(line.odds) <= fraction(line.epsilon) * (1 + ROUNDED)
 
 
 def sealed(raw: bytes) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from topdown.accountant.enclosure import Enclosure
 from topdown.publish.verify.arithmetic import exact_text
+from topdown.publish.verify.privacy.choices import METHOD, WithChoices, holds
 from topdown.publish.verify.privacy.decimals import (
     ROUNDED,
     digits_of,
@@ -180,6 +181,12 @@ class Comparison:
         """
         with self.reading("V132", place):
             low, high = pair(stated)
+            if isinstance(loss, WithChoices):
+                mine = own(loss)
+                if method != METHOD or not holds(low, high, mine):
+                    line = "is not between the noise alone and the noise with choices"
+                    self.wrong("V132", place, line, ", ".join(mine.texts()), _text(stated))
+                return
             width = max(_width(method), CURVE_WIDTH) if bounds_do else _width(method)
             if (method == PURE) != isinstance(loss, Pure) or (method == PAIR) != isinstance(loss, Pair):
                 raise ValueError(f"no method {method!r} gives it")

@@ -1,0 +1,251 @@
+"""`topdown select`: choices from real records, booked first, and nothing said but the choice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
+from topdown.api import selection
+from topdown.commands.select import _stopped
+from topdown.ledger.ledger import read_ledger
+from topdown.screen.console import Screen
+
+
+@pytest.fixture
+def run(topdown, toy) -> Path:
+    """Write the toy census with candidates beside it; return the run file."""
+    write_candidates()
+    return toy(Path("toy"))
+
+
+def test_sites_are_chosen_charged_and_verified(topdown, run, check):
+    """The whole way: a choice that no ledger paid for, or no auditor can check, is no release."""
+    said = topdown("select", "sites", run, *SITES, "--out", "offices", "--json")
+    assert said.code == 0, said.err
+    check(said.document)
+    assert {"North", "South", "East", "West"} > set(said.document["chosen"])
+    assert len(set(said.document["chosen"])) == 2
+    for name in ("selection", "certificate", "manifest", "result"):
+        check(json.loads(Path(f"offices/{name}.json").read_text()))
+    verified = topdown("verify", "offices", "--json")
+    assert (verified.code, verified.document["ok"]) == (0, True)
+    check(verified.document)
+    assert [what[:25] for what in verified.document["not_checked"]] == ["that the choice was drawn"]
+    (paid,) = read_ledger(LEDGER).intents.values()
+    odds = paid.exp_epsilon
+    assert paid.loss == Fraction(1, 2) * (odds - 1) / (odds + 1) < Fraction(1, 8)
+
+
+def test_nothing_about_the_sample_leaves(topdown, run):
+    """Sample size, coverage or gains in a file would be a second answer that nobody paid for."""
+    assert topdown("select", "sites", run, *SITES, "--out", "offices").code == 0
+    files = {p.relative_to("offices").as_posix() for p in Path("offices").rglob("*") if p.is_file()}
+    drawn = {"choice/answer/part-000.json", "choice/journal.json", "result.json", "ledger.jsonl"}
+    assert files == drawn | {"certificate.json", "manifest.json", "selection.json", "public/coverage.csv"}
+    result = json.loads(Path("offices/result.json").read_text())
+    assert set(result) == {"type", "version", "plan_hash", "chosen", "frequent"}
+    # records change: everything that is written before the draw stays the same, byte for byte
+    people = Path("toy/persons.csv")
+    people.write_text(people.read_text().replace(",4\n", ",400\n"))
+    assert topdown("select", "sites", run, *SITES, "--out", "more", "--again").code == 0
+    for name in ("selection.json", "public/coverage.csv"):
+        assert Path("offices", name).read_bytes() == Path("more", name).read_bytes()
+
+
+def test_orders_and_frequent_answers(topdown, run, check):
+    """Each kind of choice goes the same way, and keeps to what could be chosen."""
+    run.write_text(run.read_text().replace("limit = ", 'limit = "100" # '))
+    order = ("select", "order", run, "--candidates", "offices.csv", "--epsilon", "1", "--yes", "--json")
+    for out, more in (("order", ("--most-records", 500)), ("choices", ())):
+        said = topdown(*order, "--out", out, *more)
+        check(said.document)
+        check(json.loads(Path(out, "selection.json").read_text()))
+        assert sorted(said.document["chosen"]) == ["East", "North", "South", "West"]
+    watched = ("select", "frequent", run, "--query", "sex * age", "--query", "dwelling", "--level", "county")
+    said = topdown(*watched, "--more-than", 1, "--epsilon", "8", "--out", "often", "--yes", "--json")
+    assert said.code == 0, said.err
+    check(said.document)
+    assert {one["query"] for one in said.document["frequent"]} <= {"sex * age", "dwelling"}
+    assert {one["area"] for one in said.document["frequent"]} <= {"11", "12", "13"}
+    found = [one["values"] for one in said.document["frequent"] if one["query"] == "sex * age"]
+    assert {"sex": "female", "age": "18_64"} in found  # 19 of 31 in each county
+    for folder in ("order", "choices", "often"):
+        assert topdown("verify", folder).code == 0
+
+
+def test_districts_by_column_and_places_within_a_radius(topdown, run):
+    """A limit that is not kept, or a radius in other units, chooses other sites than were asked for."""
+    for out, per, table in (("column", "side", "sides.csv"), ("level", "county", "offices.csv")):
+        said = topdown(
+            "select", "sites", run, *SITES, "--candidates", table, "--per", per, "--out", out, "--json"
+        )
+        assert said.code == 0, said.err
+        asked = json.loads(Path(out, "selection.json").read_text())["question"]
+        districts = {one["name"]: one["district"] for one in asked["candidates"]}
+        assert len({districts[name] for name in said.document["chosen"]}) == 2
+    near = ("select", "sites", run, "--candidates", "places.csv", "--radius", 3, "--centres", "centres.csv")
+    assert topdown(*near, "--k", 1, "--epsilon", "1/2", "--yes", "--out", "near").code == 0
+    assert (
+        "for one site" in topdown(*near, "--k", 1, "--epsilon", "3", "--out", "x").err
+    )  # then nobody can be asked
+    covered = Path("near/public/coverage.csv").read_text()
+    assert {"North"} == {line.split(",")[0] for line in covered.splitlines()[1:]}
+    assert (
+        covered.count("North") == 5
+    )  # 1 or 2 km north, and 0.83 km west for each block: three and two of four
+
+
+def test_choices_and_releases_are_one_composition(topdown, run, check):
+    """A release after a choice that states its own loss alone forgets what the choice told."""
+    assert topdown("select", "sites", run, *SITES, "--out", "offices").code == 0
+    alone = topdown("audit", "--ledger", LEDGER, "--json").document["secrets"][0]
+    assert alone["epsilon"]["1e-10"] == ["0", "0.5"]
+    made = topdown("generate", run, "--out", "release", "--yes", "--workers", 1)
+    assert made.code == 0, made.err
+    said = topdown("audit", "--ledger", LEDGER, "--json").document
+    check(said)
+    assert [r["what"] for r in said["releases"]] == ["choice", "release"]
+    own = topdown("audit", "release", "--json").document["secrets"][0]
+    together = said["secrets"][0]
+    assert float(together["epsilon"]["1e-10"][0]) == pytest.approx(float(own["epsilon"]["1e-10"][0]))
+    assert float(together["epsilon"]["1e-10"][1]) == pytest.approx(float(own["epsilon"]["1e-10"][1]) + 0.5)
+    assert together["right_in_100"] >= own["right_in_100"]
+    quoted = json.loads(Path("release/certificate.json").read_text())["privacy"]["everything_released"]
+    assert quoted["secrets"] == said["secrets"]
+    assert topdown("verify", "release").code == 0
+    assert "(choice)" in topdown("audit", "--ledger", LEDGER).out
+    certificate = Path("release/certificate.json")
+    certificate.write_text(certificate.read_text().replace(together["epsilon"]["1e-10"][1], "0.7"))
+    text = topdown("verify", "release", "--json").document
+    assert "V136" in str(text) or "V132" in str(text)
+
+
+def test_a_ledger_of_epsilon_takes_choices_of_presence(topdown, toy, check):
+    """Under add_remove and epsilon the charge is epsilon itself, and a row for a replaced record stands beside it."""
+    Path("offices.csv").write_text(OFFICES)
+    other = {"rho =": "epsilon =", '"bounded"': '"add_remove"', '"discrete_gaussian"': '"geometric"'}
+
+    def edit(text: str) -> str:
+        for old, new in (*other.items(), ('invariants = "toy"', 'invariants = "none.toml"')):
+            text = text.replace(old, new)
+        return text.replace("ignore = []", 'ignore = ["homes", "dormitories", "barracks"]')
+
+    Path("toy").mkdir()
+    Path("toy/none.toml").write_text(
+        'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "None"\nschema = "toy"\nsource = "made up"\n'
+    )
+    run = toy(Path("toy"), edit)
+    said = topdown("select", "sites", run, *SITES, "--out", "offices")
+    assert said.code == 0, said.err
+    document = topdown("audit", "--ledger", LEDGER, "--json").document
+    check(document)
+    presence, replaced = document["secrets"]
+    assert (document["charged"], presence["epsilon"]) == ("1/2", {"0": ["0", "0.5"]})
+    assert replaced["epsilon"] == {"0": ["0", "1"]}
+    certificate = json.loads(Path("offices/certificate.json").read_text())
+    assert "whether one person's answers were there at all" in certificate["sentence"]
+    assert topdown("verify", "offices").code == 0
+
+
+def test_the_same_choice_is_not_paid_twice_unasked(topdown, run):
+    """A second draw of the same choice tells more, and is more often a slip than meant."""
+    assert topdown("select", "sites", run, *SITES, "--out", "one").code == 0
+    refused = topdown("select", "sites", run, *SITES, "--out", "two")
+    assert (refused.code, "error[B013]" in refused.err) == (2, True)
+    assert "a new choice" in refused.err
+    again = topdown("select", "sites", run, *SITES, "--out", "one")
+    assert (again.code, "error[C086]" in again.err) == (2, True)
+    before = Path("one/result.json").read_bytes()
+    assert topdown("select", "sites", run, *SITES, "--out", "one", "--resume").code == 0
+    assert before == Path("one/result.json").read_bytes()
+    assert len(read_ledger(LEDGER).intents) == 1
+    assert topdown("select", "sites", run, *SITES, "--out", "two", "--again").code == 0
+    assert len(read_ledger(LEDGER).intents) == 2
+    assert topdown("verify", "two").code == 0
+
+
+def test_the_limit_of_the_ledger_holds_for_choices(topdown, run):
+    """A choice beyond the limit that is drawn all the same spends what was not granted."""
+    run.write_text(run.read_text().replace("limit = ", 'limit = "1/100" # '))
+    said = topdown("select", "sites", run, *SITES, "--out", "x")
+    assert (said.code, "error[B004]" in said.err, "--epsilon" in said.err) == (2, True, True)
+    assert "nothing" in said.err.split("this run spent")[-1]
+    assert not read_ledger(LEDGER).intents
+
+
+def test_a_ledger_of_households_takes_no_choice_of_persons(topdown, run):
+    """Flags of persons do not protect a household: the ledger says whose answers are protected."""
+    toml = Path("toy/household.toml")
+    schema = Path(__file__).resolve().parents[2] / "schemas" / "toy.toml"
+    toml.write_text(schema.read_text().replace('unit = "person"', 'unit = "household"'))
+    run.write_text(run.read_text().replace('schema = "toy"', 'schema = "household.toml"'))
+    said = topdown("select", "sites", run, *SITES, "--out", "x")
+    assert (said.code, "error[B007]" in said.err) == (2, True)
+    assert "unit of privacy" in said.err
+
+
+def test_errors_of_records_show_nothing_of_them(topdown, run):
+    """A value in a message is a value published."""
+    people = Path("toy/persons.csv")
+    people.write_text(people.read_text() + "1101,home,SECRET,18_64,77\n")
+    said = topdown("select", "sites", run, *SITES, "--out", "x")
+    assert (said.code, "error[D031]" in said.err) == (2, True)
+    assert "SECRET" not in said.err + said.out
+    assert "77" not in said.err + said.out
+    assert not read_ledger(LEDGER).intents
+
+
+def test_nobody_to_ask_and_no_approval(topdown, run):
+    """A script that forgot to approve must not spend."""
+    said = topdown("select", "sites", run, *SITES[:-1], "--out", "x")
+    assert (said.code, "error[C084]" in said.err) == (2, True)
+    assert not read_ledger(LEDGER).intents
+
+
+def test_the_self_check_is_a_command(topdown, check):
+    """Whoever doubts the promise can compute the ratios of the shipped code."""
+    said = topdown("select", "check", "--json")
+    assert said.code == 0
+    check(said.document)
+    assert said.document["holds"]
+    assert "11/7" in {row["worst"] for row in said.document["ratios"]}
+    assert "All ratios are within" in topdown("select", "check").out
+
+
+def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
+    """Stopped half way, a choice would be drawn and paid for twice; "nothing is spent" would be untrue."""
+    asked = selection.select_plan(run, selection.Sites(selection.Cover("offices.csv"), 2), "1/2")
+    answer = asked.question.answer
+
+    def stopped(leaves, chance):
+        os.kill(os.getpid(), signal.SIGINT)
+        return answer(leaves, chance)
+
+    wrapped = replace(asked, question=replace(asked.question, answer=stopped))
+    with pytest.raises(KeyboardInterrupt) as raised:
+        selection.select(wrapped, "offices")
+    (note,) = raised.value.__notes__
+    loss = asked.spend.intent(("answer",), 1, "j").loss
+    assert f"this run spent: rho {loss}; what was drawn is kept, go on with --resume" == note
+    shown = _stopped(Screen.open(), raised.value)
+    assert shown == 130
+    selection.select(asked, "offices", resume=True)
+    assert len(read_ledger(LEDGER).intents) == 1
+    assert topdown("verify", "offices").code == 0
+
+
+def test_a_program_can_do_the_same(topdown, run):
+    """What only the command line can do is done by scripts that read screens."""
+    wish = selection.Sites(selection.Cover("offices.csv"), 2)
+    asked = selection.select_plan(run, wish, "1/2")
+    assert not read_ledger(LEDGER).intents
+    made = selection.select(asked, "offices")
+    assert len(made.chosen) == 2
+    assert selection.select_check().holds

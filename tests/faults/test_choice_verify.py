@@ -1,0 +1,82 @@
+"""Changed folders of choices: what is found out although the manifest was written anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import write_toy
+from tests.helpers.choices import SIDES
+from topdown import verify
+from topdown.cli import main
+from topdown.publish.manifest import write_manifest
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory) -> Path:
+    """Make a choice once; copy it before changing it."""
+    folder = tmp_path_factory.mktemp("chosen")
+    run = write_toy(folder)
+    (folder / "offices.csv").write_text(SIDES)
+    options = [
+        "--candidates",
+        str(folder / "offices.csv"),
+        "--k",
+        "2",
+        "--per",
+        "side",
+        "--epsilon",
+        "1/2",
+        "--yes",
+    ]
+    assert main(["select", "sites", str(run), *options, "--out", str(folder / "offices"), "--quiet"]) == 0
+    return folder / "offices"
+
+
+def reseal(folder: Path) -> None:
+    """Write the manifest over files that were changed, as somebody would who hides it."""
+    document = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").unlink()
+    write_manifest(folder, document["plan_hash"])
+
+
+def edit(path: Path, **changes: object) -> None:
+    """Change keys of a document, canonically."""
+    document = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+
+def swapped(folder: Path) -> list[str]:
+    """Return what was chosen in the other order."""
+    return json.loads((folder / "result.json").read_text())["chosen"][::-1]
+
+
+CHANGES = {
+    "another order": ("V191", lambda f: edit(f / "result.json", chosen=swapped(f))),
+    "no candidate": ("V191", lambda f: edit(f / "result.json", chosen=["North", "Nowhere"])),
+    "more said": ("V191", lambda f: edit(f / "result.json", covered=7)),
+    "a smaller epsilon": ("V190", lambda f: edit(f / "selection.json", epsilon="1/3")),
+    "another coverage": ("V190", lambda f: (f / "public/coverage.csv").write_text("candidate,geocode\n")),
+    "a better guess": ("V132", lambda f: edit(f / "certificate.json", best_guess=["0.5", "0.5"])),
+    "a better sentence": ("V140", lambda f: edit(f / "certificate.json", sentence="All is safe.")),
+    "fewer attempts": ("V140", lambda f: edit(f / "certificate.json", n_attempts=0)),
+    "a stranger": ("V003", lambda f: (f / "sample.csv").write_text("1101\n")),
+    "no ledger": ("V021", lambda f: (f / "ledger.jsonl").write_text("{}\n")),
+    "another journal": ("V026", lambda f: (f / "choice/journal.json").write_text("{}\n")),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_choices_are_found_out(chosen, tmp_path, name):
+    """Whoever changes a file renews the manifest too; what is checked must not rest on it."""
+    code, change = CHANGES[name]
+    folder = tmp_path / "choice"
+    shutil.copytree(chosen, folder)
+    assert verify(folder).ok
+    change(folder)
+    assert "V001" in str(verify(folder).to_json()) or name == "a stranger"
+    reseal(folder)
+    assert code in {finding["code"] for c in verify(folder).to_json()["checks"] for finding in c["findings"]}

@@ -1,0 +1,73 @@
+"""The record of a choice in a ledger: its loss, and what a book refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from topdown.accountant import zcdp
+from topdown.errors import BudgetError
+from topdown.ledger.choice import Choice, choice_loss
+from topdown.ledger.ledger import Place, create_ledger, open_ledger
+from topdown.ledger.records import Binding, from_fields, to_fields
+from topdown.selection.plan import subsampling
+
+F = Fraction
+
+
+def choice(epsilon: str = "1/2", neighbours: str = "bounded", loss_name: str = "rho") -> Choice:
+    """Return the intent of a choice as the planner makes it."""
+    plan = subsampling(epsilon, neighbours)
+    head = ("sites", "ab" * 32, neighbours, F(epsilon), plan.rate, plan.base, loss_name)
+    return Choice(*head, 1, ("answer",), "j1")
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1/2", "1", "10"])
+@pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
+def test_a_choice_charges_what_it_costs_and_little_more(epsilon, neighbours):
+    """A charge below the loss of randomised response would let a ledger hold more than its limit."""
+    one = choice(epsilon, neighbours)
+    due = zcdp.of_pure(one.exp_epsilon)
+    assert due.upper <= one.loss * (1 + F(1, 10**40))
+    assert one.loss <= due.upper * (1 + F(1, 10**5))
+    assert one.loss <= F(epsilon) ** 2 / 2
+    assert choice(epsilon, neighbours, "epsilon").loss == F(epsilon)
+    assert one.exp_epsilon == subsampling(epsilon, neighbours).exp_epsilon
+
+
+def test_a_choice_is_read_back_as_it_was_written():
+    """A number that is lost on the way is spent without a trace."""
+    one = choice()
+    assert from_fields(to_fields(one) | {"time": "2026-01-02T03:04:05Z"})[0] == one
+
+
+def test_an_epsilon_below_what_rate_and_base_keep_is_no_choice():
+    """A ledger that believes any epsilon could be charged nothing for everything."""
+    with pytest.raises(ValueError, match="keeps no such epsilon"):
+        replace(choice(), epsilon=F(49, 100), loss=F(-1))
+    with pytest.raises(ValueError, match="keeps no such epsilon"):
+        replace(choice(neighbours="add_remove"), neighbours="bounded", loss=F(-1))
+    with pytest.raises(ValueError, match="not that of its epsilon"):
+        replace(choice(), loss=F(1, 10**6))
+    for wrong in ({"rate": F(0)}, {"base": F(1)}, {"covers": ()}, {"neighbours": "step"}):
+        with pytest.raises(ValueError, match="a choice"):
+            replace(choice(), loss=F(-1), **wrong)
+    assert choice_loss("rho", F(1), F(3)) == F(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("binding", "words"),
+    [
+        (("toy", "add_remove", "person", "rho"), "mixes neighbour relations"),
+        (("toy", "bounded", "person", "epsilon"), "mixes losses of two kinds"),
+    ],
+)
+def test_a_book_of_another_relation_or_loss_refuses_a_choice(tmp_path, binding, words):
+    """Losses of two meanings do not add up to anything."""
+    bound = Binding(*binding)
+    path = tmp_path / "ledger.jsonl"
+    place = Place(path, tmp_path, create_ledger(path, tmp_path, bound), bound)
+    with open_ledger(place) as ledger, pytest.raises(BudgetError, match=words):
+        ledger.intent(choice(), F(10))

@@ -1,0 +1,73 @@
+"""Records counted by area: the same choices as with a pair for each record and item, and no number too large."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topdown.errors import ConfigError
+from topdown.noise import SimulationBits
+from topdown.selection import orders, sites
+from topdown.selection.audit import law_of
+from topdown.selection.chance import RealChance
+from topdown.selection.check import AREAS, BASE, RATE, RELATIONS, Ratio, check_selection, mechanism
+from topdown.selection.districts import Districts, Effort, sites_by_district
+from topdown.selection.plan import Subsampling
+from topdown.selection.records import Residents, incidence, incidence_of_pairs
+
+PLAN = Subsampling(Fraction(1, 2), Fraction(3))
+CHOICES = {
+    "cover": lambda d, c: sites.max_cover(d, 2, PLAN, c).items,
+    "twice": lambda d, c: sites.multi_cover(d, 2, 2, PLAN, c).items,
+    "order": lambda d, c: orders.cover_order(d, 40, PLAN, c).items,
+    "by choices": lambda d, c: orders.cover_order_by_choices(d, PLAN, c).items,
+    "partial": lambda d, c: orders.partial_cover(d, Fraction(1, 2), 40, PLAN, c).items,
+    "districts": lambda d, c: sites_by_district(d, Districts((0, 0, 1), 2), PLAN, c, Effort(2, 2, 9)).items,
+}
+coverage = st.lists(st.lists(st.integers(0, 2), max_size=3), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@settings(max_examples=25, deadline=None)
+@given(covered=coverage, counts=st.lists(st.integers(0, 9), min_size=6, max_size=6), seed=st.integers(0, 99))
+def test_areas_choose_like_records_one_by_one(name, covered, counts, seed):
+    """A record that is counted in another area, or twice, would be kept by another's flag."""
+    data = Residents(incidence(covered, 3), np.array(counts[: len(covered)]))
+    found = [CHOICES[name](d, RealChance(SimulationBits(seed))) for d in (data, data.one_by_one())]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("lived", list(product((0, 1), repeat=3)))
+def test_areas_have_the_law_of_records(lived):
+    """Equal draws for one seed say nothing of how likely each is."""
+    data = Residents(incidence([(0,), (1, 2), ()], 3), np.array(lived))
+    laws = [law_of(lambda c, d=d: CHOICES["cover"](d, c)) for d in (data, data.one_by_one())]
+    assert laws[0] == laws[1]
+
+
+def test_too_many_pairs_to_number_are_refused():
+    """A pair's number that wraps around becomes another pair, without a word."""
+    records, items = np.array([0, 2**40 - 1]), np.array([0, 2**23 - 1])
+    with pytest.raises(ConfigError, match="64 bits") as raised:
+        incidence_of_pairs(records, items, 2**40, 2**23)
+    assert raised.value.code == "C192"
+
+
+def test_the_self_check_holds_and_can_fail():
+    """A check of all shipped choices that passes whatever they do is worth nothing."""
+    found = check_selection()
+    assert len(found) == 4 * len(RELATIONS)
+    assert all(row.holds and row.worst > 1 for row in found)
+    promised = {row.neighbours: row.promised for row in found}
+    assert promised == {"add_remove": 2, "bounded": 4}
+    assert not Ratio("sites", "add_remove", Fraction(3), Fraction(2)).holds
+    assert not Ratio("sites", "add_remove", None, Fraction(2)).holds
+    wasteful = Subsampling(RATE, Fraction(4))  # promises 5/2, not the 2 of the base that it should have
+    run = mechanism("order", wasteful)
+    laws = [law_of(lambda c, d=d: run(d, c)) for d in ((), (AREAS[-1],))]
+    assert max(laws[1][o] / laws[0][o] for o in laws[0]) > 1 + RATE * (BASE - 1)
