@@ -19,7 +19,7 @@ ADAPTERS = {
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
-    "plan": {"plan", "laws", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
+    "plan": {"plan", "laws", "noise", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
     "noise": {"noise", "decimals", "errors"},
     "accountant": {"accountant", "laws", "lazy", "decimals", "errors", "workers"},
     "documents": {"documents"},
@@ -71,6 +71,7 @@ ALLOWED = {
     "solve": {"solve", "caps", "plan", "model", "errors", "progress", "workers"},
     "publish": {
         "publish",
+        "laws",
         "accountant",
         "decimals",
         "documents",

@@ -25,7 +25,7 @@ CORPUS = {
     "unknown mechanism": ('mechanism = "discrete_gaussian"', 'mechanism = "laplace"',
         "C015", "mechanism", "correct"),
     "optimal noise": ('mechanism = "discrete_gaussian"', 'mechanism = "optimal"',
-        "C156", "mechanism", "--compare-noise"),
+        "C050", "budget", "delta"),
     "not TOML": ("[input]", "[input", "C010", "[input", "syntax"),
     "no quotes": ('id = "persons-r1"', "id = persons-r1", "C010", "id = persons-r1", "syntax"),
     "another document": ('type = "topdown.run"', 'type = "topdown.settings"', "C011", None, "topdown.run"),

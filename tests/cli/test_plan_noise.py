@@ -49,7 +49,7 @@ def test_every_line_fits(topdown, toy, tmp_path, width):
     said = topdown("plan", "toy/run.toml", "--compare-noise", WISH, width=width)
     shown = said.out[said.out.index("Noise compared") : said.out.index("Nothing is spent")]
     assert max(map(len, shown.splitlines())) <= width
-    assert "No release can use the second kind" in " ".join(shown.split())
+    assert 'A run file has the second kind with mechanism = "optimal"' in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,61 +13,116 @@ from topdown.audit_runs.score import LikelihoodRatios
 from topdown.audit_runs.stage import PairAnswers
 from topdown.laws import LAWS, LawName, NoiseLaw, law_of_mechanism
 from topdown.measure.draw import law_of
-from topdown.noise import AesBits, Sampler, pmf_interval
+from topdown.noise import AesBits, Sampler, WeightedInteger, pmf_interval
+from topdown.plan.best_noise import best_weights
 from topdown.plan.plan import MeasurementPlan
 from topdown.publish.verify import ledger_file
 from topdown.publish.verify.privacy import losses
 from topdown.screen.figures import stddev
 
 PARAMETER = Fraction(9, 2)
+EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
 each_law = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
 
-def drawn(law: NoiseLaw):
-    """Return the law that a measurement of this name is drawn from."""
-    return law_of(MeasurementPlan("total", 1, Fraction(1), Fraction(1), law.name, PARAMETER))
+def measured(law: NoiseLaw) -> MeasurementPlan:
+    """Return a measurement of one count with noise of this law."""
+    plain = MeasurementPlan("total", 1, Fraction(1), Fraction(1), law.name, PARAMETER)
+    if not law.has_delta:
+        return plain
+    weights = best_weights(EPSILON, DELTA)
+    return replace(plain, loss=2 * EPSILON, parameter=EPSILON, delta=2 * DELTA, weights=weights)
+
+
+def energy_of(law: NoiseLaw, k: int) -> float:
+    """Return -log of pmf(k), up to a constant."""
+    found = law_of(measured(law))
+    if isinstance(found, WeightedInteger):
+        return -math.log(found.mass(k)) if found.mass(k) else math.inf
+    return float(found.energy(k))
 
 
 @each_law
 def test_noise_is_drawn_as_it_is_planned(law: NoiseLaw) -> None:
     """A law drawn in the place of another would have another variance, and another loss than was charged."""
     assert law_of_mechanism(law.mechanism) is law
-    found = drawn(law)
+    plan, found = measured(law), law_of(measured(law))
     outcomes = range(-found.half_width(60), found.half_width(60) + 1)
     variance = sum(float(pmf_interval(found, k, 60)[0]) * k * k for k in outcomes)
-    assert float(law.variance(PARAMETER)) == pytest.approx(variance, abs=1 / 6)
-    assert stddev(law.name, PARAMETER) ** 2 == pytest.approx(variance, rel=1e-6)
+    assert float(plan.variance) == pytest.approx(variance, abs=1e-6 if law.has_delta else 1 / 6)
+    assert stddev(law.name, plan.parameter, plan.variance) ** 2 == pytest.approx(variance, rel=1e-6)
     assert len(Sampler(found, AesBits()).draw(3)) == 3
 
 
 @each_law
 def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
     """Verify must find the loss that was planned, by its own lines; for pure laws it is the largest log-odds."""
+    plan = measured(law)
     for shift, counts in ((1, 2), (3, 1)):
-        loss = law.loss(PARAMETER, shift, counts)
+        if law.has_delta and shift > 1:
+            with pytest.raises(ValueError, match="move by 1"):
+                law.loss(plan.parameter, shift, counts)
+            continue
+        loss = law.loss(plan.parameter, shift, counts)
         line = ledger_file.Law(
             law=law.name,
-            parameter="9/2",
+            parameter=str(plan.parameter),
             shift=shift,
             coordinates=counts,
             level="land",
             query="total",
             attributes=(),
+            delta=str(plan.count_delta),
         )
         assert loss == line.loss
-        checked = losses.loss_of(law.name, [(PARAMETER, shift, counts)])
+        assert line.is_sound
+        assert counts * plan.count_delta == line.delta_loss
+        moved = losses.Moved(plan.parameter, shift, counts, plan.count_delta)
+        checked = losses.loss_of(law.name, [moved])
         assert loss == (checked.rho if law.loss_name == "rho" else checked.epsilon("0").lower)
+        assert checked.delta == (counts * DELTA if law.has_delta else None)
         if law.loss_name == "epsilon":
-            energy = drawn(law).energy
+            energy = law_of(plan).energy
             assert loss == counts * max(energy(k) - energy(k - shift) for k in range(50))
+
+
+@each_law
+def test_a_law_keeps_the_delta_that_is_charged(law: NoiseLaw) -> None:
+    """Summed by hand, the worst event exceeds e^epsilon times its twin by the charged delta: no more, and no less."""
+    plan = measured(law)
+    if not law.has_delta:
+        assert plan.count_delta == 0
+        return
+    found = law_of(plan)
+    line = [found.mass(k) / 2**128 for k in range(-60, 61)]
+    needed = sum(max(p - math.exp(EPSILON) * q, 0) for p, q in zip(line[1:], line, strict=False))
+    assert needed == pytest.approx(float(DELTA), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_the_audit_knows_the_likelihood_ratio(name: LawName) -> None:
     """An audit by another ratio would not find the attack that the claim is about."""
-    energy, truth = drawn(LAWS[name]).energy, (4, 6)
-    runs = np.arange(-9, 20, dtype=np.int32)[:, None]
-    answers = PairAnswers(((0, 0),), np.array([[t] for t in truth]), np.array([float(PARAMETER)]))
+    law, truth = LAWS[name], (4, 6)
+    reach = 8 if law.has_delta else 9
+    runs = np.arange(6 - reach, 4 + reach + 1, dtype=np.int32)[:, None]
+    answers = PairAnswers(
+        ((0, 0),),
+        np.array([[t] for t in truth]),
+        np.array([float(PARAMETER)]),
+        (measured(law).whole_weights,),
+    )
     found = LikelihoodRatios(answers, name, (None,)).of(runs)[0]
-    expected = [float(energy(int(x) - truth[0]) - energy(int(x) - truth[1])) for x in runs[:, 0]]
+    expected = [energy_of(law, int(x) - truth[0]) - energy_of(law, int(x) - truth[1]) for x in runs[:, 0]]
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_what_a_law_never_gives_tells_the_data_sets_apart() -> None:
+    """A value that only one of two data sets can give is an event of probability below delta that proves it."""
+    answers = PairAnswers(
+        ((0, 0),), np.array([[4], [5]]), np.array([0.5]), (measured(LAWS["optimal_integer"]).whole_weights,)
+    )
+    last = len(answers.weights[0]) - 1
+    runs = np.array([[4 - last], [5 + last]], dtype=np.int32)
+    found = LikelihoodRatios(answers, "optimal_integer", (None,)).of(runs)[0]
+    assert found[0] < -900
+    assert found[1] > 900

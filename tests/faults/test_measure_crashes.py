@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
+from tests.helpers import crash_model
 from tests.helpers.crash_model import (
     LAWS,
     LEDGER,
@@ -26,6 +29,8 @@ from tests.helpers.crash_model import (
 from tests.helpers.model_disk import ModelDisk, ModelFile
 from topdown.ledger.journal import Journal, MeasuredPart
 from topdown.ledger.ledger import Ledger, open_ledger
+from topdown.ledger.protocol import Spend
+from topdown.ledger.records import Binding, DrawnLaw
 
 
 def naive(disk: ModelDisk, world: World) -> None:
@@ -76,6 +81,31 @@ def test_two_crashes_anywhere_never_spend_twice():
     n_scenarios, found = violations(proposed, 2)
     assert n_scenarios > 8_000
     assert found == []
+
+
+def test_pairs_are_charged_like_any_loss(monkeypatch):
+    """A crash must not leave a draw whose epsilon is charged and whose delta is not."""
+    deltas = {"land": Fraction(1, 6_000), "block": Fraction(1, 4_000)}
+    laws = {
+        level: (DrawnLaw("optimal_integer", LOSSES[level] / 2, 1, 2, level, "total", (), delta),)
+        for level, delta in deltas.items()
+    }
+    monkeypatch.setattr(crash_model, "BINDING", Binding("d", "bounded", "person", "epsilon_delta"))
+    spend = Spend("r1", "plan", laws, (), Fraction(100), "", Fraction(1, 100))
+    monkeypatch.setattr(crash_model, "SPEND", spend)
+    seen = set()
+
+    def watched(disk: ModelDisk, world: World) -> None:
+        proposed(disk, world)
+        book = book_of(disk)
+        seen.add((book.charged, book.charged_delta))
+        due = [2 * deltas[level] for i in book.intents.values() for level in i.covers]
+        assert sum(due) == book.charged_delta
+
+    n_scenarios, found = violations(watched, 1)
+    assert n_scenarios > 50
+    assert found == []
+    assert len(seen) > 1
 
 
 def test_the_checker_rejects_the_naive_protocol():

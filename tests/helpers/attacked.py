@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -109,6 +110,8 @@ def write_run(
         schema = f"{name}.schema.toml"
     if mechanism == "geometric":
         body = body.replace("rho =", "epsilon =")
+    if mechanism == "optimal":
+        body = re.sub(r"rho = (.*)", r'epsilon = \1\ndelta = "1/100000"', body)
     read, held = columns_of(invariants), (folder / "leaves.csv").read_text().splitlines()[0].split(",")[1:]
     run = folder / f"{name}.toml"
     top = {"schema": schema, "invariants": f"{name}.invariants.toml"}
@@ -124,7 +127,7 @@ def write_run(
         },
         input={"records": f"{name}.csv", "ignore": [column for column in held if column not in read]},
         geography={"levels": tree[0], "prefix_lengths": tree[1]},
-        ledger={"limit": "100"},
+        ledger={"limit": "100"} | ({"delta_limit": "1/1000"} if mechanism == "optimal" else {}),
     )
     run.write_text(text)
     return run

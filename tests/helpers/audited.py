@@ -29,6 +29,8 @@ from topdown.audit_runs import stage
 from topdown.measure import draw
 from topdown.model.histogram import Histogram
 from topdown.noise import DiscreteGaussian, SimulationBits
+from topdown.plan.best_noise import best_weights
+from topdown.plan.plan import MeasurementPlan
 from topdown.plan.prepare import Context, prepare
 
 LEVELS = ("land", "region", "county", "block"), (0, 1, 2, 3)
@@ -185,11 +187,18 @@ def narrower(factor: Fraction, query: str = "") -> Iterator[None]:
 
     def wrong(measurement):
         if query in ("", measurement.query):
-            measurement = replace(measurement, parameter=measurement.parameter * factor)
+            measurement = _narrowed(measurement, factor)
         return right(measurement)
 
     with patch.object(draw, "law_of", wrong):
         yield
+
+
+def _narrowed(measurement: MeasurementPlan, factor: Fraction) -> MeasurementPlan:
+    if not measurement.weights:
+        return replace(measurement, parameter=measurement.parameter * factor)
+    weights = best_weights(measurement.parameter / factor, measurement.count_delta / factor)
+    return replace(measurement, weights=weights)
 
 
 @contextmanager

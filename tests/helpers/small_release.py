@@ -59,12 +59,14 @@ def run_file(
     budget = settings[settings.index("[budget]") :]
     if mechanism == "geometric":
         budget = budget.replace("rho =", "epsilon =")
+    if mechanism == "optimal":
+        budget = budget.replace('rho = "2"', 'epsilon = "4"\ndelta = "1/100000"')
     return run_text(
         budget,
         {"invariants": policy, "settings": "toy", "neighbours": neighbours, "mechanism": mechanism},
         input={"records": "none.csv", "leaves": leaves},
         geography={"prefix_lengths": [0, 2, 3]},
-        ledger={"limit": "5"},
+        ledger={"limit": "5"} | ({"delta_limit": "1/50000"} if mechanism == "optimal" else {}),
     )
 
 

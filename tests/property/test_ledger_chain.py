@@ -154,7 +154,7 @@ def test_rho_and_epsilon_are_not_added(tmp_path):
     """Losses in different units have no sum."""
     with open_ledger(new_ledger(tmp_path)) as ledger:
         ledger.intent(intent(1), Fraction(5))
-        with pytest.raises(BudgetError, match="mixes rho and epsilon") as error:
+        with pytest.raises(BudgetError, match="losses of two kinds") as error:
             ledger.intent(intent(1, law="two_sided_geometric"), Fraction(5))
     assert error.value.code == "B009"
 

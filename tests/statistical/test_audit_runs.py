@@ -19,7 +19,7 @@ from topdown.audit_runs import audit_runs
 from topdown.plan.prepare import Context
 
 RARELY = Fraction(1, 10**6)
-LAWS = [(m, n) for m in ("discrete_gaussian", "geometric") for n in ("bounded", "add_remove")]
+LAWS = [(m, n) for m in ("discrete_gaussian", "geometric", "optimal") for n in ("bounded", "add_remove")]
 SOME = [LAWS[0], *(pytest.param(*of, marks=pytest.mark.slow) for of in LAWS[1:])]
 WRONG = {
     "two files of each level after a crash": audited.drawn_twice,
@@ -49,7 +49,7 @@ def lands(tmp_path_factory) -> dict[tuple[str, str], Context]:
         pytest.param(what, *of, marks=[pytest.mark.slow] if of != LAWS[0] else [])
         for what in WRONG
         for of in LAWS
-        if not (of[0] == "geometric" and what.startswith("sigma"))  # geometric noise has no sigma
+        if not (of[0] != "discrete_gaussian" and what.startswith("sigma"))  # other noise has no sigma
     ],
 )
 def test_wrong_drawing_is_found(what, law, relation, lands):
@@ -70,7 +70,9 @@ def test_wrong_drawing_is_found_under_shipped_settings(tmp_path):
             assert not audit_runs(context, 6_000, at_least=8).passes, name
 
 
-@pytest.mark.parametrize("law", ["discrete_gaussian", pytest.param("geometric", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "law", ["discrete_gaussian", "optimal", pytest.param("geometric", marks=pytest.mark.slow)]
+)
 def test_noise_for_add_remove_on_bounded_data_is_found(law, lands):
     """The commonest mistake of all: a replaced record moves two counts, and the noise is for one."""
     with audited.calibrated_to_add_remove():

@@ -23,10 +23,12 @@ from topdown.noise import (
     Sampler,
     TwoSidedGeometric,
     UrandomBits,
+    WeightedInteger,
     XorBits,
     draw_one,
     pmf_interval,
 )
+from topdown.plan.best_noise import best_weights, whole
 
 SUITE_ALPHA, N_TESTS = 1e-6, 200
 ALPHA = SUITE_ALPHA / N_TESTS
@@ -43,6 +45,13 @@ SHARES = {
     "Block_Group": ("1256/4099", "3/4099 9/4099 24/4099 1055/4099 1288/4099 1705/4099"),
     "Block": ("165/4099", "5/4097 9/4097 21/4097 71/4097 3945/4097"),
 }
+
+
+def best(epsilon: Fraction, delta: Fraction) -> WeightedInteger:
+    """Return the best law for one count."""
+    return WeightedInteger(whole(best_weights(epsilon, delta)))
+
+
 PRODUCTION = [
     DiscreteGaussian(1 / (RHO * Fraction(level) * Fraction(query)))
     for level, queries in SHARES.values()
@@ -51,8 +60,14 @@ PRODUCTION = [
 OTHERS: list[Law] = [
     *map(DiscreteGaussian, [Fraction(1, 3), 1, 4, 100, 2500]),
     *map(TwoSidedGeometric, [Fraction(1, 2), 2, 10, 100]),
+    *(best(Fraction(1), Fraction(1, 1000)), best(Fraction(1, 10), Fraction(1, 10**6))),
 ]
 LAWS: list[Law] = [*PRODUCTION, *OTHERS]
+
+
+def name_of(law: Law) -> str:
+    """Return a short name for a test of the law."""
+    return str(law)[:48]
 
 
 @lru_cache(maxsize=64)
@@ -94,14 +109,14 @@ def fit(drawn: np.ndarray, law: Law) -> float:
     return chi_square(counts, np.add.reduceat(pmf, edges))
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=name_of)
 def test_two_million_draws_fit_the_law(law: Law) -> None:
     """A sampler that is wrong by as little as 1 % in sigma would be rejected here."""
     drawn = Sampler(law, AesBits()).draw(N_DRAWS)
     assert fit(drawn, law) > ALPHA
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if law.half_width(1) > 8], ids=str)
+@pytest.mark.parametrize("law", [law for law in LAWS if law.half_width(1) > 8], ids=name_of)
 def test_residues_modulo_eight_fit_the_law(law: Law) -> None:
     """A comb (missing odd values, doubled multiples) keeps coarse bins intact and shows in the residues."""
     drawn = Sampler(law, AesBits()).draw(N_DRAWS)
@@ -110,7 +125,7 @@ def test_residues_modulo_eight_fit_the_law(law: Law) -> None:
     assert chi_square(np.bincount(drawn % 8, minlength=8), residues) > ALPHA
 
 
-@pytest.mark.parametrize("law", OTHERS, ids=str)
+@pytest.mark.parametrize("law", OTHERS, ids=name_of)
 @pytest.mark.parametrize("lag", [1, 2])
 def test_neighbouring_draws_are_independent(law: Law, lag: int) -> None:
     """Bits used twice would correlate the noise of neighbouring cells."""
@@ -148,7 +163,11 @@ def test_rejection_route_fits_the_normal_integral() -> None:
     assert chi_square(np.bincount(np.searchsorted(quantiles, drawn), minlength=16), shares) > ALPHA
 
 
-@pytest.mark.parametrize("law", [DiscreteGaussian(4), DiscreteGaussian(100), TwoSidedGeometric(2)], ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [DiscreteGaussian(4), DiscreteGaussian(100), TwoSidedGeometric(2), best(Fraction(1), Fraction(1, 1000))],
+    ids=name_of,
+)
 def test_fast_and_slow_twin_agree(law: Law) -> None:
     """Two samplers that share no idea but the law: a fault in either one shows as a difference."""
     source = AesBits()
@@ -195,6 +214,14 @@ MUTANTS = {
     "stddev as variance": (DiscreteGaussian(4), mutant_law(DiscreteGaussian(2))),
     "exponent without the 2": (DiscreteGaussian(100), mutant_law(DiscreteGaussian(50))),
     "scale 10 + 2 %": (TwoSidedGeometric(10), mutant_law(TwoSidedGeometric(10 * Fraction(102, 100)))),
+    "epsilon 1 + 5 %": (
+        best(Fraction(1), Fraction(1, 1000)),
+        mutant_law(best(Fraction(105, 100), Fraction(1, 1000))),
+    ),
+    "delta for epsilon": (
+        best(Fraction(1, 10), Fraction(1, 10**6)),
+        mutant_law(best(Fraction(1, 10), Fraction(1, 100))),
+    ),
     "Laplace for Gauss": (DiscreteGaussian(8), mutant_law(TwoSidedGeometric(2))),
 }
 

@@ -11,7 +11,7 @@ window is moved up to its other end. Masses are whole numbers over 2^192, each r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -54,8 +54,21 @@ def delta_above(
     Returns: exact rational, at most 1.
     Raises: ConfigError (A007) if nothing is composed, for a negative epsilon, a step or spare not above 0.
     """
-    at, width = epsilon_of(epsilon), positive(step, "step")
-    reach = math.ceil((at + positive(spare, "spare")) / width)
+    return deltas_above(parts, [epsilon], step, spare)[0]
+
+
+def deltas_above(
+    parts: Iterable[tuple[FiniteLoss, int]],
+    epsilons: Sequence[Threshold],
+    step: Fraction,
+    spare: Fraction = _SPARE,
+) -> list[Fraction]:
+    """Return `delta_above` at each epsilon, one or more; the composition is shared, its window ends beyond the last.
+
+    Args, Raises: as `delta_above`.
+    """
+    points, width = [epsilon_of(e) for e in epsilons], positive(step, "step")
+    reach = math.ceil((max(points) + positive(spare, "spare")) / width)
     total: _Masses | None = None
     with precision(_BALL_BITS) as flint:
         for event, count in parts:
@@ -63,7 +76,7 @@ def delta_above(
             total = power if total is None else _both(flint, total, power, reach)
         if total is None:
             raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
-        return _delta(flint, total, at, width)
+        return [_delta(flint, total, at, width) for at in points]
 
 
 def _on_lattice(flint: Any, event: FiniteLoss, step: Fraction, reach: int) -> _Masses:

@@ -16,17 +16,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from topdown.accountant.approximate import MovedCounts, PairLoss
 from topdown.accountant.composition import Composition
 from topdown.accountant.exact import positive
 from topdown.accountant.law import law_of
 from topdown.accountant.pure import PureLoss
 from topdown.errors import ConfigError
-from topdown.laws import LAWS, LawName
+from topdown.laws import LAWS, LawName, Weights
 
 Neighbours = Literal["bounded", "add_remove"]
 Kind = Literal["presence", "everything", "attribute", "within_level"]
 Status = Literal["protected", "conditional", "disclosed"]
-Loss = Composition | PureLoss
+Loss = Composition | PureLoss | PairLoss
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Measurement:
     """One query measured at every area of one level.
 
     level: index from the root (0) down; level_name: its name; attributes: those whose change can change the
-    query's answers; parameter: variance (discrete Gaussian) or scale (geometric) of the noise on each answer, exact.
+    query's answers; parameter: variance (discrete Gaussian), scale (geometric) or epsilon (optimal) of the noise on
+    each answer, exact; delta, weights: of each answer's law, for a law that has them.
     """
 
     level: int
@@ -43,6 +45,8 @@ class Measurement:
     attributes: frozenset[str]
     parameter: Fraction
     law: LawName = "discrete_gaussian"
+    delta: Fraction = Fraction(0)
+    weights: Weights = ()
 
     def __post_init__(self) -> None:
         positive(self.parameter, f"{LAWS[self.law].parameter_name} of {self.query} at {self.level_name}")
@@ -99,7 +103,10 @@ def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
     touched = [m for m in rows if _touches(claim, m)]
     counts = 1 if claim.kind == "presence" else 2
-    if not touched or LAWS[rows[0].law].loss_name == "epsilon":
+    law = LAWS[rows[0].law]
+    if law.has_delta:
+        return PairLoss(tuple(MovedCounts(m.weights, m.parameter, m.delta, counts) for m in touched))
+    if not touched or law.loss_name == "epsilon":
         epsilon = sum((counts / m.parameter for m in touched), Fraction(0))
         return PureLoss(epsilon, counts * len(touched), rows[0].law)
     return Composition(law_of((m.parameter, 1, counts) for m in touched))

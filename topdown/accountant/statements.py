@@ -13,12 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 from topdown.accountant import zcdp
+from topdown.accountant.approximate import PairLoss
 from topdown.accountant.choices import WithChoices
 from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.exact import Threshold, delta_of
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import Claim, Loss, Measurement, Secret, secrets
+from topdown.decimals import significant
 from topdown.errors import ConfigError
 from topdown.laws import LAWS
 
@@ -26,6 +28,8 @@ Document = dict[str, Any]
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
 EVERY_DELTA = "0"  # where pure epsilon is stated
+QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))  # of epsilon, where composed deltas are stated
+_DELTA_DIGITS = 6
 WIDE = Fraction(1, 10**6)  # of a point of the curve
 _COIN = "a coin gives 50"
 
@@ -72,11 +76,12 @@ def statement(
     Args:
         steps: the releases, oldest first, the one that is stated last.
         claims: what exact statistics say of each secret; the first one is the neighbours' own and not disclosed.
-        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all.
+        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, a pair at its own delta.
         words: of the sentences.
 
     Returns:
-        secrets, deltas, steps (rows of each release alone; empty if nothing is extended), curve, sentence.
+        secrets, deltas, steps (rows of each release alone; empty if nothing is extended), curve, sentence; of a pair
+        also composed: deltas at quarters of its epsilon.
     """
     everything = [m for step in steps for m in step.measurements]
     first = secrets(everything, claims[:1])[0].loss
@@ -99,6 +104,19 @@ def statement(
         ],
         "curve": _curve(first),
         "sentence": mine[0]["sentence"],
+    } | (composed(first) if isinstance(first, PairLoss) else {})
+
+
+def composed(loss: PairLoss) -> Document:
+    """Return deltas that hold at quarters of a pair's epsilon, from composed losses; rounded up."""
+    points = tuple(loss.epsilon * quarter for quarter in QUARTERS)
+    found = list(loss.deltas_at(points))
+    found[-1] = min(found[-1], loss.delta)  # at epsilon itself the sum holds too
+    return {
+        "composed": [
+            {"epsilon": str(e), "delta": significant(d, _DELTA_DIGITS, up=True)}
+            for e, d in zip(points, found, strict=True)
+        ]
     }
 
 
@@ -200,6 +218,9 @@ def loss_numbers(loss: Loss | WithChoices, deltas: Sequence[Threshold]) -> Docum
 @lru_cache(maxsize=256)
 def _numbers(loss: Loss | WithChoices, deltas: tuple[Threshold, ...], *, balls: bool) -> Document:
     """Return the numbers of one loss, and `guess`; many rows, and the ledger's statement, are about the same loss."""
+    if isinstance(loss, PairLoss):
+        here = {str(loss.delta): Enclosure(loss.epsilon, loss.epsilon)}
+        return {"delta": str(loss.delta)} | _guesses(here, loss.best_guess(), loss.coordinates)
     if isinstance(loss, PureLoss):
         is_pure = LAWS[loss.law].loss_name == "epsilon"
         at = [EVERY_DELTA] if is_pure else [str(d) for d in deltas]
@@ -241,7 +262,7 @@ def _curve(loss: Loss) -> list[Document]:
 
     In float64 with bounds: a point lies between two lines of the lattice, so balls are no narrower, only slower.
     """
-    if isinstance(loss, PureLoss):
+    if isinstance(loss, PureLoss | PairLoss):
         boxes = loss.trade_off_curve(CURVE)
     else:
         boxes = loss.trade_off_curve(CURVE, engine="auto")

@@ -7,14 +7,13 @@ from fractions import Fraction
 from textwrap import wrap
 from xml.sax.saxutils import escape, quoteattr
 
-from topdown.accountant.composition import Composition
-from topdown.accountant.pure import PureLoss
+from topdown.accountant.semantics import Loss
 
 _SIZE, _MARGIN, _TITLE_WIDTH = 420, 58, 54
 ALPHAS = tuple(Fraction(n * n, 160**2) for n in range(161))  # dense near 0, where the curve bends most
 
 
-def trade_off_svg(loss: Composition | PureLoss, title: str, alphas: Sequence[Fraction] = ALPHAS) -> str:
+def trade_off_svg(loss: Loss, title: str, alphas: Sequence[Fraction] = ALPHAS) -> str:
     """Return an SVG of the certified lower bound of f(alpha): no attack gets below it; the diagonal is a coin."""
     points = [(a, box.lower) for a, box in zip(alphas, loss.trade_off_curve(alphas), strict=True)]
     curve = " ".join(f"{_x(a):.2f},{_y(f):.2f}" for a, f in points)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +151,7 @@ def audit_runs(
     Args:
         source, base: see `audit`.
         runs: draws on each side of each pair.
-        delta: where epsilon is stated, as text.
+        delta: where epsilon is stated, as text; of optimal noise it is the largest delta that is claimed.
         report: told about progress.
 
     Returns:
@@ -166,9 +167,11 @@ def audit_runs(
     from topdown.publish.certified import statement_of
 
     context = _context(place(source, "source"), None if base is None else place(base, "base"))
-    found = run_pairs(context, runs, delta=delta_of(delta), report=report)
     own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
-    made = runs_document(context, found, statement_of(own, (delta,))["secrets"])
+    secrets = statement_of(own, (delta,))["secrets"]
+    at = max((Fraction(row["delta"]) for row in secrets if "delta" in row), default=delta_of(delta))
+    found = run_pairs(context, runs, delta=at, report=report)
+    made = runs_document(context, found, secrets)
     return RunsAudit(made, context.plan.base is not None)
 
 

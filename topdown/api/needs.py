@@ -22,7 +22,7 @@ def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
         bits += listed * sum(
             level.n_measured
             * m.n_answers
-            * max(1.0, log2(4.14 * max(figures.stddev(m.law, m.parameter), 0.3)))
+            * max(1.0, log2(4.14 * max(figures.stddev(m.law, m.parameter, m.variance), 0.3)))
             for m in level.measurements
         )
     nodes = sum(level.n_nodes for level in plan.levels)

@@ -3,8 +3,7 @@
 Both kinds keep about the plan's proportions between its queries. Discrete Gaussian noise is scaled until the
 accountant's enclosure of the whole is at the promise. The other kind gets, for each query, a promise of its
 own; what all counts that one record moves need together is bounded in whole numbers (`accountant/dots.py`),
-from the laws as they would be drawn. Nothing here can be measured: no run file names the other kind, and no
-ledger books it.
+from the laws as they would be drawn. A plan of mechanism "optimal" splits epsilon and delta by its shares instead.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 SMALLEST_TOTAL, LARGEST_TOTAL = Fraction(1, 1000), Fraction(100)
 _DIGITS = 6
 Better = Literal["discrete_gaussian", "optimal", "neither"]
+Than = Literal["less", "more", "open"]
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,7 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
     moved = counts_moved(plan.neighbours)
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
     total = _own_epsilon(plan, delta, moved) if epsilon is None else epsilon
-    if not SMALLEST_TOTAL <= total <= LARGEST_TOTAL:
-        raise ConfigError(
-            f"epsilon is {total} for all queries together, outside {SMALLEST_TOTAL} .. {LARGEST_TOTAL}",
-            code="C151",
-            fix="give one, as EPSILON:DELTA",
-        )
+    _check_epsilon(total)
     scale, needed = _gaussian(rows, total, delta, moved, is_own=epsilon is None)
     counts: dict[Fraction, int] = {}
     for _, m in rows:
@@ -162,6 +157,32 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
     return NoiseCompared(total, delta, moved * len(rows), needed, split.delta, split.method, tuple(queries))
 
 
+def gaussian_needs(plan: Plan) -> Than:
+    """Say whether discrete Gaussian noise, for the same epsilon and delta, needs more variance than a plan's own noise.
+
+    "less" and "more" are certified, of noise in the plan's proportions; "open" is what quick bounds leave open.
+
+    Args:
+        plan: of mechanism "optimal".
+    """
+    from topdown.accountant.composition import Composition, counts_moved
+
+    moved = counts_moved(plan.neighbours)
+    alike = Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
+    needed = alike.delta(plan.loss, engine="bounds")
+    delta = plan.delta_of(plan.loss)
+    return "less" if needed.upper <= delta else "more" if needed.lower > delta else "open"
+
+
+def _check_epsilon(total: Fraction) -> None:
+    if not SMALLEST_TOTAL <= total <= LARGEST_TOTAL:
+        raise ConfigError(
+            f"epsilon is {total} for all queries together, outside {SMALLEST_TOTAL} .. {LARGEST_TOTAL}",
+            code="C151",
+            fix="give one, as EPSILON:DELTA",
+        )
+
+
 def _check_delta(delta: Fraction) -> None:
     if delta <= 0:
         raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta above 0, e.g. 1/1000000")
@@ -178,7 +199,7 @@ def _own_epsilon(plan: Plan, delta: Fraction, moved: int) -> Fraction:
     from topdown.accountant.composition import Composition
     from topdown.decimals import significant
 
-    if plan.loss_name == "epsilon":
+    if plan.loss_name != "rho":
         return plan.loss
     whole = Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
     return Fraction(significant(whole.epsilon(delta).upper, _DIGITS, up=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -15,8 +16,15 @@ from topdown.outputs import refuse_needed, refuse_release, write_new
 from topdown.plan.bases import read_plan_document
 from topdown.plan.prepare import Prepared, prepare
 
+_WEIGHTS = ".weights"  # of a noise law: thousands of numbers, shown as their hash
 _NAMES = ("name", "query", "table", "level")
-_DERIVED = (".loss", ".parameter", ".n_answers")  # follow from budget, shares and schema
+_DERIVED = (
+    ".loss",
+    ".parameter",
+    ".n_answers",
+    ".delta",
+    ".weights",
+)  # follow from budget, shares and schema
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,9 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
         names = [next((str(item[n]) for n in _NAMES if n in item), str(i)) for i, item in enumerate(value)]
         for i, (name, item) in enumerate(zip(names, value, strict=True)):
             yield from _flat(f"{path}.{name}" if names.count(name) == 1 else f"{path}.{i + 1}", item)
+    elif path.endswith(_WEIGHTS) and isinstance(value, list):
+        digest = hashlib.sha256("\n".join(map(str, value)).encode()).hexdigest()
+        yield path, f"{len(value):,} weights, {digest[:8]}"
     elif isinstance(value, list):
         plain = all(isinstance(item, str | int) for item in value)
         yield path, ", ".join(map(str, value)) if plain else json.dumps(value, ensure_ascii=False)

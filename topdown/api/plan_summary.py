@@ -11,6 +11,7 @@ import numpy as np
 
 from topdown.api.ledger_view import LedgerView, view_ledger
 from topdown.api.needs import estimate
+from topdown.api.noise_compared import gaussian_needs
 from topdown.api.plan_extension import base_summary, ledger_warning
 from topdown.model.constraint import Basis
 from topdown.model.constraint_table import leaf_rules, of_kinds
@@ -19,7 +20,7 @@ from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
 from topdown.plan.secrets import ReleaseChain
 from topdown.publish.certificate import open_answers, usual_epsilon
-from topdown.publish.certified import certified_loss, claims_of
+from topdown.publish.certified import certified_loss, claims_of, composed_loss
 from topdown.screen import figures
 from topdown.solve.tree.covered import choose
 
@@ -31,7 +32,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     """Describe a plan: levels, noise, exact statistics, privacy, ledger, needs, warnings; opens no records."""
     context, run = prepared.context, prepared.run
     plan = context.plan
-    ledger = view_ledger(prepared.ledger_path, run.ledger.limit)
+    ledger = view_ledger(prepared.ledger_path, run.ledger.limit, run.ledger.delta_limit)
     patterns = None
     if plan.base is not None:
         from topdown.solve.extend.crossing import check_stages
@@ -47,6 +48,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "n_empty": level.n_nodes - level.n_measured,
             "n_numbers": plan.numbers_at(depth),
             "loss": exact_text(level.loss),
+            **_delta(plan, level.loss),
             "share": exact_text(level.share),
             **solve_sizes(context, depth, patterns),
         }
@@ -54,9 +56,10 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     ]
     unasked = open_answers(plan)
     extra = [] if patterns is None else ledger_warning(prepared)
+    base = {} if patterns is None else {"base": base_summary(prepared, patterns)}
     told = {} if plan.estimates is None else {"estimates": choose(context).document()}
     return (
-        ({} if patterns is None else {"base": base_summary(prepared, patterns)})
+        base
         | told
         | {
             "type": "topdown.plan_summary",
@@ -79,10 +82,11 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
                     "query": m.query,
                     "n_answers": m.n_answers,
                     "loss": exact_text(m.loss),
+                    **_delta(plan, m.loss),
                     "law": m.law,
                     "parameter": exact_text(m.parameter),
                     "variance": exact_text(m.variance),
-                    "stddev": figures.stddev(m.law, m.parameter),
+                    "stddev": figures.stddev(m.law, m.parameter, m.variance),
                 }
                 for level in plan.levels
                 for m in level.measurements
@@ -95,6 +99,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
                 "path": str(prepared.ledger_path),
                 "limit": exact_text(ledger.limit),
                 "spent": exact_text(ledger.spent),
+                **_deltas(plan, ledger),
                 "n_intents": ledger.n_intents,
             },
             "feasible": _feasible(context, patterns),
@@ -102,6 +107,17 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "warnings": [*_warnings(plan, ledger, unasked), *ledger_problem(prepared), *extra],
         }
     )
+
+
+def _delta(plan: Plan, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}
+
+
+def _deltas(plan: Plan, ledger: LedgerView) -> dict[str, str]:
+    if not plan.delta:
+        return {}
+    return {"delta_limit": exact_text(ledger.delta_limit), "spent_delta": exact_text(ledger.spent_delta)}
 
 
 def _feasible(context: Context, patterns: Patterns | None) -> dict[str, Any]:
@@ -166,6 +182,9 @@ def _privacy(policy: ReleaseChain) -> dict[str, Any]:
         "budget": exact_text(plan.budget),
         "loss": exact_text(plan.loss),
         "loss_with_base": exact_text(policy.loss),
+        **_delta(plan, plan.loss),
+        **composed_loss(policy),
+        **({"gaussian_needs": gaussian_needs(plan)} if plan.delta else {}),
         "certified": certified_loss(policy),
         "usual": {"1e-10": usual_epsilon(policy.loss, "rho")} if plan.loss_name == "rho" else {},
         "public_facts": policy.has_public_facts,
@@ -207,6 +226,16 @@ def _warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[s
                 "text": f"the plan costs {figures.loss(plan.loss_name, plan.loss)}, but only "
                 f"{shown} of {exact_text(ledger.limit)} is left for "
                 f'"{plan.release.data_set}": generate will refuse it',
+            }
+        )
+    delta = plan.delta_of(plan.loss)
+    if delta > ledger.delta_limit - ledger.spent_delta:
+        left = max(ledger.delta_limit - ledger.spent_delta, Fraction(0))
+        found.append(
+            {
+                "code": "B004",
+                "text": f"the plan costs δ {exact_text(delta)} beside its ε, but only {exact_text(left)} of "
+                f'{exact_text(ledger.delta_limit)} is left for "{plan.release.data_set}": generate will refuse it',
             }
         )
     if unasked:

@@ -45,6 +45,11 @@ class Planned:
         """What a release spends: exact, in rho or epsilon (`plan.loss_name`)."""
         return self.plan.loss
 
+    @property
+    def delta(self) -> Fraction:
+        """What a release spends of delta beside `loss`: exact, 0 unless losses are pairs."""
+        return self.plan.delta_of(self.plan.loss)
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
@@ -55,7 +60,8 @@ class Planned:
     def compare_noise(self, delta: Exact, epsilon: Exact | None = None) -> NoiseCompared:
         """Compare discrete Gaussian noise with the best noise for single counts, under one promise for all queries.
 
-        Nothing is drawn or charged, and no plan can use the second kind: no ledger books it.
+        Nothing is drawn or charged. A run file has the second kind with mechanism = "optimal"; its shares split
+        epsilon and delta, so it reaches the variances here only where they come from sums.
 
         Args:
             delta: of all queries together, exact, above 0, at most 1/1000.

@@ -112,6 +112,12 @@ def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
     prepared = prepare(place(run, "run"))
+    if prepared.context.plan.loss_name not in ("rho", "epsilon"):
+        raise ConfigError(
+            "a ledger of epsilon and delta books no choices",
+            code="C194",
+            fix='give the run file of another ledger, of mechanism "discrete_gaussian" or "geometric"',
+        )
     plan = subsampling(asked, prepared.context.plan.neighbours)
     return Asked(prepared, _question(prepared, wish, plan), asked, plan)
 

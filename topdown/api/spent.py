@@ -26,5 +26,6 @@ def note_spent(prepared: Prepared, error: BaseException, before: Fraction) -> No
     if any(note.startswith(SPENT) for note in getattr(error, "__notes__", ())):
         return
     spent = spent_so_far(prepared) - before
-    loss = figures.loss(prepared.context.plan.loss_name, spent)
+    plan = prepared.context.plan
+    loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
     error.add_note(f"{SPENT}{loss}; finished noise is kept: --resume" if spent else f"{SPENT}nothing")

@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from topdown.accountant.approximate import MovedCounts, PairLoss
 from topdown.accountant.composition import Composition
 from topdown.accountant.law import law_of
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import Loss
 from topdown.audit_runs.pairs import Pair
+from topdown.laws import Weights
 from topdown.plan.plan import Plan
 
 Floats = NDArray[np.float64]
@@ -104,20 +106,23 @@ def loss_of(plan: Plan, pair: Pair, chosen: frozenset[tuple[int, int]] | None = 
         chosen: levels and measurements that are looked at; None: all.
     """
     moved = tuple(
-        (m.parameter, pair.moved[depth][q])
+        (m.parameter, pair.moved[depth][q], m.count_delta, m.whole_weights)
         for depth, level in enumerate(plan.levels)
         for q, m in enumerate(level.measurements)
         if pair.moved[depth][q] and (chosen is None or (depth, q) in chosen)
     )
-    return _loss(tuple(sorted(moved)), plan.levels[0].measurements[0].law if plan.levels else "")
+    law = plan.levels[0].measurements[0].law if plan.levels else ""
+    return _loss(tuple(sorted(moved)), law)
 
 
 @lru_cache(maxsize=1024)
-def _loss(moved: tuple[tuple[Fraction, int], ...], law: str) -> Loss:
+def _loss(moved: tuple[tuple[Fraction, int, Fraction, Weights], ...], law: str) -> Loss:
+    if law == "optimal_integer":
+        return PairLoss(tuple(MovedCounts(weights, own, delta, n) for own, n, delta, weights in moved))
     if law == "discrete_gaussian" and moved:
-        return Composition(law_of((parameter, 1, counts) for parameter, counts in moved))
-    epsilon = sum((counts / parameter for parameter, counts in moved), Fraction(0))
-    return PureLoss(epsilon, sum(counts for _, counts in moved), law)
+        return Composition(law_of((parameter, 1, counts) for parameter, counts, _, _ in moved))
+    epsilon = sum((counts / parameter for parameter, counts, _, _ in moved), Fraction(0))
+    return PureLoss(epsilon, sum(counts for _, counts, _, _ in moved), law)
 
 
 def shown(loss: Loss, found: Sequence[tuple[Fraction, Fraction]], delta: Fraction) -> list[Shown]:
@@ -143,7 +148,7 @@ def shown(loss: Loss, found: Sequence[tuple[Fraction, Fraction]], delta: Fractio
 
 @lru_cache(maxsize=1024)
 def _claimed(loss: Loss, delta: Fraction) -> tuple[Fraction, float]:
-    if isinstance(loss, PureLoss):
+    if isinstance(loss, PureLoss | PairLoss):
         return loss.best_guess().upper, float(loss.epsilon)
     return loss.best_guess().upper, float(loss.epsilon(delta).upper)
 

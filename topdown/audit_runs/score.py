@@ -7,6 +7,7 @@ elsewhere. Any score is allowed: what is shown of it holds whatever it is, so fl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from topdown.audit_runs.pairs import Target
 from topdown.audit_runs.stage import PairAnswers
-from topdown.laws import LawName
+from topdown.laws import UNIT, LawName, Weights
 
 Floats = NDArray[np.float64]
 Runs = NDArray[np.int32]
+_NEVER = -1000.0  # nats; far from every sum of ratios of values that a law gives
 _RIDGE = 1e-9  # of the mean variance: noise that is a function of other noise has none of its own
 
 
@@ -48,13 +50,28 @@ class LikelihoodRatios:
         out = np.zeros((len(self.targets), len(runs)))
         for start in range(0, runs.shape[1], len(self.answers.target)):
             noisy = runs[:, start + moved].T.astype(np.float64)
-            if self.law == "discrete_gaussian":
-                noisy -= ((first + second) / 2)[:, None]
-                out += (counts * ((second - first) / parameter)) @ noisy
-            else:
-                noisy = np.abs(noisy - first[:, None]) - np.abs(noisy - second[:, None])
-                out += (counts / parameter) @ noisy
+            match self.law:
+                case "discrete_gaussian":
+                    noisy -= ((first + second) / 2)[:, None]
+                    out += (counts * ((second - first) / parameter)) @ noisy
+                case "two_sided_geometric":
+                    noisy = np.abs(noisy - first[:, None]) - np.abs(noisy - second[:, None])
+                    out += (counts / parameter) @ noisy
+                case "optimal_integer":
+                    own = [self.answers.weights[i] for i in moved]
+                    odds = [
+                        _log(w, x - b) - _log(w, x - a)
+                        for w, x, a, b in zip(own, noisy, first, second, strict=True)
+                    ]
+                    out += counts @ np.array(odds).reshape(noisy.shape)
         return out
+
+
+def _log(weights: Weights, noise: Floats) -> Floats:
+    """Return the logarithm of each noise's probability; for what the law never gives that of e^-1000."""
+    known = np.array([math.log(weight) for weight in weights]) - math.log(UNIT)
+    place = np.abs(noise).astype(np.int64)
+    return np.where(place < len(known), known[np.minimum(place, len(known) - 1)], _NEVER)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.audit_runs.pairs import Pair, Place
+from topdown.laws import Weights
 from topdown.measure.draw import DrawnAnswers, LevelDrawer
 from topdown.measure.listing import Listed, Listing, listed_at
 from topdown.model.histogram import Histogram
@@ -37,11 +38,13 @@ class PairAnswers:
         target: per number, index of its level and of its measurement.
         truth: the exact answers of both data sets, (2, n).
         parameter: of the claimed law of each number's noise.
+        weights: of that law, if it has them.
     """
 
     target: tuple[tuple[int, int], ...]
     truth: Ints
     parameter: NDArray[np.float64]
+    weights: tuple[Weights, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +106,7 @@ class PairRuns:
         return np.concatenate([level[k] for k in range(len(files[0])) for level in files], axis=1)
 
     def _positions(self) -> PairAnswers:
-        target, truth, parameter = [], [], []
+        target, truth, parameter, weights = [], [], [], []
         for depth, stage in enumerate(self._levels):
             both = [[people.answers(query) for query in stage.queries] for people in stage.people]
             for node in range(self._n_nodes):
@@ -116,7 +119,8 @@ class PairRuns:
                     target += [(depth, q)] * len(drawn)
                     truth.append(np.stack([side[q][node][drawn] for side in both]))
                     parameter += [float(m.parameter)] * len(drawn)
-        return PairAnswers(tuple(target), np.concatenate(truth, axis=1), np.array(parameter))
+                    weights += [m.whole_weights] * len(drawn)
+        return PairAnswers(tuple(target), np.concatenate(truth, axis=1), np.array(parameter), tuple(weights))
 
 
 def files_of(drawer: LevelDrawer, nodes: Ints) -> list[DrawnAnswers]:

@@ -39,7 +39,7 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
             code="C084",
             fix=f"add --approve {full[:8]} (this plan), or --yes (any plan)",
         )
-    loss = figures.loss(plan.loss_name, plan.loss)
+    loss = figures.loss(plan.loss_name, plan.loss, plan.delta_of(plan.loss))
     certified = certified_loss(prepared.context.policy)
     based = "" if plan.base is None else " with its base"
     shown = f" (ε\u00a0{rounded(certified, 2)}{based})"
@@ -49,7 +49,7 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
     for line in choices(certified):
         out.line(line[0].upper() + line[1:] + ".")
     if resume and already:
-        name = figures.loss(plan.loss_name, already)
+        name = figures.loss(plan.loss_name, already, plan.delta_of(already))
         out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")
     out.put("This cannot be undone. Type the first four characters of the plan to go on: ")
     answer = sys.stdin.readline()

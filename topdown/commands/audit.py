@@ -113,10 +113,13 @@ def _show(screen: Screen, found: Audit) -> None:
     plan = policy.plan
     change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[plan.neighbours]
     based = ", with what it extends" if policy.bases else ""
-    screen.say(bold("What the plan costs"), f"{based}, exact, by plan {plan.plan_hash[:8]} ({change})")
+    exact = "sums of ε and δ" if "composed" in said else "exact"
+    screen.say(bold("What the plan costs"), f"{based}, {exact}, by plan {plan.plan_hash[:8]} ({change})")
     for delta in said["deltas"]:
         screen.blank()
-        screen.table(*_table(said, delta))
+        screen.table(*(_pairs(said) if "composed" in said else _table(said, delta)))
+    for one in said.get("composed", [])[:-1]:
+        screen.say(f"δ {one['delta']} at ε {one['epsilon']}, from composed losses", indent=2)
     if plan.loss_name == "rho" and not policy.bases:
         screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
     fits = fitting(said["secrets"], public_facts=policy.has_public_facts)
@@ -126,7 +129,8 @@ def _show(screen: Screen, found: Audit) -> None:
         screen.item(WARN, line)
     if wrong is not None:
         symbol, word = (FAIL, "contradicts") if wrong else (OK, "agrees with")
-        screen.item(symbol, f"the certificate {word} the exact value")
+        value = "what follows from the plan" if "composed" in said else "the exact value"
+        screen.item(symbol, f"the certificate {word} {value}")
         for line in wrong[:MOST_SHOWN]:
             screen.say(line, indent=2)
     if screen.verbose:
@@ -139,6 +143,27 @@ def _show(screen: Screen, found: Audit) -> None:
                 )
     screen.blank()
     screen.last(said["sentence"], symbol="")
+
+
+def _pairs(said: dict[str, Any]) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
+    """Return columns and rows where losses are pairs: every secret has a delta of its own."""
+    from topdown.screen import figures
+    from topdown.screen.layout import Column
+
+    columns = [Column("secret", wraps=True), Column("status")]
+    columns += [Column(name, right=True) for name in ("ε", "δ", "right in 100")]
+    rows: list[tuple[Chunk, ...]] = []
+    for secret in said["secrets"]:
+        row: list[Chunk] = ["-"] * 3
+        if secret["status"] != "disclosed":
+            ((_, (_, high)),) = secret["epsilon"].items()
+            row = [
+                figures.decimal(Fraction(high), 3, up=True),
+                figures.tiny(Fraction(secret["delta"])) if Fraction(secret["delta"]) else "0",
+                str(secret["right_in_100"]),
+            ]
+        rows.append((secret["name"], secret["status"], *row))
+    return columns, rows
 
 
 def _table(said: dict[str, Any], delta: str) -> tuple[list[Column], list[tuple[Chunk, ...]]]:

@@ -26,20 +26,23 @@ def _show(screen: Screen, said: dict[str, Any]) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import WARN, bold
 
-    exact = "" if any(r["what"] == "choice" for r in said["releases"]) else ", exact"
+    chosen = any(r["what"] == "choice" for r in said["releases"])
+    how = ", sums of ε and δ" if "charged_delta" in said else "" if chosen else ", exact"
     screen.say(
         bold(f'Everything released from "{said["data_set"]}"'),
-        f"{exact}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
+        f"{how}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
     )
     screen.blank()
     loss = said["loss_name"]
     columns = [Column("release", wraps=True), Column("plan"), Column(figures.SYMBOL[loss], right=True)]
+    columns += [Column("δ", right=True)] if "charged_delta" in said else []
     columns += [Column("charges", right=True), Column("unfinished", right=True)]
     rows = [
         (
             r["release"] + (" (choice)" if r["what"] == "choice" else ""),
             r["plan_hash"][:8],
             figures.decimal(Fraction(r["loss"]), 4, up=True),
+            *((figures.tiny(Fraction(r["delta"])),) if "charged_delta" in said else ()),
             str(r["n_charges"]),
             str(r["n_unfinished"] or "-"),
         )

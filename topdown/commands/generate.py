@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from topdown import GenerateResult, Planned
     from topdown.documents.generate import Generate
+    from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
 
 
@@ -144,7 +145,7 @@ def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Ge
     """Return the `topdown.generate` document."""
     from importlib.metadata import version
 
-    from msgspec import convert
+    from msgspec import UNSET, convert
 
     from topdown.documents.generate import Generate
     from topdown.documents.verify import Verify
@@ -157,6 +158,7 @@ def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Ge
         plan_hash=plan.plan_hash,
         loss_name=plan.loss_name,
         loss=str(plan.loss),
+        delta=str(plan.delta_of(plan.loss)) if plan.delta else UNSET,
         seconds={stage: round(value, 2) for stage, value in result.seconds.items()},
         peak_memory_bytes=result.peak_memory_bytes,
         n_records=result.n_records,
@@ -216,14 +218,19 @@ def stopped(screen: Screen, prepared: Prepared, where: str, again: str, before: 
     return EXIT_INTERRUPTED
 
 
+def _loss(plan: Plan, spent: Fraction) -> str:
+    from topdown.screen import figures
+
+    return figures.loss(plan.loss_name, spent, plan.delta_of(spent))
+
+
 def spent_text(prepared: Prepared, where: str, before: Fraction) -> tuple[str, str]:
     """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
     from topdown.api.spent import spent_so_far
-    from topdown.screen import figures
 
-    name, now = prepared.context.plan.loss_name, spent_so_far(prepared)
+    plan, now = prepared.context.plan, spent_so_far(prepared)
     stopped = f"Stopped {where}".rstrip() + "."
     if now == before:
-        kept = f" {figures.loss(name, before)} was spent before; its noise is kept." if before else ""
+        kept = f" {_loss(plan, before)} was spent before; its noise is kept." if before else ""
         return f"{stopped} Nothing {'more ' if before else ''}is spent.{kept}", "0"
-    return f"{stopped} {figures.loss(name, now - before)} is spent and its noise is kept.", str(now - before)
+    return f"{stopped} {_loss(plan, now - before)} is spent and its noise is kept.", str(now - before)

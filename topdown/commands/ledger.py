@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
@@ -12,9 +13,11 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
+    from topdown.documents.shared import LossName
     from topdown.ledger.ledger import Place
 
 Action = Literal["new", "vouch", "void"]
+_LOSSES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and delta"}
 
 
 @command(
@@ -69,12 +72,17 @@ def ledger(
 
 
 def _show(screen: Screen, place: Place, action: Action, source: Path) -> None:
+    from msgspec import UNSET
+
     from topdown.documents.ledger import LedgerState
     from topdown.ledger.ledger import read_ledger
     from topdown.ledger.records import exact_text
+    from topdown.plan.runfile import load_runfile
+    from topdown.publish.spent import delta_charged
     from topdown.screen.look import bold
 
     book, bound = read_ledger(place.path), place.binding
+    beside, limits = delta_charged(book), load_runfile(source).ledger
     screen.document(
         LedgerState(
             action=action,
@@ -84,8 +92,11 @@ def _show(screen: Screen, place: Place, action: Action, source: Path) -> None:
             data_set=bound.data_set,
             neighbours=bound.neighbours,
             unit=bound.unit,
-            loss_name="rho" if bound.loss_name == "rho" else "epsilon",
+            loss_name=cast("LossName", bound.loss_name),
             charged=exact_text(book.charged),
+            charged_delta=beside.get("charged_delta", UNSET),
+            limit=exact_text(limits.limit) if beside else UNSET,
+            delta_limit=exact_text(limits.delta_limit or Fraction(0)) if beside else UNSET,
             n_records=len(book.entries),
         )
     )
@@ -95,8 +106,18 @@ def _show(screen: Screen, place: Place, action: Action, source: Path) -> None:
         [
             ("file", str(place.path)),
             ("witness", f"{place.witness} (keep both; back them up together with the records)"),
-            ("counts", f"{bound.loss_name} of one {bound.unit}, {bound.neighbours}"),
+            ("counts", f"{_LOSSES[bound.loss_name]} of one {bound.unit}, {bound.neighbours}"),
         ]
     )
+    if beside:
+        screen.pairs(
+            [
+                ("charged", f"ε {exact_text(book.charged)}, δ {exact_text(book.charged_delta)}"),
+                (
+                    "limits",
+                    f"ε {exact_text(limits.limit)}, δ {exact_text(limits.delta_limit or Fraction(0))}",
+                ),
+            ]
+        )
     if action == "new":
         screen.next((f"topdown plan {source}", "what a release would cost"))

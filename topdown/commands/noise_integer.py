@@ -139,7 +139,7 @@ def _show(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
     _show_several(screen, document["several"])
     screen.blank()
     screen.last(
-        "For one answer only: n answers with this noise keep n times ε at n times δ, and no ledger here can book it.",
+        "For one answer only: n answers with this noise keep n times ε at n times δ; a ledger of rho never books it.",
         symbol="",
     )
 

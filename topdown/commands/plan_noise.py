@@ -15,6 +15,10 @@ from topdown.screen.layout import Column
 _DIGITS = 4
 
 
+_TAKE = 'A run file has the second kind with mechanism = "optimal"; shares split ε and δ.'
+_HAS = "This plan has noise of the second kind; its shares split ε and δ."
+
+
 def compare(planned: Planned, wish: str) -> NoiseCompared:
     """Compare as "EPSILON:DELTA" or "DELTA" says."""
     epsilon, colon, delta = wish.rpartition(":")
@@ -72,5 +76,5 @@ def _sentences(plan: Plan, found: NoiseCompared) -> list[str]:
             f"{better}. The second kind has {spread} times the variance of the first; splits of ε and δ were tried, "
             "none is proved best."
         ),
-        "No release can use the second kind: it has no zCDP and no pure ε that a ledger could book.",
+        _HAS if plan.delta else _TAKE,
     ]

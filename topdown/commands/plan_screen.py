@@ -12,6 +12,11 @@ from topdown.screen.console import Screen
 from topdown.screen.layout import Column
 from topdown.screen.look import EXACT, PLUS, WARN, Chunk, bold, dim
 
+_GAUSSIAN = {  # for a plan of mechanism "optimal"
+    "less": "better: discrete Gaussian noise; some of no more variance keeps this ε and δ",
+    "more": "discrete Gaussian noise in these proportions needs more variance for this ε and δ",
+    "open": "discrete Gaussian noise may need less variance for this ε and δ",
+}
 SOFT = "no_more_than"  # kept where possible, not promised
 
 
@@ -74,7 +79,7 @@ def _noise(screen: Screen, s: dict[str, Any], details: bool) -> None:
         exact = [
             Column("query"),
             Column("numbers", right=True),
-            Column(s["privacy"]["loss_name"]),
+            Column("rho" if s["privacy"]["loss_name"] == "rho" else "epsilon"),
             Column(_parameter(s)),
         ]
         for level in levels:
@@ -130,6 +135,9 @@ def _privacy(screen: Screen, s: dict[str, Any]) -> None:
     based = "" if loss == both else f" this step, {figures.both(both)} with its base"
     certified = p["certified"]
     rows: list[tuple[Chunk, Chunk]] = [(symbol, figures.both(loss) + based)]
+    if "delta" in p:
+        rows.append(("δ", figures.both_tiny(Fraction(p["delta"]))))
+        rows += [("", f"δ {one['delta']} at ε {one['epsilon']}, composed") for one in p["composed"][:-1]]
     if p["usual"]:
         rows.append(("ε", f"{rounded(certified, 9)}, certified"))
         rows.append(("", f"{p['usual']['1e-10']} at δ\u00a01e-10, usual formula"))
@@ -141,8 +149,14 @@ def _privacy(screen: Screen, s: dict[str, Any]) -> None:
         screen.say(fits, indent=2, hang=4)
     for line in disclosed(p["changes"]):
         screen.item(WARN, line)
+    if "gaussian_needs" in p:
+        compared = "" if p["gaussian_needs"] == "more" else f": --compare-noise {p['loss']}:{p['delta']}"
+        screen.say(_GAUSSIAN[p["gaussian_needs"]] + compared, indent=2, hang=4)
     spent = Fraction(ledger["spent"])
     screen.say(f"ledger limit {ledger['limit']}, spent so far {figures.both(spent)}", indent=2)
+    if "delta_limit" in ledger:
+        beside = figures.both_tiny(Fraction(ledger["spent_delta"]))
+        screen.say(f"ledger limit of δ {ledger['delta_limit']}, spent so far {beside}", indent=2)
 
 
 def _solving(screen: Screen, s: dict[str, Any]) -> None:
@@ -208,7 +222,8 @@ def plan_line(s: dict[str, Any]) -> list[Chunk]:
     numbers = sum(level["n_numbers"] for level in s["levels"])
     rules = sum(rule["n"] for rule in s["invariants"] if rule["kind"] != SOFT)
     p = s["privacy"]
+    loss = figures.loss(p["loss_name"], Fraction(p["loss"]), Fraction(p.get("delta", 0)))
     return [
         "Plan ", bold(s["plan_hash"][:8]), ": ", PLUS, f" {numbers:,} numbers, ", EXACT,
-        f" {rules:,} exact, {figures.loss(p['loss_name'], Fraction(p['loss']))} to spend.",
+        f" {rules:,} exact, {loss} to spend.",
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from topdown.documents.shared import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
 from topdown.documents.statements import LedgerSecrets
@@ -17,6 +17,7 @@ class PaidRelease(Part, frozen=True, kw_only=True):
     what: Annotated[Literal["release", "choice"], Meta(description="Noise was drawn, or a choice")]
     plan_hash: Sha256
     loss: Rational
+    delta: Rational | UnsetType = UNSET
     n_charges: Positive
     n_unfinished: Count
 
@@ -40,6 +41,7 @@ class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     unit: str
     loss_name: LossName
     charged: Rational
+    charged_delta: Rational | UnsetType = UNSET
     conditional_on: list[str]
     secrets: LedgerSecrets
     releases: list[PaidRelease]

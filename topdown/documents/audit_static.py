@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from topdown.documents.shared import Neighbours, Part, Sha256
-from topdown.documents.statements import CurvePoint, Secrets, Step
+from topdown.documents.statements import Composed, CurvePoint, Secrets, Step
 
 
 class AuditStatic(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.audit.static"):
@@ -21,4 +23,5 @@ class AuditStatic(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     conditional_on: list[str]
     steps: list[Step]
     curve: list[CurvePoint]
+    composed: Composed | UnsetType = UNSET
     sentence: str

@@ -14,7 +14,7 @@ from topdown.documents.shared import (
     Rational,
     Sha256,
 )
-from topdown.documents.statements import ByDelta, CurvePoint, LedgerSecrets, Secrets, Step
+from topdown.documents.statements import ByDelta, Composed, CurvePoint, LedgerSecrets, Secrets, Step
 
 
 class UnspentLoss(Part, frozen=True, kw_only=True):
@@ -22,6 +22,7 @@ class UnspentLoss(Part, frozen=True, kw_only=True):
 
     level: str
     loss: Rational
+    delta: Rational | UnsetType = UNSET
 
 
 class UsualEpsilon(Part, frozen=True, kw_only=True):
@@ -40,6 +41,7 @@ class EverythingReleased(Part, frozen=True, kw_only=True):
     unit: str
     loss_name: LossName
     charged: Rational
+    charged_delta: Rational | UnsetType = UNSET
     conditional_on: list[str]
     secrets: LedgerSecrets
 
@@ -52,6 +54,7 @@ class Privacy(Part, frozen=True, kw_only=True):
     loss_name: LossName
     loss: Rational
     loss_with_base: Rational
+    delta: Rational | UnsetType = UNSET
     unspent: list[UnspentLoss]
     epsilon: Annotated[ByDelta | None, Meta(description="Of the first secret")]
     usual: UsualEpsilon
@@ -61,6 +64,7 @@ class Privacy(Part, frozen=True, kw_only=True):
     conditional_on: list[str] | UnsetType = UNSET
     sentence: str | UnsetType = UNSET
     everything_released: EverythingReleased
+    composed: Composed | UnsetType = UNSET
 
 
 class PassedCheck(Part, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from topdown.documents.shared import Count, LossName, Part, Rational, Sha256
 from topdown.documents.verify import Verify
@@ -20,6 +20,7 @@ class Generate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.g
     plan_hash: Sha256
     loss_name: LossName
     loss: Rational
+    delta: Rational | UnsetType = UNSET
     seconds: Annotated[dict[str, float], Meta(description="Wall time by stage")]
     peak_memory_bytes: Count
     n_records: Count

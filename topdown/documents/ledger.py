@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from topdown.documents.shared import LedgerId, LossName, Part, Positive, Rational
 
 
@@ -20,4 +22,7 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     unit: str
     loss_name: LossName
     charged: Rational
+    charged_delta: Rational | UnsetType = UNSET
+    limit: Rational | UnsetType = UNSET
+    delta_limit: Rational | UnsetType = UNSET
     n_records: Positive

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from topdown.documents.shared import Basis, Count, Neighbours, Part, Rational, ReleaseNames, Sha256
 
-Law = Literal["discrete_gaussian", "two_sided_geometric"]
-Mechanism = Literal["discrete_gaussian", "geometric"]
+Law = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
+Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
 Cells = list[tuple[str, list[str]]]
 """Attributes and their labels: cells with one of them each."""
+
+
+Weight = Annotated[str, Meta(pattern="^[1-9][0-9]*$", description="Whole number, over 2^128")]
+"""Of a symmetric law: probability of a value, and of its negative."""
 
 
 class Recode(Part, frozen=True, kw_only=True):
@@ -101,6 +105,8 @@ class PlanMeasurement(Part, frozen=True, kw_only=True):
     loss: Rational
     law: Law
     parameter: Rational
+    delta: Rational | UnsetType = UNSET
+    weights: list[Weight] | UnsetType = UNSET
 
 
 class PlanPass(Part, frozen=True, kw_only=True):
@@ -171,3 +177,4 @@ class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"
     geography_sha256: Sha256
     base: PlanBase | UnsetType = UNSET
     estimates: PlanEstimates | UnsetType = UNSET
+    delta: Rational | UnsetType = UNSET

@@ -21,7 +21,15 @@ from topdown.documents.shared import (
     Rational,
     Sha256,
 )
-from topdown.documents.statements import Numbers, SecretKind, SecretOrNone, Stated, Status, UsualConversions
+from topdown.documents.statements import (
+    Composed,
+    Numbers,
+    SecretKind,
+    SecretOrNone,
+    Stated,
+    Status,
+    UsualConversions,
+)
 
 
 class PlannedLevel(Part, frozen=True, kw_only=True):
@@ -33,6 +41,7 @@ class PlannedLevel(Part, frozen=True, kw_only=True):
     n_empty: Count
     n_numbers: Count
     loss: Rational
+    delta: Rational | UnsetType = UNSET
     share: Rational
     n_solves: Count
     most_children: Count
@@ -46,6 +55,7 @@ class PlannedQuery(Part, frozen=True, kw_only=True):
     query: str
     n_answers: Count
     loss: Rational
+    delta: Rational | UnsetType = UNSET
     law: Law
     parameter: Rational
     variance: Rational
@@ -77,6 +87,7 @@ class CertifiedLoss(Numbers, frozen=True, kw_only=True):
     exact: list[str]
     rho: Rational | UnsetType = UNSET
     mu: float | UnsetType = UNSET
+    delta: Rational | UnsetType = UNSET
     usual: UsualConversions | UnsetType = UNSET
     alone: SecretOrNone
     replaced: SecretOrNone
@@ -100,6 +111,9 @@ class PlannedPrivacy(Part, frozen=True, kw_only=True):
     budget: Rational
     loss: Rational
     loss_with_base: Rational
+    delta: Rational | UnsetType = UNSET
+    composed: Composed | UnsetType = UNSET
+    gaussian_needs: Literal["less", "more", "open"] | UnsetType = UNSET
     certified: CertifiedLoss
     usual: dict[str, Annotated[str, Meta(pattern="^[0-9.]+$")]]
     public_facts: bool
@@ -113,6 +127,8 @@ class LedgerSpent(Part, frozen=True, kw_only=True):
     path: str
     limit: Rational
     spent: Rational
+    delta_limit: Rational | UnsetType = UNSET
+    spent_delta: Rational | UnsetType = UNSET
     n_intents: Count
     id: LedgerId | None
 

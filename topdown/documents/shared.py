@@ -15,7 +15,7 @@ Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Enclosure = Annotated[tuple[str, str], Meta(description="Lower and upper bound as decimals, rounded outward")]
 Neighbours = Literal["bounded", "add_remove"]
-LossName = Literal["rho", "epsilon"]
+LossName = Literal["rho", "epsilon", "epsilon_delta"]
 
 
 class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -52,6 +52,12 @@ class GaussianSecret(PureSecret, frozen=True, kw_only=True):
     usual: UsualConversions
 
 
+class PairSecret(PureSecret, frozen=True, kw_only=True):
+    """A secret behind noise of finitely many values: epsilon and delta are sums over the counts it moves."""
+
+    delta: Rational
+
+
 class DisclosedSecret(Part, frozen=True, kw_only=True):
     """A secret that exact statistics give away: it has no number."""
 
@@ -77,11 +83,30 @@ class GaussianLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
     usual: UsualConversions
 
 
-Secrets = Annotated[
-    list[Annotated[dict[str, Any], either(GaussianSecret, PureSecret, DisclosedSecret)]], Meta(min_length=1)
+class PairLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger of epsilon and delta."""
+
+    delta: Rational
+
+
+class ComposedDelta(Part, frozen=True, kw_only=True):
+    """A delta that everything together keeps at an epsilon, rounded up."""
+
+    epsilon: Rational
+    delta: Annotated[str, Meta(pattern="^[0-9.]+(e-[0-9]+)?$")]
+
+
+Composed = Annotated[
+    list[ComposedDelta], Meta(description="Of the first secret, from the composed losses of the laws")
 ]
-SecretOrNone = Annotated[Any, either(GaussianSecret, PureSecret, None)]
-LedgerSecrets = list[Annotated[dict[str, Any], either(GaussianLedgerSecret, PureLedgerSecret)]]
+Secrets = Annotated[
+    list[Annotated[dict[str, Any], either(GaussianSecret, PairSecret, PureSecret, DisclosedSecret)]],
+    Meta(min_length=1),
+]
+SecretOrNone = Annotated[Any, either(GaussianSecret, PairSecret, PureSecret, None)]
+LedgerSecrets = list[
+    Annotated[dict[str, Any], either(GaussianLedgerSecret, PairLedgerSecret, PureLedgerSecret)]
+]
 
 
 class Step(Part, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ class Book:
         begun: (journal, part) -> intents it was begun under, in order.
         drawn: (intent, part) -> SHA-256 of the file the part became.
         charged: sum of the losses of all intents that were not voided, finished or not.
+        charged_delta: the same of their deltas; 0 unless losses are pairs.
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class Book:
         self.committed: set[int] = set()
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.drawn: dict[tuple[int, str], str] = {}
-        self.charged = Fraction(0)
+        self.charged = self.charged_delta = Fraction(0)
         self._of_journal: dict[str, list[int]] = {}
         self._commits: dict[str, Commit] = {}
 
@@ -112,7 +113,7 @@ class Book:
         if isinstance(event, Charge):
             if isinstance(event, Choice) and event.neighbours != self.binding.neighbours:
                 return "it mixes neighbour relations"
-            return "" if self.binding.loss_name == event.loss_name else "it mixes rho and epsilon"
+            return "" if self.binding.loss_name == event.loss_name else "it mixes losses of two kinds"
         if isinstance(event, Commit):
             return self._commit_problem(event)
         if isinstance(event, Void):
@@ -168,6 +169,7 @@ class Book:
             self.intents[entry.seq] = event
             self._of_journal.setdefault(event.journal, []).append(entry.seq)
             self.charged += event.loss
+            self.charged_delta += event.delta
         elif isinstance(event, Begun):
             self.begun.setdefault((self.intents[event.intent].journal, event.part), []).append(event.intent)
         elif isinstance(event, Drawn):
@@ -178,6 +180,7 @@ class Book:
         elif isinstance(event, Void):
             self.voided.add(event.intent)
             self.charged -= self.intents[event.intent].loss
+            self.charged_delta -= self.intents[event.intent].delta
         return entry
 
 

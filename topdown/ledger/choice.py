@@ -38,6 +38,8 @@ class Choice:
     limit_reason: str = ""
     laws: ClassVar[tuple[()]] = ()
     exact: ClassVar[tuple[()]] = ()
+    delta: ClassVar[Fraction] = Fraction(0)
+    delta_limit: ClassVar[Fraction] = Fraction(0)
 
     def __post_init__(self) -> None:
         if self.neighbours not in NEIGHBOURS or self.loss_name not in ("rho", "epsilon"):

@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError
+from topdown.ledger import refusals
 from topdown.ledger.book import Book, Entry, read_book
 from topdown.ledger.chained_lines import line_hash, seal
 from topdown.ledger.durable import Disk, LockedFile, ReplacedError
@@ -29,13 +30,15 @@ from topdown.ledger.records import (
     Commit,
     Drawn,
     Event,
+    Intent,
     Opened,
     Void,
     Vouched,
     to_fields,
 )
-from topdown.ledger.refusals import missing, no_ledger, not_in_use, over_budget, released_before, wrong_ledger
 from topdown.ledger.witness import check_witness, read_witness, witness_path, write_witness
+
+_NONE = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -72,34 +75,39 @@ class Ledger:
         self.place, self.path, self.book = place, place.path, book
         self._file, self._disk = file, disk
 
-    def intent(self, intent: Charge, limit: Fraction, limit_reason: str = "") -> Entry:
+    def intent(
+        self, intent: Charge, limit: Fraction, limit_reason: str = "", delta_limit: Fraction = _NONE
+    ) -> Entry:
         """Charge a loss, durably, before noise is drawn under it.
 
         Args:
             intent: what will be drawn and what it costs.
-            limit: the most that may ever be charged to this data set.
-            limit_reason: why the limit is what it is, if someone wrote it down.
+            limit, limit_reason: the most that may ever be charged to this data set, and why, if someone wrote it down.
+            delta_limit: the same of delta, where losses are pairs.
 
-        Raises:
-            BudgetError: over the limit (B004), or the ledger counts in another unit (B009).
-
+        Raises: BudgetError for a loss over a limit (B004), or in another unit than the ledger's (B009).
         """
-        self.check_affordable(intent, limit)
-        return self._append(replace(intent, limit=limit, limit_reason=limit_reason))
+        self.check_affordable(intent, limit, delta_limit)
+        charged = replace(intent, limit=limit, limit_reason=limit_reason)
+        return self._append(
+            replace(charged, delta_limit=delta_limit) if isinstance(charged, Intent) else charged
+        )
 
-    def check_affordable(self, intent: Charge, limit: Fraction) -> None:
+    def check_affordable(self, intent: Charge, limit: Fraction, delta_limit: Fraction = _NONE) -> None:
         """Raise what `intent` would raise, without writing anything."""
         self._check(intent)
         left = limit - self.book.charged
         if intent.loss > left:
-            raise over_budget(self.path, self.book, intent, limit, left)
+            raise refusals.over_budget(self.path, self.book, intent, limit, left)
+        if intent.delta > delta_limit - self.book.charged_delta:
+            raise refusals.over_delta(self.path, self.book, intent, delta_limit)
 
     def check_first(self, intent: Charge, *, again: bool) -> None:
         """Refuse a release or plan that the ledger holds already, unless two noisy versions are meant (B013)."""
         for seq, other in self.book.live.items():
             same = intent.release == other.release or intent.plan_hash == other.plan_hash
             if same and not again:
-                raise released_before(self.path, seq, other)
+                raise refusals.released_before(self.path, seq, other)
 
     def begin(self, seq: int, part: str) -> Entry:
         """Record that the noise of a part is about to be drawn under intent `seq`, for the only time (B009)."""
@@ -199,7 +207,7 @@ def create_ledger(path: Path, witness_folder: Path, binding: Binding, disk: Disk
             fix="a data set has one ledger, made once; use the one that is there, or give another path",
         ) from None
     except OSError as error:
-        raise not_in_use(path, error) from None
+        raise refusals.not_in_use(path, error) from None
     book = read_book(line, path)[0]
     Ledger(
         Place(path, witness_folder, opened.ledger, binding), LockedFile(-1, path), book, disk
@@ -223,7 +231,7 @@ def open_ledger(place: Place, disk: Disk | None = None) -> Iterator[Ledger]:
     try:
         file = disk.lock(place.path)
     except FileNotFoundError:
-        raise missing(place.path, place.binding.data_set) from None
+        raise refusals.missing(place.path, place.binding.data_set) from None
     except (BlockingIOError, ReplacedError):
         raise BudgetError(
             f"the ledger {place.path} is in use by another run",
@@ -232,7 +240,7 @@ def open_ledger(place: Place, disk: Disk | None = None) -> Iterator[Ledger]:
             fix="wait until that run has ended; one run at a time may spend on a data set",
         ) from None
     except OSError as error:
-        raise not_in_use(place.path, error) from None
+        raise refusals.not_in_use(place.path, error) from None
     try:
         data = file.read()
         book, n_bytes, whole = read_book(data, place.path)
@@ -252,9 +260,9 @@ def open_ledger(place: Place, disk: Disk | None = None) -> Iterator[Ledger]:
 def check_ledger(place: Place, book: Book, disk: Disk | None = None) -> None:
     """Refuse a ledger that is not the expected one or not whole (B006, B007, B008, B011, B012); writes nothing."""
     if book.opened is None:
-        raise no_ledger(place.path)
+        raise refusals.no_ledger(place.path)
     if book.opened.ledger != place.id or book.binding != place.binding:
-        raise wrong_ledger(place.path, book.opened, place.id, place.binding)
+        raise refusals.wrong_ledger(place.path, book.opened, place.id, place.binding)
     check_witness(place.witness, place.path, book, disk or Disk())
 
 
@@ -284,13 +292,13 @@ def read_ledger(path: Path) -> Book:
     """
     try:
         if path.exists() and not path.is_file():
-            raise not_in_use(path, OSError(errno.EINVAL, "it is no plain file"))
+            raise refusals.not_in_use(path, OSError(errno.EINVAL, "it is no plain file"))
         data = path.read_bytes()
     except FileNotFoundError:
         return Book()
     except OSError as error:
-        raise not_in_use(path, error) from None
+        raise refusals.not_in_use(path, error) from None
     book = read_book(data, path)[0]
     if book.opened is None:
-        raise no_ledger(path)
+        raise refusals.no_ledger(path)
     return book

@@ -35,6 +35,10 @@ class Spending(Protocol):
     def limit_reason(self) -> str:
         """Why."""
 
+    @property
+    def delta_limit(self) -> Fraction:
+        """The same of delta, where losses are pairs; else 0."""
+
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Charge:
         """Return the intent that pays for drawing some of it once."""
 
@@ -49,7 +53,7 @@ def check_new(spend: Spending, ledger: Ledger, *, again: bool) -> None:
     """
     intent = spend.intent(spend.covers, 1, "new")
     ledger.check_first(intent, again=again)
-    ledger.check_affordable(intent, spend.limit)
+    ledger.check_affordable(intent, spend.limit, spend.delta_limit)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Spend:
         laws: what each level draws.
         exact: names of the statistics the release publishes exactly.
         limit, limit_reason: ledger policy of the run file.
+        delta_limit: the same for delta, where losses are pairs.
 
     """
 
@@ -70,6 +75,7 @@ class Spend:
     exact: tuple[str, ...]
     limit: Fraction
     limit_reason: str = ""
+    delta_limit: Fraction = Fraction(0)
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Intent:
         """Return the intent that pays for drawing some levels once."""
@@ -161,7 +167,8 @@ def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spe
         return None
     attempt = 1 + ledger.book.n_attempts(journal.id)
     covers = tuple(level for level in spend.covers if level in short)
-    return ledger.intent(spend.intent(covers, attempt, journal.id), spend.limit, spend.limit_reason)
+    intent = spend.intent(covers, attempt, journal.id)
+    return ledger.intent(intent, spend.limit, spend.limit_reason, spend.delta_limit)
 
 
 def _draw_missing(journal: Journal, ledger: Ledger, work: Work) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 from topdown.laws import LAWS
 from topdown.ledger.choice import Choice
 
-LOSS_NAMES = ("rho", "epsilon")
+LOSS_NAMES = ("rho", "epsilon", "epsilon_delta")
+_PAIRS_ONLY = ("delta", "delta_limit")  # fields that no record of rho or epsilon has
 VERSION = 2
 _EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -26,7 +27,7 @@ class Binding:
         data_set: the confidential data.
         neighbours: relation between two data sets that the losses protect: bounded, add_remove, or pgsr's steps.
         unit: whose answers are protected: person, household, ...
-        loss_name: rho (zCDP) or epsilon (pure DP).
+        loss_name: rho (zCDP), epsilon (pure DP), or epsilon_delta: epsilon, and a delta that adds up beside it.
     """
 
     data_set: str
@@ -61,12 +62,13 @@ class DrawnLaw:
     """One query measured once at every area of a level: the noise on the counts that one change can move.
 
     Args:
-        law: discrete_gaussian or two_sided_geometric.
-        parameter: variance parameter in records squared, or scale in records.
+        law: discrete_gaussian, two_sided_geometric or optimal_integer.
+        parameter: variance parameter in records squared, scale in records, or epsilon of one count.
         shift: by how much a change of one record moves each count it moves.
         coordinates: how many counts it moves.
         level, query: what was measured.
         attributes: attributes whose change can change an answer, in alphabetical order.
+        delta: of one count, beside its epsilon; 0 for the other laws.
     """
 
     law: str
@@ -76,12 +78,15 @@ class DrawnLaw:
     level: str
     query: str
     attributes: tuple[str, ...] = ()
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.parameter, Fraction):
+        if not isinstance(self.parameter, Fraction) or not isinstance(self.delta, Fraction):
             raise TypeError('a parameter is an exact Fraction; write Fraction("1/2"), never a float')
         if self.law not in LAWS or self.parameter <= 0 or self.shift < 1 or self.coordinates < 1:
             raise ValueError("a law needs a known name, a positive parameter, shift and number of counts")
+        if LAWS[self.law].has_delta != (self.delta > 0) or self.delta >= 1 or (self.delta and self.shift > 1):
+            raise ValueError("a delta below 1 is of a law that has one, for counts that move by 1")
 
     @property
     def loss_name(self) -> str:
@@ -90,8 +95,13 @@ class DrawnLaw:
 
     @property
     def loss(self) -> Fraction:
-        """Exact loss: coordinates x shift^2 / 2 variance (rho), or coordinates x shift / scale (epsilon)."""
+        """Exact loss: coordinates x shift^2 / 2 variance, coordinates x shift / scale, or coordinates x epsilon."""
         return LAWS[self.law].loss(self.parameter, self.shift, self.coordinates)
+
+    @property
+    def delta_loss(self) -> Fraction:
+        """Exact delta beside the loss: coordinates x delta."""
+        return self.coordinates * self.delta
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,8 @@ class Intent:
         journal: id of the measurement, so that no other folder can draw under it.
         loss: filled in from the laws.
         limit, limit_reason: the limit it was checked against, filled in by the ledger.
+        delta: beside the loss, filled in from the laws; 0 unless losses are pairs.
+        delta_limit: the limit of delta it was checked against, filled in by the ledger.
     """
 
     release: str
@@ -119,6 +131,8 @@ class Intent:
     loss: Fraction = Fraction(-1)
     limit: Fraction = Fraction(0)
     limit_reason: str = ""
+    delta: Fraction = Fraction(-1)
+    delta_limit: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not self.laws or not self.covers or not self.journal:
@@ -128,11 +142,15 @@ class Intent:
         total = sum((law.loss for law in self.laws), Fraction(0))
         if self.loss not in (Fraction(-1), total):
             raise ValueError("the loss of an intent is not that of its laws")
+        both = sum((law.delta_loss for law in self.laws), Fraction(0))
+        if self.delta not in (Fraction(-1), both) or (self.delta_limit and not both):
+            raise ValueError("the delta of an intent is not that of its laws")
         object.__setattr__(self, "loss", total)
+        object.__setattr__(self, "delta", both)
 
     @property
     def loss_name(self) -> str:
-        """Unit of the loss: rho or epsilon."""
+        """Unit of the loss: rho, epsilon or epsilon_delta."""
         return self.laws[0].loss_name
 
 
@@ -209,7 +227,7 @@ def exact_text(value: Fraction) -> str:
 def to_fields(event: Event) -> dict[str, object]:
     """Return a record as JSON-ready fields with its kind."""
     kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
-    return {"kind": kind} | {item.name: _plain(getattr(event, item.name)) for item in fields(event)}
+    return {"kind": kind} | _fields(event)
 
 
 def from_fields(plain: dict[str, object]) -> tuple[Event, str]:
@@ -223,18 +241,29 @@ def from_fields(plain: dict[str, object]) -> tuple[Event, str]:
     return event, time
 
 
+def _fields(record: Event | DrawnLaw) -> dict[str, object]:
+    """Return the fields of a record or law; those of delta only where there is one."""
+    values = {item.name: getattr(record, item.name) for item in fields(record)}
+    return {name: _plain(value) for name, value in values.items() if name not in _PAIRS_ONLY or value}
+
+
 def _plain(value: object) -> object:
     if isinstance(value, Fraction):
         return exact_text(value)
     if isinstance(value, DrawnLaw):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return _fields(value)
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _record(cls: type[Any], plain: object) -> Any:
-    if not isinstance(plain, dict) or set(plain) != {item.name for item in fields(cls)}:
+    readers = {item.name: _READERS[str(item.type)] for item in fields(cls)}
+    if not isinstance(plain, dict) or not set(readers) - set(_PAIRS_ONLY) <= set(plain) <= set(readers):
         raise ValueError("missing or unknown field")
-    return cls(**{item.name: _READERS[str(item.type)](plain[item.name]) for item in fields(cls)})
+    values = {name: readers[name](value) for name, value in plain.items()}
+    absent = {name: Fraction(0) for name in readers if name not in plain}
+    if not all(values[name] for name in _PAIRS_ONLY if name in values):
+        raise ValueError("a field of delta that is 0")
+    return cls(**values, **absent)
 
 
 def _text(value: object) -> str:

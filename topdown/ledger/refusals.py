@@ -10,7 +10,12 @@ from topdown.ledger.book import Book
 from topdown.ledger.choice import Choice
 from topdown.ledger.records import Binding, Charge, Opened, exact_text
 
-_SIGN = {"rho": "ρ", "epsilon": "ε"}
+_SIGN = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
+_PAIRS = "epsilon_delta"
+_NO_RHO = (
+    "; noise of finitely many values costs epsilon and delta: it has no zCDP and no pure epsilon, so no ledger of rho "
+    "or epsilon can book it, nor one of epsilon and delta any other noise"
+)
 _WORDS = {
     "data_set": "data set",
     "neighbours": "neighbour relation",
@@ -50,6 +55,8 @@ def wrong_ledger(path: Path, opened: Opened, wanted: str, binding: Binding) -> B
         there, here = vars(opened.binding), vars(binding)
         key = next(key for key in here if here[key] != there[key])
         text = f"{path} is the ledger of another {_WORDS[key]}: {there[key]!r}, not {here[key]!r}"
+        if key == "loss_name" and _PAIRS in (there[key], here[key]):
+            text += _NO_RHO
         if key != "data_set":
             fix = f"use the same {_WORDS[key]} as the releases before; losses of two kinds do not add up"
     else:
@@ -87,7 +94,8 @@ def over_budget(path: Path, book: Book, intent: Charge, limit: Fraction, left: F
         if isinstance(intent, Choice):
             fix = f"give a smaller --epsilon, or {fix}"
         else:
-            fix = f"lower budget.{intent.loss_name} to {exact_text(left)} or less, or {fix}"
+            key = "rho" if intent.loss_name == "rho" else "epsilon"
+            fix = f"lower budget.{key} to {exact_text(left)} or less, or {fix}"
     again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
     what = "choice" if isinstance(intent, Choice) else "plan"
     return BudgetError(
@@ -96,6 +104,22 @@ def over_budget(path: Path, book: Book, intent: Charge, limit: Fraction, left: F
         code="B004",
         file=str(path),
         details=(("charged so far", f"{sign} {decimal_text(book.charged, up=True)}"), *details),
+        fix=fix,
+    )
+
+
+def over_delta(path: Path, book: Book, intent: Charge, limit: Fraction) -> BudgetError:
+    """Return the error for a delta over the limit (B004)."""
+    left = max(limit - book.charged_delta, Fraction(0))
+    fix = "raise ledger.delta_limit with a reason"
+    if left > 0:
+        fix = f"lower budget.delta to {exact_text(left)} or less, or {fix}"
+    return BudgetError(
+        f"the plan costs δ {exact_text(intent.delta)} beside its ε; "
+        f'only {exact_text(left)} of {exact_text(limit)} is left for "{book.binding.data_set}"',
+        code="B004",
+        file=str(path),
+        details=(("charged so far", f"δ {exact_text(book.charged_delta)}"),),
         fix=fix,
     )
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Entry
@@ -99,6 +99,7 @@ class ChoiceSpend:
     limit: Fraction
     limit_reason: str
     covers: tuple[str, ...] = (PART.level,)
+    delta_limit: ClassVar[Fraction] = Fraction(0)
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Choice:
         """Return the intent that pays for drawing the choice once."""

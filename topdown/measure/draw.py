@@ -14,7 +14,7 @@ from topdown.ledger.journal import MeasuredPart
 from topdown.measure.listing import Listed, Listing, listed_at
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
-from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric
+from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric, WeightedInteger
 from topdown.plan.plan import LevelPlan, MeasurementPlan
 from topdown.plan.prepare import Context
 
@@ -43,9 +43,13 @@ class PartPlan:
 
 def law_of(measurement: MeasurementPlan) -> Law:
     """Return the noise law of a measurement."""
-    if measurement.law == "discrete_gaussian":
-        return DiscreteGaussian(measurement.parameter)
-    return TwoSidedGeometric(measurement.parameter)
+    match measurement.law:
+        case "discrete_gaussian":
+            return DiscreteGaussian(measurement.parameter)
+        case "two_sided_geometric":
+            return TwoSidedGeometric(measurement.parameter)
+        case "optimal_integer":
+            return WeightedInteger(measurement.whole_weights)
 
 
 def plan_parts(context: Context) -> tuple[PartPlan, ...]:

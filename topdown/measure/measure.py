@@ -186,7 +186,10 @@ class _Run:
         """Return the laws of the levels that are measured, and the ledger's policy."""
         plan, policy = self.prepared.context.plan, self.prepared.run.ledger
         exact = tuple(e.name for e in plan.invariants.exact)
-        return Spend(plan.release.id, plan.plan_hash, drawn_laws(plan), exact, policy.limit, policy.reason)
+        delta = policy.delta_limit or Fraction(0)
+        return Spend(
+            plan.release.id, plan.plan_hash, drawn_laws(plan), exact, policy.limit, policy.reason, delta
+        )
 
     def result(self, journal: Journal, ledger: Ledger, n_drawn: int) -> MeasureResult:
         """Say what the measurement cost, all attempts together."""

@@ -49,6 +49,7 @@ def drawn_laws(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
                     level=level.name,
                     query=m.query,
                     attributes=tuple(sorted(q.attributes)),
+                    delta=m.count_delta,
                 )
                 for m, q in zip(level.measurements, queries, strict=True)
             )

@@ -5,6 +5,7 @@ from topdown.noise.laws import DiscreteGaussian, Law, TwoSidedGeometric, cdf_int
 from topdown.noise.rejection import draw_one
 from topdown.noise.sampler import Sampler
 from topdown.noise.thresholds import table_fingerprint
+from topdown.noise.weighted import WeightedInteger
 
 __all__ = [
     "AesBits",
@@ -15,6 +16,7 @@ __all__ = [
     "SimulationBits",
     "TwoSidedGeometric",
     "UrandomBits",
+    "WeightedInteger",
     "XorBits",
     "cdf_interval",
     "draw_one",

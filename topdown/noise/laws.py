@@ -1,4 +1,4 @@
-"""The two noise laws, with exact rational parameters and certified probabilities."""
+"""The noise laws, with exact parameters and certified probabilities."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import isqrt
 
 from topdown.noise.fixed import TailSums, exp_neg, tail_sums
+from topdown.noise.weighted import BITS, WeightedInteger
 
 _LN2_ABOVE = Fraction(7, 10)
 
@@ -86,11 +87,12 @@ class TwoSidedGeometric:
         return widest.numerator // widest.denominator + 1
 
 
-Law = DiscreteGaussian | TwoSidedGeometric
+Formula = DiscreteGaussian | TwoSidedGeometric
+Law = Formula | WeightedInteger
 
 
 @lru_cache(maxsize=2)
-def law_tails(law: Law, floor_bits: int) -> TailSums:
+def law_tails(law: Formula, floor_bits: int) -> TailSums:
     """Return enclosures of the law's unnormalised tail sums. Cost: proportional to the standard deviation."""
     slope = law.energy(1)
     return tail_sums(slope, law.energy(2) - 2 * slope, floor_bits)
@@ -108,6 +110,9 @@ def pmf_interval(law: Law, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
         (lo, hi) with lo <= P(X = k) <= hi.
 
     """
+    if isinstance(law, WeightedInteger):
+        exact = Fraction(law.mass(k), 1 << BITS)
+        return exact, exact
     tails = law_tails(law, n_bits + 2)
     lo, hi = exp_neg(law.energy(k), tails.precision)
     total_lo, total_hi = tails.total
@@ -126,6 +131,9 @@ def cdf_interval(law: Law, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
         (lo, hi) with lo <= P(X <= k) <= hi.
 
     """
+    if isinstance(law, WeightedInteger):
+        exact = Fraction(sum(law.mass(x) for x in range(-law.half_width(n_bits), k + 1)), 1 << BITS)
+        return exact, exact
     tails = law_tails(law, n_bits + 2)
     total_lo, total_hi = tails.total
     lo, hi = tails.at(k + 1 if k >= 0 else -k)

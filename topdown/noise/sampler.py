@@ -16,6 +16,7 @@ from topdown.noise.bits import BitSource
 from topdown.noise.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from topdown.noise.rejection import draw_one
 from topdown.noise.thresholds import UNDECIDED, WIDTHS, Table, has_table, locate, table_of
+from topdown.noise.weighted import WeightedInteger
 
 # With these limits P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law.
 MAX_VARIANCE = 1 << 54
@@ -33,7 +34,7 @@ class Sampler:
     Run time and cache use depend on the outcomes: no constant-time claim is made.
 
     Args:
-        law: a `DiscreteGaussian` of variance <= 2^54 or a `TwoSidedGeometric` of scale <= 2^24.
+        law: a `DiscreteGaussian` of variance <= 2^54, a `TwoSidedGeometric` of scale <= 2^24, or a `WeightedInteger`.
         bits: the source of every random bit used.
         widths: bits revealed in the first (1 .. 16) and second stage (1 .. 48).
 
@@ -46,14 +47,13 @@ class Sampler:
     __slots__ = ("_table", "bits", "law")
 
     def __init__(self, law: Law, bits: BitSource, *, widths: tuple[int, int] = WIDTHS) -> None:
-        if not isinstance(law, DiscreteGaussian | TwoSidedGeometric):
+        if not isinstance(law, DiscreteGaussian | TwoSidedGeometric | WeightedInteger):
             raise TypeError(
                 f"Sampler needs a law, not {type(law).__name__}. Fix: DiscreteGaussian(variance)."
             )
         if not isinstance(bits, BitSource):
             raise TypeError(f"Sampler needs a bit source, not {type(bits).__name__}. Fix: pass AesBits().")
-        wide = law.variance > MAX_VARIANCE if isinstance(law, DiscreteGaussian) else law.scale > MAX_SCALE
-        if wide:
+        if _too_wide(law):
             raise ValueError(f"{law} is too wide for 32-bit outcomes. Fix: variance <= 2^54, scale <= 2^24.")
         self.law = law
         self.bits = bits
@@ -128,6 +128,16 @@ class Sampler:
             outcome = locate(self.law, prefix, n_bits)
             if outcome is not None:
                 return outcome
+
+
+def _too_wide(law: Law) -> bool:
+    match law:
+        case DiscreteGaussian(variance):
+            return variance > MAX_VARIANCE
+        case TwoSidedGeometric(scale):
+            return scale > MAX_SCALE
+        case WeightedInteger():
+            return not has_table(law)
 
 
 def _guarded(outcome: int) -> int:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from topdown.errors import InternalError
-from topdown.noise.laws import DiscreteGaussian, Law, law_tails
+from topdown.noise.laws import DiscreteGaussian, Formula, Law, law_tails
+from topdown.noise.weighted import BITS, WeightedInteger
 
 TABLE_CAP = 1 << 20  # outcomes: 0.7 s and 350 MB to build; a wider law is drawn by rejection
 WIDTHS = (16, 48)  # bits revealed in the first and in the second stage
@@ -29,12 +30,15 @@ def certified_thresholds(law: Law, n_bits: int) -> tuple[int, ...]:
 
     Every floor is certified: an enclosure of 2^n_bits F(k) lies strictly between two integers. K is the
     least k with P(X >= k) < 2^-n_bits, so the tuple starts with 0, ends with 2^n_bits - 1, has length 2 K,
-    and every threshold outside it equals the end on its side.
+    and every threshold outside it equals the end on its side. For a law of whole weights K is its largest value and
+    every floor is exact.
 
     Raises:
         InternalError: no certificate at 4096 spare bits (a threshold would have to be an exact dyadic).
 
     """
+    if isinstance(law, WeightedInteger):
+        return law.thresholds(n_bits)
     spare = _SPARE_BITS
     while spare <= _MOST_SPARE_BITS:
         lower = _upper_tail_floors(law, n_bits, n_bits + spare)
@@ -45,7 +49,7 @@ def certified_thresholds(law: Law, n_bits: int) -> tuple[int, ...]:
     raise InternalError(f"The thresholds of {law} could not be certified at {n_bits} bits.", code="X011")
 
 
-def _upper_tail_floors(law: Law, n_bits: int, floor_bits: int) -> list[int] | None:
+def _upper_tail_floors(law: Formula, n_bits: int, floor_bits: int) -> list[int] | None:
     """Return floor(2^n_bits P(X >= k)) for k = 1 .. K, the last one 0; None if the precision is too low."""
     tails = law_tails(law, floor_bits)
     total_lo, total_hi = tails.total
@@ -65,7 +69,8 @@ def locate(law: Law, prefix: int, n_bits: int) -> int | None:
     """Return the outcome that a uniform number with these leading bits decides, or None if undecided."""
     thresholds = certified_thresholds(law, n_bits)
     rank = bisect_right(thresholds, prefix)
-    if thresholds[rank - 1] == prefix:
+    exact = isinstance(law, WeightedInteger) and n_bits >= BITS  # then a threshold is F(k) itself
+    if rank and thresholds[rank - 1] == prefix and not exact:
         return None
     return rank - len(thresholds) // 2
 
@@ -112,7 +117,10 @@ def table_of(law: Law, widths: tuple[int, int] = WIDTHS) -> Table:
 
 
 def describe(law: Law) -> str:
-    """Return the law's name and exact parameter, e.g. `DiscreteGaussian 5/2`."""
+    """Return the law's name and exact parameter, e.g. `DiscreteGaussian 5/2`, or the SHA-256 of its weights."""
+    if isinstance(law, WeightedInteger):
+        joined = hashlib.sha256("".join(f"{weight}\n" for weight in law.weights).encode()).hexdigest()
+        return f"{type(law).__name__} {joined}"
     parameter = law.variance if isinstance(law, DiscreteGaussian) else law.scale
     return f"{type(law).__name__} {parameter.numerator}/{parameter.denominator}"
 

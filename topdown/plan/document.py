@@ -21,12 +21,6 @@ _ELSEWHERE = {  # keys that people look for in a file, and where the thing is
     "simulate": "remove the key; to simulate on made-up or public records: "
     "topdown simulate RUN.toml --truth FILE --out DIR",
 }
-_NOT_IN_A_RUN = {  # (key, value) that people try, and why it cannot be
-    (
-        "mechanism",
-        "optimal",
-    ): "noise of finitely many values has no zCDP and no pure epsilon, so no ledger here can book it",
-}
 _FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
 
 
@@ -181,16 +175,6 @@ def _located(
         )
     line, source = find_key(text, trail)
     place = ".".join(trail)
-    why = _NOT_IN_A_RUN.get((place, str(data.get(place))))
-    if why is not None:
-        return ConfigError(
-            f'{place} = "{data[place]}" in {path}: {why}',
-            code="C156",
-            file=str(path),
-            line=line,
-            source=source,
-            fix="write discrete_gaussian or geometric, and compare: topdown plan RUN.toml --compare-noise 1:1/1000000",
-        )
     inexact = "exact number" in message
     return ConfigError(
         f"{place} in {path}{f', line {line}' if line else ''}: {message[:1].lower()}{message[1:]}",

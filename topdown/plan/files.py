@@ -28,7 +28,7 @@ from topdown.resources import find
 
 MOST_TIMES = 1_000_000
 _FACTORS = {"at_least": {"per"}, "at_most": {"per"}, "no_more_than": {"times"}}
-Mechanism = Literal["discrete_gaussian", "geometric"]
+Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
 
 
 class AttributeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -112,10 +112,15 @@ class LevelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Total privacy loss of all levels together: exactly one of rho (zCDP) and epsilon (pure DP)."""
+    """Total privacy loss of all levels together: rho (zCDP), epsilon (pure DP), or epsilon and delta.
+
+    A delta above 1/1000 needs `large_delta`.
+    """
 
     rho: Fraction | None = None
     epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    large_delta: bool = False
 
 
 class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -115,7 +115,9 @@ def _head(
     known = census or answers.prefix_lengths
     note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
     limit = usual_limit(settings, levels) + answers.already
-    unit = law_of_mechanism(settings.mechanism).loss_name
+    unit = "rho" if law_of_mechanism(settings.mechanism).loss_name == "rho" else "epsilon"
+    delta = settings.budget.delta
+    beside = "" if delta is None else f'delta_limit = "{exact_text(2 * delta)}"  # most delta, beside it\n'
     data_set = answers.data_set or records.name.split(".")[0]
     witness = ""
     if answers.witness is not None:
@@ -153,7 +155,7 @@ prefix_lengths = {lengths}  # {note}
 [ledger]
 path = {_quote(f"ledger/{_file_name(data_set)}.jsonl")}
 {witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
-"""
+{beside}"""
 
 
 def _file_name(data_set: str) -> str:

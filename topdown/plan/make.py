@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -20,6 +21,7 @@ from topdown.model.public import PublicFacts, Rules, derive_rules, leaf_answers,
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.names import refuse_same_file
+from topdown.plan.best_noise import best_weights, check_delta
 from topdown.plan.budget import calibrated, check_shares
 from topdown.plan.document import at
 from topdown.plan.files import LevelTable, PassTable
@@ -47,19 +49,7 @@ def make_plan(
     Raises:
         ConfigError, BudgetError: what is wrong; `key` is the path of the key in the run file.
     """
-    need = law_of_mechanism(run.mechanism).loss_name
-    budget = {"rho": run.budget.rho, "epsilon": run.budget.epsilon}[need]
-    if budget is None or (run.budget.rho is None) == (run.budget.epsilon is None):
-        raise ConfigError(
-            f"mechanism {run.mechanism!r} needs budget.{need} and nothing else",
-            code="C050",
-            fix=f'write [budget] {need} = "..." only',
-            key=("budget",),
-        )
-    if budget <= 0:
-        raise BudgetError(
-            f"the budget is {budget}", code="B003", fix="give a positive budget", key=("budget",)
-        )
+    budget, delta = _budget(run)
     tables = {table.name: table for table in run.level}
     number = {table.name: str(i) for i, table in enumerate(run.level)}
     if len(tables) != len(run.level):
@@ -109,6 +99,7 @@ def make_plan(
         public_sha256=public_sha256(geography, facts),
         geography_sha256=geography_sha256(geography),
         estimates=_estimates(run),
+        delta=delta,
     )
     check_solvable(plan, geography, is_extension=run.base is not None)
     if rules is not None:
@@ -120,6 +111,49 @@ def _estimates(run: RunFile) -> Estimates | None:
     """Return what a plan says of estimates: nothing where they are each area's own."""
     tree = run.estimates is not None and run.estimates.targets == "tree"
     return Estimates("tree") if tree else None
+
+
+def _budget(run: RunFile) -> tuple[Fraction, Fraction]:
+    """Return the whole rho or epsilon, and the delta beside it."""
+    law, given = law_of_mechanism(run.mechanism), run.budget
+    need = "rho" if law.loss_name == "rho" else "epsilon"
+    budget = {"rho": given.rho, "epsilon": given.epsilon}[need]
+    stray = not law.has_delta and (given.delta is not None or given.large_delta)
+    if budget is None or (given.rho is None) == (given.epsilon is None) or stray:
+        both = f"budget.{need} and budget.delta" if law.has_delta else f"budget.{need}"
+        raise ConfigError(
+            f"mechanism {run.mechanism!r} needs {both} and nothing else",
+            code="C050",
+            fix=f'write [budget] {need} = "..." and delta = "..."'
+            if law.has_delta
+            else f'write [budget] {need} = "..." only',
+            key=("budget",),
+        )
+    if budget <= 0:
+        raise BudgetError(
+            f"the budget is {budget}", code="B003", fix="give a positive budget", key=("budget",)
+        )
+    if law.has_delta != (run.ledger.delta_limit is not None):
+        raise ConfigError(
+            f"mechanism {run.mechanism!r} needs ledger.delta_limit beside ledger.limit"
+            if law.has_delta
+            else f"ledger.delta_limit has no meaning for mechanism {run.mechanism!r}: its losses have no delta",
+            code="C158",
+            fix='write under [ledger]: delta_limit = "1/100000"' if law.has_delta else "remove it",
+            key=("ledger",) if law.has_delta else ("ledger", "delta_limit"),
+        )
+    return budget, check_delta(given.delta, large=given.large_delta) if law.has_delta else Fraction(0)
+
+
+def _measurement(run: RunFile, query: Query, share: Fraction, cost: Fraction) -> MeasurementPlan:
+    """Return a query with the noise that makes it cost a part of the budget."""
+    law = law_of_mechanism(run.mechanism)
+    parameter = calibrated(law, cost, query, run.neighbours)
+    plain = MeasurementPlan(query.name, query.n_answers, share, cost, law.name, parameter)
+    if not law.has_delta or run.budget.epsilon is None or run.budget.delta is None:
+        return plain
+    paid = replace(plain, delta=run.budget.delta * cost / run.budget.epsilon)
+    return replace(paid, weights=best_weights(parameter, paid.count_delta))
 
 
 def _level(
@@ -147,10 +181,7 @@ def _level(
     for name, share in table.queries.items():
         with at("level", number, "queries", name):
             query = parse_query(schema, name)
-        cost = loss * share
-        law = law_of_mechanism(run.mechanism)
-        parameter = calibrated(law, cost, query, run.neighbours)
-        measurements.append(MeasurementPlan(query.name, query.n_answers, share, cost, law.name, parameter))
+            measurements.append(_measurement(run, query, share, loss * share))
     use_root = depth == 0 and table.root_passes
     with at("level", number, "root_passes" if use_root else "passes"):
         passes = _passes(table.root_passes if use_root else table.passes, table, schema)

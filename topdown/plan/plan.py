@@ -18,6 +18,7 @@ from topdown.laws import LAWS, LawName, LossName, law_of_mechanism
 from topdown.model.constraint import Invariants
 from topdown.model.query import Neighbours, Query, parse_query
 from topdown.model.schema import Schema
+from topdown.plan.best_noise import whole
 from topdown.plan.document import dec_hook, enc_hook
 from topdown.plan.files import Mechanism
 
@@ -32,9 +33,12 @@ class MeasurementPlan:
         query: name of the query.
         n_answers: answers a node.
         share: of the level's budget.
-        loss: rho (discrete Gaussian) or epsilon (geometric) this query costs.
+        loss: rho (discrete Gaussian) or epsilon (geometric, optimal) this query costs.
         law: noise law.
-        parameter: variance parameter in records squared (discrete Gaussian) or scale in records (geometric).
+        parameter: variance parameter in records squared (discrete Gaussian), scale in records (geometric), or
+            epsilon of each count that moves (optimal).
+        delta: this query costs beside `loss`; 0 unless optimal.
+        weights: of the law's values 0, 1, 2, ..: whole numbers over 2^128 (optimal).
     """
 
     query: str
@@ -43,11 +47,23 @@ class MeasurementPlan:
     loss: Fraction
     law: LawName
     parameter: Fraction
+    delta: Fraction = Fraction(0)
+    weights: tuple[str, ...] = ()
 
     @property
     def variance(self) -> Fraction:
         """Variance of the noise in records squared, as the solver weighs it."""
-        return LAWS[self.law].variance(self.parameter)
+        return LAWS[self.law].variance(self.parameter, self.whole_weights)
+
+    @property
+    def whole_weights(self) -> tuple[int, ...]:
+        """Weights of 0, 1, 2, .. over 2^128; none for a law with a formula."""
+        return whole(self.weights)
+
+    @property
+    def count_delta(self) -> Fraction:
+        """Delta of each count that moves, beside the epsilon `parameter`; 0 unless optimal."""
+        return self.delta * self.parameter / self.loss if self.delta else Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -146,17 +162,22 @@ class Plan:
     geography_sha256: str
     base: Base | None = None
     estimates: Estimates | None = None
+    delta: Fraction = Fraction(0)
     type: str = field(default="topdown.plan")
     version: int = VERSION
 
     @property
     def loss(self) -> Fraction:
-        """Total rho (discrete Gaussian) or epsilon (geometric) that the measurements cost."""
+        """Total rho (discrete Gaussian) or epsilon (geometric, optimal) that the measurements cost."""
         return sum((level.loss for level in self.levels), Fraction(0))
+
+    def delta_of(self, loss: Fraction) -> Fraction:
+        """Return the delta that a part of the budget costs beside its `loss`: shares split both; 0 unless optimal."""
+        return self.delta * loss / self.budget
 
     @property
     def loss_name(self) -> LossName:
-        """`rho` or `epsilon`: the unit of every loss in this plan."""
+        """`rho`, `epsilon` or `epsilon_delta`: the unit of every loss in this plan."""
         return law_of_mechanism(self.mechanism).loss_name
 
     @property
@@ -190,6 +211,11 @@ class Plan:
             document.pop("base", None)
         if self.estimates is None:  # plans without it read and hash as before there was any
             document.pop("estimates", None)
+        if not self.delta:  # and those that have none
+            document.pop("delta", None)
+            for m in (m for level in document["levels"] for m in level["measurements"]):
+                m.pop("delta", None)
+                m.pop("weights", None)
         for kind in ("at_most", "no_more_than"):  # plans without them read and hash as before there were any
             if not getattr(self.invariants, kind):
                 document["invariants"].pop(kind, None)

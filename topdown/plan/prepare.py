@@ -160,6 +160,13 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
             fix=f"use: topdown extend {path} --base RELEASE --out DIR; to look first: "
             f"topdown plan {path} --base RELEASE",
         )
+    if run.base is not None and run.mechanism == "optimal":
+        raise ConfigError(
+            'an extension cannot have mechanism "optimal"',
+            code="C157",
+            fix='write mechanism = "discrete_gaussian" or "geometric", like the release it extends',
+            key=("mechanism",),
+        )
     if run.base is None and base is not None:
         raise ConfigError(
             f"{path} does not say how it reads the base release",

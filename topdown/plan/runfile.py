@@ -50,6 +50,7 @@ class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget).
 
+    `delta_limit` is the most delta, for mechanism "optimal" only.
     `id` is empty until the ledger was made; `witness` is the folder of the ledger's witness, the records' if empty.
     """
 
@@ -58,6 +59,7 @@ class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     id: str = ""
     witness: str = ""
     reason: str = ""
+    delta_limit: Fraction | None = None
 
 
 class BaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

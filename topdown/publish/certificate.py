@@ -13,6 +13,7 @@ from typing import Any
 from topdown import __version__
 from topdown.decimals import fixed
 from topdown.errors import InternalError
+from topdown.laws import law_of_mechanism
 from topdown.ledger.book import read_book
 from topdown.model.constraint import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.plan.base import COPIES, FOLDER, carried
@@ -34,7 +35,8 @@ _UP = Rounding(prec=60, rounding=ROUND_CEILING)
 def usual_epsilon(total: Fraction, loss_name: str) -> str:
     """Return the usual epsilon at delta 1e-10 of a total loss, rounded up to nine decimals.
 
-    zCDP: rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016, Proposition 1.3). Pure DP: the loss itself.
+    zCDP: rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016, Proposition 1.3). Pure DP: the loss itself, and that of
+    pairs, at their own delta.
     """
     loss = _UP.divide(Decimal(total.numerator), Decimal(total.denominator))
     if loss_name == "rho":
@@ -149,14 +151,28 @@ def _privacy(policy: ReleaseChain, certified: dict[str, Any]) -> dict[str, Any]:
         "loss_name": plan.loss_name,
         "loss": exact_text(plan.loss),
         "loss_with_base": exact_text(policy.loss),
-        "unspent": [{"level": name, "loss": exact_text(plan.budget * share)} for name, share in plan.unspent],
+        "unspent": [
+            {"level": name, "loss": exact_text(plan.budget * share)} | _delta(plan, plan.budget * share)
+            for name, share in plan.unspent
+        ],
         "usual": {
             "label": "usual formula",
-            "formula": "rho + 2 sqrt(rho ln(1/delta))" if plan.loss_name == "rho" else "epsilon",
-            "epsilon": {f"1e-{DELTA_DIGITS}": usual_epsilon(policy.loss, plan.loss_name)},
+            "formula": law_of_mechanism(plan.mechanism).usual,
+            "epsilon": {
+                exact_text(plan.delta_of(plan.loss)) if plan.delta else f"1e-{DELTA_DIGITS}": usual_epsilon(
+                    policy.loss, plan.loss_name
+                )
+            },
         },
     }
+    if plan.delta:
+        stated |= {"delta": exact_text(plan.delta_of(plan.loss))}
     twice = sorted(set(stated) & set(certified))
     if twice:
         raise InternalError(f"privacy.{twice[0]} follows from the plan and cannot be given", code="X032")
     return {"epsilon": None} | certified | stated
+
+
+def _delta(plan: Plan, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}

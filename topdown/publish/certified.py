@@ -27,11 +27,13 @@ def certified_privacy(policy: ReleaseChain) -> dict[str, Any]:
     """Return what the certificate adds to the plan's exact loss.
 
     `epsilon` (of the first secret) by delta, `curve` (power of the best attack on it by false-alarm rate), `secrets`,
-    `steps`, `conditional_on` and `sentence`, every number an enclosure [low, high] of decimal strings.
+    `steps`, `conditional_on` and `sentence`, every number an enclosure [low, high] of decimal strings; of a pair also
+    `composed`.
     """
     said = statement_of(policy)
     kept = ("curve", "secrets", "steps", "conditional_on", "sentence")
-    return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept}
+    more = {key: said[key] for key in ("composed",) if key in said}
+    return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept} | more
 
 
 def certified_loss(policy: ReleaseChain) -> dict[str, Any]:
@@ -52,6 +54,15 @@ def certified_loss(policy: ReleaseChain) -> dict[str, Any]:
         else [None]
     )
     return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
+
+
+def composed_loss(policy: ReleaseChain) -> dict[str, Any]:
+    """Return what `statement` says of composed losses, of a pair; nothing for another loss."""
+    from topdown.accountant.approximate import PairLoss
+    from topdown.accountant.statements import composed
+
+    first = first_loss(policy) if policy.plan.delta else None
+    return composed(first) if isinstance(first, PairLoss) else {}
 
 
 def first_loss(policy: ReleaseChain) -> Loss:
@@ -76,7 +87,8 @@ def steps_of(policy: ReleaseChain) -> tuple[ChainStep, ...]:
         for depth, level in enumerate(plan.levels):
             for m in level.measurements:
                 touched = frozenset(reading[name][0] for name in plan.query(m.query).attributes)
-                rows.append(Measurement(depth, level.name, m.query, touched, m.parameter, m.law))
+                noise = (m.parameter, m.law, m.count_delta, m.whole_weights)
+                rows.append(Measurement(depth, level.name, m.query, touched, *noise))
         out.append(ChainStep(plan.release.id, plan.plan_hash, tuple(rows)))
     return tuple(out)
 

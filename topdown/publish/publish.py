@@ -10,6 +10,7 @@ from typing import Any
 
 from topdown.errors import CertificateError
 from topdown.model.histogram import Histogram
+from topdown.plan.document import exact_text
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
@@ -137,6 +138,11 @@ def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any])
     )
     disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
     said = [privacy["sentence"]] if "sentence" in privacy else []
+    if plan.delta:
+        delta = exact_text(plan.delta_of(plan.loss))
+        said += [
+            f"Epsilon {exact_text(plan.loss)}, delta {delta}: sums over every count that one record moves."
+        ]
     said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
     promised = "".join(fill(line, 112) + "\n" for line in said)
     one_line = " persons.csv.gz: one line a record." if csv else ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from topdown.accountant.semantics import Loss
 
 DELTA = "1e-10"
+PAIRS = "epsilon_delta"
 
 
 def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
 
     Args:
         book: a ledger that was opened.
-        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all.
+        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, pairs at their sum.
 
     Returns:
         what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some release published
@@ -47,9 +48,15 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
         "unit": bound.unit,
         "loss_name": bound.loss_name,
         "charged": exact_text(book.charged),
+        **delta_charged(book),
         "conditional_on": list(exact),
         "secrets": rows,
     }
+
+
+def delta_charged(book: Book) -> dict[str, str]:
+    """Return what of delta is charged, for a ledger of pairs; nothing for another."""
+    return {"charged_delta": exact_text(book.charged_delta)} if book.binding.loss_name == PAIRS else {}
 
 
 def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
@@ -72,6 +79,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
                 "what": "choice" if plan in chosen else "release",
                 "plan_hash": plan,
                 "loss": exact_text(loss),
+                **_delta_of(plan, live.values()),
                 "n_charges": sum(i.plan_hash == plan for i in live.values()),
                 "n_unfinished": sum(
                     i.plan_hash == plan and seq not in book.committed for seq, i in live.items()
@@ -84,6 +92,11 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     }
 
 
+def _delta_of(plan_hash: str, intents: Iterable[Charge]) -> dict[str, str]:
+    total = sum((i.delta for i in intents if i.plan_hash == plan_hash), Fraction(0))
+    return {"delta": exact_text(total)} if total else {}
+
+
 def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
     """Return the rows of a relation, and how many times the counts of a charge each moves."""
     if neighbours == "add_remove":
@@ -93,6 +106,7 @@ def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
 
 def _loss(intents: Iterable[Charge], times: int) -> Loss | WithChoices:
     """Return the loss of all charges to somebody whose counts they move so many times."""
+    from topdown.accountant.approximate import PairLoss
     from topdown.accountant.choices import WithChoices
 
     charged = list(intents)
@@ -101,15 +115,22 @@ def _loss(intents: Iterable[Charge], times: int) -> Loss | WithChoices:
     noise = _noise(laws, times) if laws else None
     if noise is not None and not choices:
         return noise
+    if isinstance(noise, PairLoss):
+        raise TypeError("a ledger of pairs books no choices")
     rhos = (choice_loss("rho", times * c.epsilon, c.exp_epsilon**times) for c in choices)
     rho = sum(rhos, Fraction(0)) if choices[0].loss_name == "rho" else Fraction(0)
     return WithChoices(noise, times * sum((c.epsilon for c in choices), Fraction(0)), rho)
 
 
 def _noise(drawn: Sequence[DrawnLaw], times: int) -> Loss:
+    from topdown.accountant.approximate import MovedCounts, PairLoss
     from topdown.accountant.composition import Composition
     from topdown.accountant.pure import PureLoss
 
+    if drawn[0].loss_name == PAIRS:  # a ledger knows their promises, not their weights
+        return PairLoss(
+            tuple(MovedCounts((), law.parameter, law.delta, times * law.coordinates) for law in drawn)
+        )
     if drawn[0].loss_name == "epsilon":
         epsilon = times * sum((law.loss for law in drawn), Fraction(0))
         return PureLoss(epsilon, times * sum(law.coordinates for law in drawn))

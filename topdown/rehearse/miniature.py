@@ -49,7 +49,7 @@ def make_miniature(
     run = structs.replace(
         prepared.run,
         input=InputTable(records=PERSONS, leaves=prepared.run.input.leaves),
-        ledger=LedgerTable(path=_LEDGER, limit=limit),
+        ledger=LedgerTable(path=_LEDGER, limit=limit, delta_limit=context.plan.delta),
     )
     small = replace(small, run=run, path=folder / "run.toml")
     place = place_of(small)

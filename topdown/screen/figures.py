@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor, log10, sinh, sqrt
 
-from topdown.decimals import fixed
+from topdown.decimals import fixed, significant
 
 DELTA = Fraction(1, 10**10)  # the delta every screen quotes
-SYMBOL = {"rho": "ρ", "epsilon": "ε"}
+SYMBOL = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
 
 
 def exact(value: Fraction) -> str:
@@ -21,14 +21,25 @@ def decimal(value: Fraction, digits: int = 4, *, up: bool = False, down: bool = 
     return fixed(value, digits, up=True if up else False if down else None)
 
 
-def loss(name: str, value: Fraction) -> str:
-    """Write a privacy loss, rounded up, with its symbol: `ρ 2.4914`."""
-    return f"{SYMBOL.get(name, name)}\u00a0{decimal(value, up=True)}"
+def loss(name: str, value: Fraction, delta: Fraction = Fraction(0)) -> str:
+    """Write a privacy loss, rounded up, with its symbol: `ρ 2.4914`; of a pair `ε 1.0000, δ 1e-06`."""
+    beside = f", δ\u00a0{tiny(delta)}" if delta else ""
+    return f"{SYMBOL.get(name, name)}\u00a0{decimal(value, up=True)}{beside}"
+
+
+def tiny(value: Fraction) -> str:
+    """Write a delta with three digits, rounded up."""
+    return significant(value, 3, up=True)
 
 
 def both(value: Fraction) -> str:
     """Write an exact number, with its decimal if it is not short."""
     return exact(value) if len(str(value)) <= 5 else f"{exact(value)} ≈ {decimal(value, up=True)}"
+
+
+def both_tiny(value: Fraction) -> str:
+    """Write a delta exactly, with its decimal if it is not short."""
+    return exact(value) if len(str(value)) <= 12 else f"{exact(value)} ≈ {tiny(value)}"
 
 
 def two_digits(value: float) -> str:
@@ -63,9 +74,13 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} B"
 
 
-def stddev(law: str, parameter: Fraction) -> float:
-    """Return the standard deviation, in persons, of a noise law with its exact parameter."""
-    if law == "discrete_gaussian":
-        return sqrt(float(parameter))
+def stddev(law: str, parameter: Fraction, variance: Fraction) -> float:
+    """Return the standard deviation, in persons, of a noise law with its exact parameter.
+
+    Args:
+        variance: as the solver weighs it: that of the law itself, but for geometric noise.
+    """
+    if law != "two_sided_geometric":
+        return sqrt(float(variance))
     half = 1 / (2 * float(parameter))
     return 0.0 if half > 300 else 1 / (sqrt(2) * sinh(half))

@@ -61,7 +61,7 @@ def test_an_epsilon_below_what_rate_and_base_keep_is_no_choice():
     ("binding", "words"),
     [
         (("toy", "add_remove", "person", "rho"), "mixes neighbour relations"),
-        (("toy", "bounded", "person", "epsilon"), "mixes rho and epsilon"),
+        (("toy", "bounded", "person", "epsilon"), "mixes losses of two kinds"),
     ],
 )
 def test_a_book_of_another_relation_or_loss_refuses_a_choice(tmp_path, binding, words):

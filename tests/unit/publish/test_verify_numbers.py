@@ -12,7 +12,7 @@ from topdown.accountant.pure import PureLoss
 from topdown.accountant.statements import loss_numbers
 from topdown.publish.verify.privacy.compare import Comparison, Row
 from topdown.publish.verify.privacy.decimals import number, pair, tight_formula, usual_formula
-from topdown.publish.verify.privacy.losses import ALPHAS, loss_of
+from topdown.publish.verify.privacy.losses import ALPHAS, Moved, loss_of
 from topdown.publish.verify.result import Findings
 
 LAWS = {
@@ -28,7 +28,7 @@ LAWS = {
 
 def contradictions(law: str, moved: list[tuple[Fraction, int, int]], numbers: dict[str, Any]) -> list[str]:
     """Return what is found wrong with the numbers of one row."""
-    row = Row({"name": "x"}, loss_of(law, moved), lambda times: f"at most {times}")
+    row = Row({"name": "x"}, loss_of(law, [Moved(*row) for row in moved]), lambda times: f"at most {times}")
     out = Findings()
     deltas = tuple(numbers["epsilon"])
     stated = numbers | {"name": "x", "sentence": f"at most {numbers['right_in_100']}"}
@@ -46,7 +46,7 @@ def test_stated_numbers_are_enclosures_of_what_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", LAWS)
 def test_curves_of_other_engines_agree(name: str) -> None:
     """A curve is a search over many thresholds; where it goes to and fro it must still end, with narrow ends."""
-    loss = loss_of("discrete_gaussian", LAWS[name])
+    loss = loss_of("discrete_gaussian", [Moved(*row) for row in LAWS[name]])
     certified = Composition.of(LAWS[name]).trade_off_curve(ALPHAS, engine="auto")
     for mine, other in zip(loss.powers, certified, strict=True):
         assert mine.lower <= 1 - other.lower

@@ -217,6 +217,8 @@ def test_units():
 
 def test_stddev_of_both_laws():
     """Discrete Gaussian: root of the parameter. Geometric: 1/(sqrt(2) sinh(1/2t)), about sqrt(2) t."""
-    assert figures.stddev("discrete_gaussian", Fraction(4)) == 2
-    assert figures.stddev("two_sided_geometric", Fraction(10)) == pytest.approx(14.139, abs=0.01)
-    assert figures.stddev("two_sided_geometric", Fraction(1, 10**6)) == 0
+    assert figures.stddev("discrete_gaussian", Fraction(4), Fraction(4)) == 2
+    assert figures.stddev("two_sided_geometric", Fraction(10), Fraction(200)) == pytest.approx(
+        14.139, abs=0.01
+    )
+    assert figures.stddev("two_sided_geometric", Fraction(1, 10**6), Fraction(0)) == 0

@@ -13,6 +13,8 @@ from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
+_Charged = tuple[str, str, str, Fraction, int, Fraction]  # level, query, law, parameter, counts moved, delta
+
 
 def check_ledger(session: Session, out: Findings) -> str:
     """Follow the chain; find this plan's commit, the intents it names, what they charge, the files it seals.
@@ -97,36 +99,41 @@ def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
         for level in plan.doc.levels
         if level.n_measured
     }
+    per_loss = fraction(plan.doc.delta) / fraction(plan.doc.budget)
     covered: set[str] = set()
-    total = Fraction(0)
+    total = total_delta = Fraction(0)
     for seq in commit.intents if commit else ():
         intent = ledger.intents.get(seq)
         if intent is None:
             continue
         least = sum((loss_of.get(name, Fraction(0)) for name in intent.covers), Fraction(0))
         total += fraction(intent.loss)
+        total_delta += fraction(intent.delta)
         covered |= set(intent.covers)
         if intent.plan_hash != plan.computed_hash or intent.journal != (commit.journal if commit else ""):
             _add(out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed")
-        if fraction(intent.loss) < least or _laws(intent.laws) != _due(plan, intent.covers):
+        too_little = fraction(intent.loss) < least or fraction(intent.delta) < least * per_loss
+        if too_little or _laws(intent.laws) != _due(plan, intent.covers):
             shown = (exact_text(least)[:80], intent.loss[:80])
             _add(
                 out, "V023", f"intent {seq} charges less than its levels cost", "loss is understated", *shown
             )
-    if total < plan.loss or not set(loss_of) <= covered:
+    if total < plan.loss or total_delta < plan.delta or not set(loss_of) <= covered:
         shown = (exact_text(plan.loss)[:80], exact_text(total)[:80])
         _add(out, "V023", "the ledger charges less than the plan costs", "the ledger forgets a loss", *shown)
 
 
-def _laws(laws: tuple[Law, ...]) -> list[tuple[str, str, str, Fraction, int]]:
-    return sorted((x.level, x.query, x.law, fraction(x.parameter), x.coordinates * x.shift) for x in laws)
+def _laws(laws: tuple[Law, ...]) -> list[_Charged]:
+    return sorted(
+        (x.level, x.query, x.law, fraction(x.parameter), x.coordinates * x.shift, x.delta_loss) for x in laws
+    )
 
 
-def _due(plan: PlanFile, covers: tuple[str, ...]) -> list[tuple[str, str, str, Fraction, int]]:
+def _due(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
     """Return the laws the plan draws at some levels; a replaced record moves two counts of a query, a new one one."""
     moved = 2 if plan.doc.neighbours == "bounded" else 1
     return sorted(
-        (level.name, m.query, m.law, fraction(m.parameter), moved)
+        (level.name, m.query, m.law, fraction(m.parameter), moved, fraction(m.delta))
         for level in plan.doc.levels
         if level.name in covers and level.n_measured
         for m in level.measurements

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,15 +74,20 @@ def _planned(out: Findings, level: str, stated: tuple[int, ...], count: int) -> 
         out.add(Finding("V165", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
 
 
+def _variance(m: MeasurementDoc) -> Fraction:
+    """Return the variance that least squares weighs: of weights the exact one, rounded up to parts of 2^30."""
+    if m.law == "optimal_integer":
+        whole = sum(2 * k * k * int(weight) for k, weight in enumerate(m.weights))
+        return Fraction(-(-whole >> 98), 1 << 30)
+    parameter = fraction(m.parameter)
+    return parameter if m.law == "discrete_gaussian" else 2 * parameter**2
+
+
 def _expected(
     level: int, nodes: Whole, measurements: tuple[MeasurementDoc, ...], lengths: Whole | None
 ) -> _Expected:
     """Say what the rows hold; `lengths` is (nodes, queries) in an extension, where answers are listed sparsely."""
-    variances = []
-    for m in measurements:
-        parameter = fraction(m.parameter)
-        variances.append(parameter if m.law == "discrete_gaussian" else 2 * parameter**2)
-    parts = [(v.numerator, v.denominator) for v in variances]
+    parts = [(v.numerator, v.denominator) for v in map(_variance, measurements)]
     if any(max(pair) >= 2**63 for pair in parts):
         raise unreadable("V033", "plan.json", "has a variance that no measurement file can hold")
     return _Expected(

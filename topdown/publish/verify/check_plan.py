@@ -5,10 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.check_weights import problem_of
 from topdown.publish.verify.plan_file import FILE, LevelDoc, PlanFile
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 from topdown.publish.verify.tree import GEOGRAPHY
+
+_BROKEN = "the noise would not keep the epsilon and delta that were charged for it"
 
 
 def check_plan(session: Session, out: Findings) -> str:
@@ -33,6 +36,8 @@ def noise_follows(out: Findings, plan: PlanFile, file: str = FILE) -> None:
     budget = fraction(plan.doc.budget)
     if budget <= 0:
         out.add(Finding("V012", "the budget is not positive", file=file, found=plan.doc.budget))
+    if fraction(plan.doc.delta) >= 1:
+        out.add(Finding("V012", "delta is not below 1", file=file, found=plan.doc.delta))
     levels = plan.doc.levels
     shares = {level.name: level.share for level in levels} | dict(plan.doc.unspent)
     _shares(out, file, "levels", list(shares.values()), len(levels) + len(plan.doc.unspent))
@@ -74,15 +79,28 @@ def _level(out: Findings, plan: PlanFile, level: LevelDoc, budget: Fraction, fil
         _expect(out, "V014", f"the noise law of {what}", plan.law, m.law, file)
         if cost > 0:
             # Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale.
-            parts = 2 * cost if plan.doc.mechanism == "discrete_gaussian" else cost
+            # Optimal: every count that moves pays its part of epsilon, and of delta.
+            moved = plan.sensitivity(query)
+            due = {
+                "discrete_gaussian": moved / (2 * cost),
+                "geometric": moved / cost,
+                "optimal": cost / moved,
+            }
             _expect(
                 out,
                 "V014",
                 f"the noise parameter of {what}",
-                exact_text(plan.sensitivity(query) / parts),
+                exact_text(due[plan.doc.mechanism]),
                 m.parameter,
                 file,
             )
+            delta = fraction(plan.doc.delta) * cost / budget if budget else Fraction(0)
+            _expect(out, "V013", f"the delta of {what}", exact_text(delta), m.delta, file)
+            if plan.doc.mechanism == "optimal":
+                out.n_checked += 1
+                problem = problem_of(m.weights, cost / moved, delta / moved)
+                if problem:
+                    out.add(Finding("V017", f"the noise law of {what} {problem}", file=file, why=_BROKEN))
 
 
 def _expect(out: Findings, code: str, what: str, expected: str, found: str, file: str = FILE) -> None:

@@ -6,14 +6,16 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from topdown.publish.verify.arithmetic import exact_text
+from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.expected_certificate import delta_charged
 from topdown.publish.verify.ledger_file import Choice, LedgerFile, Opened
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.chain import Own, own_statements
 from topdown.publish.verify.privacy.choices import with_choices
 from topdown.publish.verify.privacy.compare import FILE, Comparison, Row, shown
+from topdown.publish.verify.privacy.composed import delta_between
 from topdown.publish.verify.privacy.decimals import ROUNDED, digits_of, number, usual_formula
-from topdown.publish.verify.privacy.losses import Loss, loss_of
+from topdown.publish.verify.privacy.losses import Loss, Moved, loss_of
 from topdown.publish.verify.privacy.words import disclosed_by, ledger_sentence, named, sentence
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
@@ -36,10 +38,14 @@ _KEYS = (
     "usual",
 )
 _LEDGER_KEYS = ("charged", "conditional_on", "data_set", "loss_name", "neighbours", "secrets", "unit")
+_LAWS = {"rho": "discrete_gaussian", "epsilon": "two_sided_geometric", "epsilon_delta": "optimal_integer"}
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
     "epsilon": {"label": "usual formula", "formula": "epsilon"},
+    "epsilon_delta": {"label": "usual formula", "formula": "sums of epsilon and delta"},
 }
+_OF_PAIRS = ("composed", "delta")
+QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))
 
 
 def check_privacy(session: Session, out: Findings) -> str:
@@ -49,7 +55,10 @@ def check_privacy(session: Session, out: Findings) -> str:
         out.add(Finding("V130", "the certificate states no privacy loss", file=FILE))
         return "the certificate states no privacy loss"
     compare = Comparison(out)
-    compare.same("V130", "privacy: its keys", list(_KEYS), sorted(stated))
+    pairs = plan.loss_name == "epsilon_delta"
+    compare.same("V130", "privacy: its keys", sorted((*_KEYS, *(_OF_PAIRS * pairs))), sorted(stated))
+    if pairs:
+        compare.same("V130", "privacy.delta", exact_text(plan.delta), stated.get("delta"))
     below = session.plans_below
     total = plan.loss + sum(base.loss for base in below.values())
     for key, expected in (
@@ -71,6 +80,8 @@ def check_privacy(session: Session, out: Findings) -> str:
     open_rows = sum(change.status != "disclosed" for change in own.changes)
     loss = exact_text(plan.loss)
     said = f"{plan.loss_name} {loss}" if len(loss) < 40 else plan.loss_name
+    if pairs:
+        said = "epsilon and delta"
     return (
         f"{said} as planned; {open_rows} of {len(own.changes)} secrets have a loss, the first at most "
         f"{stated['secrets'][0]['right_in_100']} right choices in 100, computed anew"
@@ -91,11 +102,11 @@ def _own(session: Session) -> Own:
 def _usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: dict[str, Any]) -> None:
     literal = {key: stated[key] for key in stated if key != "epsilon"}
     compare.same("V131", "privacy.usual", _USUAL[plan.loss_name], literal)
-    if "1e-10" not in stated["epsilon"]:
-        raise ValueError("it states no epsilon at delta 1e-10")
+    at = exact_text(plan.delta) if plan.loss_name == "epsilon_delta" else "1e-10"
+    if at not in stated["epsilon"] or (at != "1e-10" and len(stated["epsilon"]) > 1):
+        raise ValueError(f"it states no epsilon at delta {at}, or at others")
     for delta, text in stated["epsilon"].items():
-        digits = digits_of(delta)
-        true = loss if plan.loss_name == "epsilon" else usual_formula(loss, digits)
+        true = usual_formula(loss, digits_of(delta)) if plan.loss_name == "rho" else loss
         if not true * (1 - ROUNDED) <= number(text) <= true + SLACK:
             compare.wrong(
                 "V131", f"privacy.usual at {delta}", "is not what the plan's loss implies", shown(true), text
@@ -104,7 +115,7 @@ def _usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: dict[str
 
 def _secrets(compare: Comparison, plan: PlanFile, own: Own, stated: dict[str, Any]) -> None:
     compare.same("V133", "privacy.conditional_on", list(own.conditional_on), stated.get("conditional_on"))
-    compare.read_deltas(stated.get("secrets"), pure=plan.loss_name == "epsilon")
+    compare.read_deltas(stated.get("secrets"), pure=plan.loss_name != "rho")
     if own.losses[0] is None:
         compare.wrong("V133", "privacy", "speaks of neighbours that no two data sets can be")
         return
@@ -115,6 +126,9 @@ def _secrets(compare: Comparison, plan: PlanFile, own: Own, stated: dict[str, An
         compare.same("V132", "privacy.epsilon", first["epsilon"], stated.get("epsilon"))
         compare.same("V134", "privacy.sentence", first["sentence"], stated.get("sentence"))
         compare.curve(stated.get("curve"), own.losses[0], first["method"])
+    if plan.loss_name == "epsilon_delta":
+        with compare.reading("V132", "privacy.composed"):
+            _composed(compare, own, stated["composed"])
     with compare.reading("V135", "privacy.steps"):
         steps = own.steps if len(own.steps) > 1 else ()
         heads = [{"release": release, "plan_hash": plan_hash} for release, plan_hash, _ in steps]
@@ -123,6 +137,31 @@ def _secrets(compare: Comparison, plan: PlanFile, own: Own, stated: dict[str, An
             for i, (_, _, losses) in enumerate(steps):
                 rows = stated["steps"][i].get("secrets")
                 compare.rows("V135", f"privacy.steps[{i}].secrets", rows, _rows(plan, own, losses, "step"))
+
+
+def _composed(compare: Comparison, own: Own, stated: list[dict[str, str]]) -> None:
+    """Refuse deltas at quarters of epsilon that composed losses do not give: too small ones, and vague ones."""
+    total = sum((epsilon * count for _, epsilon, count in own.first), Fraction(0))
+    points = [total * quarter for quarter in QUARTERS]
+    heads = [{key: one[key] for key in one if key != "delta"} for one in stated]
+    if not compare.same(
+        "V132", "privacy.composed: its epsilons", [{"epsilon": exact_text(p)} for p in points], heads
+    ):
+        return
+    parts = [(weights, count) for weights, _, count in own.first]
+    shares = [epsilon / total for _, epsilon, _ in own.first]
+    for point, one in zip(points, stated, strict=True):
+        low, high = delta_between(parts, shares, total, point)
+        compare.out.n_checked += 1
+        if not low <= float(number(one["delta"])) <= high:
+            line = "is not between the sums found here"
+            compare.wrong(
+                "V132",
+                f"privacy.composed at {exact_text(point)}",
+                line,
+                f"{low:.6g} .. {high:.6g}",
+                one["delta"],
+            )
 
 
 def _rows(plan: PlanFile, own: Own, losses: tuple[Loss | None, ...], reads: str) -> list[Row]:
@@ -163,7 +202,10 @@ def everything_released(
     first = next(line for line in ledger.lines if isinstance(line, Opened))
     live = [intent for seq, intent in ledger.intents.items() if seq not in ledger.voided]
     exact = list(dict.fromkeys(name for intent in live for name in intent.exact))
-    compare.same("V136", f"{place}: its keys", list(_LEDGER_KEYS), sorted(stated))
+    more = delta_charged(ledger)
+    compare.same("V136", f"{place}: its keys", sorted((*_LEDGER_KEYS, *more)), sorted(stated))
+    for key, value in more.items():
+        compare.same("V136", f"{place}.{key}", value, stated.get(key))
     for key, expected in (
         ("data_set", first.data_set),
         ("neighbours", first.neighbours),
@@ -175,12 +217,14 @@ def everything_released(
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
     kinds = (("presence", 1), ("everything", 2)) if first.neighbours == "add_remove" else (("everything", 1),)
     laws = [drawn for intent in live for drawn in intent.laws]
-    law = "discrete_gaussian" if first.loss_name == "rho" else "two_sided_geometric"
+    law = _LAWS[first.loss_name]
     rows = [
         Row(
             {"name": named(kind, "", first.unit), "kind": kind},
             with_choices(
-                loss_of(law, ((x.scale, x.shift, times * x.coordinates) for x in laws)),
+                loss_of(
+                    law, (Moved(x.scale, x.shift, times * x.coordinates, fraction(x.delta)) for x in laws)
+                ),
                 [choice.charge(times) for choice in live if isinstance(choice, Choice)],
             ),
             partial(ledger_sentence, kind, first.data_set, first.unit, exact),

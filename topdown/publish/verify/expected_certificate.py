@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
+from topdown.publish.verify.ledger_file import LedgerFile, Opened
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.session import Session
@@ -57,10 +58,25 @@ def expected_sections(session: Session) -> dict[str, Any]:
     }
 
 
+def _delta(plan: PlanFile, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    total = fraction(plan.doc.delta)
+    return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
+
+
+def delta_charged(ledger: LedgerFile) -> dict[str, str]:
+    """Return what of delta is charged to a ledger, where losses are pairs."""
+    pairs = any(isinstance(line, Opened) and line.loss_name == "epsilon_delta" for line in ledger.lines)
+    return {"charged_delta": exact_text(ledger.charged_delta)} if pairs else {}
+
+
 def unspent(plan: PlanFile) -> list[dict[str, str]]:
     """Return the loss left unspent because the geography lacks a level of the settings."""
     budget: Fraction = fraction(plan.doc.budget)
-    return [{"level": name, "loss": exact_text(budget * fraction(share))} for name, share in plan.doc.unspent]
+    return [
+        {"level": name, "loss": exact_text(budget * fraction(share))} | _delta(plan, budget * fraction(share))
+        for name, share in plan.doc.unspent
+    ]
 
 
 def _files(session: Session) -> dict[str, str]:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
+from topdown.publish.verify.arithmetic import exact_text
 from topdown.publish.verify.csv_file import CSV
+from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.session import Session
 
 COLUMNS = 112
@@ -42,14 +44,19 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
         plan=plan.computed_hash[:8],
-        said="".join(fill(line, COLUMNS) + "\n" for line in _promised(session.certificate.get("privacy"))),
+        said="".join(
+            fill(line, COLUMNS) + "\n" for line in _promised(plan, session.certificate.get("privacy"))
+        ),
     )
 
 
-def _promised(privacy: Any) -> list[str]:
+def _promised(plan: PlanFile, privacy: Any) -> list[str]:
     """Return what is said of privacy: the sentence, and every secret that is not protected."""
     stated = privacy if isinstance(privacy, dict) else {}
     rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
     said = [str(stated["sentence"])] if "sentence" in stated else []
+    if plan.loss_name == "epsilon_delta":
+        both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"
+        said += [f"{both}: sums over every count that one record moves."]
     return said + [f"Not protected: {row.get('name')}, {row.get('sentence')}." for row in disclosed]

@@ -35,32 +35,46 @@ class Opened(_Line, frozen=True, kw_only=True, tag="open"):
     data_set: str
     neighbours: str
     unit: str
-    loss_name: Literal["rho", "epsilon"]
+    loss_name: Literal["rho", "epsilon", "epsilon_delta"]
 
 
 class Law(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Noise on the counts of one query and level that one change moves."""
 
-    law: Literal["discrete_gaussian", "two_sided_geometric"]
+    law: Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
     parameter: str
     shift: int
     coordinates: int
     level: str
     query: str
     attributes: tuple[str, ...]
+    delta: str = "0"
 
     @property
     def scale(self) -> Fraction:
-        """Variance of discrete Gaussian noise, scale of geometric noise."""
+        """Variance of discrete Gaussian noise, scale of geometric noise, epsilon of one count of optimal noise."""
         return fraction(self.parameter)
 
     @property
     def loss(self) -> Fraction:
-        """Exact loss: rho of discrete Gaussian noise, epsilon of geometric noise."""
+        """Exact loss: rho of discrete Gaussian noise, epsilon of the others."""
         moved = self.coordinates * self.shift
         if self.law == "discrete_gaussian":
             return Fraction(moved * self.shift) / (2 * self.scale)
+        if self.law == "optimal_integer":
+            return moved * self.scale
         return moved / self.scale
+
+    @property
+    def delta_loss(self) -> Fraction:
+        """Exact delta beside it."""
+        return self.coordinates * fraction(self.delta)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a delta is where it belongs: with optimal noise of counts that move by 1, and nowhere else."""
+        has_delta = fraction(self.delta) > 0
+        return has_delta == (self.law == "optimal_integer") and (not has_delta or self.shift == 1)
 
 
 class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
@@ -76,6 +90,8 @@ class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
     journal: str
     limit: str
     limit_reason: str
+    delta: str = "0"
+    delta_limit: str = "0"
 
 
 class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
@@ -96,6 +112,7 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
     limit_reason: str
     laws: ClassVar[tuple[Law, ...]] = ()
     exact: ClassVar[tuple[str, ...]] = ()
+    delta: ClassVar[str] = "0"
 
     @property
     def odds(self) -> Fraction:
@@ -200,6 +217,13 @@ class LedgerFile:
             (fraction(i.loss) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
         )
 
+    @property
+    def charged_delta(self) -> Fraction:
+        """Sum of their deltas."""
+        return sum(
+            (fraction(i.delta) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
+        )
+
 
 def load_ledger(root: Path) -> LedgerFile:
     """Read ledger.jsonl; UnreadableError if a line is damaged (V020), or the chain is broken (V021)."""
@@ -224,7 +248,7 @@ def _line(raw: bytes, row: int) -> Line:
         raise _broken("V021", "has a line that does not match its own hash", row)
     try:
         line: Line = msgspec.convert(document, Line, strict=True)
-        if isinstance(line, Intent) and fraction(line.loss) != sum(law.loss for law in line.laws):
+        if isinstance(line, Intent) and not _adds_up(line):
             raise _broken("V020", "has an intent whose loss is not that of its laws", row)
         if isinstance(line, Choice) and not (0 < fraction(line.rate) < 1 < fraction(line.base)):
             raise _broken("V020", "has a choice without a rate and a base", row)
@@ -233,6 +257,12 @@ def _line(raw: bytes, row: int) -> Line:
     except (ValueError, TypeError, ZeroDivisionError):
         raise _broken("V020", "has a line that is not what a ledger holds", row) from None
     return line
+
+
+def _adds_up(intent: Intent) -> bool:
+    both = (fraction(intent.loss), fraction(intent.delta))
+    sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
+    return both == sums and all(law.is_sound for law in intent.laws)
 
 
 def covers_odds(line: Choice) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +22,8 @@ from topdown.publish.verify.reader import read_json, unreadable
 
 VERSION = 2  # the only one read; releases of another are for the engine that made them
 MAX_CELLS = 2**26
+MOST_WEIGHTS = 25_000
+_WEIGHT = re.compile(r"[1-9][0-9]{0,38}")
 FILE = "plan.json"
 # Of a plan's invariants: a kind that the engine learns is not passed over here.
 CHECKED = frozenset((
@@ -28,11 +31,18 @@ CHECKED = frozenset((
 ))  # fmt: skip
 
 
+_NOISE = {  # law and loss of each mechanism
+    "discrete_gaussian": ("discrete_gaussian", "rho"),
+    "geometric": ("two_sided_geometric", "epsilon"),
+    "optimal": ("optimal_integer", "epsilon_delta"),
+}
+
+
 class _Doc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class MeasurementDoc(_Doc, frozen=True):
+class MeasurementDoc(_Doc, frozen=True, omit_defaults=True):
     """One query of one level, as written in plan.json."""
 
     query: str
@@ -41,6 +51,8 @@ class MeasurementDoc(_Doc, frozen=True):
     loss: str
     law: str
     parameter: str
+    delta: str = "0"
+    weights: tuple[str, ...] = ()
 
 
 class PassDoc(_Doc, frozen=True):
@@ -104,7 +116,7 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     schema: Schema
     invariants: Invariants
     neighbours: Literal["bounded", "add_remove"]
-    mechanism: Literal["discrete_gaussian", "geometric"]
+    mechanism: Literal["discrete_gaussian", "geometric", "optimal"]
     settings: str
     budget: str
     levels: tuple[LevelDoc, ...]
@@ -116,6 +128,7 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     plan_hash: str
     base: BaseDoc | None = None
     estimates: EstimatesDoc | None = None
+    delta: str = "0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +139,6 @@ class PlanFile:
         doc: what the file says.
         computed_hash: SHA-256 of its canonical JSON without `plan_hash`.
         queries: every query named anywhere, by name.
-
     """
 
     doc: PlanDoc
@@ -157,6 +169,11 @@ class PlanFile:
             Fraction(0),
         )
 
+    @cached_property
+    def delta(self) -> Fraction:
+        """Delta beside the loss: the same shares of the total delta; 0 unless losses are pairs."""
+        return self.loss * fraction(self.doc.delta) / fraction(self.doc.budget)
+
     @property
     def stamps(self) -> dict[str, str]:
         """What every Parquet file with protected numbers carries beside its type; no simulation's stamp."""
@@ -164,13 +181,13 @@ class PlanFile:
 
     @property
     def loss_name(self) -> str:
-        """`rho` or `epsilon`."""
-        return "rho" if self.doc.mechanism == "discrete_gaussian" else "epsilon"
+        """`rho`, `epsilon` or `epsilon_delta`."""
+        return _NOISE[self.doc.mechanism][1]
 
     @property
     def law(self) -> str:
         """The law of every noise, by its name in plan and ledger."""
-        return "discrete_gaussian" if self.doc.mechanism == "discrete_gaussian" else "two_sided_geometric"
+        return _NOISE[self.doc.mechanism][0]
 
     def sensitivity(self, query: Query) -> int:
         """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
@@ -197,9 +214,7 @@ def canonical(document: object) -> bytes:
 def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
     """Read plan.json, or the plan of a base release.
 
-    Raises:
-        UnreadableError: not a plan, with unknown keys, or too large to check (V010).
-
+    Raises: UnreadableError (V010) for what is no plan, has unknown keys, or is too large to check.
     """
     document = read_json(root, path, code, "topdown.plan", VERSION)
     _check_size(document)
@@ -223,10 +238,18 @@ def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
             known["invariants"].pop(kind, None)
     if canonical(known) != canonical(document):
         raise ValueError("it holds keys or values the format does not know")
-    numbers = [doc.budget, *(share for _, share in doc.unspent)]
+    numbers = [doc.budget, doc.delta, *(share for _, share in doc.unspent)]
     for level in doc.levels:
         numbers += [level.share, level.loss]
-        numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter)]
+        numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter, m.delta)]
+    if doc.mechanism == "optimal" and doc.base is not None:
+        raise ValueError("an extension with optimal noise is not checked")
+    weights = [m.weights for level in doc.levels for m in level.measurements]
+    if any(len(law) > MOST_WEIGHTS or not all(map(_WEIGHT.fullmatch, law)) for law in weights):
+        raise ValueError("a law has weights that are no whole numbers above 0, or too many")
+    given = [bool(m.weights) for level in doc.levels for m in level.measurements] + [doc.delta != "0"]
+    if any(one != (doc.mechanism == "optimal") for one in given):
+        raise ValueError("weights and delta are of mechanism optimal, and it has both")
     for text in numbers:
         fraction(text)
 

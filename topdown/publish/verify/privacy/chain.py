@@ -30,11 +30,13 @@ _FACTS = ("never", "none_where_zero", "at_least", "at_most")
 
 @dataclass(frozen=True)
 class Measured:
-    """One query at one level: what can change its answers, and the parameter of its noise."""
+    """One query at one level: what can change its answers, and the noise on each of them."""
 
     depth: int
     attributes: frozenset[str]
     parameter: Fraction
+    delta: Fraction
+    weights: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,8 @@ class Step:
                 self.tree.names.index(level.name),
                 frozenset(groups_of(self.plan.schema, m.query, self.reading)),
                 fraction(m.parameter),
+                fraction(m.delta) / self.plan.sensitivity(self.plan.queries[m.query]),
+                m.weights,
             )
             for level in self.plan.doc.levels
             for m in level.measurements
@@ -69,6 +73,7 @@ class Own:
         public_facts: whether rules narrow what an answer can be.
         steps: release id, plan hash, and the loss of each kind of change, for each release of the chain, oldest first.
         losses: of each kind of change, of the chain together; None where it is disclosed.
+        first: weights and epsilon of one count of what the first kind of change moves, and how many counts.
     """
 
     changes: tuple[OwnChange, ...]
@@ -76,6 +81,7 @@ class Own:
     public_facts: bool
     steps: tuple[tuple[str, str, tuple[Loss | None, ...]], ...]
     losses: tuple[Loss | None, ...]
+    first: tuple[tuple[tuple[str, ...], Fraction, int], ...]
 
 
 Below = dict[str, tuple[PlanFile, dict[str, Whole]]]  # newest first, by path: a plan and its public facts
@@ -128,6 +134,12 @@ def own_statements(plan: PlanFile, below: Below, tree: Tree) -> Own:
             for s, rows in zip(steps, measured, strict=True)
         ),
         each([m for rows in measured for m in rows]),
+        tuple(
+            (m.weights, moved.parameter, moved.n)
+            for rows in measured
+            for m in rows
+            for moved in _moved(changes[0], [m], tree)
+        ),
     )
 
 
@@ -138,7 +150,7 @@ def _moved(change: OwnChange, rows: Sequence[Measured], tree: Tree) -> Iterable[
             continue
         if change.kind == "within_level" and m.depth <= tree.names.index(change.of):
             continue
-        yield m.parameter, 1, 1 if change.kind == "presence" else 2
+        yield Moved(m.parameter, 1, 1 if change.kind == "presence" else 2, m.delta)
 
 
 def _statistics(steps: Sequence[Step], tree: Tree) -> list[Statistic]:

@@ -28,6 +28,10 @@ class WithChoices:
         return self.noise.counts
 
     @property
+    def delta(self) -> None:
+        """No ledger of pairs books choices."""
+
+    @property
     def powers(self) -> list[Enclosure]:
         """No curve is stated of it."""
         raise ValueError("no curve is stated of a ledger")

@@ -23,16 +23,16 @@ from topdown.publish.verify.privacy.decimals import (
     tight_formula,
     usual_formula,
 )
-from topdown.publish.verify.privacy.losses import ALPHAS, EVERY_DELTA, Gaussian, Loss, Pure
+from topdown.publish.verify.privacy.losses import ALPHAS, EVERY_DELTA, Gaussian, Loss, Pair, Pure
 from topdown.publish.verify.result import Finding, Findings
 
 FILE = "certificate.json"
-BOUNDS, PURE = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon"
+BOUNDS, PURE, PAIR = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon", "sums of epsilon and delta"
 # How wide an enclosure may be, as a part of its high end, by the engine that its method names.
 WIDTHS = (
     (re.compile(r"ball/[0-9]{2,4} bit"), Fraction(1, 10**9)),
     (re.compile(r"ball-free/[0-9]{2,4} bit|(free/)?float64|atoms/(float64|long double)"), Fraction(1, 10**6)),
-    (re.compile(PURE), Fraction(1, 10**11)),
+    (re.compile(f"{PURE}|{PAIR}"), Fraction(1, 10**11)),
     (re.compile(re.escape(BOUNDS)), Fraction(0)),
 )
 CURVE_WIDTH = Fraction(1, 10**6)
@@ -117,6 +117,7 @@ class Comparison:
         keys = {*row.head, "sentence"}
         if loss is not None:
             keys |= _NUMBERS | (_OF_RHO if loss.rho is not None else set())
+            keys |= {"delta"} if loss.delta is not None else set()
         self.same(code, f"{place}: its keys", sorted(keys), sorted(stated))
         for key, value in row.head.items():
             self.same(code, f"{place}.{key}", value, stated.get(key))
@@ -131,8 +132,12 @@ class Comparison:
         method = stated.get("method")
         epsilon = stated.get("epsilon")
         at = dict(epsilon) if isinstance(epsilon, dict) else {}
-        if self.same("V132", f"{place}.epsilon: its deltas", sorted(self.deltas), sorted(at)):
-            for delta in self.deltas:
+        deltas = self.deltas
+        if loss.delta is not None:
+            deltas = (exact_text(loss.delta),)
+            self.same("V132", f"{place}.delta", deltas[0], stated.get("delta"))
+        if self.same("V132", f"{place}.epsilon: its deltas", sorted(deltas), sorted(at)):
+            for delta in deltas:
                 found = partial(_epsilon, delta=delta)
                 self._enclosure(f"{place}.epsilon at {delta}", at[delta], loss, method, found)
         guess = stated.get("best_guess")
@@ -183,7 +188,7 @@ class Comparison:
                     self.wrong("V132", place, line, ", ".join(mine.texts()), _text(stated))
                 return
             width = max(_width(method), CURVE_WIDTH) if bounds_do else _width(method)
-            if (method == PURE) != isinstance(loss, Pure):
+            if (method == PURE) != isinstance(loss, Pure) or (method == PAIR) != isinstance(loss, Pair):
                 raise ValueError(f"no method {method!r} gives it")
             mine = own(loss)
             narrow = method != BOUNDS and high - low <= width * high + LEAST_WIDTH

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from topdown.accountant.composition import Composition
 from topdown.accountant.enclosure import Enclosure
@@ -25,13 +25,21 @@ NO_ENGINE = "A009"
 WIDE = 1e-7
 _ONE = Fraction(1)
 
-Moved = tuple[Fraction, int, int]  # parameter of the noise, by how much a count moves, how many such counts
+
+class Moved(NamedTuple):
+    """Counts that move in noise of one law: its parameter, by how much, how many; delta of each, where it has one."""
+
+    parameter: Fraction
+    shift: int
+    n: int
+    delta: Fraction = Fraction(0)
 
 
 class Loss(Protocol):
     """What can be computed of a change.
 
-    `rho`: exact, None with geometric noise; `counts`: how many counts move.
+    `rho`: exact, None unless noise is Gaussian; `counts`: how many counts move; `delta`: exact, None unless losses
+    are pairs.
     """
 
     @property
@@ -40,6 +48,10 @@ class Loss(Protocol):
 
     @property
     def counts(self) -> int:
+        """See above."""
+
+    @property
+    def delta(self) -> Fraction | None:
         """See above."""
 
     def epsilon(self, delta: str) -> Enclosure:
@@ -61,6 +73,7 @@ class Pure:
     total: Fraction
     counts: int
     rho: Fraction | None
+    delta = None
 
     def epsilon(self, delta: str) -> Enclosure:
         """Return the sum."""
@@ -81,12 +94,39 @@ class Pure:
         return exp(self.total)
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Epsilons and deltas add up: noise of whole weights."""
+
+    total: Fraction
+    delta: Fraction
+    counts: int
+    rho = None
+
+    def epsilon(self, delta: str) -> Enclosure:
+        """Return the sum."""
+        return Enclosure(self.total, self.total)
+
+    @property
+    def guess(self) -> Enclosure:
+        """Return 1 - (1 - delta) / (1 + e**epsilon)."""
+        return _around(1 - (1 - self.delta) / (1 + exp(self.total)))
+
+    @cached_property
+    def powers(self) -> list[Enclosure]:
+        """Return min(1, delta + e**epsilon alpha, 1 - (1 - delta - alpha) / e**epsilon)."""
+        odds = exp(self.total)
+        found = [min(self.delta + odds * a, 1 - (1 - self.delta - a) / odds, _ONE) for a in ALPHAS]
+        return [_around(power) for power in found]
+
+
 @dataclass(frozen=True, eq=False)
 class Gaussian:
     """Discrete Gaussian noise on some counts, summed by the first of some engines that can."""
 
     composition: Composition
     engines: tuple[str, ...] = ENGINES
+    delta = None
 
     @property
     def rho(self) -> Fraction:
@@ -136,11 +176,12 @@ class Gaussian:
 
 
 def loss_of(law: str, moved: Iterable[Moved]) -> Loss:
-    """Return the loss of counts moved in noise of one law: discrete_gaussian or two_sided_geometric."""
-    merged: Counter[tuple[Fraction, int]] = Counter()
-    for parameter, shift, count in moved:
-        merged[parameter, shift] += count
-    return _loss_of(law, tuple((parameter, shift, n) for (parameter, shift), n in sorted(merged.items())))
+    """Return the loss of counts moved in noise of one law: discrete_gaussian, two_sided_geometric, optimal_integer."""
+    merged: Counter[tuple[Fraction, int, Fraction]] = Counter()
+    for parameter, shift, count, delta in moved:
+        merged[parameter, shift, delta] += count
+    rows = (Moved(parameter, shift, n, delta) for (parameter, shift, delta), n in sorted(merged.items()))
+    return _loss_of(law, tuple(rows))
 
 
 @lru_cache(maxsize=256)
@@ -151,10 +192,15 @@ def _epsilon(loss: Gaussian, digits: int) -> Enclosure:
 
 @lru_cache(maxsize=64)
 def _loss_of(law: str, moved: tuple[Moved, ...]) -> Loss:
-    counts = sum(n for _, _, n in moved)
+    counts = sum(m.n for m in moved)
+    if law == "optimal_integer":
+        delta = sum((m.n * m.delta for m in moved), Fraction(0))
+        return Pair(sum((m.n * m.parameter for m in moved), Fraction(0)), min(delta, _ONE), counts)
     if law == "two_sided_geometric":
-        return Pure(sum((shift * n / scale for scale, shift, n in moved), Fraction(0)), counts, None)
-    return Gaussian(Composition.of(moved)) if moved else Pure(Fraction(0), 0, Fraction(0))
+        return Pure(sum((m.shift * m.n / m.parameter for m in moved), Fraction(0)), counts, None)
+    if not moved:
+        return Pure(Fraction(0), 0, Fraction(0))
+    return Gaussian(Composition.of((m.parameter, m.shift, m.n) for m in moved))
 
 
 def _around(value: Fraction) -> Enclosure:
