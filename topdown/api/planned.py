@@ -13,6 +13,7 @@ from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
     from topdown.accountant.exact import Exact
+    from topdown.api.budget_for import BudgetFor
     from topdown.api.noise_compared import NoiseCompared
     from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
@@ -79,6 +80,22 @@ class Planned:
 
         wanted = None if epsilon is None else rational(epsilon, "epsilon")
         return compare_noise(self.plan, rational(delta, "delta"), wanted)
+
+    def budget_for(self, epsilon: Exact, delta: Exact = "1e-10") -> BudgetFor:
+        """Find the budget of at most four digits that costs at most epsilon at delta, with the plan's own shares.
+
+        Args:
+            epsilon: exact, 1/1000 .. 100. delta: exact, above 0, below 1.
+
+        Raises:
+            ConfigError: C005 an extension or mechanism optimal, C151 epsilon, C152 delta, A014 nothing certified.
+
+        Cost: a second or two.
+        """
+        from topdown.accountant.exact import rational
+        from topdown.api.budget_for import budget_for
+
+        return budget_for(self.plan, rational(epsilon, "epsilon"), rational(delta, "delta"))
 
     def save(self, path: PathText) -> None:
         """Write plan.json, which `generate` takes in place of the run file.

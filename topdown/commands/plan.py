@@ -24,6 +24,7 @@ EXIT_DIFFERS = 5
             "topdown plan run.toml --compare-noise 1:1/1000000",
             "Compare two kinds of noise, both at epsilon 1 and delta 1/1000000.",
         ),
+        ("topdown plan run.toml --budget-for 5", "Find the rho that costs at most epsilon 5 at delta 1e-10."),
         (
             "topdown plan run.toml --exit-code --json",
             "For scripts: exit code 5 if the saved plan is another one.",
@@ -47,6 +48,11 @@ EXIT_DIFFERS = 5
     metavar="[E:]D",
     help="Compare with the best noise for single counts, both at delta D and epsilon E (the plan's own without it).",
 )
+@click.option(
+    "--budget-for",
+    metavar="E[:D]",
+    help="The budget that costs at most epsilon E at delta D (1e-10 without it), all shares as they are.",
+)
 @click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
@@ -58,6 +64,7 @@ def plan(
     details: bool,
     old: Path | None,
     compare_noise: str | None,
+    budget_for: str | None,
     exit_code: bool,
     final: bool,
     out: Path | None,
@@ -67,6 +74,7 @@ def plan(
     Opens the run file, the public tables and, for an extension, the base release; never the confidential records.
     """
     from topdown.api.plan_file import changes
+    from topdown.commands.plan_budget import find_budget, show_budget
     from topdown.commands.plan_changes import show_changes
     from topdown.commands.plan_noise import compare, show_noise
     from topdown.commands.plan_screen import plan_line, show_plan
@@ -77,6 +85,7 @@ def plan(
     compared = read_plan_document(old) if old else None
     summary = planned.summary
     noise = None if compare_noise is None else compare(planned, compare_noise)
+    wished = None if budget_for is None else find_budget(planned, budget_for)
     target = out or run_file.parent / "plan.json"
     saved = read_plan_document(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(changes(saved, document))
@@ -87,11 +96,14 @@ def plan(
         summary
         | {"saved": None if exit_code else str(target), "differs": differs}
         | ({} if noise is None else {"noise_compared": noise.document()})
+        | ({} if wished is None else {"budget_for": wished.document()})
         | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
     )
     show_plan(screen, summary, details=details)
     if noise is not None:
         show_noise(screen, planned.plan, noise)
+    if wished is not None:
+        show_budget(screen, wished)
     if found is not None:
         screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
         show_changes(screen, found, everything=details)

@@ -208,6 +208,16 @@ class ExtendedBase(Part, frozen=True, kw_only=True):
     n_reserved: Count
 
 
+class BudgetFor(Part, frozen=True, kw_only=True):
+    """The budget that costs at most epsilon at delta; `certified` is what it costs there, rounded up."""
+
+    loss_name: LossName
+    budget: Rational
+    epsilon: Rational
+    delta: Rational
+    certified: Up
+
+
 class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan_summary"):
     """What topdown plan --json prints: the plan, the ledger, estimates and warnings."""
 
@@ -238,3 +248,4 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     estimates: list[EstimateOfLevel] | UnsetType = UNSET
     base: ExtendedBase | UnsetType = UNSET
     noise_compared: ComparedNoise | UnsetType = UNSET
+    budget_for: BudgetFor | UnsetType = UNSET
