@@ -51,12 +51,24 @@ class NoiseSource:
             calibration, tree: see `add`.
             level: its position, the root's is 0.
         """
+        here = answers[:, tree.columns(level)]
+        return here + self.noise(calibration, level, here.shape)
+
+    def noise(self, calibration: Calibration, level: int, shape: tuple[int, ...]) -> Ints:
+        """Return noise of one level's law.
+
+        Args:
+            calibration: see `add`.
+            level: its position, the root's is 0.
+            shape: of the noise.
+        """
         from topdown.noise import DiscreteGaussian, Sampler, TwoSidedGeometric
 
         law = DiscreteGaussian if calibration.noise == "gaussian" else TwoSidedGeometric
-        parameter, here = calibration.parameters[level], answers[:, tree.columns(level)]
+        parameter = calibration.parameters[level]
         if self._rough is not None and law is TwoSidedGeometric and parameter > WIDEST_TABLE:
             success = -np.expm1(-1.0 / float(parameter))
-            up, down = (self._rough.geometric(success, here.shape) for _ in range(2))
-            return here + up - down
-        return here + Sampler(law(parameter), self._bits).draw(here.size).reshape(here.shape)
+            up, down = (self._rough.geometric(success, shape) for _ in range(2))
+            return np.asarray(up - down).astype(np.int64)
+        drawn = Sampler(law(parameter), self._bits).draw(int(np.prod(shape))).astype(np.int64)
+        return drawn.reshape(shape)

@@ -6,28 +6,52 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from pgsr import _engine
-from pgsr.budget import Budget, calibrate
+from pgsr.budget import Budget, Calibration, calibrate
 from pgsr.hierarchy import Ints, Tree
+from pgsr.kuo import MOST_GROUPS, kuo_counts
 from pgsr.mechanism import estimate, mechanism_named, vector_kind
 from pgsr.metrics import constraint_violations, emd_by_level, l1_by_level
 from pgsr.sizes import Sizes
 from pgsr.vectors import measure_exactly
 from topdown.progress import Event, Report, silent
 
+KUO = {"Kuo counts": "cumulative", "Kuo sizes": "sizes"}
+"""Peers by name, with what Kuo et al. (2018) measure; no release has them."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One mechanism as it is run.
+
+    Args:
+        mechanism: see `mechanism.MECHANISMS`, or a name of `KUO`.
+        calibration: "correct" or "published".
+        public: whether every region's number of groups is public; always so of a peer.
+    """
+
+    mechanism: str
+    calibration: str = "correct"
+    public: bool = False
+
+    @property
+    def label(self) -> str:
+        """How the run is called in tables and pictures."""
+        name = self.mechanism
+        if name == "M_c^ch":
+            name += " as published" if self.calibration == "published" else " corrected"
+        return f"{name}, totals public" if self.public else name
+
+
 DEFAULT_RUNS = (
-    ("M_H^r", "correct"),
-    ("M_H^dp", "correct"),
-    ("TopDown", "correct"),
-    ("M_c^r", "correct"),
-    ("M_c^dp", "correct"),
-    ("tracking", "correct"),
-    ("tracking+ADMM", "correct"),
-    ("M_c^ch", "published"),
-    ("M_c^ch", "correct"),
+    *(Run(name) for name in ("M_H^r", "M_H^dp", "TopDown", "M_c^r", "M_c^dp", "tracking", "tracking+parent")),
+    Run("M_c^ch", "published"),
+    Run("M_c^ch"),
+    *(Run(name, public=True) for name in ("tracking", "tracking+parent", *KUO)),
 )
 
 
@@ -36,17 +60,16 @@ class MechanismRow:
     """One mechanism at one claimed epsilon.
 
     Args:
-        mechanism, calibration: what was run.
+        run: what was run.
         claimed: epsilon it was calibrated for.
         true_epsilon: what its noise guarantees.
-        l1, emd: mean error per level, root first, in groups.
+        l1, emd: mean error per level, root first, in groups and in persons.
         violations: mean number of violated sums.
         seconds: median CPU time of post-processing.
         repeats: runs averaged.
     """
 
-    mechanism: str
-    calibration: str
+    run: Run
     claimed: Fraction
     true_epsilon: Fraction
     l1: tuple[float, ...]
@@ -66,7 +89,7 @@ def compare(
     truth: Ints,
     epsilons: Sequence[Fraction],
     *,
-    runs: Sequence[tuple[str, str]] = DEFAULT_RUNS,
+    runs: Sequence[Run] = DEFAULT_RUNS,
     direction: str = "cumulative",
     repeats: int = 3,
     seed: int = 0,
@@ -81,35 +104,29 @@ def compare(
         tree: the regions.
         truth: true counts [size][node].
         epsilons: claimed budgets.
-        runs: (mechanism, calibration) pairs.
+        runs: what is run.
         direction: running sums from the smallest size as in the paper ("cumulative") or from the largest ("tail").
         repeats: repetitions averaged.
         seed: of the simulated noise.
         report: called with progress.
     """
     rows, done = [], 0
-    total = int(truth[:, 0].sum())
     for epsilon in epsilons:
-        for name, calibration in runs:
-            mechanism = mechanism_named(name)
-            kind = vector_kind(mechanism, direction)
-            plan = calibrate(kind, tree, Sizes(len(truth)), Budget(epsilon, calibration=calibration))
-            answers = measure_exactly(kind, tree, truth)
+        for run in runs:
+            plan = _calibration(run, tree, len(truth), epsilon, direction)
             l1, emd, violations, seconds = [], [], [], []
             for repeat in range(repeats):
-                report(Event("compare", done, len(epsilons) * len(runs) * repeats, name))
-                noisy = _engine.NoiseSource(seed * 1_000_003 + repeat).add(answers, plan, tree)
-                started = time.process_time()
-                counts = estimate(mechanism, tree, noisy, total, kind, plan).counts
-                seconds.append(time.process_time() - started)
+                report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
+                source = _engine.NoiseSource(seed * 1_000_003 + repeat)
+                counts, spent = _counts(run, tree, truth, plan, source, direction)
+                seconds.append(spent)
                 l1.append(l1_by_level(tree, counts, truth))
                 emd.append(emd_by_level(tree, counts, truth))
                 violations.append(constraint_violations(tree, counts))
                 done += 1
             rows.append(
                 MechanismRow(
-                    name,
-                    calibration,
+                    run,
                     epsilon,
                     plan.loss,
                     tuple(np.mean(l1, axis=0).tolist()),
@@ -121,6 +138,36 @@ def compare(
             )
     report(Event("compare", done, done))
     return rows
+
+
+def possible(runs: Sequence[Run], total: int) -> list[Run]:
+    """Return the runs that a number of groups allows: sorted sizes are one answer a group and level."""
+    return [run for run in runs if KUO.get(run.mechanism) != "sizes" or total <= MOST_GROUPS]
+
+
+def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, direction: str) -> Calibration:
+    # One person changes one cumulative count and one sorted size of a level by one, so that peers have its noise.
+    kind = "cumulative" if run.mechanism in KUO else vector_kind(mechanism_named(run.mechanism), direction)
+    return calibrate(kind, tree, Sizes(n_sizes), Budget(epsilon, calibration=run.calibration))
+
+
+def _counts(
+    run: Run, tree: Tree, truth: Ints, plan: Calibration, source: _engine.NoiseSource, direction: str
+) -> tuple[Ints, float]:
+    """Return simulated counts, and CPU seconds: of post-processing, and of a peer's noise too."""
+    if run.mechanism in KUO:
+        started = time.process_time()
+        scales = [float(p) for p in plan.parameters]
+        forms = [KUO[run.mechanism]] * tree.n_levels
+        counts = kuo_counts(tree, truth, forms, scales, partial(source.noise, plan))
+        return counts, time.process_time() - started
+    mechanism = mechanism_named(run.mechanism)
+    kind = vector_kind(mechanism, direction)
+    noisy = source.add(measure_exactly(kind, tree, truth), plan, tree)
+    total, known = int(truth[:, 0].sum()), truth.sum(axis=0) if run.public else None
+    started = time.process_time()
+    counts = estimate(mechanism, tree, noisy, total, kind, plan, known).counts
+    return counts, time.process_time() - started
 
 
 def warm_up() -> None:

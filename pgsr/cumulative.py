@@ -18,6 +18,7 @@ from topdown.errors import ConfigError
 
 Floats = NDArray[np.float64]
 METHODS = ("tracking", "M_c^dp", "M_c^r")
+ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ def cumulative_estimate(
     *,
     method: str = "tracking",
     weights: Sequence[int | Fraction] | None = None,
-    rounds: int = 8,
+    rounds: int = ROUNDS,
     admm: int = 0,
     tail: bool = False,
 ) -> CumulativeEstimate:
@@ -138,11 +139,24 @@ def _smooth(
     if iterations > 0:
         smooth, _, gap = admm_cumulative(tree, noisy, total, weights, iterations)
         return smooth, gap
+    return smoothed(tree, noisy, total, weights[tree.level_of], rounds), None
+
+
+def smoothed(tree: Tree, noisy: Ints, total: int, weights: Floats, rounds: int = ROUNDS) -> Floats:
+    """Return isotonic regression and tree least squares of cumulative counts in turn, [size][node].
+
+    Args:
+        tree: the regions.
+        noisy: cumulative counts [size][node].
+        total: number of groups G.
+        weights: positive precision of every node.
+        rounds: alternations.
+    """
     smooth = isotonic(noisy.astype(np.float64), 0.0, float(total))
-    solver = TreeLeastSquares(tree, weights[tree.level_of])
+    solver = TreeLeastSquares(tree, weights)
     for _ in range(rounds):
         smooth = isotonic(solver.fit(smooth, float(total)), 0.0, float(total))
-    return smooth, None
+    return smooth
 
 
 def _rounded(smooth: Floats) -> Ints:

@@ -113,8 +113,8 @@ def isotonic_rows(y: Ints, total: int, out: Ints) -> None:
 
 
 @kernel
-def isotonic_rows_real(y: Floats, low: float, high: float, out: Floats) -> None:
-    """Fill each row with its continuous isotonic regression clipped to [low, high]."""
+def isotonic_rows_real(y: Floats, low: Floats, high: Floats, out: Floats) -> None:
+    """Fill each row with its continuous isotonic regression clipped to [low, high], a bound a row."""
     n_rows, n = y.shape
     mean = np.empty(n)
     weight = np.empty(n, dtype=np.int64)
@@ -133,7 +133,7 @@ def isotonic_rows_real(y: Floats, low: float, high: float, out: Floats) -> None:
             k += 1
         i = 0
         for b in range(k):
-            level = min(max(mean[b], low), high)
+            level = min(max(mean[b], low[r]), high[r])
             while i <= last[b]:
                 out[r, i] = level
                 i += 1

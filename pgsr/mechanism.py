@@ -10,6 +10,7 @@ import numpy as np
 
 from pgsr.budget import Calibration
 from pgsr.hierarchy import Ints, Tree
+from pgsr.numbers import refuse_inexact
 from pgsr.tree import TreeCertificate
 from pgsr.vectors import Kind
 from topdown.errors import ConfigError
@@ -23,11 +24,13 @@ class Estimate:
         counts: released counts [size][node].
         certificate: exchange certificate where Model 1 was solved exactly; None otherwise.
         claim: in one sentence, what is claimed about optimality.
+        half_widths: of intervals for every count, [size][node]; None where the noise alone describes them.
     """
 
     counts: Ints
     certificate: TreeCertificate | None
     claim: str
+    half_widths: Ints | None = None
 
 
 Estimator = Callable[[Tree, Ints, int, list[Fraction] | None], tuple[Ints, TreeCertificate | None]]
@@ -45,6 +48,7 @@ class Mechanism:
             estimators that work on histograms (pgsr.md 2.4).
         small: whether it is an exact program or slow twin, for small sizes only.
         claim: what is claimed about optimality.
+        informed: whether public numbers of groups come out exactly.
     """
 
     name: str
@@ -53,8 +57,10 @@ class Mechanism:
     weighted: bool
     small: bool
     claim: str
+    informed: bool = False
 
 
+_NONE = "none: consistent by construction"
 _MODEL1 = "exact integer optimum of Model 1"
 MECHANISMS = {
     m.name: m
@@ -68,11 +74,13 @@ MECHANISMS = {
         Mechanism("M_c^dp", "cumulative", True, False, False, "isotonic per region, then Model 1 exactly"),
         Mechanism("M_c^ch", "chain", True, True, False, "exact integer optimum of the chain (Model 3)"),
         Mechanism("TopDown", "histogram", True, False, False, "exact optimum of each step, not of the whole"),
-        Mechanism("tracking", "cumulative", True, True, False, "none: consistent by construction"),
-        Mechanism("tracking+ADMM", "cumulative", True, True, False, "none: consistent by construction"),
+        Mechanism("tracking", "cumulative", True, True, False, _NONE, informed=True),
+        Mechanism("tracking+parent", "cumulative", True, True, False, _NONE, informed=True),
+        Mechanism("tracking+ADMM", "cumulative", True, True, False, _NONE),
     )
 }
 ADMM_ITERATIONS = 30
+PARENT = "tracking+parent"
 DIRECTIONS = ("tail", "cumulative")
 
 
@@ -113,6 +121,7 @@ def estimate(
     total: int,
     kind: Kind,
     calibration: Calibration | None = None,
+    known: Ints | None = None,
 ) -> Estimate:
     """Return the counts a mechanism makes of its noisy answers. Reads nothing confidential.
 
@@ -123,7 +132,12 @@ def estimate(
         total: public number of groups G.
         kind: what the answers measure; sums from the largest size down are reversed first.
         calibration: noise per level, for mechanisms that weigh levels; None for equal weights.
+        known: public number of groups of every node, -1 where there is none; kept by mechanisms that are `informed`.
     """
+    if mechanism.name == PARENT or (
+        mechanism.informed and known is not None and known[1:].max(initial=-1) >= 0
+    ):
+        return _informed(mechanism, tree, noisy, total, kind, calibration, known)
     weights = inverse_variance(calibration) if calibration is not None and mechanism.weighted else None
     reverse = kind in ("tail", "tail_chain")
     up = np.ascontiguousarray(noisy[::-1]) if reverse else noisy
@@ -131,6 +145,31 @@ def estimate(
     if reverse:
         counts = np.ascontiguousarray(counts[::-1])
     return Estimate(counts, certificate, mechanism.claim)
+
+
+def _informed(
+    mechanism: Mechanism,
+    tree: Tree,
+    noisy: Ints,
+    total: int,
+    kind: Kind,
+    calibration: Calibration | None,
+    known: Ints | None,
+) -> Estimate:
+    from pgsr.informed import informed_estimate
+
+    facts = np.full(tree.n_nodes, -1, dtype=np.int64) if known is None else known.copy()
+    facts[0] = total
+    by_level = (Fraction(2),) * tree.n_levels if calibration is None else calibration.relative_variance
+    variances = np.array([float(v) for v in by_level])[tree.level_of]
+    refuse_inexact(noisy, total)
+    found = informed_estimate(
+        tree, noisy, variances, facts, tail=kind == "tail", parent=mechanism.name == PARENT
+    )
+    if found is None:
+        plain = estimate(MECHANISMS["tracking"], tree, noisy, total, kind, calibration)
+        return Estimate(plain.counts, None, mechanism.claim)
+    return Estimate(found.counts, None, mechanism.claim, found.half_widths)
 
 
 def inverse_variance(calibration: Calibration) -> list[Fraction] | None:

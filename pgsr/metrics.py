@@ -13,9 +13,19 @@ def l1_by_level(tree: Tree, counts: Ints, truth: Ints) -> list[int]:
     return [int(gap[tree.columns(level)].sum()) for level in range(tree.n_levels)]
 
 
-def emd_by_level(tree: Tree, counts: Ints, truth: Ints) -> list[int]:
-    """Return the L1 distance of cumulative counts of each level: groups moved times sizes moved by."""
-    gap = np.abs(np.cumsum(counts - truth, axis=0)).sum(axis=0)
+def emd_by_level(tree: Tree, counts: Ints, truth: Ints, smallest: int = 1) -> list[int]:
+    """Return the earth mover's distance of each level in persons: sum over s >= 1 of |d_s - true d_s|.
+
+    d_s is the number of groups of size s or more. A person is one cell of a region's Young diagram (its groups
+    sorted by size), so this counts the persons to add or take away; a wrong number of groups of size 1 counts once.
+
+    Args:
+        tree: the regions.
+        counts, truth: [size][node].
+        smallest: first size, 0 or 1; groups of size 0 hold no person.
+    """
+    tails = np.cumsum((counts - truth)[::-1], axis=0)[::-1]
+    gap = np.abs(tails[1 - smallest :]).sum(axis=0)
     return [int(gap[tree.columns(level)].sum()) for level in range(tree.n_levels)]
 
 

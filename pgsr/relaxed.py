@@ -83,7 +83,7 @@ def isotonic(values: Floats, low: float, high: float) -> Floats:
     """Return each column's isotonic regression down the rows (sizes), clipped to [low, high]."""
     rows = np.ascontiguousarray(values.T)
     out = np.empty_like(rows)
-    kernels.isotonic_rows_real(rows, low, high, out)
+    kernels.isotonic_rows_real(rows, np.full(len(rows), low), np.full(len(rows), high), out)
     return np.ascontiguousarray(out.T)
 
 

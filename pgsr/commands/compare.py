@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -15,12 +16,9 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from pgsr.compare import MechanismRow
+    from pgsr.compare import MechanismRow, Run
     from pgsr.documents.compare import Compare
     from topdown.made_up import Origin
-
-
-_CHAIN = {"published": "paper", "correct": "fixed"}
 
 
 @command(
@@ -75,34 +73,31 @@ _CHAIN = {"published": "paper", "correct": "fixed"}
     help="Why an unmarked file of groups is public; stamped.",
 )
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Write a plot of the L1 errors.")
+@click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the errors.")
 def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path | None, **options: Any) -> int:
     """Compare mechanisms by simulation: L1 and EMD per level, violated sums, time, and the true epsilon.
+
+    Where totals are public, every region's number of groups is known; Kuo et al. (2018) need that.
 
     The table is computed from true counts, of made-up or public data only. It is not a release.
     """
     from pgsr.budget import NOT_A_RELEASE
-    from pgsr.compare import DEFAULT_RUNS, warm_up
     from pgsr.compare import compare as run_all
-    from pgsr.mechanism import mechanism_named
+    from pgsr.compare import warm_up
     from pgsr.numbers import fraction
-    from pgsr.plot import plot_svg
+    from pgsr.plot import plot_svg, refuse_without_plotting
     from topdown.outputs import refuse_existing, write_new
     from topdown.screen.bars import follow
 
     if svg is not None:
         refuse_existing(svg, force=False)
+        refuse_without_plotting()
     budgets = [fraction("epsilon", value) for value in epsilon]
-    chosen = options["mechanisms"]
-    for name in chosen:
-        mechanism_named(name)
+    runs = _runs(options["mechanisms"])
     tree, truth, names, origin = _load(shape, options)
-    own = origin is not None
-    runs = [run for run in DEFAULT_RUNS if not chosen or run[0] in chosen]
-    runs += [(name, "correct") for name in chosen if name not in {run[0] for run in runs}]
-    skipped = own and not options["anyway"] and ("M_c^ch", "published") in runs
-    if skipped:
-        runs.remove(("M_c^ch", "published"))
+    runs, left_out = _allowed(runs, int(truth[:, 0].sum()), own=origin is not None and not options["anyway"])
+    for budget in budgets:
+        _refuse_budget(tree, len(truth), budget)
     progress = follow(screen)
     warm_up()
     rows = run_all(
@@ -116,10 +111,6 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
         report=progress,
     )
     progress.close()
-    if svg is not None:
-        drawing = BytesIO()
-        plot_svg(rows, names, drawing)
-        write_new(svg, drawing.getvalue())
     screen.document(_document(shape, names, rows, origin))
     screen.say(
         f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "
@@ -127,17 +118,55 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     )
     for budget in budgets:
         _table(screen, [row for row in rows if row.claimed == budget], names)
-    if skipped:
+    if left_out:
         tops = "; ".join(f"{_loss(_true(tree, len(truth), b))} at claim {b}" for b in budgets)
         screen.warn(
             f"M_c^ch as published is not private (true epsilon {tops}): not run on own data; --anyway to see (A103)"
         )
+    if svg is not None:
+        drawing = BytesIO()
+        made_up = origin is None or origin.kind == "made_up"
+        stamp = f"{NOT_A_RELEASE}: {shape}, {'made up' if made_up else 'public data'}; mean of {options['repeats']}"
+        plot_svg(rows, names, stamp, drawing)
+        write_new(svg, drawing.getvalue())
     screen.blank()
     screen.last(
-        f"{NOT_A_RELEASE}: errors are computed from true counts" + (f"; plot in {svg}" if svg else ""),
+        f"{NOT_A_RELEASE}: errors are computed from true counts" + (f"; picture in {svg}" if svg else ""),
         symbol="",
     )
     return EXIT_OK
+
+
+def _runs(chosen: Sequence[str]) -> list[Run]:
+    """Return the default runs, or all ways of running the chosen mechanisms (ConfigError C153: unknown)."""
+    from pgsr.compare import DEFAULT_RUNS, KUO, Run
+    from pgsr.mechanism import mechanism_named
+
+    for name in chosen:
+        if name not in KUO:
+            mechanism_named(name)
+    known = {run.mechanism for run in DEFAULT_RUNS}
+    return [
+        *(run for run in DEFAULT_RUNS if not chosen or run.mechanism in chosen),
+        *(Run(name) for name in chosen if name not in known),
+    ]
+
+
+def _allowed(runs: list[Run], total: int, *, own: bool) -> tuple[list[Run], bool]:
+    """Return what is run on the data, and whether the published chain is left out."""
+    from pgsr.compare import Run, possible
+
+    published = Run("M_c^ch", "published")
+    left_out = own and published in runs
+    return [run for run in possible(runs, total) if not (own and run == published)], left_out
+
+
+def _refuse_budget(tree: Any, n_sizes: int, budget: Any) -> None:
+    """Refuse a budget that no noise is drawn for before any time is spent (ConfigError C171)."""
+    from pgsr.budget import Budget, calibrate
+    from pgsr.sizes import Sizes
+
+    calibrate("histogram", tree, Sizes(n_sizes), Budget(budget))
 
 
 def _load(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], Origin | None]:
@@ -189,8 +218,7 @@ def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> 
         return [Column(title, right=True) for title in titles]
 
     def label(row: MechanismRow) -> list[str | Span]:
-        name = row.mechanism if row.mechanism != "M_c^ch" else f"{row.mechanism} {_CHAIN[row.calibration]}"
-        return [OK if row.private else FAIL, name]
+        return [OK if row.private else FAIL, row.run.label]
 
     screen.heading(
         f"epsilon {rows[0].claimed}", "   L1 error per level, thousands; CV: sums that do not add up"
@@ -208,7 +236,7 @@ def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> 
             for row in rows
         ],
     )
-    screen.heading(f"epsilon {rows[0].claimed}", "   EMD (L1 of cumulative counts) per level, thousands")
+    screen.heading(f"epsilon {rows[0].claimed}", "   EMD per level, thousand persons")
     screen.table(
         [Column(""), Column("mechanism"), *right(*names)],
         [[*label(row), *(_short(value / 1000) for value in row.emd)] for row in rows],
@@ -229,8 +257,9 @@ def _document(shape: str, names: tuple[str, ...], rows: list[MechanismRow], orig
         levels=list(names),
         rows=[
             ComparedMechanism(
-                mechanism=row.mechanism,
-                calibration="published" if row.calibration == "published" else "correct",
+                mechanism=row.run.mechanism,
+                calibration="published" if row.run.calibration == "published" else "correct",
+                totals="public" if row.run.public else "not public",
                 claimed=str(row.claimed),
                 true_epsilon=str(row.true_epsilon),
                 private_as_claimed=row.private,

@@ -18,11 +18,12 @@ class ComparedMechanism(Part, frozen=True, kw_only=True):
 
     mechanism: str
     calibration: Calibration
+    totals: Annotated[Literal["public", "not public"], Meta(description="Numbers of groups of regions")]
     claimed: Rational
     true_epsilon: Rational
     private_as_claimed: bool
     l1: ByLevel
-    emd: ByLevel
+    emd: Annotated[ByLevel, Meta(description="In persons")]
     violations: NotNegative
     seconds: NotNegative
     repeats: Positive
@@ -31,7 +32,7 @@ class ComparedMechanism(Part, frozen=True, kw_only=True):
 class Compare(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.compare"):
     """The result of pgsr compare --json: errors of mechanisms, computed from true counts."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     engine: str
     stamp: Literal["NOT-A-RELEASE"] = "NOT-A-RELEASE"
     truth: Truth | None

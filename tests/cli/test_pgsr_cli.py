@@ -290,8 +290,31 @@ def test_compare_shows_both_calibrations(capsys, tmp_path):
         capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1", "--svg", tmp_path / "x.svg"
     )
     assert code == 0
-    assert "M_c^ch paper" in out
-    assert "<svg" in (tmp_path / "x.svg").read_text()
+    assert "M_c^ch as published" in out
+    picture = (tmp_path / "x.svg").read_text()
+    assert "<svg" in picture
+    assert "M_c^ch as published (not private)" in picture.replace("<!-- ", "").replace(" -->", "")
+    assert "made up" in picture
+
+
+def test_compare_refuses_a_picture_before_it_computes(capsys, tmp_path, monkeypatch):
+    """Without matplotlib minutes of work ended without a table: nothing may be computed first."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = run(capsys, "compare", "--shape", "tiny", "--repeats", "1", "--svg", tmp_path / "x.svg")
+    assert (code, "C167" in err, out) == (2, True, "")
+    assert "nothing was computed" in " ".join(err.split())
+
+
+def test_compare_shows_peers_and_known_totals(capsys, check):
+    """Kuo et al. know the totals, so that they are compared with ours that know them too; errors are in persons."""
+    code, out, _ = run(capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "2", "--json")
+    assert code == 0
+    check(json.loads(out))
+    rows = {(row["mechanism"], row["totals"]): row for row in json.loads(out)["rows"]}
+    assert {"Kuo counts", "Kuo sizes", "tracking", "tracking+parent"} == {m for m, t in rows if t == "public"}
+    assert all(row["true_epsilon"] == "1" for (_, totals), row in rows.items() if totals == "public")
+    known, guessed = (rows["tracking+parent", totals]["emd"][-1] for totals in ("public", "not public"))
+    assert known < guessed
 
 
 def test_simulations_need_made_up_or_public_groups(practice, capsys, check):
@@ -338,10 +361,10 @@ def test_compare_does_not_run_the_published_chain_on_own_data(practice, capsys):
     )
     code, out, err = run(capsys, *own, "--epsilon", "1", "--repeats", "1")
     assert code == 0
-    assert "M_c^ch paper" not in out
+    assert "M_c^ch as published" not in out
     assert "A103" in err
     _, out, _ = run(capsys, *own, "--epsilon", "1", "--repeats", "1", "--anyway")
-    assert "M_c^ch paper" in out
+    assert "M_c^ch as published" in out
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["compare", "--shape", "nowhere"], ["verify", "nowhere"]])

@@ -35,7 +35,7 @@ def test_isotonic_rows_match_the_max_min_formula(y, total):
     row = np.array([y])
     out, real = np.empty_like(row), np.empty(row.shape)
     kernels.isotonic_rows(row, total, out)
-    kernels.isotonic_rows_real(row.astype(float), 0.0, float(total), real)
+    kernels.isotonic_rows_real(row.astype(float), np.zeros(1), np.full(1, float(total)), real)
     assert isotonic_by_minmax(y, 0, total) == out[0].tolist()
     assert np.all(np.abs(real - out) <= 0.5 + 1e-9)
 

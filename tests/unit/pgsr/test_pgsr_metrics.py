@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pgsr import Budget, Sizes, tree_of
 from pgsr.budget import calibrate
@@ -26,6 +28,24 @@ def test_errors_per_level():
     assert emd_by_level(TREE, moved, truth) == [2, 2]
     halfway = np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1]])
     assert emd_by_level(TREE, halfway, truth) == [1, 1]
+
+
+def test_the_distance_counts_persons():
+    """One group of size 1 too many is one person, not one for every size; groups of size 0 hold nobody."""
+    truth, found = np.zeros((5, 3), dtype=np.int64), np.zeros((5, 3), dtype=np.int64)
+    found[0, :2] = 1
+    assert emd_by_level(TREE, found, truth) == [1, 1]
+    assert emd_by_level(TREE, found, truth, smallest=0) == [0, 0]
+
+
+@given(st.lists(st.integers(1, 6), max_size=5), st.lists(st.integers(1, 6), max_size=5))
+def test_the_distance_is_that_of_sorted_groups(one, other):
+    """Groups sorted by size and paired off, the missing ones of size 0, differ by this many persons."""
+    longest = max(len(one), len(other))
+    first, second = (sorted(sizes + [0] * (longest - len(sizes))) for sizes in (one, other))
+    columns = [np.bincount(np.array(sizes, dtype=int), minlength=7)[1:, None] for sizes in (one, other)]
+    expected = sum(abs(a - b) for a, b in zip(first, second, strict=True))
+    assert [expected] == emd_by_level(tree_of([[-1]]), columns[0], columns[1])
 
 
 def test_violations_are_counted_per_sum():

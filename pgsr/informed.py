@@ -1,0 +1,76 @@
+"""Counts that keep public numbers of groups exactly, with intervals: `tracking` given any, `tracking+parent`.
+
+Numbers that are not public are estimated from the noisy answers first; nothing here reads anything confidential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.borrow import base_of, counts_of, joint_precision, lean
+from pgsr.cumulative import smoothed
+from pgsr.hierarchy import Ints, Tree
+from pgsr.totals import spread_known, whole_totals
+
+Floats = NDArray[np.float64]
+TOO_SMALL = 5.0
+"""A region whose estimated number of groups is below this many noise scales keeps its own data."""
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class Informed:
+    """Counts and how far they may be off.
+
+    Args:
+        counts: released counts [size][node].
+        half_widths: of intervals that hold some 95 % of the true counts, [size][node].
+    """
+
+    counts: Ints
+    half_widths: Ints
+
+
+def informed_estimate(
+    tree: Tree, noisy: Ints, variances: Floats, known: Ints, *, tail: bool, parent: bool
+) -> Informed | None:
+    """Return counts that are whole, consistent and equal to every known number of groups.
+
+    None if most leaves hold so few groups, by their noisy numbers, that estimated totals would do more harm than good.
+
+    Args:
+        tree: the regions.
+        noisy: sums over sizes [size][node]: from the largest size with `tail`, else from the smallest.
+        variances: of one answer of every node.
+        known: number of groups of every node, -1 where it is not public; the root's is known.
+        tail: which sums were measured.
+        parent: whether regions lean on their parent (`tracking+parent`).
+    """
+    known = spread_known(tree, known)
+    joint = 1.0 / joint_precision(tree, 1.0 / variances)
+    reach = TOO_SMALL * np.sqrt(variances / 2.0)
+    totals = known
+    if known.min() < 0:
+        totals = whole_totals(tree, _noisy_totals(tree, noisy, variances, tail=tail), 1.0 / variances, known)
+        leaves = slice(tree.n_inner, tree.n_nodes)
+        if 2 * np.count_nonzero((known < 0)[leaves] & (totals < reach)[leaves]) > tree.n_leaves:
+            return None
+    answers = noisy.astype(np.float64)
+    if tail:
+        answers[:-1] = totals - noisy[1:]
+    base = base_of(tree, answers, totals, variances)
+    final, variance = lean(tree, base, parent & ((known >= 0) | (totals >= reach)))
+    of_total = np.where(known >= 0, 0.0, joint)[:, None]
+    # Sums from the largest size: all groups, then all but those of size 1, ...; the last is 0 for certain.
+    sums = np.concatenate([of_total, variance[:, :-1], np.zeros_like(of_total)], axis=1)
+    widths = np.floor(NORMAL_95 * np.sqrt(sums[:, 1:] + sums[:, :-1]) + 0.5).astype(np.int64)
+    return Informed(counts_of(tree, final, totals), np.ascontiguousarray(widths.T))
+
+
+def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, *, tail: bool) -> Floats:
+    """Return the number of groups of every node from its running sums; sums that reach no further group repeat it."""
+    up = np.ascontiguousarray(noisy[::-1]) if tail else noisy
+    return np.asarray(smoothed(tree, up, max(int(up[-1, 0]), 0), 1.0 / variances, 1)[-1])
