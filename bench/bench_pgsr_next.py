@@ -153,11 +153,12 @@ def rows(
         yield label, np.mean(errors, axis=0) / 1000, seconds
 
 
-def coverage(name: str, epsilon: Fraction, seed: int = 0) -> str:
+def coverage(label: str, name: str, epsilon: Fraction, seed: int = 0) -> str:
     """Return per level how often the intervals hold the true count of nonzero cells, and their mean half width."""
     tree, truth = data(name)
-    plan = plan_of("cumulative", tree, truth, epsilon)
-    found = ours("tracking+parent", "cumulative", tree, truth, epsilon, seed, public=True)
+    mechanism, kind, public = METHODS[label]
+    plan = plan_of(kind, tree, truth, epsilon)
+    found = ours(mechanism, kind, tree, truth, epsilon, seed, public)
     cells = []
     for level, parameter in enumerate(plan.parameters):
         here = tree.columns(level)
@@ -201,11 +202,15 @@ def main() -> int:
         for label, error, seconds in rows(name, epsilon, range(options.seeds), options.methods):
             shown = [" · ".join(f"{v:,.3g}" if v < 100 else f"{v:,.0f}" for v in row) for row in error]
             print(f"| {name} | {epsilon} | {label} | {shown[0]} | {shown[1]} | {seconds:.2f} |", flush=True)
-    if "fine" in options.data and "A+B" in options.methods:
-        print("\n| epsilon | intervals of A+B on fine, nonzero cells, per level | odd areas |")
-        print("|---|---|---|")
-        for epsilon in options.epsilon:
-            print(f"| {epsilon} | {coverage('fine', epsilon)} | {odd_areas(epsilon)} |", flush=True)
+    print("\n| data | epsilon | method | intervals on nonzero cells, per level |")
+    print("|---|---|---|---|")
+    for name, epsilon in product([n for n in options.data if n in ("fine", "census")], options.epsilon):
+        for label in ("A", "A+B", "B, totals not public"):
+            print(f"| {name} | {epsilon} | {label} | {coverage(label, name, epsilon)} |", flush=True)
+    print("\n| epsilon | odd block groups |")
+    print("|---|---|")
+    for epsilon in options.epsilon:
+        print(f"| {epsilon} | {odd_areas(epsilon)} |", flush=True)
     return 0
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.check import Check
+from pgsr.check_intervals import check_intervals
 from pgsr.check_ledger import check_ledger
 from pgsr.check_privacy import check_privacy
 from pgsr.documents.manifest import Manifest
@@ -83,6 +84,7 @@ def check_folder(place: Path) -> list[Check]:
         "whole numbers": _whole_numbers,
         "hierarchy": _hierarchy,
         "total": _total,
+        "intervals": check_intervals,
         "privacy": check_privacy,
         "ledger": check_ledger,
         "optimality": _optimality,
@@ -214,6 +216,16 @@ def _total(files: Files) -> Check:
         found = int(files.counts[:, files.level == level].sum())
         if found != expected:
             check.fail(f"level {level} has {found} groups, not {expected}")
+    public, held = files.certificate["public_totals"], files.counts.sum(axis=0)
+    if public and MECHANISMS[files.certificate["mechanism"]["name"]].informed:
+        codes = {code: node for node, (code, _, _) in enumerate(files.certificate["regions"])}
+        for region, number in public.items():
+            check.n_checked += 1
+            if held[codes[region]] != number:
+                check.fail(
+                    f"{_name(files, codes[region])} has {held[codes[region]]} groups, not the public {number}"
+                )
+        check.summary += f", and {len(public):,} regions have their public numbers"
     return check
 
 

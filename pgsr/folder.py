@@ -16,6 +16,7 @@ COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "l
 MEASUREMENTS, EXACT, JOURNAL = "measurements", "exact.json", "journal.json"
 PART = "part-000"
 COUNT, ANSWER = "count", "answer"  # the columns of the tables
+LOWER, UPPER = "lower", "upper"
 WRITING = ".tmp"
 _DRAWN = re.compile(rf"{PART}\.[0-9]+\.[0-9a-f]{{64}}\.drawn")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pgsr import _engine
 from pgsr.budget import Calibration, calibrate
 from pgsr.charge import tells_what_was_spent
+from pgsr.facts import refuse_unkept, with_listed_units
 from pgsr.folder import MEASUREMENTS, check_folder
 from pgsr.groups import check_totals
 from pgsr.hierarchy import Hierarchy, Ints
@@ -119,6 +120,7 @@ def _measured(plan: Plan, source: Source) -> tuple[Hierarchy, Calibration]:
     """Return the regions and the noise of a plan, if it promises anything in them."""
     regions = source.regions()
     check_shape(regions, plan.sizes)
+    refuse_unkept(plan, regions)
     noise = calibrate(plan.kind, regions.tree, plan.sizes, plan.budget, plan.steps)
     refuse_empty_promise(plan, regions.tree)
     return regions, noise
@@ -131,6 +133,7 @@ def _checked(
     report(Event("check", 0, 1))
     leaves = source.leaves(regions, plan.sizes)
     total = check_totals(leaves, regions, plan.total, plan.public)
+    plan = with_listed_units(plan, regions, leaves)
     report(Event("check", 1, 1))
     sections = plan_sections(plan, regions, total, noise)
     mechanism, kind = plan.post_processing, plan.kind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgsr.budget import Budget
 from pgsr.ledger import DATA_SET, UNIT, binding_of
-from pgsr.mechanism import Mechanism, mechanism_named, vector_kind
+from pgsr.mechanism import PARENT, Mechanism, mechanism_named, vector_kind
 from pgsr.sizes import Sizes
 from pgsr.steps import default_steps, steps_in_order
 from pgsr.vectors import Kind, Relation
@@ -31,7 +31,7 @@ class Plan:
             "move" is protected; it must be among them. Default: move, and new where groups of size 0 are not listed.
         unit: who adds one to the size of a group, in one word.
         total: number of groups G, checked against the data; None to publish the data's own.
-        public: number of groups of some regions, checked against the data.
+        public: number of groups of some regions, checked against the data; what is released agrees with them.
 
     Raises:
         ConfigError: unknown mechanism (C153), direction (C154) or step (C168).
@@ -39,7 +39,7 @@ class Plan:
 
     sizes: Sizes
     budget: Budget
-    mechanism: str = "tracking"
+    mechanism: str = PARENT
     direction: str = "tail"
     relations: Sequence[Relation] | None = None
     unit: str = UNIT

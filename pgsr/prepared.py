@@ -13,6 +13,7 @@ from pgsr import _engine
 from pgsr.budget import NOT_A_RELEASE, Calibration
 from pgsr.documents.shared import Stamp
 from pgsr.hierarchy import Hierarchy, Ints
+from pgsr.intervals import bounds
 from pgsr.mechanism import Estimate, Mechanism, estimate
 from pgsr.sizes import Sizes
 from pgsr.vectors import Kind, measure_exactly
@@ -46,6 +47,14 @@ class Prepared:
     sections: dict[str, Any]
     plan_hash: str
 
+    @property
+    def known(self) -> Ints:
+        """Public number of groups of every node, -1 where there is none."""
+        found = np.full(self.hierarchy.tree.n_nodes, -1, dtype=np.int64)
+        for region, number in self.sections["public_totals"].items():
+            found[self.hierarchy.node_index[region]] = number
+        return found
+
     def truth(self, leaves: Ints) -> Ints:
         """Return the exact answers [size][node] of the counts [size][leaf]; confidential."""
         return measure_exactly(self.kind, self.hierarchy.tree, self.hierarchy.tree.sums(leaves))
@@ -63,7 +72,8 @@ class Prepared:
         Raises:
             InternalError: X145 the mechanism broke its promise.
         """
-        found = estimate(self.mechanism, self.hierarchy.tree, noisy, self.total, self.kind, self.calibration)
+        tree, facts = self.hierarchy.tree, self.known if self.mechanism.informed else None
+        found = estimate(self.mechanism, tree, noisy, self.total, self.kind, self.calibration, facts)
         made = Release(self, found, noisy, seed, journal, origin)
         _check_promises(made)
         return made
@@ -108,6 +118,17 @@ class Release:
         return self.estimate.counts
 
     @property
+    def bounds(self) -> tuple[Ints, Ints]:
+        """Lower and upper bounds of 95 % intervals beside every count, [size][node]; see `intervals`."""
+        plan, tree = self.prepared, self.prepared.hierarchy.tree
+        widths = self.estimate.half_widths
+        if widths is None:
+            by_level = np.array([level["half_width_95"] for level in plan.sections["levels"]], dtype=np.int64)
+            widths = np.broadcast_to(by_level[tree.level_of], self.counts.shape)
+        most = np.where(plan.known < 0, plan.total, plan.known)
+        return bounds(self.counts, widths, most, valid=plan.mechanism.keeps)
+
+    @property
     def calibration(self) -> Calibration:
         """Noise and exact loss."""
         return self.prepared.calibration
@@ -144,7 +165,8 @@ def _check_promises(made: Release) -> None:
         return
     tree = plan.hierarchy.tree
     consistent = np.array_equal(counts, tree.sums(counts[:, tree.n_inner :]))
-    if not consistent or counts.min() < 0 or int(counts[:, 0].sum()) != plan.total:
+    kept = (plan.known < 0) | (counts.sum(axis=0) == plan.known)
+    if not consistent or counts.min() < 0 or int(counts[:, 0].sum()) != plan.total or not kept.all():
         raise InternalError(
             f"{plan.mechanism.name} broke its promise; no count was written",
             code="X145",

@@ -29,7 +29,15 @@ def refuse_unverifiable(plan: Prepared) -> None:
         raise _refused(str(error)[:200] if str(error).isprintable() else type(error).__name__) from None
     tree = plan.hierarchy.tree
     found = check_privacy(
-        Files(Path(), document, made.counts, made.noisy, tree.parent, tree.level_of.astype(np.int64))
+        Files(
+            Path(),
+            document,
+            made.counts,
+            *made.bounds,
+            made.noisy,
+            tree.parent,
+            tree.level_of.astype(np.int64),
+        )
     )
     if not found.ok:
         raise _refused(found.findings[0])

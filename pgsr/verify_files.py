@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pgsr.canonical import json_bytes
 from pgsr.documents.certificate import VERSION, Certificate
-from pgsr.folder import ANSWER, CERTIFICATE, COUNT, COUNTS, part_file
+from pgsr.folder import ANSWER, CERTIFICATE, COUNT, COUNTS, LOWER, UPPER, part_file
 from topdown.errors import DataError
 from topdown.publish.verify.reader import UnreadableError, open_inside, parse_json, read_bytes
 from topdown.publish.verify.reader import sha256_of as digest_of
@@ -28,7 +28,8 @@ class Files:
     Args:
         folder: where it is.
         certificate: the document.
-        counts, answers: released counts and noisy answers, [size][region].
+        counts, lower, upper: released counts and the bounds beside them, [size][region].
+        answers: noisy answers, [size][region].
         parent: region of each region's parent, -1 at the root.
         level: level of each region.
     """
@@ -36,6 +37,8 @@ class Files:
     folder: Path
     certificate: dict[str, Any]
     counts: Ints
+    lower: Ints
+    upper: Ints
     answers: Ints
     parent: Ints
     level: Ints
@@ -74,13 +77,14 @@ def load(place: Path, certificate: dict[str, Any]) -> Files:
         or set(level.tolist()) != set(range(len(names)))
     ):
         raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
-    counts = _cells(place, COUNTS, COUNT, certificate, slice(None), stamp)
+    released = _cells(place, COUNTS, (COUNT, LOWER, UPPER), certificate, slice(None), stamp)
     parts = []
     for i, name in enumerate(names):
         here = np.flatnonzero(level == i)
         nodes = slice(int(here[0]), int(here[-1]) + 1)
-        parts.append(_cells(place, part_file(name), ANSWER, certificate, nodes, stamp))
-    return Files(place, certificate, counts, np.concatenate(parts, axis=1), parent, level)
+        parts += _cells(place, part_file(name), (ANSWER,), certificate, nodes, stamp)
+    counts, lower, upper = released
+    return Files(place, certificate, counts, lower, upper, np.concatenate(parts, axis=1), parent, level)
 
 
 def read_certificate(place: Path) -> dict[str, Any]:
@@ -142,18 +146,18 @@ def sha256_of(place: Path, path: str) -> str:
 
 
 def _cells(
-    place: Path, path: str, column: str, certificate: dict[str, Any], nodes: slice, stamp: str
-) -> Ints:
-    """Return the values [size][region]; every region and size exactly once, in the certificate's order."""
+    place: Path, path: str, values: tuple[str, ...], certificate: dict[str, Any], nodes: slice, stamp: str
+) -> list[Ints]:
+    """Return columns, [size][region] each; every region and size exactly once, in the certificate's order."""
     import pyarrow as pa
 
     from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable
 
     regions, sizes = certificate["regions"][nodes], certificate["sizes"]
     n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
-    columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), column: WHOLE}
+    columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), **dict.fromkeys(values, WHOLE)}
     try:
-        opened = ParquetTable(place, path, "", KINDS[column], columns, n_rows, {"stamp": stamp})
+        opened = ParquetTable(place, path, "", KINDS[values[0]], columns, n_rows, {"stamp": stamp})
         if opened.n_rows != n_rows:
             opened.close()
             raise OddFileError(f"{path} does not have one row a region and size")
@@ -169,4 +173,5 @@ def _cells(
     expected = np.tile(np.arange(n_sizes) + int(sizes["smallest"]), len(regions))
     if not np.array_equal(table.column("size").to_numpy(), expected):
         raise OddFileError(f"{path} does not list every size")
-    return np.ascontiguousarray(table.column(column).to_numpy().reshape(len(regions), n_sizes).T)
+    shape = len(regions), n_sizes
+    return [np.ascontiguousarray(table.column(name).to_numpy().reshape(shape).T) for name in values]

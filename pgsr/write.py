@@ -16,9 +16,20 @@ from pgsr.canonical import json_bytes
 from pgsr.documents.certificate import VERSION
 from pgsr.documents.manifest import Manifest, SealedFile
 from pgsr.documents.shared import Stamp
-from pgsr.folder import ANSWER, CERTIFICATE, COUNT, COUNTS, LEDGER, MANIFEST, part_file, release_files
+from pgsr.folder import (
+    ANSWER,
+    CERTIFICATE,
+    COUNT,
+    COUNTS,
+    LEDGER,
+    LOWER,
+    MANIFEST,
+    UPPER,
+    part_file,
+    release_files,
+)
 from pgsr.hierarchy import Hierarchy, Ints
-from pgsr.intervals import half_width
+from pgsr.intervals import MEANING, OF_MODEL, OF_NOISE, half_width
 from pgsr.plan import Plan
 from pgsr.prepared import Prepared, Release
 from pgsr.statement import privacy
@@ -42,7 +53,9 @@ def contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
     """
     plan = made.prepared
     found = {
-        COUNTS: cells(plan, made.counts, COUNT, made.stamp),
+        COUNTS: cells(
+            plan, dict(zip((COUNT, LOWER, UPPER), (made.counts, *made.bounds), strict=True)), made.stamp
+        ),
         CERTIFICATE: json_bytes(certificate(made)),
     }
     if made.is_release:
@@ -144,6 +157,10 @@ def certificate(made: Release) -> dict[str, Any]:
         "plan_hash": plan.plan_hash,
         "journal": made.journal,
         **plan.sections,
+        "intervals": {
+            "method": OF_NOISE if made.estimate.half_widths is None else OF_MODEL,
+            "meaning": MEANING,
+        },
         "optimality": None
         if proof is None
         else {
@@ -165,11 +182,11 @@ def answers_of(plan: Prepared, noisy: Ints, level: int, stamp: str) -> bytes:
         level: position of the level.
         stamp: NOT-A-RELEASE, or empty.
     """
-    return cells(plan, noisy, ANSWER, stamp, plan.hierarchy.tree.columns(level))
+    return cells(plan, {ANSWER: noisy}, stamp, plan.hierarchy.tree.columns(level))
 
 
-def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = slice(None)) -> bytes:
-    """Return a Parquet file with one row a region and size: region, level, size, value; regions in node order."""
+def cells(plan: Prepared, values: Mapping[str, Ints], stamp: str, nodes: slice = slice(None)) -> bytes:
+    """Return a Parquet file with one row a region and size: region, level, size, values; regions in node order."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -183,8 +200,9 @@ def cells(plan: Prepared, values: Ints, name: str, stamp: str, nodes: slice = sl
         pa.array(plan.hierarchy.level_names),
     )
     size = np.tile(np.arange(n_sizes, dtype=np.int32) + plan.sizes.smallest, len(chosen))
-    table = pa.table({"region": region, "level": level, "size": size, name: values[:, nodes].T.reshape(-1)})
-    kind = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}[name]
+    columns = {name: value[:, nodes].T.reshape(-1) for name, value in values.items()}
+    table = pa.table({"region": region, "level": level, "size": size, **columns})
+    kind = "pgsr.counts" if COUNT in values else "pgsr.measurements"
     sink = io.BytesIO()
     with parquet.ParquetWriter(
         sink, table.schema, compression="zstd", store_schema=False, write_page_checksum=True

@@ -9,7 +9,7 @@ from msgspec import Meta
 from pgsr.documents.shared import Engine, Exact, Privacy, Stamp, Text, Truth, Vector, Whole
 from topdown.documents.shared import Part, Sha256
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of the only certificates that are read."""
 LevelName = Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
 
@@ -50,10 +50,17 @@ class Optimality(Part, frozen=True, kw_only=True):
     of_measurements: bool
 
 
+class Intervals(Part, frozen=True, kw_only=True):
+    """Where the bounds beside every count come from."""
+
+    method: Literal["noise of the level", "noise and likeness of siblings, closed form"]
+    meaning: Text
+
+
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):
     """certificate.json: what was measured, what it costs, what is claimed."""
 
-    version: Literal[3] = VERSION
+    version: Literal[4] = VERSION
     engine: Engine
     release: bool
     stamp: Stamp
@@ -69,4 +76,5 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.c
     regions: Annotated[
         list[Annotated[tuple[str, str, str], Meta(description="Region, level, parent")]], Meta(min_length=1)
     ]
+    intervals: Intervals
     optimality: Optimality | None

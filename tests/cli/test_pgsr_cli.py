@@ -46,7 +46,7 @@ def test_synth_ledger_release_verify(practice, capsys):
     assert "Release written" in out
     code, out, _ = run(capsys, "verify", practice / "release")
     assert code == 0
-    assert "7 of 7 checks passed" in out
+    assert "8 of 8 checks passed" in out
     code, _, err = run(capsys, "release", practice / "run.toml", "--out", practice / "second")
     assert code == 2
     assert "error[B013]" in err
