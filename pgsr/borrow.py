@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pgsr import kernels
 from pgsr.hierarchy import Ints, Tree
-from pgsr.kernels_borrow import block_precision, lean_family
+from pgsr.kernels_borrow import block_precision, fit_rows, lean_family
 from pgsr.kernels_bounded import track_bounded
 from pgsr.relaxed import TreeLeastSquares
 
@@ -45,14 +45,15 @@ def base_of(tree: Tree, answers: Floats, totals: Ints, variances: Floats, rounds
     """
     high = totals.astype(np.float64)
     solver = TreeLeastSquares(tree, 1.0 / variances)
-    smooth = _isotonic(answers, high)
+    smooth = _isotonic(np.ascontiguousarray(answers.T), high)
     precision = np.empty_like(smooth)
     joint = joint_precision(tree, 1.0 / variances)
     for node in range(tree.n_nodes):
         block_precision(smooth[node], 1.0 / variances[node], joint[node], precision[node])
     root = smooth[0]
     for i in range(rounds):
-        smooth = _isotonic(solver.fit(np.ascontiguousarray(smooth.T)), high)
+        fit_rows(smooth, tree.first_child, solver.own, solver.share)
+        smooth = _isotonic(smooth, high)
         root = smooth[0].copy() if i == 0 else root
     smooth[0] = root
     return Base(smooth, 1.0 / precision)
@@ -92,9 +93,8 @@ def counts_of(tree: Tree, cumulative: Floats, totals: Ints) -> Ints:
     return counts
 
 
-def _isotonic(values: Floats, high: Floats) -> Floats:
-    """Return isotonic rows [node][size] of columns, within 0..high, the last entry high itself."""
-    rows = np.ascontiguousarray(values.T)
+def _isotonic(rows: Floats, high: Floats) -> Floats:
+    """Return isotonic rows [node][size] within 0..high, the last entry high itself; changes the last of `rows`."""
     rows[:, -1] = np.inf
     out = np.empty_like(rows)
     kernels.isotonic_rows_real(rows, np.zeros(len(rows)), high, out)

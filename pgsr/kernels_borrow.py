@@ -15,6 +15,29 @@ PHI_START, LEAST_SPREAD, ROUNDS, PASSES = 1e-4, 0.0025, 3, 3
 
 
 @kernel
+def fit_rows(values: Floats, first_child: NDArray[np.int64], own: Floats, share: Floats) -> None:
+    """Replace values [node][size] by the consistent ones nearest to them, as `TreeLeastSquares.fit` does.
+
+    Args:
+        values: changed in place.
+        first_child: see `Tree.first_child`.
+        own, share: of `TreeLeastSquares`.
+    """
+    n_inner = first_child.shape[0] - 1
+    for g in range(n_inner - 1, -1, -1):
+        below = np.zeros(values.shape[1])
+        for c in range(first_child[g], first_child[g + 1]):
+            below += values[c]
+        values[g] = below + own[g] * (values[g] - below)
+    for g in range(n_inner):
+        lack = values[g].copy()
+        for c in range(first_child[g], first_child[g + 1]):
+            lack -= values[c]
+        for c in range(first_child[g], first_child[g + 1]):
+            values[c] += lack * share[c]
+
+
+@kernel
 def block_precision(base: Floats, own: float, joint: float, out: Floats) -> None:
     """Fill the precision of every cumulative count of a region: of its own block of sizes, at least `joint`.
 

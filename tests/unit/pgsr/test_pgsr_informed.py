@@ -15,9 +15,10 @@ from pgsr.borrow import base_of, counts_of, lean
 from pgsr.borrow_twin import lean_by_rationals
 from pgsr.budget import Budget, calibrate
 from pgsr.informed import informed_estimate
-from pgsr.kernels_borrow import lean_family
+from pgsr.kernels_borrow import fit_rows, lean_family
 from pgsr.kernels_bounded import split_bounded
 from pgsr.mechanism import estimate, mechanism_named
+from pgsr.relaxed import TreeLeastSquares
 from pgsr.sizes import Sizes
 from pgsr.totals import spread_known, whole_totals
 from pgsr.vectors import measure_exactly
@@ -81,6 +82,21 @@ def test_a_bounded_split_is_the_nearest(entries, data):
     least = min(sum((8 * v - t) ** 2 for v, (t, _) in zip(x, entries, strict=True)) for x in options)
     assert tuple(out.tolist()) in options
     assert least == sum((8 * v - t) ** 2 for v, (t, _) in zip(out.tolist(), entries, strict=True))
+
+
+@given(populations(), st.integers(0, 2**32))
+@settings(deadline=None)
+def test_least_squares_by_rows_is_that_by_columns(population, seed):
+    """The compiled fit of rows of regions against the one of columns, weights of every region its own."""
+    tree, _ = population
+    rng = np.random.default_rng(seed)
+    target, solver = (
+        rng.normal(0, 9, (3, tree.n_nodes)),
+        TreeLeastSquares(tree, rng.uniform(0.1, 5, tree.n_nodes)),
+    )
+    rows = np.ascontiguousarray(target.T)
+    fit_rows(rows, tree.first_child, solver.own, solver.share)
+    assert pytest.approx(rows) == solver.fit(target).T
 
 
 def test_whole_totals_follow_what_is_known():
