@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.borrow import base_of, counts_of, joint_precision, lean
-from pgsr.cumulative import smoothed
+from pgsr.cumulative import smoothed, track
 from pgsr.hierarchy import Ints, Tree
 from pgsr.totals import spread_known, whole_totals
 
@@ -39,7 +39,8 @@ def informed_estimate(
 ) -> Informed | None:
     """Return counts that are whole, consistent and equal to every known number of groups.
 
-    None if most leaves hold so few groups, by their noisy numbers, that estimated totals would do more harm than good.
+    None if no number but the root's is known, and most leaves hold so few groups, by their noisy numbers, that
+    estimated totals would do more harm than good.
 
     Args:
         tree: the regions.
@@ -52,13 +53,13 @@ def informed_estimate(
     known = spread_known(tree, known)
     joint = 1.0 / joint_precision(tree, 1.0 / variances)
     reach = TOO_SMALL * np.sqrt(variances / 2.0)
-    totals = known
+    totals, answers = known, noisy.astype(np.float64)
     if known.min() < 0:
-        totals = whole_totals(tree, _noisy_totals(tree, noisy, variances, tail=tail), 1.0 / variances, known)
-        leaves = slice(tree.n_inner, tree.n_nodes)
-        if 2 * np.count_nonzero((known < 0)[leaves] & (totals < reach)[leaves]) > tree.n_leaves:
+        measured = _noisy_totals(tree, noisy, variances, int(known[0]), tail=tail)
+        totals = whole_totals(tree, measured, 1.0 / variances, known)
+        n_small = np.count_nonzero((totals < reach)[tree.n_inner :])
+        if known[1:].max(initial=-1) < 0 and 2 * n_small > tree.n_leaves:
             return None
-    answers = noisy.astype(np.float64)
     if tail:
         answers[:-1] = totals - noisy[1:]
     base = base_of(tree, answers, totals, variances)
@@ -70,7 +71,13 @@ def informed_estimate(
     return Informed(counts_of(tree, final, totals), np.ascontiguousarray(widths.T))
 
 
-def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, *, tail: bool) -> Floats:
-    """Return the number of groups of every node from its running sums; sums that reach no further group repeat it."""
+def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tail: bool) -> Floats:
+    """Return the number of groups of every node from its running sums; sums that reach no further group repeat it.
+
+    Upward sums repeat it at every size past the largest, where one group too many would stand too: their numbers are
+    those at which tracking ends.
+    """
     up = np.ascontiguousarray(noisy[::-1]) if tail else noisy
-    return np.asarray(smoothed(tree, up, max(int(up[-1, 0]), 0), 1.0 / variances, 1)[-1])
+    if tail:
+        return np.asarray(smoothed(tree, up, total, 1.0 / variances, 1)[-1])
+    return track(tree, smoothed(tree, up, total, 1.0 / variances), total).sum(axis=0).astype(np.float64)

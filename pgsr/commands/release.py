@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help="user,unit,region,quantity; unit,region,size; or region,size,count.",
 )
 @click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
-@click.option("--mechanism", help="tracking (default), M_c^dp, M_H^dp, ...")
+@click.option("--mechanism", help="tracking+parent (default), tracking, M_c^dp, M_H^dp, ...")
 @click.option("--epsilon", help='Exact budget, such as "1/2".')
 @click.option("--rho", help="Budget of discrete Gaussian noise, instead of epsilon.")
 @click.option("--sizes", type=int, help="Number of sizes N; public.")
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--too-large", type=click.Choice(["refuse", "top-code"]), help="Groups past the last size.")
 @click.option("--total", type=int, help="Public number of groups, checked against the data.")
 @click.option(
-    "--public", type=click.Path(path_type=Path), help="Table of region, groups: public totals to check."
+    "--public", type=click.Path(path_type=Path), help="Table of region, groups: public totals, kept exactly."
 )
 @click.option("--shares", multiple=True, help="Share of the budget of each level, root first.")
 @click.option(

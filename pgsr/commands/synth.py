@@ -53,7 +53,7 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
             writer.writerow([levels[-1].codes[leaf], size + 1, int(leaves[size, leaf])])
     write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
     (out / "run.toml").write_text(
-        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking"\n'
+        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking+parent"\n'
         f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
         encoding="utf-8",
     )

@@ -59,6 +59,10 @@ def wrong_ledger(path: Path, opened: Opened, wanted: str, binding: Binding) -> B
             text += _NO_RHO
         if key != "data_set":
             fix = f"use the same {_WORDS[key]} as the releases before; losses of two kinds do not add up"
+        if key == "loss_name" and there[key] == "rho":
+            fix = (
+                "give rho in place of epsilon (pgsr: --rho): discrete Gaussian noise; two kinds do not add up"
+            )
     else:
         text = f"{path} is ledger {opened.ledger}, but the run file names {wanted}"
     return BudgetError(text, code="B007", file=str(path), fix=fix + "; nothing was spent")

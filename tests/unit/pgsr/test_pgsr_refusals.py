@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, released
-from topdown.errors import ConfigError, DataError, TopdownError
+from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
 
 
 @pytest.mark.parametrize(
@@ -131,3 +131,14 @@ def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):
     assert dict(caught.value.details)["this run spent"] == "nothing"
     released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", again=True, **settings)
     assert (tmp_path / "groups.ledger.jsonl").read_text().count('"kind":"intent"') == 2
+
+
+def test_a_ledger_that_counts_rho_names_what_pays_in_rho(tmp_path):
+    """One ledger with the persons' release counts rho: the refusal must say which option and noise that needs."""
+    named = book(tmp_path, noise="gaussian")
+    with pytest.raises(BudgetError) as caught:
+        released(GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=tmp_path / "out", **named)
+    assert caught.value.code == "B007"
+    assert all(word in caught.value.fix for word in ("--rho", "discrete Gaussian"))
+    made = released(GROUPS, REGIONS, "tracking", None, rho="1/8", sizes=4, out=tmp_path / "out", **named)
+    assert made.is_release
