@@ -80,4 +80,5 @@ def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tai
     up = np.ascontiguousarray(noisy[::-1]) if tail else noisy
     if tail:
         return np.asarray(smoothed(tree, up, total, 1.0 / variances, 1)[-1])
-    return track(tree, smoothed(tree, up, total, 1.0 / variances), total).sum(axis=0).astype(np.float64)
+    whole: Ints = track(tree, smoothed(tree, up, total, 1.0 / variances), total)
+    return np.asarray(whole.sum(axis=0), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Compiled kernels of tracking where the number of groups of every region is known: splits with upper bounds.
 
-Slow twin of the split: enumeration in tests/unit/pgsr/test_pgsr_bounded.py. Source: cumulative tracking, pgsr.md 2.3.
+Slow twin of the split: enumeration in tests/unit/pgsr/test_pgsr_informed.py. Source: cumulative tracking, pgsr.md 2.3.
 """
 
 from __future__ import annotations
