@@ -189,6 +189,11 @@ class PlanFile:
         """The law of every noise, by its name in plan and ledger."""
         return _NOISE[self.doc.mechanism][0]
 
+    def delta_of_count(self, m: MeasurementDoc) -> Fraction:
+        """Return the delta of each count that a neighbour moves; 0 where losses are no pairs."""
+        delta = fraction(m.delta)
+        return delta / self.sensitivity(self.queries[m.query]) if delta else delta
+
     def sensitivity(self, query: Query) -> int:
         """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
 

@@ -55,7 +55,7 @@ class Step:
                 self.tree.names.index(level.name),
                 frozenset(groups_of(self.plan.schema, m.query, self.reading)),
                 fraction(m.parameter),
-                fraction(m.delta) / self.plan.sensitivity(self.plan.queries[m.query]),
+                self.plan.delta_of_count(m),
                 m.weights,
             )
             for level in self.plan.doc.levels
