@@ -181,6 +181,7 @@ def test_an_extension_is_stated_together_with_its_base(topdown, check, land):
     assert topdown("verify", more).code == 0
 
 
+@pytest.mark.slow
 def test_a_chain_is_stated_whole(topdown, land, tmp_path):
     """The loss of the first of three releases must not be lost on the way, nor its plan be exchanged."""
     third = land[1]
@@ -198,6 +199,7 @@ def test_a_chain_is_stated_whole(topdown, land, tmp_path):
     assert topdown("audit", copy).code != 0
 
 
+@pytest.mark.slow
 def test_another_geography_is_refused(topdown, land):
     """Levels are matched by name: areas of another tree would be composed as if they were the same."""
     folder = land[0].folder
