@@ -53,6 +53,7 @@ def test_claims_are_those_of_the_audit_without_runs(topdown, land):
             assert 0 <= Fraction(high) - Fraction(stated) <= Fraction(1, 10**6)
 
 
+@pytest.mark.slow
 def test_wrong_code_fails_with_a_code(topdown, land, check):
     """A script that publishes after an audit must see the failure."""
     with audited.silent("county", 1):

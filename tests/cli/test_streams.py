@@ -36,7 +36,7 @@ def shell(folder, line: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("line", "exit_code"),
     [
-        (f"{GENERATE} 2>&1 | head -1; exit ${{PIPESTATUS[0]}}", 141),
+        pytest.param(f"{GENERATE} 2>&1 | head -1; exit ${{PIPESTATUS[0]}}", 141, marks=pytest.mark.slow),
         pytest.param(f"{GENERATE} 2>/dev/full", 0, marks=pytest.mark.slow),
         (f"{GENERATE} >&- 2>&- <&-", 0),
         pytest.param(f"{GENERATE} --json >/dev/full", 4, marks=pytest.mark.slow),

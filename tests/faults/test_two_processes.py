@@ -62,7 +62,9 @@ def start_together(run: Path, outs: list[Path]) -> list[str]:
     return [process.communicate(timeout=120)[0].strip() for process in processes]
 
 
-@pytest.mark.parametrize("folders", [("one", "one", "one"), ("one", "two", "three")])
+@pytest.mark.parametrize(
+    "folders", [("one", "one", "one"), pytest.param(("one", "two", "three"), marks=pytest.mark.slow)]
+)
 def test_processes_at_once_charge_once(run, tmp_path, folders):
     """Two operators who start the same release must not get two noisy versions, nor cut each other's records."""
     ended = start_together(run, [tmp_path / name for name in folders])
