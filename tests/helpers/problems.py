@@ -129,3 +129,25 @@ def rounding_of_stage(
         comparisons=np.zeros((0, n), dtype=np.int64),
         most=np.zeros((0, m), dtype=np.int64),
     )
+
+
+def wide_problem(seed: int, n: int, m: int, people: float) -> Problem:
+    """Draw a split over very many children: n rows, m children of about `people` each, half of whose bounds are tight."""
+    rng = np.random.default_rng(seed)
+    share = np.array([1.0, 1.0, 0.001, 0.001, *[0.01] * (n - 4)])
+    truth = rng.poisson(people * share[:, None], size=(n, m)).astype(float)
+    labels = np.stack([np.zeros(n, dtype=np.int64), np.arange(n) % 2, np.arange(n)])
+    weights, g = np.array([0.7, 0.2, 0.04]), np.zeros((n, m))
+    for label, weight in zip(labels, weights, strict=True):
+        answers = group_sums(truth, label, int(label.max()) + 1)
+        g += weight * (answers + rng.normal(size=answers.shape) / np.sqrt(weight))[label]
+    bound_of = np.where(np.arange(n) < 2, -1, np.arange(n) % 2)
+    return Problem(
+        quadratic=Dense(gram(labels, weights), g, curvature=float(weights[-1]), scale=float(weights.min())),
+        pointers=np.arange(0, n * m + 1, m),
+        sums=truth.sum(axis=1),
+        allowed=np.ones((n, m), dtype=bool),
+        fixed=FixedTable.none(n, m).floats(),
+        bounds=LowerBounds(bound_of, group_sums(truth, bound_of, 2)),
+        compared=Compared.none(n, m),
+    )

@@ -18,6 +18,7 @@ from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Quadratic
 
 TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
+PATIENCE = 2  # times the steps up to the last check, after which it is asked again, whatever the residuals
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Step(Protocol):
 def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[Solution, float]:
     """Return the best table found and its residual in persons by the strict check (`kkt.residual_persons`).
 
+    A point that only the plain check accepts will do once smaller residuals no longer halve what the strict one says.
+
     Args:
         problem, step: what to solve, and its kind's steps.
         most_steps: steps after which the best so far is returned; the pace's own if None.
@@ -97,17 +100,22 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
     s = np.minimum(rules.rows @ z, rules.most)
     at = Iterate(z, np.zeros(problem.shape), y, np.zeros_like(y), s, np.zeros_like(s))
     step.factor(rho)
-    tolerance, taken, best = TOLERANCE_PERSONS, 0, (Solution.without_multipliers(problem, z, 0), np.inf)
+    tolerance, taken, looked = TOLERANCE_PERSONS, 0, most
+    best = (Solution.without_multipliers(problem, z, 0), np.inf)
     while True:
         steps, primal, dual = step.take(
             at, rho, min(pace.steps - taken % pace.steps, most - taken), tolerance
         )
         taken += steps
-        if (primal <= tolerance and dual <= tolerance) or taken >= most:
-            best = _better(problem, best, step.solution(at, rho, taken))
-            if best[1] <= TARGET_PERSONS or taken >= most or tolerance <= max(TIGHTEST_PERSONS, pace.floor):
+        reached = primal <= tolerance and dual <= tolerance
+        if reached or taken >= min(most, PATIENCE * looked):
+            before, best, looked = best[1], _better(problem, best, step.solution(at, rho, taken)), taken
+            tightest = reached and tolerance <= max(TIGHTEST_PERSONS, pace.floor)
+            if best[1] <= TARGET_PERSONS or taken >= most or tightest:
                 return best
-            tolerance = max(tolerance / 10, pace.floor)
+            if best[1] > before / 2 and residual_persons(problem, best[0]) <= TARGET_PERSONS:
+                return best  # bounds of very many children: floats cannot bring all their rooms to nothing
+            tolerance = max(tolerance / 10, pace.floor) if reached else tolerance
         if taken % pace.polish == 0 and (point := step.polish(at.z, taken)) is not None:
             best = _better(problem, best, point)
             if best[1] <= TARGET_PERSONS:

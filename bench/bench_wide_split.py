@@ -1,0 +1,58 @@
+"""One county split over very many tracts: CPU seconds of its least squares and rounding, and how they were found.
+
+Run: `python -m bench.bench_wide_split 551 2205`. Made-up people, production settings of 2020 but for the rounding weight
+of totals (500 for 1000: the plan refuses 1000 above 1,476 areas below one parent); one thread of BLAS.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from bench.bench_solve import Answers
+from topdown.plan.prepare import prepare
+from topdown.resources import bundled_root
+from topdown.solve.descend import Descent
+from topdown.solve.node import Node
+from topdown.solve.tally import Tally
+from topdown.synth import synth
+
+GROWN = 4_370  # people of a made-up tract on average
+
+
+def measure(n_tracts: int) -> str:
+    """Split one made-up county over about so many tracts; return a line with CPU seconds, steps and the residual."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text = (bundled_root() / "settings" / "pl94_2020.toml").read_text(encoding="utf-8")
+        (folder / "settings.toml").write_text(text.replace("weight = 1000", "weight = 500"), encoding="utf-8")
+        made = synth(
+            folder,
+            people=n_tracts * GROWN,
+            seed=5,
+            settings=str(folder / "settings.toml"),
+            levels=("state", "tract"),
+        )
+        assert made.run_file is not None
+        context = prepare(made.run_file).context
+        targets = Answers(context, folder)
+    root, tally = targets.tables[0], Tally()
+    descent = Descent(context, targets, {"state": root.totals()})
+    with threadpool_limits(limits=1):
+        start = time.process_time()
+        descent.children(0, Node(0, root.cell, root.count), tally)
+        seconds = time.process_time() - start
+    done = tally.levels["tract"]
+    return (
+        f"{made.nodes[-1][1]:>6,} tracts  {done.n_variables:>9,} variables  {seconds:8.1f} CPU s"
+        f"  {done.max_iterations:>6,} steps  residual {done.max_kkt_residual_persons:.1e} persons"
+    )
+
+
+if __name__ == "__main__":
+    for given in sys.argv[1:] or ["551"]:
+        print(measure(int(given)), flush=True)
