@@ -1,7 +1,7 @@
 """One county split over very many tracts: CPU seconds of its least squares and rounding, and how they were found.
 
-Run: `python -m bench.bench_wide_split 551 2205`. Made-up people, production settings of 2020 but for the rounding weight
-of totals (500 for 1000: the plan refuses 1000 above 1,476 areas below one parent); one thread of BLAS.
+Run: `python -m bench.bench_wide_split 551 2205`. Made-up people; the production settings of 2020, but rounding weights
+of totals are 500, not 1000, which the plan refuses above 1,476 areas below one parent. One thread of BLAS.
 """
 
 from __future__ import annotations

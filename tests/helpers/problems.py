@@ -132,7 +132,7 @@ def rounding_of_stage(
 
 
 def wide_problem(seed: int, n: int, m: int, people: float) -> Problem:
-    """Draw a split over very many children: n rows, m children of about `people` each, half of whose bounds are tight."""
+    """Draw a split over very many children: n rows, m children of about `people` each, with tight lower bounds."""
     rng = np.random.default_rng(seed)
     share = np.array([1.0, 1.0, 0.001, 0.001, *[0.01] * (n - 4)])
     truth = rng.poisson(people * share[:, None], size=(n, m)).astype(float)
