@@ -18,7 +18,8 @@ from pgsr.read import public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
 from topdown.columns import MiscountedError, UnreadableError, header_of, read_rows
 from topdown.errors import TopdownError
-from topdown.measure.records import Form, Refused, positions, read_columns, whole_counts
+from topdown.measure.columns import Column, Counts
+from topdown.measure.records import Form, Refused, read_records
 from topdown.plan.public_tables import read_public
 from topdown.plan.runfile import GeographyTable
 
@@ -71,16 +72,21 @@ def plain_rows(data: bytes) -> list[dict[str, str]]:
 def test_records_are_read_as_another_reader_reads_them(data):
     """Rows that one reader sees and another does not are people nobody counted."""
     path = on_disk(data, "persons.csv")
+    unknown = Refused("D030", "", fix="", column="geocode")
+    geocode, counts = Column(("1101", "1102", "1104", "1201"), unknown), Counts()
+    codes, numbers = [], []
     try:
-        columns = read_columns(path, NAMES, Form())
-        counts = whole_counts(columns["count"], len(columns["geocode"]))
-        unknown = Refused("D030", "", fix="", column="geocode")
-        positions(columns["geocode"], ("1101", "1102", "1104", "1201"), unknown)
+        for batch in read_records(path, NAMES, Form()):
+            geocode.read(batch.column("geocode"), len(codes))
+            numbers += counts.read(batch.column("count"), len(codes)).tolist()
+            codes += batch.column("geocode").to_pylist()
+        geocode.check()
+        counts.check()
     except Refused:
         return
     rows = plain_rows(data)
-    assert [int(row["count"]) for row in rows] == counts.tolist()
-    assert [row["geocode"] for row in rows] == columns["geocode"].to_pylist()
+    assert [int(row["count"]) for row in rows] == numbers
+    assert [row["geocode"] for row in rows] == codes
 
 
 @given(mutated(LEAVES))

@@ -1,16 +1,12 @@
-"""Confidential tables in, whole columns out; a `Refused` keeps the offending rows apart from the words."""
+"""Confidential tables in, batches of columns out; a `Refused` keeps the offending rows apart from the words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from topdown.caps import RAISE_TABLE
 from topdown.columns import (
@@ -23,15 +19,12 @@ from topdown.columns import (
     UnreadableError,
     find_odd,
     header_of,
-    is_text,
     listed,
-    read_rows,
+    read_batches,
     shown,
-    whole_numbers,
 )
 from topdown.plan.runfile import RunFile
 
-MAX_COUNT = 2**31 - 1
 Rows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
 
 
@@ -81,16 +74,17 @@ def form_of(run: RunFile) -> Form:
     return Form(run.input.ignore, run.input.count)
 
 
-def read_columns(path: Path, names: tuple[str, ...], form: Form) -> dict[str, pa.ChunkedArray]:
-    """Read the named columns, and `count` if the form has it, of a CSV(.gz) or Parquet file.
+def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
+    """Read the named columns, and `count` if the form has it, of a CSV(.gz) or Parquet file, batch by batch.
 
     Raises:
-        Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for.
+        Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for;
+            whatever is wrong with a batch, it counts only once all were read.
 
     """
     if not path.is_file():
         raise Refused("D020", "the records file does not exist", fix="correct input.records in the run file")
-    refused, table = None, None
+    refused, n_rows = None, 0
     try:
         header = header_of(path)
         wanted = (*names, "count") if form.has_count else names
@@ -98,7 +92,9 @@ def read_columns(path: Path, names: tuple[str, ...], form: Form) -> dict[str, pa
         if odd is not None:
             raise _odd(odd)
         types = {name: pa.dictionary(pa.int32(), pa.string()) for name in wanted}
-        table = read_rows(path, types | ({"count": pa.string()} if form.has_count else {}))
+        for batch in read_batches(path, types | ({"count": pa.string()} if form.has_count else {})):
+            n_rows += batch.num_rows
+            yield batch
     except UnreadableError:
         refused = Refused(
             "D021",
@@ -111,9 +107,8 @@ def read_columns(path: Path, names: tuple[str, ...], form: Form) -> dict[str, pa
         refused = Refused("D042", MISCOUNTED, fix=MISCOUNTED_FIX)
     if refused is not None:  # raised here, so that it carries no context that quotes the file
         raise refused
-    if table is None or table.num_rows == 0:
+    if n_rows == 0:
         raise Refused("D022", "the records file has no rows", fix="give a table with at least one row")
-    return {name: table.column(name) for name in table.column_names}
 
 
 def _odd(odd: Odd) -> Refused:
@@ -140,56 +135,6 @@ def _odd(odd: Odd) -> Refused:
     )
 
 
-def positions(column: pa.ChunkedArray, labels: tuple[str, ...], unknown: Refused) -> NDArray[np.int64]:
-    """Return the index of every row's value among `labels`; raise `unknown` with the rows that have none."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not is_text(kind):
-        raise Refused(
-            "D024",
-            f"column {unknown.column!r} of the records holds {_kind(kind)}, not text",
-            column=unknown.column,
-            fix="write the column as text; numbers lose their leading zeros",
-        )
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0)
-    known = pc.index_in(whole.dictionary.cast(pa.string()), value_set=pa.array(labels, pa.string()))
-    table = np.append(known.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), -1)
-    found: NDArray[np.int64] = table[whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-    bad = np.flatnonzero(found < 0)
-    if len(bad):
-        unknown.rows = lambda: ((f"row {i + 1}", str(whole[int(i)].as_py())) for i in bad)
-        raise unknown
-    return found
-
-
-def whole_counts(column: pa.ChunkedArray | None, n_rows: int) -> NDArray[np.int64]:
-    """Return the count of every row, 1 without a column; Refused unless all are whole, from 0 to 2^31-1."""
-    if column is None:
-        return np.ones(n_rows, dtype=np.int64)
-    counts = whole_numbers(column)
-    if counts is None:
-        raise Refused(
-            "D024",
-            f"column 'count' of the records holds {_kind(column.type)}, not whole numbers",
-            column="count",
-            fix="write the counts as integers, or as text of digits",
-        )
-    bad = np.flatnonzero((counts < 0) | (counts > MAX_COUNT))
-    if len(bad):
-        values: Any = column
-        raise Refused(
-            "D032",
-            f"some counts are not whole numbers from 0 to {MAX_COUNT:,}",
-            column="count",
-            fix="correct the records; a count is the number of records in one cell",
-            rows=lambda: ((f"row {i + 1}", str(values[int(i)].as_py())) for i in bad),
-        )
-    return counts
-
-
-def _kind(kind: pa.DataType) -> str:
-    """Return the name of a type without the names of its fields."""
-    return str(kind).partition("<")[0].partition("[")[0]
+def kind_of(column: pa.Array) -> str:
+    """Return the name of a column's type without the names of its fields."""
+    return str(column.type).partition("<")[0].partition("[")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,13 @@ class Histogram:
         total = np.add.reduceat(count, first)
         key = key[first][total != 0]
         return Histogram(n_nodes, n_cells, key // n_cells, key % n_cells, total[total != 0])
+
+    @staticmethod
+    def of_keys(
+        n_nodes: int, n_cells: int, key: NDArray[np.int64], count: NDArray[np.signedinteger[Any]]
+    ) -> Histogram:
+        """Return the counts of increasing keys node * n_cells + cell; none is zero."""
+        return Histogram(n_nodes, n_cells, key // n_cells, key % n_cells, count.astype(np.int64))
 
     @property
     def n_records(self) -> int:

@@ -1,0 +1,133 @@
+"""Records read batch by batch: the same counts, refusals and private lists as the whole table at once."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topdown.columns
+from tests.helpers.solved import make_census
+from tests.helpers.whole_records import whole_histogram
+from topdown.measure import confidential, runs
+from topdown.measure.columns import Names
+from topdown.measure.records import Form, Refused
+
+NAMES = ("geocode", "dwelling", "sex", "age", "count")
+WRONG = ("", "CANARY", "1101", "-1", "2147483648", "é", "\0")
+
+
+@pytest.fixture(scope="module")
+def census(tmp_path_factory):
+    """A toy land and its records."""
+    return make_census(tmp_path_factory.mktemp("land"), seed=5)
+
+
+def rows_of(census) -> list[list[str]]:
+    """Return the records as rows with a count."""
+    schema, table = census.context.plan.schema, census.truth[-1]
+    codes = census.context.geography.leaves.codes
+    values = schema.coordinates(table.cell)
+    labels = [
+        [a.labels[int(i)] for i in value] for a, value in zip(schema.attributes, values, strict=True)
+    ]
+    return [
+        [codes[n], *rest, str(c)]
+        for n, *rest, c in zip(table.node, *labels, table.count.tolist(), strict=True)
+    ]
+
+
+def written(rows: list[list[str]], form: Form, kind: str) -> Path:
+    """Write rows as a table of some kind, into a folder of its own."""
+    names = NAMES if form.has_count else NAMES[:-1]
+    path = Path(tempfile.mkdtemp()) / f"records.{kind}"
+    if kind == "parquet":
+        pq.write_table(
+            pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(names)}), path
+        )
+        return path
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([names, *(row[: len(names)] for row in rows)])
+    data = out.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if kind == "csv.gz" else data)
+    return path
+
+
+def found_by(read, path: Path, census, form: Form) -> object:
+    """Return what a reader finds: counts, or code, column and private list of its refusal."""
+    try:
+        table = read(path, census.context, form)
+    except Refused as refused:
+        return refused.code, refused.column, list(refused.rows() if refused.rows else ())
+    return table.node.tolist(), table.cell.tolist(), table.count.tolist()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_streamed_records_are_the_whole_table(census, data):
+    """A batch lost, doubled or put at another place is people lost; a refusal must name the same rows."""
+    rows = data.draw(st.permutations(rows_of(census)))
+    form = Form(has_count=data.draw(st.booleans()))
+    if not form.has_count:
+        rows = [row for row in rows for _ in range(int(row[-1]))]
+    for _ in range(data.draw(st.sampled_from([0, 0, 1, 3]))):
+        i = data.draw(st.integers(0, len(rows) - 1))
+        wrong = list(rows[i])
+        wrong[data.draw(st.integers(0, len(NAMES) - 1))] = data.draw(st.sampled_from(WRONG))
+        rows[i] = wrong
+    path = written(rows, form, data.draw(st.sampled_from(["csv", "csv.gz", "parquet"])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topdown.columns, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 2**17])))
+        patch.setattr(runs.Runs.__init__, "__defaults__", (data.draw(st.sampled_from([1, 7, 2**17])),))
+        assert found_by(whole_histogram, path, census, form) == found_by(
+            confidential._load, path, census, form
+        )
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 40), min_size=1), st.booleans()), max_size=12),
+    st.integers(1, 30),
+)
+def test_runs_add_up_as_a_dictionary_does(batches, rows):
+    """A merge that drops a key, or counts it twice, changes who is counted."""
+    held, expected = runs.Runs(rows), {}
+    for keys, some in batches:
+        counts = [i % 3 if some else 1 for i in range(len(keys))]
+        held.add(np.array(keys, dtype=np.int64), np.array(counts, dtype=np.int64))
+        for key, count in zip(keys, counts, strict=True):
+            expected[key] = expected.get(key, 0) + count
+    total = held.total()
+    assert sorted((k, c) for k, c in expected.items() if c) == list(
+        zip(total.key.tolist(), total.count.tolist(), strict=True)
+    )
+    assert (np.dtype(np.int64), np.dtype(np.int32)) == (total.key.dtype, total.count.dtype)
+
+
+@given(
+    st.lists(st.text(alphabet="ab\0.é", max_size=4), unique=True, min_size=1),
+    st.lists(st.none() | st.text(alphabet="ab\0.é", max_size=5)),
+)
+def test_names_are_found_as_a_dictionary_finds_them(names, texts):
+    """Bytes that a library takes no notice of would count people in places that are not theirs."""
+    known = {name: i for i, name in enumerate(names)}
+    assert [known.get(text, -1) for text in texts] == Names(names).find(pa.array(texts, pa.string())).tolist()
+
+
+def test_an_unreadable_end_outdoes_a_wrong_value(census):
+    """A row of a file that was cut is no error of the record keepers; the file is."""
+    rows = rows_of(census) * 3
+    rows[0] = ["CANARY", *rows[0][1:]]
+    path = written(rows, Form(), "csv.gz")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(Refused) as caught:
+        confidential._load(path, census.context, Form())
+    assert caught.value.code == "D021"
