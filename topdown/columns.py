@@ -162,7 +162,9 @@ def _csv_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.
     with pa.input_stream(str(path), compression="detect") as stream:
         counted = _Counted(stream)
         with pa_csv.open_csv(counted, parse_options=_QUOTES, convert_options=options) as reader:
-            yield pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in columns.values()], names=list(columns))
+            yield pa.RecordBatch.from_arrays(
+                [pa.nulls(0, kind) for kind in columns.values()], names=list(columns)
+            )
             for batch in reader:
                 n_rows += batch.num_rows
                 yield batch

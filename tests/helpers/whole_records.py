@@ -15,14 +15,17 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 TEXT = pa_csv.ConvertOptions(
-    column_types=dict.fromkeys(("geocode", "dwelling", "sex", "age", "count"), pa.string()), strings_can_be_null=False
+    column_types=dict.fromkeys(("geocode", "dwelling", "sex", "age", "count"), pa.string()),
+    strings_can_be_null=False,
 )
 
 
 def whole_histogram(path: Path, context: Context, form: Form) -> Histogram:
     """Read a table that is a table, row by row in Python; Refused as the streamed reader refuses it."""
     schema, leaves = context.plan.schema, context.geography.leaves
-    table = pq.read_table(path) if path.name.endswith(".parquet") else pa_csv.read_csv(path, convert_options=TEXT)
+    table = (
+        pq.read_table(path) if path.name.endswith(".parquet") else pa_csv.read_csv(path, convert_options=TEXT)
+    )
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     if not table.num_rows:
         raise Refused("D022", "", fix="")

@@ -18,7 +18,7 @@ from pgsr.read import public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
 from topdown.columns import MiscountedError, UnreadableError, header_of, read_rows
 from topdown.errors import TopdownError
-from topdown.measure.columns import Column, Counts
+from topdown.measure.columns import CountColumn, NameColumn
 from topdown.measure.records import Form, Refused, read_records
 from topdown.plan.public_tables import read_public
 from topdown.plan.runfile import GeographyTable
@@ -73,7 +73,7 @@ def test_records_are_read_as_another_reader_reads_them(data):
     """Rows that one reader sees and another does not are people nobody counted."""
     path = on_disk(data, "persons.csv")
     unknown = Refused("D030", "", fix="", column="geocode")
-    geocode, counts = Column(("1101", "1102", "1104", "1201"), unknown), Counts()
+    geocode, counts = NameColumn(("1101", "1102", "1104", "1201"), unknown), CountColumn()
     codes, numbers = [], []
     try:
         for batch in read_records(path, NAMES, Form()):

@@ -28,7 +28,7 @@ WRONG = ("", "CANARY", "1101", "-1", "2147483648", "é", "\0")
 
 @pytest.fixture(scope="module")
 def census(tmp_path_factory):
-    """A toy land and its records."""
+    """Return a toy land and its records."""
     return make_census(tmp_path_factory.mktemp("land"), seed=5)
 
 
@@ -37,9 +37,7 @@ def rows_of(census) -> list[list[str]]:
     schema, table = census.context.plan.schema, census.truth[-1]
     codes = census.context.geography.leaves.codes
     values = schema.coordinates(table.cell)
-    labels = [
-        [a.labels[int(i)] for i in value] for a, value in zip(schema.attributes, values, strict=True)
-    ]
+    labels = [[a.labels[int(i)] for i in value] for a, value in zip(schema.attributes, values, strict=True)]
     return [
         [codes[n], *rest, str(c)]
         for n, *rest, c in zip(table.node, *labels, table.count.tolist(), strict=True)

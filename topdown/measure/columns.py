@@ -43,7 +43,7 @@ class Names:
         return found
 
 
-class Column:
+class NameColumn:
     """A column of names.
 
     Args:
@@ -74,7 +74,7 @@ class Column:
         self._faults.check()
 
 
-class Counts:
+class CountColumn:
     """The column `count`; 1 a row where there is none."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from topdown.errors import DataError, InternalError, TopdownError
 from topdown.measure.checks import check_against_public
-from topdown.measure.columns import MAX_COUNT, Column, Counts
+from topdown.measure.columns import MAX_COUNT, CountColumn, NameColumn
 from topdown.measure.draw import law_of
 from topdown.measure.private_errors import write_private_errors
 from topdown.measure.records import PLAIN, Form, Refused, read_records
@@ -90,8 +90,8 @@ def load_records(
 
 def _load(path: Path, context: Context, form: Form) -> Histogram:
     schema, leaves = context.plan.schema, context.geography.leaves
-    geocode, counts = Column(leaves.codes, _unknown_leaf()), Counts()
-    values = tuple(Column(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
+    geocode, counts = NameColumn(leaves.codes, _unknown_leaf()), CountColumn()
+    values = tuple(NameColumn(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
     most = MAX_COUNT - widest_noise(context)
     runs, n_rows, total, whole = Runs(), 0, 0, True
     for batch in read_records(path, ("geocode", *(a.name for a in schema.attributes)), form):
