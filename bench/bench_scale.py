@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def measured(millions: float, workers: int, *, rows: bool) -> dict[str, tuple[fl
             raise SystemExit(f"the release of {millions} million people failed")
     marks = [json.loads(line) for line in lines if line.startswith("[")]
     found = {}
-    for (stage, start, cpu), (_, end, cpu_end) in zip(marks[:-1], marks[1:], strict=True):
+    for (stage, start, cpu), (_, end, cpu_end) in itertools.pairwise(marks):
         peak = max((size for at, size in sizes if start <= at < end), default=0)
         found[stage] = (cpu_end - cpu, end - start, peak / 1e6)
     columns = list(zip(*found.values(), strict=True))

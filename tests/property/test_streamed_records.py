@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import topdown.columns
 from tests.helpers.solved import make_census
 from tests.helpers.whole_records import whole_histogram
-from topdown.measure import confidential, runs
+from topdown.measure import added_up, confidential, runs
 from topdown.measure.columns import Names
 from topdown.measure.records import Form, Refused
+from topdown.model.histogram import Histogram
 
 NAMES = ("geocode", "dwelling", "sex", "age", "count")
 WRONG = ("", "CANARY", "1101", "-1", "2147483648", "é", "\0")
@@ -129,3 +130,23 @@ def test_an_unreadable_end_outdoes_a_wrong_value(census):
     with pytest.raises(Refused) as caught:
         confidential._load(path, census.context, Form())
     assert caught.value.code == "D021"
+
+
+@given(st.integers(0, 50), st.sampled_from([1, 3, 2**20]), st.data())
+@settings(max_examples=30, deadline=None)
+def test_levels_above_are_the_leaves_added_up(census, seed, entries, data):
+    """A node that misses a leaf's people, or has a neighbour's, is measured wrong for ever."""
+    tree, rng = census.context.geography, np.random.default_rng(seed)
+    leaves = census.truth[-1]
+    keep = rng.random(len(leaves.node)) < 0.5
+    leaves = Histogram.build(
+        leaves.n_nodes, leaves.n_cells, leaves.node[keep], leaves.cell[keep], leaves.count[keep]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(added_up, "ENTRIES", entries)
+        for depth, expected in enumerate(leaves.at_every_level(tree)):
+            first = data.draw(st.integers(0, expected.n_nodes - 1))
+            last = data.draw(st.integers(first + 1, expected.n_nodes))
+            found = added_up.AddedUp(tree, leaves, depth).between(first, last)
+            np.testing.assert_array_equal(expected.dense(first, last), found.dense(first, last))
+            assert expected.between(first, last).n_records == found.n_records

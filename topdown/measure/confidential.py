@@ -105,7 +105,8 @@ def _load(path: Path, context: Context, form: Form) -> Histogram:
         total += int(count.sum())
         if whole and total <= most:  # keys fit 64 bits: a schema has at most 2^21 cells
             runs.add(leaf * schema.n_cells + schema.cells(tuple(found)), count)
-    for column in (geocode, *values, counts):
+    columns: tuple[NameColumn | CountColumn, ...] = (geocode, *values, counts)
+    for column in columns:
         column.check()
     if total > most:
         raise Refused(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,13 @@ def layout_hash(parts: tuple[PartPlan, ...]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+class Counts(Protocol):
+    """True counts of one level."""
+
+    def between(self, first: int, last: int) -> Histogram:
+        """Return those of nodes first..last-1."""
+
+
 @dataclass(frozen=True, eq=False)
 class DrawnAnswers:
     """Noisy answers of whole nodes.
@@ -99,7 +106,7 @@ class LevelDrawer:
     Args:
         level: what is measured.
         queries: of its measurements, in their order.
-        histogram: true counts of the level.
+        counts: true counts of the level.
         bits: source of randomness.
         listed: lists the answers that a base release leaves open; None: everything.
 
@@ -109,13 +116,13 @@ class LevelDrawer:
         self,
         level: LevelPlan,
         queries: tuple[Query, ...],
-        histogram: Histogram,
+        counts: Counts,
         bits: BitSource,
         listed: Listed | None = None,
     ) -> None:
         self._level, self._queries = level, queries
         self._samplers = [Sampler(law_of(m), bits) for m in level.measurements]
-        self._histogram = histogram
+        self._counts = counts
         self._listed = listed
         self._is_release = bits.is_release
 
@@ -129,9 +136,8 @@ class LevelDrawer:
         if self._listed is not None:
             return self._draw_listed(self._listed(nodes), nodes)
         out = np.empty((len(nodes), self._level.answers_per_node), dtype=np.int32)
-        p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
-        row = np.searchsorted(nodes, self._histogram.node[p:q])
-        cell, count = self._histogram.cell[p:q], self._histogram.count[p:q]
+        held = self._counts.between(int(nodes[0]), int(nodes[-1]) + 1)
+        row, cell, count = np.searchsorted(nodes, held.node), held.cell, held.count
         first = 0
         for measurement, sampler, query in zip(
             self._level.measurements, self._samplers, self._queries, strict=True
@@ -147,10 +153,10 @@ class LevelDrawer:
     def _draw_listed(self, listing: Listing, nodes: NDArray[np.int64]) -> DrawnAnswers:
         """Draw the answers that are listed; an answer counts all records that have it."""
         out = np.empty(int(listing.sizes.sum()), dtype=np.int32)
-        p, q = np.searchsorted(self._histogram.node, (nodes[0], nodes[-1] + 1))
-        row = np.searchsorted(nodes, self._histogram.node[p:q])
-        here = nodes[row] == self._histogram.node[p:q]
-        row, cell, count = row[here], self._histogram.cell[p:q][here], self._histogram.count[p:q][here]
+        held = self._counts.between(int(nodes[0]), int(nodes[-1]) + 1)
+        row = np.searchsorted(nodes, held.node)
+        here = nodes[row] == held.node
+        row, cell, count = row[here], held.cell[here], held.count[here]
         for number, (sampler, query) in enumerate(zip(self._samplers, self._queries, strict=True)):
             block = np.empty((1, len(listing.answers[number])), dtype=np.int32)
             sampler.draw_into(block)
@@ -161,20 +167,20 @@ class LevelDrawer:
         return DrawnAnswers(out, listing.sizes.reshape(-1), self._is_release)
 
 
-def level_drawer(context: Context, depth: int, histogram: Histogram, bits: BitSource) -> LevelDrawer:
+def level_drawer(context: Context, depth: int, counts: Counts, bits: BitSource) -> LevelDrawer:
     """Return what draws the parts of one level of a plan.
 
     Args:
         context: plan and public facts.
         depth: index of the level.
-        histogram: true counts of the level.
+        counts: true counts of the level.
         bits: source of randomness.
 
     """
     level = context.plan.levels[depth]
     queries = context.queries(level.name)
     listed = None if context.support is None else listed_at(context.support, depth, queries)
-    return LevelDrawer(level, queries, histogram, bits, listed)
+    return LevelDrawer(level, queries, counts, bits, listed)
 
 
 def add_counts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +12,17 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
-def exact_values(context: Context, levels: tuple[Histogram, ...]) -> dict[str, NDArray[np.int64]]:
+def exact_values(context: Context, level: Callable[[int], Histogram]) -> dict[str, NDArray[np.int64]]:
     """Return the answers of every exact invariant at every node of its level, (n_nodes, n_answers), by name.
 
     Args:
         context: plan and public facts.
-        levels: true counts of every level, root first.
+        level: gives the true counts of a level from its index.
 
     """
     plan = context.plan
     return {
-        exact.name: levels[context.geography.index(exact.level)].answers(plan.query(exact.query))
+        exact.name: level(context.geography.index(exact.level)).answers(plan.query(exact.query))
         for exact in plan.invariants.exact
     }
 

@@ -210,7 +210,7 @@ class _Measuring:
 
     def __init__(self, run: _Run, truth: Truth, check: Callable[[], None]) -> None:
         self._run, self._check, self._context = run, check, run.prepared.context
-        self._truth, self._levels = truth, truth.levels
+        self._truth = truth
         self._n_nodes = {p.part: len(p.nodes) for p in run.part_plans}
         self._n_seen = self.n_drawn = 0
 
@@ -229,7 +229,7 @@ class _Measuring:
         bits = AesBits()
         by_level = groupby(self._run.part_plans, lambda p: p.depth)
         for depth, plans in by_level:
-            drawer = level_drawer(self._context, depth, self._levels[depth], bits)
+            drawer = level_drawer(self._context, depth, self._truth.counts(depth), bits)
             for plan in plans:
                 self._check_room(plan)
                 yield Job(plan.part, partial(_make, self._context, plan, drawer))

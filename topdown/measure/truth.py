@@ -1,11 +1,13 @@
-"""What is true of the records: counts of every level, and the statistics that stay exact."""
+"""What is true of the records: counts of the leaves, of levels above them on demand, and statistics that stay exact."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topdown.ledger.same_records import keyed_digest
+from topdown.measure.added_up import AddedUp
 from topdown.measure.confidential import Confidential
+from topdown.measure.draw import Counts
 from topdown.measure.exact import exact_values
 from topdown.model.contradiction import Contradiction, find_contradiction
 from topdown.model.histogram import Histogram
@@ -19,16 +21,24 @@ def records_digest(leaves: Histogram, key: bytes) -> str:
 
 
 class Truth:
-    """The true counts of every level and the exact statistics; shows nothing of itself."""
+    """The true counts of the leaves and the exact statistics; shows nothing of itself."""
 
     def __init__(self, context: Context, records: Confidential) -> None:
         self._context = context
-        self.levels = records.open_histogram().at_every_level(context.geography)
-        self.exact = exact_values(context, self.levels)
+        self.leaves = records.open_histogram()
+        self.exact = exact_values(context, self._level)
 
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key; the order of the rows does not matter."""
-        return records_digest(self.levels[-1], key)
+        return records_digest(self.leaves, key)
+
+    def counts(self, depth: int) -> Counts:
+        """Return the counts of one level, which are added up where they are asked for."""
+        tree = self._context.geography
+        return self.leaves if depth == len(tree.levels) - 1 else AddedUp(tree, self.leaves, depth)
+
+    def _level(self, depth: int) -> Histogram:
+        return self.counts(depth).between(0, len(self._context.geography.levels[depth]))
 
     def contradiction(self) -> Contradiction | None:
         """Hold the exact statistics against each other and the public facts, before anything is charged."""

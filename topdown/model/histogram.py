@@ -59,6 +59,11 @@ class Histogram:
         """Return p with node i's entries at p[i]:p[i+1]."""
         return np.searchsorted(self.node, np.arange(self.n_nodes + 1))
 
+    def between(self, first: int, last: int) -> Histogram:
+        """Return the counts of nodes first..last-1; nothing is copied."""
+        p, q = np.searchsorted(self.node, (first, last))
+        return Histogram(self.n_nodes, self.n_cells, self.node[p:q], self.cell[p:q], self.count[p:q])
+
     def dense(self, first: int, last: int) -> NDArray[np.int64]:
         """Return the counts of nodes first..last-1 as an array of shape (last - first, n_cells)."""
         p, q = np.searchsorted(self.node, (first, last))

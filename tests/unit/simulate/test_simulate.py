@@ -165,7 +165,7 @@ def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
     context, truth = prepared.context, open_truth(census / "persons.csv.gz", prepared.context)[1]
     held: list[list[np.ndarray]] = [[] for _ in context.plan.levels]
     for plan in plan_parts(context):
-        drawn = level_drawer(context, plan.depth, truth.levels[plan.depth], AesBits()).draw(plan.nodes)
+        drawn = level_drawer(context, plan.depth, truth.counts(plan.depth), AesBits()).draw(plan.nodes)
         path = tmp_path / "measurements" / plan.part.level / f"{plan.part.name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encode(context, plan, drawn))
