@@ -11,10 +11,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bench.bench_solve import Answers
-from topdown.plan.prepare import prepare
+from topdown.measure.confidential import load_records
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context, prepare
 from topdown.resources import bundled_root
 from topdown.solve.descend import Descent
 from topdown.solve.node import Node
@@ -22,6 +24,24 @@ from topdown.solve.tally import Tally
 from topdown.synth import synth
 
 GROWN = 4_370  # people of a made-up tract on average
+
+
+class Answers:
+    """True answers of the tracts plus rounded normal noise (ordinary, seeded: nothing is released)."""
+
+    def __init__(self, context: Context, tracts: Histogram) -> None:
+        rng, level = np.random.default_rng(1), context.plan.levels[1]
+        self.inhabited, parts = context.rules.inhabited[1], []
+        for m, query in zip(level.measurements, context.queries(level.name), strict=True):
+            answers = tracts.answers(query)
+            parts.append(answers + np.rint(rng.normal(size=answers.shape) * float(m.variance) ** 0.5))
+        self.noisy = np.concatenate(parts, axis=1)
+
+    def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return inhabited tracts and their answers."""
+        assert level_index == 1
+        nodes = first_node + np.flatnonzero(self.inhabited[first_node:last_node])
+        return nodes, self.noisy[nodes]
 
 
 def measure(n_tracts: int) -> str:
@@ -35,12 +55,13 @@ def measure(n_tracts: int) -> str:
             people=n_tracts * GROWN,
             seed=5,
             settings=str(folder / "settings.toml"),
-            levels=("state", "tract"),
+            levels=("state", "tract", "block_group", "block"),
         )
         assert made.run_file is not None
         context = prepare(made.run_file).context
-        targets = Answers(context, folder)
-    root, tally = targets.tables[0], Tally()
+        leaves = load_records(made.records, context).open_histogram()
+    root, tracts = leaves.at_every_level(context.geography)[:2]
+    targets, tally = Answers(context, tracts), Tally()
     descent = Descent(context, targets, {"state": root.totals()})
     with threadpool_limits(limits=1):
         start = time.process_time()
@@ -48,7 +69,7 @@ def measure(n_tracts: int) -> str:
         seconds = time.process_time() - start
     done = tally.levels["tract"]
     return (
-        f"{made.nodes[-1][1]:>6,} tracts  {done.n_variables:>9,} variables  {seconds:8.1f} CPU s"
+        f"{made.nodes[1][1]:>6,} tracts  {done.n_variables:>9,} variables  {seconds:8.1f} CPU s"
         f"  {done.max_iterations:>6,} steps  residual {done.max_kkt_residual_persons:.1e} persons"
     )
 
