@@ -19,6 +19,7 @@ from topdown.progress import Event, Report, silent
 if TYPE_CHECKING:
     from topdown.measure.measure import MeasureResult
     from topdown.publish.verify import VerifyResult
+    from topdown.solve.solve import Solved
 
 T = TypeVar("T")
 
@@ -107,8 +108,10 @@ def _generate(
     from topdown.publish.verify import verify_sealed
     from topdown.rehearse.memory import check_memory
     from topdown.rehearse.rehearse import rehearse
+    from topdown.solve.tree.covered import check_intervals
 
     clock = _Clock()
+    check_intervals(prepared.context)
     measured_before = is_measured(prepared, out, again=again)
     if not measured_before:
         check_memory(prepared.context.plan)
@@ -120,10 +123,19 @@ def _generate(
         report(Event("rehearse", 1, 1, "passed, uncharged"))
     measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
     context = load_context(out)
-    leaves, document = clock.run("solve", lambda: solve_release(out, workers=workers, report=report))
-    ledger = prepared.ledger_path
+    solved = clock.run("solve", lambda: _solve(out, context, workers=workers, report=report))
     content = clock.run(
-        "publish", lambda: publish(out, context, leaves, ledger, csv=csv, privacy=privacy, report=report)
+        "publish",
+        lambda: publish(
+            out,
+            context,
+            solved.leaves,
+            prepared.ledger_path,
+            csv=csv,
+            privacy=privacy,
+            numbers=solved.numbers,
+            report=report,
+        ),
     )
     report(Event("certify", 0, 1, "checks"))
     checks = clock.run("verify", lambda: verify_sealed(out, content))
@@ -138,9 +150,9 @@ def _generate(
     return GenerateResult(
         release=out,
         seconds=clock.seconds,
-        n_records=leaves.n_records,
-        n_splits=sum(level["n_splits"] for level in document["levels"]),
-        n_failsafe=len(document["failsafe"]),
+        n_records=solved.leaves.n_records,
+        n_splits=sum(level["n_splits"] for level in solved.document["levels"]),
+        n_failsafe=len(solved.document["failsafe"]),
         peak_memory_bytes=_peak_memory_bytes(workers),
         checks=checks,
         measured=measured,
@@ -197,8 +209,8 @@ def _solve_and_publish(prepared: Prepared, release: Path) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
     from topdown.publish.publish import publish
 
-    leaves, _ = _solve(release, prepared.context)
-    publish(release, prepared.context, leaves, prepared.ledger_path)
+    solved = _solve(release, prepared.context)
+    publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
 
 
 def check_one_ledger(prepared: Prepared) -> None:
@@ -225,18 +237,17 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     Returns:
         (leaf table, `topdown.solve` document).
     """
-    return _solve(release, load_context(release), workers=workers, report=report)
+    solved = _solve(release, load_context(release), workers=workers, report=report)
+    return solved.leaves, solved.document
 
 
-def _solve(
-    release: Path, context: Context, *, workers: int = 1, report: Report = silent
-) -> tuple[Any, dict[str, Any]]:
+def _solve(release: Path, context: Context, *, workers: int = 1, report: Report = silent) -> Solved:
     from topdown.solve.release import solve_folder
     from topdown.solve.solve import write_document
 
     solved = solve_folder(release, context, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
-    return solved.leaves, solved.document
+    return solved
 
 
 def warm_up(report: Report = silent) -> None:

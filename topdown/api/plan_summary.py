@@ -22,7 +22,7 @@ from topdown.plan.secrets import ReleaseChain
 from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss, claims_of, composed_loss
 from topdown.screen import figures
-from topdown.solve.tree.covered import choose
+from topdown.solve.tree.covered import check_intervals, choose
 
 if TYPE_CHECKING:
     from topdown.solve.extend.patterns import Patterns
@@ -57,7 +57,8 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     unasked = open_answers(plan)
     extra = [] if patterns is None else ledger_warning(prepared)
     base = {} if patterns is None else {"base": base_summary(prepared, patterns)}
-    told = {} if plan.estimates is None else {"estimates": choose(context).document()}
+    check_intervals(context)
+    told = {"estimates": choose(context).document()} if plan.fits_tree else {}
     return (
         base
         | told

@@ -153,9 +153,10 @@ class PlanBase(BaseRelease, frozen=True, kw_only=True):
 
 
 class PlanEstimates(Part, frozen=True, kw_only=True):
-    """What splits are fitted to: measurements of everything below the children, not only their own."""
+    """What splits are fitted to, and the coverage of the intervals in the tables."""
 
-    targets: Literal["tree"]
+    targets: Literal["own", "tree"]
+    coverage: Rational | UnsetType = UNSET
 
 
 class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"):

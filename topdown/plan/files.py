@@ -124,9 +124,10 @@ class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What splits are fitted to: the children's own measurements, or those of everything below them too."""
+    """What splits are fitted to, the children's own measurements or those below them too; coverage of intervals."""
 
     targets: Literal["own", "tree"] = "own"
+    coverage: Fraction | None = None
 
 
 class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

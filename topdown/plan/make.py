@@ -31,6 +31,8 @@ from topdown.plan.runfile import RunFile
 from topdown.plan.secrets import ReleaseChain, check_guarantee
 from topdown.plan.solvable import check_solvable
 
+LEAST_COVERAGE, MOST_COVERAGE = Fraction(1, 2), Fraction(9999, 10_000)  # of intervals
+
 
 def make_plan(
     run: RunFile,
@@ -108,9 +110,18 @@ def make_plan(
 
 
 def _estimates(run: RunFile) -> Estimates | None:
-    """Return what a plan says of estimates: nothing where they are each area's own."""
-    tree = run.estimates is not None and run.estimates.targets == "tree"
-    return Estimates("tree") if tree else None
+    """Return what a plan says of estimates: nothing where they are each area's own and no interval is asked for."""
+    given = run.estimates
+    if given is None or (given.targets == "own" and given.coverage is None):
+        return None
+    if given.coverage is not None and not LEAST_COVERAGE <= given.coverage <= MOST_COVERAGE:
+        raise ConfigError(
+            f"estimates.coverage is {given.coverage}, not between {LEAST_COVERAGE} and {MOST_COVERAGE}",
+            code="C210",
+            fix='write coverage = "19/20" for intervals of 95 in 100',
+            key=("estimates", "coverage"),
+        )
+    return Estimates(given.targets, given.coverage)
 
 
 def _budget(run: RunFile) -> tuple[Fraction, Fraction]:

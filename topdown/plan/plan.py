@@ -140,9 +140,10 @@ class Base:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What splits are fitted to where it is not the children's own measurements."""
+    """What splits are fitted to, and the coverage of the intervals in the tables; None: there are none."""
 
-    targets: Literal["tree"]
+    targets: Literal["own", "tree"] = "own"
+    coverage: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,16 @@ class Plan:
         return self.levels[depth].n_numbers if self.base is None else self.base.n_numbers[depth]
 
     @property
+    def fits_tree(self) -> bool:
+        """Whether splits are fitted to the tree estimate where it covers them."""
+        return self.estimates is not None and self.estimates.targets == "tree"
+
+    @property
+    def coverage(self) -> Fraction | None:
+        """Chance of every interval in the tables; None if they have none."""
+        return None if self.estimates is None else self.estimates.coverage
+
+    @property
     def plan_hash(self) -> str:
         """SHA-256, in hex, of the canonical JSON of the plan."""
         return hashlib.sha256(msgspec.json.encode(self.to_document(), order="deterministic")).hexdigest()
@@ -211,6 +222,8 @@ class Plan:
             document.pop("base", None)
         if self.estimates is None:  # plans without it read and hash as before there was any
             document.pop("estimates", None)
+        elif self.estimates.coverage is None:
+            document["estimates"].pop("coverage", None)
         if not self.delta:  # and those that have none
             document.pop("delta", None)
             for m in (m for level in document["levels"] for m in level["measurements"]):

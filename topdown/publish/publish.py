@@ -15,6 +15,7 @@ from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
 from topdown.publish.certificate import CERTIFICATE, make_certificate, stamps
+from topdown.publish.intervals import Numbers, intervals_sentence
 from topdown.publish.manifest import MANIFEST, list_files, write_manifest
 from topdown.publish.microdata import PERSONS_CSV, write_csv, write_microdata
 from topdown.publish.tables import write_tables
@@ -39,6 +40,7 @@ def publish(
     *,
     csv: bool = False,
     privacy: dict[str, Any] | None = None,
+    numbers: Numbers | None = None,
     report: Report = silent,
 ) -> VerifyResult:
     """Write and check every file of a release that measure and solve have not written.
@@ -54,6 +56,7 @@ def publish(
         ledger_path: ledger of the data set, to be copied.
         csv: also write one line a record.
         privacy: certified statements for the certificate (see `certified_privacy`).
+        numbers: whence the estimates of intervals come, for a plan that asks for them (`write_tables`).
         report: told about each step.
 
     Returns:
@@ -68,7 +71,7 @@ def publish(
     if csv:
         write_csv(release, context, leaves)
     report(Event("publish", 1, _STEPS, "microdata"))
-    tables = write_tables(release, context, leaves)
+    tables = write_tables(release, context, leaves, numbers)
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     write_bytes(release / LEDGER, ledger_path.read_bytes())
     checked = verify_content(release)
@@ -144,13 +147,17 @@ def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any])
             f"Epsilon {exact_text(plan.loss)}, delta {delta}: sums over every count that one record moves."
         ]
     said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
+    listed = "answers that are zero are left out, but not in `total`."
+    if plan.coverage is not None:
+        listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
+        said.append(intervals_sentence(plan.coverage))
     promised = "".join(fill(line, 112) + "\n" for line in said)
     one_line = " persons.csv.gz: one line a record." if csv else ""
     return f"""{head}
 {plan.release.title} ({plan.release.id})
 {people}; made from protected statistics, none is copied from anyone's answers.
 microdata/      persons.parquet: one row an area and cell, with its count.{one_line}
-tables/         one folder a table, one file a level; answers that are zero are left out, but not in `total`.
+tables/         one folder a table, one file a level; {listed}
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
 plan.json       what is exact and why, what was measured with which noise; plan {plan.plan_hash[:8]}.
 certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from topdown.plan.prepare import Context
@@ -13,7 +14,7 @@ from topdown.solve.extend.answers import ListedAnswers
 from topdown.solve.extend.descend import Extension
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.measurements import MeasurementReader
-from topdown.solve.solve import Solved, descend, said_of_estimates, solved
+from topdown.solve.solve import Solved, descend, numbers_of, said_of_estimates, solved
 from topdown.solve.walk import Walk
 
 
@@ -48,7 +49,7 @@ def solve_folder(
     """
     descent = descent or open_release(release, context)
     leaves, tally = descend(descent, context, workers, report)
-    out = solved(context, leaves, tally)
+    out = replace(solved(context, leaves, tally), numbers=numbers_of(descent))
     out.document.update(said_of_estimates(descent))
     out.document["inputs_sha256"] = inputs_sha256(release, context.plan)
     out.document["records_sha256"] = records_sha256(out.leaves)

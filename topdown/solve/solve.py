@@ -19,6 +19,8 @@ from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
 from topdown.solve.tree.covered import choose
+from topdown.solve.tree.numbers import TreeNumbers, tree_numbers
+from topdown.solve.tree.statistics import TreeStatistics
 from topdown.solve.walk import Walk
 from topdown.workers import workers_with
 
@@ -27,10 +29,11 @@ TASKS_PER_WORKER = 8
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The leaf table and the `topdown.solve` document."""
+    """The leaf table, the `topdown.solve` document, and whence estimates come where the plan asks for intervals."""
 
     leaves: Histogram
     document: dict[str, Any]
+    numbers: TreeNumbers | None = None
 
 
 def solve(
@@ -113,9 +116,18 @@ def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
     return Solved(table, tally.to_document(context.plan))
 
 
+def numbers_of(descent: Walk) -> TreeNumbers | None:
+    """Return whence the estimates of intervals come; None where the plan asks for none."""
+    if descent.context.plan.coverage is None or not isinstance(descent, Descent):
+        return None
+    if isinstance(descent.statistics, TreeStatistics):
+        return TreeNumbers(descent.statistics)
+    return tree_numbers(descent.context, descent.answers, descent.exact, descent.tables)
+
+
 def said_of_estimates(descent: Walk) -> dict[str, Any]:
     """Return what solve.json says of the tree estimate: nothing where the plan does not ask for it."""
-    if descent.context.plan.estimates is None:
+    if not descent.context.plan.fits_tree:
         return {}
     if isinstance(descent, Descent):
         return {"statistics": descent.statistics.document()}

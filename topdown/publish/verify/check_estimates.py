@@ -38,7 +38,7 @@ def check_estimates(session: Session, document: dict[str, Any], out: Findings) -
         UnreadableError: V120 the part of solve.json is not as documented.
     """
     plan, stated = session.plan, document.get("statistics")
-    if (stated is None) != (plan.doc.estimates is None):
+    if (stated is not None) != plan.fits_tree:
         out.add(
             Finding(
                 "V122", "solve.json and plan.json disagree on whether there is a tree estimate", file=FILE

@@ -110,7 +110,7 @@ def _table(
         out.add_many(1, findings, len(wrong))
     elif query.name == "total" and len(table.key) != len(session.tree.geocodes[level]):
         out.add(Finding("V109", f"{table.path} does not have a row for every node", file=table.path))
-    elif query.name != "total" and (table.count == 0).any():
+    elif query.name != "total" and table.numbers is None and (table.count == 0).any():
         row = int(np.flatnonzero(table.count == 0)[0]) + 1
         out.add(Finding("V109", f"{table.path} lists a zero", file=table.path, row=row))
 

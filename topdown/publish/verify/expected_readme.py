@@ -14,12 +14,20 @@ from topdown.publish.verify.session import Session
 
 COLUMNS = 112
 _CSV = " persons.csv.gz: one line a record."
+_ZEROS = "answers that are zero are left out, but not in `total`."
+_INTERVALS = "each count with an interval; the stamp `rows` says whether zeros are listed."
+_CHANCE = (
+    "Intervals: before the noise was drawn, the chance that this interval would contain the count in the confidential "
+    "records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, not of numbers "
+    "picked because they look large; of the records, not of the true population. Two intervals are not independent: "
+    "those of sums and differences do not follow from them."
+)
 _TEXT = """\
 {head}
 {title} ({id})
 {people}; made from protected statistics, none is copied from anyone's answers.
 microdata/      persons.parquet: one row an area and cell, with its count.{csv}
-tables/         one folder a table, one file a level; answers that are zero are left out, but not in `total`.
+tables/         one folder a table, one file a level; {listed}
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
 plan.json       what is exact and why, what was measured with which noise; plan {plan}.
 certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
@@ -43,6 +51,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         id=plan.doc.release.id,
         people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
+        listed=_ZEROS if plan.coverage is None else _INTERVALS,
         plan=plan.computed_hash[:8],
         said="".join(
             fill(line, COLUMNS) + "\n" for line in _promised(plan, session.certificate.get("privacy"))
@@ -59,4 +68,9 @@ def _promised(plan: PlanFile, privacy: Any) -> list[str]:
     if plan.loss_name == "epsilon_delta":
         both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"
         said += [f"{both}: sums over every count that one record moves."]
-    return said + [f"Not protected: {row.get('name')}, {row.get('sentence')}." for row in disclosed]
+    said += [f"Not protected: {row.get('name')}, {row.get('sentence')}." for row in disclosed]
+    if plan.coverage is None:
+        return said
+    n, of = (100 * plan.coverage).as_integer_ratio()
+    odds = f"{n} in 100" if of == 1 else f"{plan.coverage.numerator} in {plan.coverage.denominator}"
+    return [*said, _CHANCE.format(odds=odds)]

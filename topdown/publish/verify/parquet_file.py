@@ -24,6 +24,7 @@ MAGIC = b"PAR1"
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]+(\.[0-9]+){0,3}(-SNAPSHOT)?")
 TEXT = pa.string()
 WHOLE = pa.int64()
+REAL = pa.float64()
 
 
 class ParquetTable:

@@ -17,12 +17,13 @@ from topdown.errors import ConfigError
 from topdown.model.constraint import Invariants
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
-from topdown.publish.verify.arithmetic import fraction
+from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.reader import read_json, unreadable
 
 VERSION = 2  # the only one read; releases of another are for the engine that made them
 MAX_CELLS = 2**26
 MOST_WEIGHTS = 25_000
+LEAST_COVERAGE, MOST_COVERAGE = Fraction(1, 2), Fraction(9999, 10_000)
 _WEIGHT = re.compile(r"[1-9][0-9]{0,38}")
 FILE = "plan.json"
 # Of a plan's invariants: a kind that the engine learns is not passed over here.
@@ -103,10 +104,11 @@ class BaseDoc(_Doc, frozen=True):
     n_numbers: tuple[int, ...]
 
 
-class EstimatesDoc(_Doc, frozen=True):
-    """What splits were fitted to where it is not the children's own measurements."""
+class EstimatesDoc(_Doc, frozen=True, omit_defaults=True):
+    """What splits were fitted to, and the coverage of the intervals in the tables."""
 
-    targets: Literal["tree"]
+    targets: Literal["own", "tree"]
+    coverage: str = ""
 
 
 class PlanDoc(_Doc, frozen=True, omit_defaults=True):
@@ -173,6 +175,17 @@ class PlanFile:
     def delta(self) -> Fraction:
         """Delta beside the loss: the same shares of the total delta; 0 unless losses are pairs."""
         return self.loss * fraction(self.doc.delta) / fraction(self.doc.budget)
+
+    @property
+    def fits_tree(self) -> bool:
+        """Whether splits were fitted to the tree estimate."""
+        return self.doc.estimates is not None and self.doc.estimates.targets == "tree"
+
+    @cached_property
+    def coverage(self) -> Fraction | None:
+        """Chance of every interval in the tables; None if they have none."""
+        stated = self.doc.estimates.coverage if self.doc.estimates else ""
+        return fraction(stated) if stated else None
 
     @property
     def stamps(self) -> dict[str, str]:
@@ -244,6 +257,14 @@ def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
     if canonical(known) != canonical(document):
         raise ValueError("it holds keys or values the format does not know")
     numbers = [doc.budget, doc.delta, *(share for _, share in doc.unspent)]
+    if doc.estimates is not None and doc.estimates.coverage:
+        coverage = fraction(doc.estimates.coverage)
+        if doc.base is not None or doc.mechanism != "discrete_gaussian":
+            raise ValueError("its noise or its base table has no intervals")
+        if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE or exact_text(coverage) != doc.estimates.coverage:
+            raise ValueError("the coverage of its intervals is not one that is made")
+    elif doc.estimates is not None and doc.estimates.targets == "own":
+        raise ValueError("its estimates ask for nothing")
     for level in doc.levels:
         numbers += [level.share, level.loss]
         numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter, m.delta)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 
 from topdown.model.query import Query
 from topdown.publish.verify.arithmetic import Whole, fits, tally
-from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
+from topdown.publish.verify.parquet_file import REAL, TEXT, WHOLE, ParquetTable, codes, whole
 from topdown.publish.verify.plan_file import PlanFile, table_path
 from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.tree import Tree
 
 PERSONS = "microdata/persons.parquet"
+MOST_RECORDS = 4_000_000_000  # of an estimate: its thousandths times a quantile stay in 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,24 @@ def load_population(
 
 
 @dataclass(frozen=True, eq=False)
+class TableNumbers:
+    """What a table with intervals has beside its counts, per row.
+
+    Args:
+        listed: stamp `rows`, all or nonzero.
+        estimate, stddev: thousandths of a record.
+        low, high: records. exact: bool, whether the basis is `exact`.
+    """
+
+    listed: str
+    estimate: Whole
+    stddev: Whole
+    low: Whole
+    high: Whole
+    exact: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """One published table, as read.
 
@@ -88,20 +108,33 @@ class Table:
         path: inside the release.
         key: node * n_answers + answer, per row.
         count: per row.
+        numbers: estimates and intervals, if the plan asks for them.
 
     """
 
     path: str
     key: Whole
     count: Whole
+    numbers: TableNumbers | None = None
 
 
-def load_table(root: Path, plan: PlanFile, tree: Tree, query: Query, level: int) -> Table:
-    """Read one table; UnreadableError (V109) if damaged, out of order, or naming unknown places or labels."""
+def load_table(
+    root: Path, plan: PlanFile, tree: Tree, query: Query, level: int, listed: str | None = None
+) -> Table:
+    """Read one table; UnreadableError (V109) if damaged, out of order, or naming unknown places or labels.
+
+    Args:
+        root: of the release. plan, tree: of it. query, level: of the table.
+        listed: the stamp `rows` that a table with intervals must have; None for one without.
+    """
     path = table_path(query, tree.names[level])
     columns = {"level": TEXT, "geocode": TEXT} | {f.name: TEXT for f in query.factors} | {"count": WHOLE}
+    stamps = plan.stamps
+    if listed is not None:
+        columns |= {"estimate": REAL, "stddev": REAL, "low": WHOLE, "high": WHOLE, "basis": TEXT}
+        stamps = stamps | {"rows": listed}
     most = len(tree.geocodes[level]) * query.n_answers
-    table = ParquetTable(root, path, "V109", "topdown.table", columns, most, plan.stamps).read()
+    table = ParquetTable(root, path, "V109", "topdown.table", columns, most, stamps).read()
     node = codes(table.column("geocode"), tree.geocodes[level])
     bad = (node < 0) | (codes(table.column("level"), pa.array(tree.names, TEXT)) != level)
     answer = np.zeros(len(node), dtype=np.int64)
@@ -118,7 +151,27 @@ def load_table(root: Path, plan: PlanFile, tree: Tree, query: Query, level: int)
         raise unreadable("V109", path, f"is out of order, or gives an answer twice, in row {row}")
     if not fits(count):
         raise unreadable("V109", path, "has counts too large to add up")
-    return Table(path, key, count)
+    return Table(path, key, count, None if listed is None else _numbers(path, table, listed))
+
+
+def _numbers(path: str, table: pa.Table, listed: str) -> TableNumbers:
+    basis = codes(table.column("basis"), pa.array(["tree", "exact"], TEXT))
+    if (basis < 0).any():
+        raise unreadable("V109", path, "has a basis that is neither tree nor exact")
+    estimate, stddev = (_thousandths(path, table.column(name)) for name in ("estimate", "stddev"))
+    low, high = whole(table.column("low")), whole(table.column("high"))
+    return TableNumbers(listed, estimate, stddev, low, high, basis == 1)
+
+
+def _thousandths(path: str, column: Any) -> Whole:
+    """Read numbers that are whole thousandths, each the nearest binary number to one; no other bits are taken."""
+    written = np.ascontiguousarray(column.to_numpy(), dtype=np.float64)
+    if not (np.abs(written) <= MOST_RECORDS).all():
+        raise unreadable("V109", path, "has an estimate or deviation that is not finite, or too large")
+    found = np.rint(1000 * written).astype(np.int64)
+    if ((found / 1000).view(np.int64) != written.view(np.int64)).any():
+        raise unreadable("V109", path, "has an estimate or deviation that is not in whole thousandths")
+    return found
 
 
 def answer_label(query: Query, answer: int) -> str:

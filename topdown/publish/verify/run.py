@@ -13,6 +13,7 @@ from topdown.publish.verify.check_comparisons import check_comparisons
 from topdown.publish.verify.check_constraints import check_bounds, check_exact, check_zeros
 from topdown.publish.verify.check_digests import check_digests
 from topdown.publish.verify.check_files import check_manifest
+from topdown.publish.verify.check_intervals import check_intervals
 from topdown.publish.verify.check_ledger import check_ledger
 from topdown.publish.verify.check_measurements import check_measurements
 from topdown.publish.verify.check_plan import check_plan
@@ -38,6 +39,7 @@ CONTENT_CHECKS: dict[str, Check] = {
     "bounds": check_bounds,
     "comparisons": check_comparisons,
     "tables": check_tables,
+    "intervals": check_intervals,
     "digests": check_digests,
     "solver": check_solver,
 }
@@ -51,6 +53,7 @@ CHECKS: dict[str, Check] = {
 
 _ONLY_IF: dict[str, Callable[[PlanDoc], bool]] = {
     "base": lambda plan: plan.base is not None,
+    "intervals": lambda plan: plan.estimates is not None and bool(plan.estimates.coverage),
     "comparisons": lambda plan: bool(plan.invariants.no_more_than),
 }
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from topdown.errors import ConfigError
 from topdown.model.query import parse_query
 from topdown.plan.plan import LevelPlan, Plan
 from topdown.plan.prepare import Context
@@ -51,6 +52,18 @@ class Covered:
         return [{"level": at.level, "targets": at.targets, "why": at.why} for at in self.levels]
 
 
+@dataclass(frozen=True, eq=False)
+class LatticeForm:
+    """A plan's cells and measurements as the estimate sorts them.
+
+    Args:
+        lattice: dense values and product cells. own: information of each level, root first.
+    """
+
+    lattice: Lattice
+    own: tuple[Information, ...]
+
+
 def choose(context: Context) -> Covered:
     """Decide for every level of a plan that asks for the tree estimate.
 
@@ -58,15 +71,35 @@ def choose(context: Context) -> Covered:
         context: plan and public facts.
     """
     plan = context.plan
-    why = _no_level(plan)
+    form = lattice_form(context)
+    if isinstance(form, str):
+        return _all_own(plan, form)
+    if plan.invariants.no_more_than:
+        return _all_own(plan, "there are rules of the kind no_more_than")
+    levels, in_lattice = [], []
+    for depth, level in enumerate(plan.levels):
+        why, fits = _at(context, form.lattice, depth)
+        levels.append(LevelTargets(level.name, "own" if why else "tree", why))
+        in_lattice.append(fits)
+    return Covered(tuple(levels), form.lattice, form.own, tuple(in_lattice))
+
+
+def lattice_form(context: Context) -> LatticeForm | str:
+    """Return the lattice form of a plan, or why it has none.
+
+    Args:
+        context: plan and public facts.
+    """
+    plan = context.plan
+    why = _no_form(plan)
     if why:
-        return _all_own(plan, why)
+        return why
     lattice = _lattice_of(plan)
     if lattice.n_dense > MOST_DENSE:
         names = ", ".join(lattice.dense)
-        return _all_own(plan, f"{names} have {lattice.n_dense:,} values together, more than {MOST_DENSE}")
+        return f"{names} have {lattice.n_dense:,} values together, more than {MOST_DENSE}"
     if len(lattice.sizes) > MOST_AXES:
-        return _all_own(plan, f"more than {MOST_AXES} attributes are neither recoded nor closed by a rule")
+        return f"more than {MOST_AXES} attributes are neither recoded nor closed by a rule"
     own = tuple(
         information(
             lattice,
@@ -76,25 +109,37 @@ def choose(context: Context) -> Covered:
         for level in plan.levels
     )
     if not _tells_apart(context, lattice, own[-1]):
-        return _all_own(plan, f"the queries of level {plan.levels[-1].name} do not tell every cell apart")
-    levels, in_lattice = [], []
-    for depth, level in enumerate(plan.levels):
-        why, fits = _at(context, lattice, depth)
-        levels.append(LevelTargets(level.name, "own" if why else "tree", why))
-        in_lattice.append(fits)
-    return Covered(tuple(levels), lattice, own, tuple(in_lattice))
+        return f"the queries of level {plan.levels[-1].name} do not tell every cell apart"
+    return LatticeForm(lattice, own)
 
 
-def _no_level(plan: Plan) -> str:
-    """Return why no level can be covered, whatever the schema; empty if some may be."""
+def check_intervals(context: Context) -> None:
+    """Refuse a plan that asks for intervals where there is no whole-tree estimate to make them from.
+
+    Args:
+        context: plan and public facts.
+
+    Raises:
+        ConfigError: C211 the plan has no lattice form; the reason is named.
+    """
+    form = lattice_form(context) if context.plan.coverage is not None else ""
+    if isinstance(form, str) and form:
+        raise ConfigError(
+            f"there are no intervals for this plan: {form}",
+            code="C211",
+            fix="remove estimates.coverage from the run file; nothing was spent",
+            key=("estimates", "coverage"),
+        )
+
+
+def _no_form(plan: Plan) -> str:
+    """Return why a plan has no lattice form, whatever the schema; empty if it may have."""
     if plan.base is not None:
         return "an extension keeps its base release's table"
     if len(plan.levels) < 2:
         return "there is one level only"
     if any(m.law != "discrete_gaussian" for level in plan.levels for m in level.measurements):
         return "the noise is not discrete Gaussian"
-    if plan.invariants.no_more_than:
-        return "there are rules of the kind no_more_than"
     return ""
 
 

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
 from topdown.solve.answers import NoisyAnswers
 from topdown.solve.groups import Floats, Ints
@@ -163,16 +164,22 @@ def statistics_of(
         context: plan and public facts. answers: measured. levels: the solver's view.
         exact: exact node totals by level name. tables: other exact tables, by name.
     """
-    plan = context.plan
     own = OwnStatistics(answers)
-    if plan.estimates is None:
+    if not context.plan.fits_tree:
         return own
     choice = choose(context)
     if choice.lattice is None:
         return NoLevelCovered(own, choice)
+    return TreeStatistics(context, answers, choice, levels, exact_at_root(context.plan, exact, tables))
+
+
+def exact_at_root(
+    plan: Plan, exact: dict[str, Ints], tables: dict[str, Ints]
+) -> tuple[tuple[Ints, Ints], ...]:
+    """Return what is exact at the root: labels of every cell and answers, one pair a statistic."""
     known = []
     for invariant in plan.invariants.exact:
         query = plan.query(invariant.query)
         held = tables[invariant.name] if query.factors else exact[invariant.level][:, None]
         known.append((query.labels.astype(np.int64), held.sum(axis=0)))
-    return TreeStatistics(context, answers, choice, levels, tuple(known))
+    return tuple(known)

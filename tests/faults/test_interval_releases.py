@@ -1,0 +1,182 @@
+"""Whole releases with intervals: files, certificate, README, and what verify says when somebody changes them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.interval_census import release
+from tests.helpers.schemas import check_release
+from tests.helpers.small_release import edit_table, reseal
+from topdown.errors import ConfigError
+from topdown.pipeline import generate
+from topdown.plan.prepare import prepare
+from topdown.publish.verify import verify
+from topdown.publish.verify.result import CheckResult
+
+Rows = list[dict[str, Any]]
+LEAF = "tables/detailed/block.parquet"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a release with intervals, once."""
+    folder = tmp_path_factory.mktemp("intervals")
+    return release(folder).release
+
+
+def changed(made: Path, folder: Path, path: str, change: Callable[[Rows], None]) -> CheckResult:
+    """Change the rows of a table, write the manifest anew, and return the check `intervals`."""
+    copy = folder / "copy"
+    shutil.copytree(made, copy)
+    edit_table(copy / path, change)
+    reseal(copy)
+    return verify(copy).check("intervals")
+
+
+def test_a_release_with_intervals_is_whole(made: Path) -> None:
+    """Columns, stamp, README and certificate must say what the intervals are, and verify must find them right."""
+    check_release(made)
+    result = verify(made)
+    assert result.ok
+    assert "that lay outside" in result.check("intervals").text
+    table = pq.read_table(made / LEAF)
+    assert table.column_names[-6:] == ["count", "estimate", "stddev", "low", "high", "basis"]
+    with pq.ParquetFile(made / LEAF) as file:
+        assert file.metadata.metadata[b"rows"] == b"all"
+    assert 0 in table["count"].to_pylist()
+    text = " ".join((made / "README.txt").read_text(encoding="utf-8").split())
+    assert "was at least 95 in 100, counting noise as normal" in text
+    total = pq.read_table(made / "tables/total/land.parquet").to_pylist()[0]
+    assert (total["low"], total["high"], total["stddev"], total["basis"]) == (
+        total["count"],
+        total["count"],
+        0.0,
+        "exact",
+    )
+
+
+def test_solving_again_gives_the_same_tables(made: Path, tmp_path: Path) -> None:
+    """Estimates are made again from the measurements; other bytes would be other numbers."""
+    run = made.parent / "run.toml"
+    before = (made / LEAF).read_bytes()
+    generate(prepare(run), made)
+    assert before == (made / LEAF).read_bytes()
+    assert verify(made).ok
+
+
+def first(rows: Rows) -> dict[str, Any]:
+    """Return a row with an estimate."""
+    return next(row for row in rows if row["basis"] == "tree" and row["count"] > 0)
+
+
+def by_one(name: str) -> Callable[[Rows], None]:
+    """Move one stored number by its smallest step."""
+
+    def change(rows: Rows) -> None:
+        row = first(rows)
+        row[name] = round(1000 * row[name] + 1) / 1000 if isinstance(row[name], float) else row[name] + 1
+
+    return change
+
+
+@pytest.mark.parametrize("path", [LEAF, "tables/total/county.parquet"])
+@pytest.mark.parametrize("name", ["low", "high"])
+def test_an_end_off_by_one_fails(made: Path, tmp_path: Path, path: str, name: str) -> None:
+    """An interval one record longer or shorter is not the one that was promised."""
+    found = changed(made, tmp_path, path, by_one(name))
+    assert not found.ok
+    assert {f.code for f in found.findings} == {"V113"}
+
+
+@pytest.mark.parametrize("name", ["estimate", "stddev"])
+def test_an_exact_count_off_by_one_thousandth_fails(made: Path, tmp_path: Path, name: str) -> None:
+    """What is exact by policy has the count as its estimate and no deviation, to the last thousandth."""
+
+    def change(rows: Rows) -> None:
+        rows[0][name] = round(1000 * rows[0][name] + 1) / 1000
+
+    found = changed(made, tmp_path, "tables/total/land.parquet", change)
+    assert any("an exact count has another estimate" in f.text for f in found.findings)
+
+
+def test_estimates_off_by_thousandths_fail(made: Path, tmp_path: Path) -> None:
+    """Estimates add up within half a thousandth a row: what is moved further is no estimate of these measurements."""
+
+    def shift(rows: Rows) -> None:
+        first(rows)["estimate"] = round(1000 * first(rows)["estimate"] + 30) / 1000
+
+    found = changed(made, tmp_path, LEAF, shift)
+    assert not found.ok
+    assert any("is not the sum" in f.text for f in found.findings)
+
+
+def test_a_deviation_above_its_parts_fails(made: Path, tmp_path: Path) -> None:
+    """A deviation that was made larger hides how good a number is; one below zero is none."""
+
+    def widen(rows: Rows) -> None:
+        first(rows)["stddev"] = 5000.0
+
+    found = changed(made, tmp_path, "tables/total/county.parquet", widen)
+    assert not found.ok
+    assert any("the deviation is above the sum" in f.text for f in found.findings)
+
+
+def test_a_missing_row_fails(made: Path, tmp_path: Path) -> None:
+    """A zero that is left out takes the interval away that says how sure it is."""
+
+    def drop(rows: Rows) -> None:
+        rows.remove(next(row for row in rows if row["count"] == 0))
+
+    found = changed(made, tmp_path, LEAF, drop)
+    assert not found.ok
+    assert any("has no row" in f.text for f in found.findings)
+
+
+def test_a_high_above_what_ancestors_allow_fails(made: Path, tmp_path: Path) -> None:
+    """Lower estimates of a county shorten the intervals of its blocks: theirs must then be too high."""
+
+    def lower(rows: Rows) -> None:
+        for row in rows:
+            row["estimate"], row["stddev"], row["low"] = 0.0, 0.0, 0
+            row["high"] = row["count"]
+
+    found = changed(made, tmp_path, "tables/detailed/county.parquet", lower)
+    assert any("high does not follow" in f.text and f.file == LEAF for f in found.findings)
+
+
+def test_a_basis_that_is_not_true_fails(made: Path, tmp_path: Path) -> None:
+    """A noisy count called exact would be taken for the records' own."""
+
+    def call_exact(rows: Rows) -> None:
+        row = first(rows)
+        row |= {"basis": "exact", "estimate": float(row["count"]), "stddev": 0.0}
+        row |= {"low": row["count"], "high": row["count"]}
+
+    found = changed(made, tmp_path, LEAF, call_exact)
+    assert any("the basis is not what" in f.text for f in found.findings)
+
+
+def test_numbers_between_thousandths_are_refused(made: Path, tmp_path: Path) -> None:
+    """Digits beyond the thousandth could carry anything."""
+
+    def odd(rows: Rows) -> None:
+        first(rows)["estimate"] += 1e-7
+
+    found = changed(made, tmp_path, LEAF, odd)
+    assert {f.code for f in found.findings} <= {"V109", "V150"}
+    assert not found.ok
+
+
+def test_a_plan_without_estimates_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    """Noise that was charged for a release that cannot be finished is lost."""
+    text = '[estimates]\ncoverage = "19/20"\n\n[budget]'
+    with pytest.raises(ConfigError) as caught:
+        release(tmp_path, text=text, mechanism="geometric")
+    assert caught.value.code == "C211"
+    assert not (tmp_path / "release" / "measurements").exists()

@@ -1,0 +1,62 @@
+"""Small censuses and releases whose plan asks for intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tests.faults.test_policy_releases import write_records
+from tests.helpers.ledgers import with_ledger
+from tests.helpers.solved import Census, NoisyAnswers, make_census, noisy, toy_run
+from topdown.pipeline import GenerateResult, generate
+from topdown.plan.plan import Estimates
+from topdown.plan.prepare import prepare
+from topdown.publish.intervals import TableRows, rows_of
+from topdown.publish.tables import workload
+from topdown.solve.answers import HeldAnswers
+from topdown.solve.tree.numbers import TreeNumbers, tree_numbers
+
+COVERAGE = '[estimates]\ncoverage = "19/20"\n\n[budget]'
+
+
+def asks(census: Census, coverage: Fraction | None, targets: Literal["own", "tree"] = "own") -> Census:
+    """Return the census under a plan with intervals."""
+    plan = replace(census.context.plan, estimates=Estimates(targets, coverage))
+    return replace(census, context=replace(census.context, plan=plan))
+
+
+def held(census: Census, answers: NoisyAnswers) -> HeldAnswers:
+    """Return noisy answers as the estimate reads them."""
+    depths = range(len(census.context.plan.levels))
+    nodes = tuple(np.flatnonzero(census.context.rules.inhabited[d]).astype(np.int64) for d in depths)
+    return HeldAnswers(nodes, tuple(answers.values[d][nodes[d]].astype(np.int32) for d in depths))
+
+
+def numbers(census: Census, seed: int) -> TreeNumbers:
+    """Return the estimates of one draw."""
+    return tree_numbers(census.context, held(census, noisy(census, seed)), census.exact, {})
+
+
+def true_rows(census: Census) -> dict[tuple[str, int], TableRows]:
+    """Return the rows of every table, with the true counts."""
+    out = {}
+    for query in workload(census.context.plan):
+        for depth, table in enumerate(census.truth):
+            out[query.name, depth] = rows_of(census.context, query, depth, table.sparse_answers(query))
+    return out
+
+
+def release(
+    folder: Path, *, text: str = COVERAGE, n_blocks: int = 12, mechanism: str = "discrete_gaussian"
+) -> GenerateResult:
+    """Make a whole release of a toy land."""
+    run = toy_run().replace("[budget]", text)
+    if mechanism == "geometric":
+        run = run.replace("discrete_gaussian", mechanism).replace("rho =", "epsilon =")
+    census = make_census(folder, 4, n_blocks=n_blocks, run=run)
+    write_records(folder, census)
+    return generate(prepare(with_ledger(folder / "run.toml")), folder / "release")

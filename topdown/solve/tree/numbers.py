@@ -1,0 +1,215 @@
+"""Estimate and standard deviation of published answers, in thousandths of a record: down the tree, leaves streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from topdown.errors import ConfigError
+from topdown.model.query import Query
+from topdown.plan.prepare import Context
+from topdown.solve.answers import NoisyAnswers
+from topdown.solve.tree.covered import Covered, LevelTargets, check_intervals, lattice_form
+from topdown.solve.tree.gls import LEAVES_AT_ONCE, leaf_estimates
+from topdown.solve.tree.lattice import Floats, Ints, Lattice, product_query
+from topdown.solve.tree.levels import from_parent
+from topdown.solve.tree.statistics import TreeStatistics, exact_at_root
+from topdown.solve.tree.variance import axis_factors
+
+MOST = 4e12  # thousandths: products with a quantile in millionths stay in 64 bits
+Place = tuple[str, int]  # name of a query, index of a level
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some nodes of one level that have the same dense values open.
+
+    Args:
+        depth: index of the level. nodes: int64, increasing. values: their dense values.
+        x: estimates, (m, t, n_product). v: covariances, (m, n_components, t, t).
+    """
+
+    depth: int
+    nodes: Ints
+    values: Ints
+    x: Floats
+    v: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersOf:
+    """A query in lattice form, and where each of its answers lies.
+
+    Args:
+        query: published. member: float (n_groups, n_dense), which dense values a group adds up.
+        place: int64 (n_groups, kept product cells), number of each answer.
+        dropped: product axes it adds up. factors: of `axis_factors`.
+    """
+
+    query: Query
+    member: Floats
+    place: Ints
+    dropped: tuple[int, ...]
+    factors: Floats
+
+    def estimates(self, lattice: Lattice, part: Part) -> Floats:
+        """Return the estimate of every answer at the nodes of a part, (m, n_answers)."""
+        grouped = np.einsum("gd,mdp->mgp", self.member[:, part.values], part.x, optimize=True)
+        m, g, _ = grouped.shape
+        sums = grouped.reshape(m, g, *lattice.sizes).sum(axis=tuple(a + 2 for a in self.dropped))
+        out = np.zeros((m, self.query.n_answers))
+        out[:, self.place.reshape(-1)] = sums.reshape(m, -1)
+        return out
+
+    def variances(self, part: Part) -> Floats:
+        """Return the variance of every answer at the nodes of a part, (m, n_answers)."""
+        member = self.member[:, part.values]
+        quadratic = np.einsum("mcge,ge->mgc", member @ part.v, member)
+        found = np.maximum(quadratic @ self.factors, 0.0)
+        out = np.zeros((len(part.nodes), self.query.n_answers))
+        out[:, self.place.reshape(-1)] = np.repeat(found, self.place.shape[1], axis=1)
+        return out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeNumbers:
+    """What the measurements of the whole tree say of any answer of a measured query.
+
+    Args:
+        statistics: of the plan, whatever its splits are fitted to.
+    """
+
+    statistics: TreeStatistics
+    _queries: dict[str, AnswersOf] = field(default_factory=dict)
+
+    def at(self, rows: Mapping[Place, tuple[Ints, Ints]]) -> dict[Place, tuple[Ints, Ints]]:
+        """Return estimates, rounded to nearest, and standard deviations, rounded up, in thousandths.
+
+        Args:
+            rows: per query and level, nodes and answers, int64, increasing by node; what is closed there has zeros.
+
+        Raises:
+            ConfigError: C210 the noise is too wide for numbers that can be written.
+        """
+        out = {place: (np.zeros(len(node), np.int64), np.zeros(len(node), np.int64))
+               for place, (node, _) in rows.items()}  # fmt: skip
+        with threadpool_limits(limits=1):  # the same sums in the same order everywhere
+            for part in self._parts():
+                for (name, depth), (node, answer) in rows.items():
+                    if depth == part.depth:
+                        self._fill(part, name, (node, answer), out[name, depth])
+        return out
+
+    def _fill(self, part: Part, name: str, rows: tuple[Ints, Ints], out: tuple[Ints, Ints]) -> None:
+        node, answer = rows
+        first, last = np.searchsorted(node, (part.nodes, part.nodes + 1))
+        lengths = last - first
+        if not lengths.sum():
+            return
+        of = np.repeat(np.arange(len(part.nodes)), lengths)
+        row = (
+            np.arange(len(of)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
+        )
+        query = self._query(name)
+        estimate = 1000 * query.estimates(self.statistics.lattice, part)[of, answer[row]]
+        stddev = 1000 * np.sqrt(query.variances(part))[of, answer[row]]
+        if max(np.abs(estimate).max(), stddev.max()) > MOST:
+            raise ConfigError(
+                "the noise of this plan is too wide for intervals",
+                code="C210",
+                fix="remove estimates.coverage, or raise the budget",
+                key=("estimates", "coverage"),
+            )
+        out[0][row] = np.rint(estimate)
+        out[1][row] = np.ceil(stddev * (1 + 1e-9))
+
+    def _query(self, name: str) -> AnswersOf:
+        if name not in self._queries:
+            self._queries[name] = answers_of(
+                self.statistics.lattice, self.statistics.context.plan.query(name)
+            )
+        return self._queries[name]
+
+    def _parts(self) -> Iterator[Part]:
+        """Go down the tree: every node with something open, in parts."""
+        statistics = self.statistics
+        tree, found, lattice = statistics.tree, statistics.found, statistics.lattice
+        x, v = statistics.root
+        above_x, above_v = [x[None]], [v[None]]
+        shape = tree.levels[0].shape
+        yield Part(0, shape.nodes[0], shape.values[0], above_x[0], above_v[0])
+        for depth in range(1, len(tree.levels)):
+            up, level = tree.levels[depth - 1], tree.levels[depth]
+            moved = [
+                lattice.apply(k, xu - s)
+                for k, xu, s in zip(up.beyond, above_x, found.below[depth - 1], strict=True)
+            ]
+            change = [k @ vu @ k - k for k, vu in zip(up.beyond, above_v, strict=True)]
+            above_x, above_v = [], []
+            for nodes, alone in self._alone(depth):
+                pattern = level.shape.pattern[nodes[0]]
+                spread = level.spread[pattern]
+                spread = spread if len(spread) == 1 else spread[level.shape.place[nodes]]
+                tables = from_parent(up.shape, moved, nodes, level.shape, square=False)
+                middle = from_parent(up.shape, change, nodes, level.shape, square=True)
+                here = alone + lattice.apply(spread, tables)
+                spread_here = spread + spread @ middle @ spread
+                spread_here = (spread_here + np.swapaxes(spread_here, -1, -2)) / 2
+                if depth < len(tree.levels) - 1:
+                    above_x.append(here)
+                    above_v.append(spread_here)
+                yield Part(depth, nodes, level.shape.values[pattern], here, spread_here)
+
+    def _alone(self, depth: int) -> Iterator[tuple[Ints, Floats]]:
+        """Yield e of the nodes of a level, one pattern at a time; leaves in parts."""
+        statistics = self.statistics
+        shape = statistics.tree.levels[depth].shape
+        if depth < len(statistics.tree.levels) - 1:
+            yield from zip(shape.nodes, statistics.found.alone[depth], strict=True)
+            return
+        for first in range(0, len(shape.pattern), LEAVES_AT_ONCE):
+            last = min(first + LEAVES_AT_ONCE, len(shape.pattern))
+            yield from leaf_estimates(statistics.tree, statistics.answers, first, last)
+
+
+def answers_of(lattice: Lattice, query: Query) -> AnswersOf:
+    """Return where the answers of a query lie in a lattice.
+
+    Raises:
+        ValueError: it recodes a product attribute.
+    """
+    found = product_query(lattice, query)
+    member = (np.arange(found.n_groups)[:, None] == found.group[None, :]).astype(np.float64)
+    dropped = tuple(a for a in range(len(lattice.sizes)) if not found.kept >> a & 1)
+    first = np.argmax(member, axis=1)
+    kept = np.flatnonzero((lattice.coordinates[list(dropped)] == 0).all(axis=0))
+    place = query.labels[lattice.cell[first[:, None], kept[None, :]]].astype(np.int64)
+    chosen = [n if a in dropped else 1 for a, n in enumerate(lattice.sizes)]
+    return AnswersOf(query, member, place, dropped, axis_factors(lattice, chosen))
+
+
+def tree_numbers(
+    context: Context, answers: NoisyAnswers, exact: dict[str, Ints], tables: dict[str, Ints]
+) -> TreeNumbers:
+    """Return the numbers of a plan that asks for intervals.
+
+    Args:
+        context: plan and public facts. answers: measured.
+        exact: exact node totals by level name. tables: other exact tables, by name.
+
+    Raises:
+        ConfigError: C211 the plan has no lattice form.
+    """
+    plan = context.plan
+    form = lattice_form(context)
+    if isinstance(form, str):
+        check_intervals(context)
+        raise TypeError(form)
+    levels = tuple(LevelTargets(level.name, "own") for level in plan.levels)
+    choice = Covered(levels, form.lattice, form.own, (False,) * len(levels))
+    return TreeNumbers(TreeStatistics(context, answers, choice, (), exact_at_root(plan, exact, tables)))
