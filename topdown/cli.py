@@ -37,6 +37,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "verify": "Check a release from its files alone.",
         "audit": "Compute the exact privacy loss of a plan or release.",
         "evaluate": "Compare a release with the confidential records.",
+        "interval": "Print intervals for counts of any union of areas.",
     },
     "Look things up": {
         "account": "Compute the exact privacy loss of composed measurements.",

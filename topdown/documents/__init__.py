@@ -22,6 +22,7 @@ DOCUMENTS = {
     "generate": "Generate",
     "implied": "Implied",
     "init": "Init",
+    "interval": "Intervals",
     "ledger": "LedgerState",
     "made_up": "MadeUp",
     "manifest": "Manifest",

@@ -89,7 +89,7 @@ def rows_of(context: Context, query: Query, depth: int, answers: Histogram) -> T
         context: plan and public facts. query: of the table. depth: index of its level.
         answers: the table's nonzero answers.
     """
-    is_open, n = _open_answers(context, query), query.n_answers
+    is_open, n = cells_of_answers(context, query), query.n_answers
     patterns, which = classes(context.rules.open[depth])
     open_answers = patterns.astype(np.int64) @ is_open > 0
     if int(open_answers.sum(axis=1)[which].sum()) > MOST_ROWS:
@@ -102,8 +102,8 @@ def rows_of(context: Context, query: Query, depth: int, answers: Histogram) -> T
     return TableRows("all", node.astype(np.int64), answer.astype(np.int64), count)
 
 
-def _open_answers(context: Context, query: Query) -> Ints:
-    """Return how many cells of each class an answer adds up, (n_classes, n_answers)."""
+def cells_of_answers(context: Context, query: Query) -> Ints:
+    """Return how many cells of each class of `Rules` an answer adds up, int64 (n_classes, n_answers)."""
     rules = context.rules
     out = np.zeros((rules.open[0].shape[1], query.n_answers), dtype=np.int64)
     np.add.at(out, (rules.class_of_cell, query.labels), 1)

@@ -113,23 +113,32 @@ def lattice_form(context: Context) -> LatticeForm | str:
     return LatticeForm(lattice, own)
 
 
-def check_intervals(context: Context) -> None:
+def check_intervals(context: Context, *, asked: bool = False) -> None:
     """Refuse a plan that asks for intervals where there is no whole-tree estimate to make them from.
 
     Args:
         context: plan and public facts.
+        asked: whether somebody asks for intervals, whatever the plan says.
 
     Raises:
         ConfigError: C211 the plan has no lattice form; the reason is named.
     """
-    form = lattice_form(context) if context.plan.coverage is not None else ""
+    form = lattice_form(context) if asked or context.plan.coverage is not None else ""
     if isinstance(form, str) and form:
         raise ConfigError(
             f"there are no intervals for this plan: {form}",
             code="C211",
-            fix="remove estimates.coverage from the run file; nothing was spent",
-            key=("estimates", "coverage"),
+            fix=_instead(context.plan, asked),
+            key=() if asked else ("estimates", "coverage"),
         )
+
+
+def _instead(plan: Plan, asked: bool) -> str:
+    if plan.base is not None:
+        return f"for the attributes of {plan.base.release} use that release: its counts are the same"
+    return (
+        "use the counts alone" if asked else "remove estimates.coverage from the run file; nothing was spent"
+    )
 
 
 def _no_form(plan: Plan) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from topdown.errors import ConfigError
@@ -18,7 +19,7 @@ from topdown.solve.tree.gls import LEAVES_AT_ONCE, leaf_estimates
 from topdown.solve.tree.lattice import Floats, Ints, Lattice, product_query
 from topdown.solve.tree.levels import from_parent
 from topdown.solve.tree.statistics import TreeStatistics, exact_at_root
-from topdown.solve.tree.variance import axis_factors
+from topdown.solve.tree.variance import axis_factors, union_variance
 
 MOST = 4e12  # thousandths: products with a quantile in millionths stay in 64 bits
 Place = tuple[str, int]  # name of a query, index of a level
@@ -105,6 +106,42 @@ class TreeNumbers:
                         self._fill(part, name, (node, answer), out[name, depth])
         return out
 
+    def of_unions(self, unions: Sequence[Sequence[Ints]], name: str) -> list[tuple[Ints, Ints]]:
+        """Return estimates and standard deviations of every answer over unions of areas; rounded as by `at`.
+
+        Args:
+            unions: of each, per level, its areas, int64, increasing; none inside another.
+            name: of a query in lattice form.
+
+        Raises:
+            ValueError: the query recodes a product attribute.
+
+        Cost: one reading of all measurements; a union of 2,000 leaves then takes about a tenth of a second a group of
+        dense values.
+        """
+        query = self._query(name)
+        tree, lattice = self.statistics.tree, self.statistics.lattice
+        sums = [np.zeros(query.query.n_answers) for _ in unions]
+        chosen = [n if a in query.dropped else 1 for a, n in enumerate(lattice.sizes)]
+        leaves = np.zeros(len(tree.levels[-1].shape.pattern), dtype=bool)
+        leaves[np.concatenate([union[-1] for union in unions])] = True
+        with threadpool_limits(limits=1):
+            for part in self._parts(leaves):
+                for total, union in zip(sums, unions, strict=True):
+                    here = np.isin(part.nodes, union[part.depth])
+                    if here.any():
+                        total += query.estimates(
+                            lattice, replace(part, nodes=part.nodes[here], x=part.x[here])
+                        ).sum(0)
+            out = []
+            for total, union in zip(sums, unions, strict=True):
+                stddev = np.zeros(len(total))
+                for group, place in zip(query.member, query.place, strict=True):
+                    variance = union_variance(tree, self.statistics.root[1], union, group, chosen)
+                    stddev[place] = 1000 * variance**0.5
+                out.append(_thousandths(1000 * total, stddev))
+        return out
+
     def _fill(self, part: Part, name: str, rows: tuple[Ints, Ints], out: tuple[Ints, Ints]) -> None:
         node, answer = rows
         first, last = np.searchsorted(node, (part.nodes, part.nodes + 1))
@@ -118,15 +155,7 @@ class TreeNumbers:
         query = self._query(name)
         estimate = 1000 * query.estimates(self.statistics.lattice, part)[of, answer[row]]
         stddev = 1000 * np.sqrt(query.variances(part))[of, answer[row]]
-        if max(np.abs(estimate).max(), stddev.max()) > MOST:
-            raise ConfigError(
-                "the noise of this plan is too wide for intervals",
-                code="C210",
-                fix="remove estimates.coverage, or raise the budget",
-                key=("estimates", "coverage"),
-            )
-        out[0][row] = np.rint(estimate)
-        out[1][row] = np.ceil(stddev * (1 + 1e-9))
+        out[0][row], out[1][row] = _thousandths(estimate, stddev)
 
     def _query(self, name: str) -> AnswersOf:
         if name not in self._queries:
@@ -135,8 +164,8 @@ class TreeNumbers:
             )
         return self._queries[name]
 
-    def _parts(self) -> Iterator[Part]:
-        """Go down the tree: every node with something open, in parts."""
+    def _parts(self, leaves: NDArray[np.bool_] | None = None) -> Iterator[Part]:
+        """Go down the tree: every node with something open, in parts; at the leaves those marked, and more."""
         statistics = self.statistics
         tree, found, lattice = statistics.tree, statistics.found, statistics.lattice
         x, v = statistics.root
@@ -151,7 +180,7 @@ class TreeNumbers:
             ]
             change = [k @ vu @ k - k for k, vu in zip(up.beyond, above_v, strict=True)]
             above_x, above_v = [], []
-            for nodes, alone in self._alone(depth):
+            for nodes, alone in self._alone(depth, leaves):
                 pattern = level.shape.pattern[nodes[0]]
                 spread = level.spread[pattern]
                 spread = spread if len(spread) == 1 else spread[level.shape.place[nodes]]
@@ -165,7 +194,7 @@ class TreeNumbers:
                     above_v.append(spread_here)
                 yield Part(depth, nodes, level.shape.values[pattern], here, spread_here)
 
-    def _alone(self, depth: int) -> Iterator[tuple[Ints, Floats]]:
+    def _alone(self, depth: int, leaves: NDArray[np.bool_] | None) -> Iterator[tuple[Ints, Floats]]:
         """Yield e of the nodes of a level, one pattern at a time; leaves in parts."""
         statistics = self.statistics
         shape = statistics.tree.levels[depth].shape
@@ -174,7 +203,21 @@ class TreeNumbers:
             return
         for first in range(0, len(shape.pattern), LEAVES_AT_ONCE):
             last = min(first + LEAVES_AT_ONCE, len(shape.pattern))
+            if leaves is not None and not leaves[first:last].any():
+                continue
             yield from leaf_estimates(statistics.tree, statistics.answers, first, last)
+
+
+def _thousandths(estimate: Floats, stddev: Floats) -> tuple[Ints, Ints]:
+    """Round estimates to nearest and deviations up; both are in thousandths already."""
+    if max(np.abs(estimate).max(initial=0), stddev.max(initial=0)) > MOST:
+        raise ConfigError(
+            "the noise of this plan is too wide for intervals",
+            code="C210",
+            fix="remove estimates.coverage, or raise the budget",
+            key=("estimates", "coverage"),
+        )
+    return np.rint(estimate).astype(np.int64), np.ceil(stddev * (1 + 1e-9)).astype(np.int64)
 
 
 def answers_of(lattice: Lattice, query: Query) -> AnswersOf:

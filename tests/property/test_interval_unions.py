@@ -1,0 +1,138 @@
+"""Intervals of unions of areas: against one dense matrix, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers import solved
+from tests.helpers.dense_tree import solve_densely
+from tests.helpers.interval_census import asks, numbers, release
+from tests.helpers.tree_census import case_of
+from topdown.api.interval import interval
+from topdown.cli import main
+from topdown.errors import ConfigError, DataError
+from topdown.model.query import parse_query
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a release whose plan asks for no intervals, once."""
+    return release(tmp_path_factory.mktemp("unions"), text="[budget]").release
+
+
+def listed(folder: Path, *rows: str, header: str = "geocode") -> Path:
+    """Write a list of areas."""
+    path = folder / "areas.csv"
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", ["total", "dwelling", "dwelling * sex", "detailed"])
+def test_unions_are_those_of_one_dense_matrix(tmp_path: Path, seed: int, name: str) -> None:
+    """A union's deviation made from its parts as if they were independent is wrong by a factor."""
+    census = asks(solved.make_census(tmp_path, seed), Fraction(19, 20))
+    context = census.context
+    total = parse_query(context.plan.schema, "total")
+    dense = solve_densely(
+        case_of(census, solved.noisy(census, seed)), (total, census.exact["land"].astype(float))
+    )
+    parents = context.geography.levels[2].parent
+    blocks = np.flatnonzero(parents != 0)[::2].astype(np.int64)  # some blocks, and one whole county
+    nothing = np.zeros(0, dtype=np.int64)
+    members = (nothing, np.zeros(1, dtype=np.int64), blocks)
+    found = numbers(census, seed).of_unions([members, (np.zeros(1, np.int64), nothing, nothing)], name)
+    labels = parse_query(context.plan.schema, name).labels
+    inside = np.isin(dense.leaf, blocks) | (context.geography.ancestors_of_leaves[1][dense.leaf] == 0)
+    for area, (estimates, stddevs) in zip((inside, np.ones_like(inside)), found, strict=True):
+        for answer in range(len(estimates)):
+            estimate, variance = dense.sums(area & (labels[dense.cell] == answer))
+            stddev = 1000 * max(variance, 0.0) ** 0.5
+            assert 1000 * estimate == pytest.approx(estimates[answer], abs=0.501)
+            assert stddev - 0.01 <= stddevs[answer] <= stddev + 1.01
+
+
+def test_a_list_of_all_blocks_of_a_county_is_the_county(made: Path, tmp_path: Path) -> None:
+    """The same people asked for by another name must have the same numbers."""
+    blocks = [code for code in codes(made) if code.startswith("1")]
+    one = interval(made, listed(tmp_path, "1"), "age").unions[0]
+    all_of_it = interval(made, listed(tmp_path, *blocks), "age").unions[0]
+    assert all_of_it.n_areas == len(blocks)
+    assert one.answers == all_of_it.answers
+    assert one.n_leaves == len(blocks)
+
+
+def codes(release: Path) -> list[str]:
+    """Return the geocodes of the leaves."""
+    import pyarrow.parquet as pq
+
+    return list(pq.read_table(release / "public" / "leaves.parquet")["geocode"].to_pylist())
+
+
+def test_unions_have_names_and_a_higher_chance_is_wider(made: Path, tmp_path: Path) -> None:
+    """A coverage that is not used is a false promise; a union under another's name is another place."""
+    blocks = codes(made)
+    areas = listed(tmp_path, f"{blocks[0]},a", f"{blocks[1]},a", f"{blocks[2]},b", header="geocode,area")
+    usual, wide = (interval(made, areas, "total", coverage=c) for c in (None, "999/1000"))
+    assert [union.area for union in usual.unions] == ["a", "b"]
+    assert usual.coverage == "19/20"
+    for one, other in zip(usual.unions, wide.unions, strict=True):
+        assert one.answers[0].low <= one.answers[0].count <= one.answers[0].high
+        assert other.answers[0].high - other.answers[0].low >= one.answers[0].high - one.answers[0].low
+    assert sum(u.answers[0].high - u.answers[0].low for u in wide.unions) > sum(
+        u.answers[0].high - u.answers[0].low for u in usual.unions
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["999"], "is no area of the release"),
+        (["1", "1"], "is there twice"),
+        (["1", "{leaf}"], "lies inside another area"),
+    ],
+)
+def test_wrong_areas_are_refused_by_name(made: Path, tmp_path: Path, rows: list[str], said: str) -> None:
+    """A person counted twice, or not at all, makes a number that looks right."""
+    leaf = next(code for code in codes(made) if code.startswith("1"))
+    with pytest.raises(DataError, match=said) as caught:
+        interval(made, listed(tmp_path, *(row.format(leaf=leaf) for row in rows)), "total")
+    assert caught.value.code == "D063"
+
+
+def test_wrong_questions_are_refused_by_name(made: Path, tmp_path: Path) -> None:
+    """A query or coverage for which there is no interval must not get one."""
+    areas = listed(tmp_path, "1")
+    with pytest.raises(ConfigError) as caught:
+        interval(made, areas, "total", coverage="1")
+    assert caught.value.code == "C210"
+    with pytest.raises(ConfigError):
+        interval(made, areas, "shoe size")
+    other = release(tmp_path / "geometric", text="[budget]", mechanism="geometric").release
+    with pytest.raises(ConfigError, match="not discrete Gaussian") as caught:
+        interval(other, areas, "total")
+    assert caught.value.code == "C211"
+
+
+def test_the_command_prints_document_and_table(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What people copy from the screen must say of what it is a chance."""
+    areas = str(listed(tmp_path, "1"))
+    assert (
+        main(["interval", str(made), "--areas", areas, "--query", "age", "--coverage", "9/10", "--json"]) == 0
+    )
+    document = json.loads(capsys.readouterr().out)
+    assert document["type"] == "topdown.interval"
+    assert document["coverage"] == "9/10"
+    assert "at least 90 in 100" in document["meaning"]
+    assert len(document["unions"][0]["answers"]) == 3
+    assert main(["interval", str(made), "--areas", areas, "--query", "total"]) == 0
+    shown = capsys.readouterr().out
+    assert "one number chosen beforehand" in " ".join(shown.split())
+    assert main(["interval", str(made), "--areas", areas, "--query", "no"]) == 2
