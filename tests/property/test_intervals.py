@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.helpers.dense_tree import solve_densely
 from tests.helpers.interval_census import asks, numbers, true_rows
 from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import case_of
+from topdown.cli import main
 from topdown.errors import ConfigError
 from topdown.model.query import parse_query
 from topdown.plan.plan import plan_from_document
@@ -195,3 +197,25 @@ def test_a_plan_with_intervals_reads_back(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             solved.make_census(tmp_path, 1, run=run.replace("[budget]", said.format(odd)))
         assert caught.value.code == "C210"
+
+
+def test_a_plan_foretells_the_deviations_of_its_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever splits the budget by what the plan says must get what it says."""
+    run = solved.toy_run().replace("[budget]", '[estimates]\ncoverage = "19/20"\n\n[budget]')
+    census = solved.make_census(tmp_path, 9, run=run)
+    rows = true_rows(census)
+    found = intervals_of(census.context, rows, numbers(census, 9))
+    assert main(["plan", str(tmp_path / "run.toml"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["accuracy"]
+    order = list(census.context.geography.level_names)
+    for at in told:
+        depth = order.index(at["level"])
+        inside = census.context.rules.inhabited[depth][rows[at["query"], depth].node]
+        mean = found[at["query"], depth].stddev[inside].mean() / 1000
+        assert at["stddev"] == pytest.approx(mean, abs=0.0011, rel=1e-3)
+        assert at["half_width"] == pytest.approx(1.96 * at["stddev"], rel=1e-3)
+    assert len(told) == len(rows)
+    assert main(["plan", str(tmp_path / "run.toml")]) == 0
+    assert "mean standard deviation" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from topdown.plan.prepare import Context, Prepared
 from topdown.plan.secrets import ReleaseChain
 from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss, claims_of, composed_loss
+from topdown.publish.intervals import is_exact
 from topdown.screen import figures
+from topdown.solve.tree.accuracy import expected_deviations
 from topdown.solve.tree.covered import check_intervals, choose
 
 if TYPE_CHECKING:
@@ -58,7 +61,9 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     extra = [] if patterns is None else ledger_warning(prepared)
     base = {} if patterns is None else {"base": base_summary(prepared, patterns)}
     check_intervals(context)
-    told = {"estimates": choose(context).document()} if plan.fits_tree else {}
+    told: dict[str, Any] = {"estimates": choose(context).document()} if plan.fits_tree else {}
+    if plan.estimates is not None:
+        told["accuracy"] = _accuracy(context)
     return (
         base
         | told
@@ -108,6 +113,24 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "warnings": [*_warnings(plan, ledger, unasked), *ledger_problem(prepared), *extra],
         }
     )
+
+
+def _accuracy(context: Context) -> list[dict[str, Any]]:
+    """Return the mean deviation of every table's estimates; 0 where all answers are exact by policy."""
+    plan, order = context.plan, [level.name for level in context.plan.levels]
+    out = []
+    for at in expected_deviations(context):
+        stddev = 0.0 if is_exact(plan, plan.query(at.query), order.index(at.level)) else at.stddev
+        half_width = NormalDist().inv_cdf(0.975) * stddev
+        out.append(
+            {
+                "level": at.level,
+                "query": at.query,
+                "stddev": float(f"{stddev:.4g}"),
+                "half_width": float(f"{half_width:.4g}"),
+            }
+        )
+    return out
 
 
 def _delta(plan: Plan, loss: Fraction) -> dict[str, str]:

@@ -172,6 +172,7 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
     screen.table(columns, rows)
     screen.blank()
     _fitted(screen, s.get("estimates", []))
+    _accuracy(screen, s.get("accuracy", []))
     _feasible(screen, s["feasible"]["verdicts"])
     n = s["needs"]
     screen.say(
@@ -193,6 +194,20 @@ def _fitted(screen: Screen, levels: list[dict[str, str]]) -> None:
     for why in reasons:
         names = ", ".join(at["level"] for at in levels if at["why"] == why)
         screen.say(bold("Fitted"), f"  to own measurements only at {names}: {why}", hang=8)
+
+
+def _accuracy(screen: Screen, found: list[dict[str, Any]]) -> None:
+    """Say how far estimates will be off, query by level, before anything is spent."""
+    if not found:
+        return
+    levels = list(dict.fromkeys(at["level"] for at in found))
+    shown = {(at["query"], at["level"]): f"{at['stddev']:,.1f}" for at in found}
+    screen.heading(
+        "Estimates", ", mean standard deviation; an interval of 95 in 100 is about twice that each way"
+    )
+    rows = [[q, *(shown[q, level] for level in levels)] for q in dict.fromkeys(at["query"] for at in found)]
+    screen.table([Column("table", wraps=True), *(Column(level, right=True) for level in levels)], rows)
+    screen.blank()
 
 
 def _feasible(screen: Screen, verdicts: list[dict[str, Any]]) -> None:

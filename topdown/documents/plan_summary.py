@@ -218,6 +218,15 @@ class BudgetFor(Part, frozen=True, kw_only=True):
     certified: Up
 
 
+class ExpectedAccuracy(Part, frozen=True, kw_only=True):
+    """Mean standard deviation of a table's estimates, records, and half the width of an interval of 95 in 100."""
+
+    level: str
+    query: str
+    stddev: float
+    half_width: float
+
+
 class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan_summary"):
     """What topdown plan --json prints: the plan, the ledger, estimates and warnings."""
 
@@ -246,6 +255,7 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     changes: list[ChangedValue] | UnsetType = UNSET
     feasible: Feasible
     estimates: list[EstimateOfLevel] | UnsetType = UNSET
+    accuracy: list[ExpectedAccuracy] | UnsetType = UNSET
     base: ExtendedBase | UnsetType = UNSET
     noise_compared: ComparedNoise | UnsetType = UNSET
     budget_for: BudgetFor | UnsetType = UNSET

@@ -35,7 +35,7 @@ def intervals_sentence(coverage: Fraction) -> str:
         "Intervals: before the noise was drawn, the chance that this interval would contain the count in the "
         f"confidential records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, "
         "not of numbers picked because they look large; of the records, not of the true population. Two intervals are "
-        "not independent: those of sums and differences do not follow from them."
+        "not independent: those of sums do not follow from them but are made by topdown interval."
     )
 
 

@@ -20,7 +20,7 @@ _CHANCE = (
     "Intervals: before the noise was drawn, the chance that this interval would contain the count in the confidential "
     "records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, not of numbers "
     "picked because they look large; of the records, not of the true population. Two intervals are not independent: "
-    "those of sums and differences do not follow from them."
+    "those of sums do not follow from them but are made by topdown interval."
 )
 _TEXT = """\
 {head}
