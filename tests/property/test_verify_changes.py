@@ -21,7 +21,8 @@ from topdown.model.geography import from_prefixes
 from topdown.model.query import parse_query
 from topdown.model.reading import read_in, same, then
 from topdown.model.schema import Attribute, Schema
-from topdown.publish.verify.plan_file import BaseDoc, LevelDoc, MeasurementDoc, PlanDoc, PlanFile, ReleaseDoc
+from topdown.publish.verify.plan_doc import BaseDoc, LevelDoc, MeasurementDoc, PlanDoc, ReleaseDoc
+from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.chain import own_statements
 from topdown.publish.verify.privacy.labels import as_it_is, read_below
 from topdown.publish.verify.tree import Tree

@@ -10,7 +10,7 @@ import numpy as np
 from topdown.publish.verify.arithmetic import differences, tally, value_at
 from topdown.publish.verify.base_file import LEAVES, MANIFEST, PLAN, TABLE, BaseTable, leaves_of
 from topdown.publish.verify.check_plan import noise_follows
-from topdown.publish.verify.plan_file import BaseDoc
+from topdown.publish.verify.plan_doc import BaseDoc
 from topdown.publish.verify.population import PERSONS, answer_label
 from topdown.publish.verify.reader import parse_json, read_bytes
 from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings

@@ -15,7 +15,7 @@ from topdown.publish.verify.arithmetic import Whole, fraction
 from topdown.publish.verify.base_file import open_kinds
 from topdown.publish.verify.measurement_files import FOLDER, level_parts
 from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
-from topdown.publish.verify.plan_file import MeasurementDoc
+from topdown.publish.verify.plan_doc import MeasurementDoc
 from topdown.publish.verify.reader import UnreadableError, unreadable
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session

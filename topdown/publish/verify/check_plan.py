@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.check_weights import problem_of
-from topdown.publish.verify.plan_file import FILE, LevelDoc, PlanFile
+from topdown.publish.verify.plan_doc import LevelDoc
+from topdown.publish.verify.plan_file import FILE, PlanFile
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 from topdown.publish.verify.tree import GEOGRAPHY

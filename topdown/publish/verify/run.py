@@ -21,7 +21,7 @@ from topdown.publish.verify.check_population import check_whole_numbers
 from topdown.publish.verify.check_privacy import check_privacy, check_statements
 from topdown.publish.verify.check_solver import check_solver
 from topdown.publish.verify.check_tables import check_hierarchy, check_tables
-from topdown.publish.verify.plan_file import PlanDoc
+from topdown.publish.verify.plan_doc import PlanDoc
 from topdown.publish.verify.reader import UnreadableError
 from topdown.publish.verify.result import CheckResult, Finding, Findings, VerifyResult
 from topdown.publish.verify.session import NotAvailableError, Session
