@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.helpers.dense_tree import solve_densely
 from tests.helpers.interval_census import asks, numbers, true_rows
 from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import case_of
+from topdown.api.plan_summary import spent_on_exact
 from topdown.cli import main
 from topdown.errors import ConfigError
 from topdown.model.query import parse_query
@@ -208,7 +210,8 @@ def test_a_plan_foretells_the_deviations_of_its_release(
     rows = true_rows(census)
     found = intervals_of(census.context, rows, numbers(census, 9))
     assert main(["plan", str(tmp_path / "run.toml"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["accuracy"]
+    document = json.loads(capsys.readouterr().out)
+    told = document["accuracy"]
     order = list(census.context.geography.level_names)
     for at in told:
         depth = order.index(at["level"])
@@ -219,3 +222,16 @@ def test_a_plan_foretells_the_deviations_of_its_release(
     assert len(told) == len(rows)
     assert main(["plan", str(tmp_path / "run.toml")]) == 0
     assert "mean standard deviation" in capsys.readouterr().out
+
+
+def test_budget_spent_on_exact_numbers_is_named(tmp_path: Path) -> None:
+    """A third of the budget can go to a number that is public anyway, and nobody sees it."""
+    plan = asks(solved.make_census(tmp_path, 9), COVERAGE).context.plan
+    assert spent_on_exact(plan) == []
+    land = plan.levels[0]
+    wasted = replace(
+        land, measurements=(replace(land.measurements[0], query="total"), *land.measurements[1:])
+    )
+    per_cent = int(100 * land.measurements[0].loss / plan.loss)
+    expected = f"{per_cent} % of the budget measures total of level land, which is exact"
+    assert [w["text"] for w in spent_on_exact(replace(plan, levels=(wasted, *plan.levels[1:])))] == [expected]

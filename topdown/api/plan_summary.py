@@ -110,7 +110,12 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             },
             "feasible": _feasible(context, patterns),
             "needs": estimate(plan, sum(level["n_solves"] for level in levels)),
-            "warnings": [*_warnings(plan, ledger, unasked), *ledger_problem(prepared), *extra],
+            "warnings": [
+                *_warnings(plan, ledger, unasked),
+                *spent_on_exact(plan),
+                *ledger_problem(prepared),
+                *extra,
+            ],
         }
     )
 
@@ -230,6 +235,18 @@ def ledger_problem(prepared: Prepared) -> list[dict[str, str]]:
     except BudgetError as error:
         return [{"code": error.code, "text": f"{error.text}: generate will refuse it"}]
     return []
+
+
+def spent_on_exact(plan: Plan) -> list[dict[str, str]]:
+    """Name the measurements of a plan with estimates whose answers are all exact by policy, from 1 % of the loss on."""
+    found = []
+    for depth, level in enumerate(plan.levels if plan.estimates is not None else ()):
+        for m in level.measurements:
+            per_cent = int(100 * m.loss / plan.loss)
+            if per_cent and is_exact(plan, plan.query(m.query), depth):
+                text = f"{per_cent} % of the budget measures {m.query} of level {level.name}, which is exact"
+                found.append({"code": "B030", "text": text})
+    return found
 
 
 def _warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[str, str]]:
