@@ -77,6 +77,7 @@ def outside(tree: dict[tuple[str, str], float], plain: dict[tuple[str, str], flo
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not DATA.is_dir(), reason="../shared with the Rhode Island blocks is not beside the checkout"
 )
