@@ -49,6 +49,7 @@ def check(found: list[dict]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_killed_choice_never_draws_twice_for_one_charge(census):
     """Killed at any write, sync or rename and run again: a second draw for one charge would be a free answer."""
     found = trials(census, "1", "1")
