@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from pgsr import _engine
-from pgsr.canonical import json_bytes
 from pgsr.charge import says_what_was_spent, spend_of
 from pgsr.folder import ANSWER, MEASUREMENTS, PART, part_file, refuse_strangers
 from pgsr.hierarchy import Ints
 from pgsr.policy import Policy
 from pgsr.prepared import Prepared, Release
 from pgsr.write import answers_of, contents, publish
+from topdown.canonical import json_bytes
 from topdown.errors import ConfigError
 from topdown.held import held
 from topdown.interrupt import interrupt_between_parts

@@ -10,9 +10,9 @@ import numpy as np
 from msgspec import Struct, convert
 from numpy.typing import NDArray
 
-from pgsr.canonical import json_bytes
 from pgsr.documents.certificate import VERSION, Certificate
 from pgsr.folder import ANSWER, CERTIFICATE, COUNT, COUNTS, LOWER, UPPER, part_file
+from topdown.canonical import json_bytes
 from topdown.errors import DataError
 from topdown.publish.verify.reader import UnreadableError, open_inside, parse_json, read_bytes
 from topdown.publish.verify.reader import sha256_of as digest_of

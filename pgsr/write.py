@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from pgsr.budget import Calibration
-from pgsr.canonical import json_bytes
 from pgsr.documents.certificate import VERSION
 from pgsr.documents.manifest import Manifest, SealedFile
 from pgsr.documents.shared import Stamp
@@ -34,6 +33,7 @@ from pgsr.plan import Plan
 from pgsr.prepared import Prepared, Release
 from pgsr.statement import privacy
 from topdown import __version__
+from topdown.canonical import json_bytes
 from topdown.ledger.durable import Disk
 from topdown.made_up import WARNING
 

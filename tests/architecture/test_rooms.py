@@ -55,6 +55,7 @@ ALLOWED = {
     "ledger": {"ledger", "laws", "caps", "errors"},
     "measure": {
         "measure",
+        "canonical",
         "laws",
         "caps",
         "noise",
@@ -71,6 +72,7 @@ ALLOWED = {
     "solve": {"solve", "caps", "plan", "model", "errors", "progress", "workers"},
     "publish": {
         "publish",
+        "canonical",
         "laws",
         "accountant",
         "decimals",
@@ -99,6 +101,7 @@ ALLOWED = {
     },
     "simulate": {
         "simulate",
+        "canonical",
         "documents",
         "measure",
         "solve",
@@ -115,6 +118,7 @@ ALLOWED = {
     "selection": {"selection", "noise", "accountant", "errors"},
 }
 PGSR_MAY_USE = {
+    "canonical",
     "caps",
     "held",
     "outputs",

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from pgsr import verify
-from pgsr.canonical import json_bytes
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released, seal
+from topdown.canonical import json_bytes
 from topdown.errors import TopdownError
 
 ANSWERS = "measurements/state/part-000.parquet"

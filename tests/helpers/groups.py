@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, new_ledger, release, simulate
-from pgsr.canonical import json_bytes
 from pgsr.check import Check
 from pgsr.runfile import ledger_of, plan_of, policy_of, source_of
+from topdown.canonical import json_bytes
 from topdown.ledger.ledger import Place
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+from topdown.canonical import json_bytes
 from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Entry
 from topdown.ledger.chained_lines import canonical
@@ -215,11 +215,6 @@ class _Choosing:
             "plan_hash": self._asked.document["plan_hash"],
         }
         return json_bytes(head | answer)
-
-
-def json_bytes(document: dict[str, Any]) -> bytes:
-    """Return a document as files of a choice have it: sorted keys, two spaces, a last newline."""
-    return (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _write_public(asked: Asked, out: Path, disk: Disk) -> None:

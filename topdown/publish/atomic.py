@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,14 +23,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(part, flags, 0o644), "wb") as file:
         file.write(data)
     _name(part, path)
-
-
-def json_bytes(document: Any) -> bytes:
-    """Return the canonical bytes of a JSON document: sorted keys, two spaces, a last newline."""
-    text = json.dumps(
-        msgspec.to_builtins(document), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False
-    )
-    return (text + "\n").encode("utf-8")
 
 
 def write_parquet(

@@ -10,6 +10,7 @@ from msgspec import convert
 from topdown import __version__
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.statements import right_in_100
+from topdown.canonical import json_bytes
 from topdown.documents.certificate import EverythingReleased
 from topdown.documents.selection_certificate import SelectionCertificate
 from topdown.errors import InternalError
@@ -17,7 +18,7 @@ from topdown.ledger.book import Book
 from topdown.ledger.choice import Choice
 from topdown.ledger.ledger import read_ledger
 from topdown.ledger.records import exact_text
-from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
+from topdown.publish.atomic import TEMPORARY, write_bytes
 from topdown.publish.manifest import MANIFEST, write_manifest
 from topdown.publish.spent import spent_statement
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from topdown.canonical import json_bytes
 from topdown.documents.manifest import Manifest, SealedFile
-from topdown.publish.atomic import json_bytes, write_bytes
+from topdown.publish.atomic import write_bytes
 
 MANIFEST = "manifest.json"
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from topdown.canonical import json_bytes
 from topdown.errors import CertificateError
 from topdown.model.histogram import Histogram
 from topdown.plan.document import exact_text
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
-from topdown.publish.atomic import TEMPORARY, json_bytes, write_bytes
+from topdown.publish.atomic import TEMPORARY, write_bytes
 from topdown.publish.certificate import CERTIFICATE, make_certificate, stamps
 from topdown.publish.intervals import Numbers, intervals_sentence
 from topdown.publish.manifest import MANIFEST, list_files, write_manifest

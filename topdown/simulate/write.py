@@ -6,10 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from topdown import __version__
+from topdown.canonical import json_bytes
 from topdown.documents.simulation import SimulationErrors, Truth
 from topdown.errors import ConfigError
 from topdown.made_up import SIMULATION, STAMP, WARNING
-from topdown.publish.atomic import json_bytes, write_bytes, write_parquet
+from topdown.publish.atomic import write_bytes, write_parquet
 from topdown.publish.microdata import microdata_table
 from topdown.simulate.simulate import DEFAULT_SEED, Replicate, Simulation
 from topdown.simulate.summary import ErrorSums
