@@ -19,7 +19,7 @@ from topdown.errors import InternalError
 from topdown.model.comparison import comparison_rows
 from topdown.model.constraint_table import NO_LIMIT
 from topdown.plan.prepare import Context
-from topdown.solve.backends.integer_program import minimise
+from topdown.solve.backends.integer_program import IMPOSSIBLE, OPTIMAL, minimise
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
@@ -137,12 +137,12 @@ class Repairer:
             (vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
         )
         if result.x is None:
-            return None, bool(result.status == 2)
+            return None, bool(result.status == IMPOSSIBLE)
         change = np.rint(result.x).astype(np.int64)
         new = held.copy()
         np.add.at(new, target, change[:n_up])
         np.subtract.at(new, source, change[n_up:])
-        return Node(leaf.index, cells[new > 0], new[new > 0]), bool(result.status == 0)
+        return Node(leaf.index, cells[new > 0], new[new > 0]), bool(result.status == OPTIMAL)
 
     def _favourites(self, cells: Ints, held: Ints, alike: Ints) -> Ints:
         """Return one place for each set of cells that are alike: where most records of the leaf have its values.

@@ -36,7 +36,7 @@ def round_table(problem: RoundingProblem) -> Rounded:
 
     Raises:
         NoSplitError: no whole table satisfies the constraints.
-        InternalError: a solver's answer broke a constraint.
+        InternalError: a solver's answer broke a constraint, or it found none and did not show that there is none.
     """
     by_flow = _by_flow(problem) if problem.is_flow else None
     # A flow knows nothing of soft rules; if it keeps them all the same it is optimal with them too.
@@ -51,9 +51,15 @@ def round_table(problem: RoundingProblem) -> Rounded:
 
 def _by_program(problem: RoundingProblem, by_flow: Rounded | None) -> Rounded:
     """Round by an integer program; the flow's rounding stands where the program breaks soft rules no less."""
+    from topdown.solve.backends.integer_program import UndecidedError
     from topdown.solve.backends.milp import round_by_milp
 
-    found = round_by_milp(problem)
+    try:
+        found = round_by_milp(problem)
+    except UndecidedError:
+        if by_flow is None:
+            raise
+        found = None
     if by_flow is not None and (
         found is None or problem.excess(found.counts) >= problem.excess(by_flow.counts)
     ):

@@ -13,32 +13,56 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import coo_array, hstack, vstack
 
+from topdown.errors import InternalError
 from topdown.solve.groups import Floats, Ints
 
 NODE_LIMIT = 20_000  # of branch and bound; a limit in seconds would make the result depend on the machine
 GAP = 1e-6
+# Presolve now and then ends in "Solve error" or a wrong status. So does one program in eight whose fractions are near
+# the tolerance of 1e-6: HiGHS gains by breaking a row that much, and refuses its own answer. Larger costs prevent it.
+ATTEMPTS = (
+    (True, 1.0),
+    (False, 1.0),
+    (True, 1024.0),
+    (False, 1024.0),
+)  # presolve, and what costs are multiplied by
+OPTIMAL, IMPOSSIBLE = 0, 2  # status of SciPy
+
+
+class UndecidedError(InternalError):
+    """The solver neither found an answer nor showed that there is none."""
 
 
 def minimise(
     cost: Floats, integrality: Floats, most: Floats, between: tuple[Any, Floats, Floats] | tuple[()]
 ) -> OptimizeResult:
-    """Minimise cost . x over 0 <= x <= most, whole where `integrality` is 1; status 0: optimal, 2: no such x.
+    """Minimise cost . x over 0 <= x <= most, whole where `integrality` is 1.
 
     Args:
         cost, integrality, most: (n,).
         between: sparse rows, low and high: low <= rows @ x <= high; () for none.
+
+    Returns:
+        x, fun and mip_dual_bound; or x None and status IMPOSSIBLE, or another if nothing was found or shown.
     """
-    for presolve in (True, False):  # presolve of HiGHS now and then ends in "Solve error" or a wrong status
+    impossible = None
+    for presolve, factor in ATTEMPTS:
         result = milp(
-            cost,
+            cost * factor,
             integrality=integrality,
             bounds=Bounds(0, most),
             constraints=LinearConstraint(*between) if between else (),
             options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0, "presolve": presolve},
         )
         if result.x is not None:
-            break
-    return result
+            bound = result.mip_dual_bound
+            result.fun, result.mip_dual_bound = result.fun / factor, None if bound is None else bound / factor
+            return result
+        if result.status == IMPOSSIBLE:
+            if impossible is not None:  # said twice
+                return result
+            impossible = result
+    return result if impossible is None else impossible
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +115,9 @@ class Program:
         Args:
             soft, most: rows, maybe none, and their upper limits, kept if possible; else the sum of what is above is
                 made as small as can be first, and then kept.
+
+        Raises:
+            UndecidedError: the solver cannot tell.
         """
         if not len(most):
             return self._answer(self._run(self.cost, []), np.zeros(0))
@@ -165,18 +192,23 @@ class Program:
         if not len(cost) + n_extra:  # nothing is left to decide
             fits = all((a <= 0).all() and (b >= 0).all() for a, b in zip(low, high, strict=True))
             return OptimizeResult(
-                x=cost if fits else None, fun=0.0, mip_dual_bound=0.0, status=0 if fits else 2
+                x=cost if fits else None, fun=0.0, mip_dual_bound=0.0, status=OPTIMAL if fits else IMPOSSIBLE
             )
-        return minimise(
+        result = minimise(
             np.concatenate(costs),
             np.concatenate([np.ones(len(cost)), np.zeros(n_extra)]),
             np.concatenate([np.ones(len(cost)), np.full(n_extra, np.inf)]),
             between,
         )
+        if result.x is None and result.status != IMPOSSIBLE:
+            raise UndecidedError(
+                f"the integer program of a split was not decided: {result.message}", code="X057"
+            )
+        return result
 
     def _answer(self, result: OptimizeResult, over: Floats) -> Answer | None:
         if result.x is None:
             return None
         gap = abs(result.fun - result.mip_dual_bound) if result.mip_dual_bound is not None else np.inf
-        optimal = bool(result.status == 0 and gap <= GAP * max(1.0, abs(result.fun)))
+        optimal = bool(result.status == OPTIMAL and gap <= GAP * max(1.0, abs(result.fun)))
         return Answer(np.rint(result.x[: len(self.cost)]).astype(np.int64), over, optimal)
