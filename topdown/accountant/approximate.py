@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from topdown.accountant.certified import ball_of, ends, precision
+from topdown.accountant import pure
 from topdown.accountant.dots import deltas_above
 from topdown.accountant.enclosure import Enclosure
 from topdown.accountant.event import FiniteLoss
-from topdown.accountant.exact import Threshold, alpha_of
-from topdown.accountant.pure import MOST_EPSILON
+from topdown.accountant.exact import Threshold
 from topdown.laws import UNIT, Weights
 
 METHOD = "sums of epsilon and delta"
-_BITS = 160
 _NATS = (Fraction(2), Fraction(8))  # of the window beyond epsilon: at least, and at most
 _STEPS = (1 << 10, 1 << 12)  # of the lattice up to epsilon: at least, and at most for equal parts
 
@@ -67,23 +65,12 @@ class PairLoss:
         return min(sum((m.count * m.delta for m in self.moved), Fraction(0)), Fraction(1))
 
     def best_guess(self) -> Enclosure:
-        """Return the most an attacker can be right of two equally likely neighbours, by the sums.
-
-        1 - (1 - delta) / (1 + e**epsilon).
-        """
-        low, high = self._odds
-        least = 1 - (1 - self.delta) / (1 + low)
-        return Enclosure(least, Fraction(1) if high is None else 1 - (1 - self.delta) / (1 + high), METHOD)
+        """Return the most an attacker can be right of two equally likely neighbours, by the sums."""
+        return pure.best_guess(self.epsilon, self.delta, METHOD)
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
-        """Return max(0, 1 - delta - e**epsilon alpha, e**-epsilon (1 - delta - alpha)) at each: no test misses less."""
-        low, high = self._odds
-        return [
-            Enclosure(
-                Fraction(0) if high is None else self._misses(alpha, high), self._misses(alpha, low), METHOD
-            )
-            for alpha in map(alpha_of, alphas)
-        ]
+        """Return at each alpha a share of misses that no test goes below, by the sums."""
+        return pure.trade_off_curve(self.epsilon, self.delta, alphas, METHOD)
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """Return a delta that all counts together keep at an epsilon, from their composed losses; never too small.
@@ -99,10 +86,6 @@ class PairLoss:
             return (Fraction(0),) * len(epsilons)
         return _deltas(self.moved, epsilons, self._step, min(_NATS[1], _NATS[0] + 2 * self.epsilon))
 
-    def _misses(self, alpha: Fraction, odds: Fraction) -> Fraction:
-        rest = 1 - self.delta
-        return max(Fraction(0), rest - odds * alpha, (rest - alpha) / odds)
-
     @property
     def _step(self) -> Fraction:
         """Return a step of the lattice that divides the epsilon of every count where that needs few steps."""
@@ -110,15 +93,6 @@ class PairLoss:
         equal = math.lcm(*(share.denominator for share in shares))
         n = equal * math.ceil(_STEPS[0] / equal) if equal <= _STEPS[1] else _STEPS[1]
         return self.epsilon / n
-
-    @cached_property
-    def _odds(self) -> tuple[Fraction, Fraction | None]:
-        """Return ends of e**epsilon; the upper one is None, without end, where epsilon is beyond any use."""
-        if not self.epsilon:
-            return Fraction(1), Fraction(1)
-        with precision(_BITS) as flint:
-            low, high = ends(ball_of(flint, min(self.epsilon, MOST_EPSILON)).exp())
-        return low, high if self.epsilon <= MOST_EPSILON else None
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
 
 from topdown.accountant.certified import ball_of, ends, precision
 from topdown.accountant.enclosure import Enclosure
@@ -33,27 +33,49 @@ class PureLoss:
     law: str = "two_sided_geometric"
 
     def best_guess(self) -> Enclosure:
-        """Return the most an attacker can be right of two equally likely neighbours: e**epsilon / (1 + e**epsilon)."""
-        low, high = self._odds
-        return Enclosure(low / (1 + low), Fraction(1) if high is None else high / (1 + high), METHOD)
+        """Return the most an attacker can be right of two equally likely neighbours."""
+        return best_guess(self.epsilon, Fraction(0), METHOD)
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
-        """Return max(0, 1 - e**epsilon alpha, e**-epsilon (1 - alpha)) at each alpha: no test misses less."""
-        low, high = self._odds
-        return [
-            Enclosure(
-                Fraction(0) if high is None else max(Fraction(0), 1 - high * a, (1 - a) / high),
-                max(Fraction(0), 1 - low * a, (1 - a) / low),
-                METHOD,
-            )
-            for a in map(alpha_of, alphas)
-        ]
+        """Return at each alpha a share of misses that no test goes below."""
+        return trade_off_curve(self.epsilon, Fraction(0), alphas, METHOD)
 
-    @cached_property
-    def _odds(self) -> tuple[Fraction, Fraction | None]:
-        """Return ends of e**epsilon; the upper one is None, without end, where epsilon is beyond any use."""
-        if not self.epsilon:
-            return Fraction(1), Fraction(1)
-        with precision(_BITS) as flint:
-            low, high = ends(ball_of(flint, min(self.epsilon, MOST_EPSILON)).exp())
-        return low, high if self.epsilon <= MOST_EPSILON else None
+
+def best_guess(epsilon: Fraction, delta: Fraction, method: str) -> Enclosure:
+    """Return 1 - (1 - delta) / (1 + e**epsilon) of whatever keeps a pair (Kairouz, Oh, Viswanath 2015, theorem 2.1).
+
+    Args:
+        epsilon: at least 0. delta: 0..1.
+    """
+    low, high = _odds(epsilon)
+    least = 1 - (1 - delta) / (1 + low)
+    return Enclosure(least, Fraction(1) if high is None else 1 - (1 - delta) / (1 + high), method)
+
+
+def trade_off_curve(
+    epsilon: Fraction, delta: Fraction, alphas: Iterable[Threshold], method: str
+) -> list[Enclosure]:
+    """Return max(0, 1 - delta - e**epsilon alpha, e**-epsilon (1 - delta - alpha)) at each: no test misses less.
+
+    Args:
+        epsilon: at least 0. delta: 0..1. alphas: shares of false alarms, 0..1.
+    """
+    low, high = _odds(epsilon)
+
+    def misses(a: Fraction, odds: Fraction) -> Fraction:
+        return max(Fraction(0), 1 - delta - odds * a, (1 - delta - a) / odds)
+
+    return [
+        Enclosure(Fraction(0) if high is None else misses(a, high), misses(a, low), method)
+        for a in map(alpha_of, alphas)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _odds(epsilon: Fraction) -> tuple[Fraction, Fraction | None]:
+    """Return ends of e**epsilon; the upper one is None, without end, where epsilon is beyond any use."""
+    if not epsilon:
+        return Fraction(1), Fraction(1)
+    with precision(_BITS) as flint:
+        low, high = ends(ball_of(flint, min(epsilon, MOST_EPSILON)).exp())
+    return low, high if epsilon <= MOST_EPSILON else None
