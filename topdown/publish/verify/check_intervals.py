@@ -113,7 +113,7 @@ def _rows(session: Session, out: Findings, at: _At) -> None:
     if at.numbers.listed == "nonzero":
         _report(session, out, at, at.table.count == 0, "a zero is listed")
         return
-    wanted = session.open_answers.keys(at.query, at.level)
+    wanted = session.possible_answers.keys(at.query, at.level)
     missing = np.setdiff1d(wanted, at.table.key, assume_unique=True)
     findings = []
     for key in missing[:MAX_FINDINGS].tolist():
@@ -129,7 +129,7 @@ def _rows(session: Session, out: Findings, at: _At) -> None:
 
 def _basis(session: Session, out: Findings, at: _At) -> None:
     node = at.table.key // at.query.n_answers
-    wanted = session.open_answers.closed(at.level)[node] | at.exact
+    wanted = session.possible_answers.closed(at.level)[node] | at.exact
     _report(session, out, at, wanted != at.numbers.exact, "the basis is not what plan and public facts say")
     numbers = at.numbers
     off = wanted & ((numbers.estimate != PER_RECORD * at.table.count) | (numbers.stddev != 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
@@ -13,13 +12,14 @@ from typing import Any
 from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.check_files import canonical_json
 from topdown.publish.verify.check_privacy import everything_released
-from topdown.publish.verify.ledger_file import Choice, Commit, Opened
+from topdown.publish.verify.ledger_file import Choice, Commit, Opened, odds_of
+from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_file import canonical
 from topdown.publish.verify.privacy.compare import Comparison
 from topdown.publish.verify.privacy.decimals import ROUNDED, exp, log, pair
-from topdown.publish.verify.reader import UnreadableError, parse_json, read_bytes, read_json
-from topdown.publish.verify.result import CheckResult, Finding, Findings, VerifyResult
-from topdown.publish.verify.session import NotAvailableError, Session
+from topdown.publish.verify.reader import parse_json, read_bytes, read_json
+from topdown.publish.verify.result import Finding, Findings, VerifyResult
+from topdown.publish.verify.session import Session
 
 QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger.jsonl", "certificate.json"
 ANSWER, JOURNAL, COVERAGE = "choice/answer/part-000.json", "choice/journal.json", "public/coverage.csv"
@@ -32,7 +32,6 @@ _NOT_PROTECTED = [
     "facts about groups: an area or answer that is chosen has many records, and that is said on purpose",
     "how good the choice is: neither the sample, its size, nor what the choice covers is published",
 ]
-Check = Callable[[Session, Findings], str]
 
 
 def is_choice(folder: Path) -> bool:
@@ -50,19 +49,8 @@ def verify_choice(folder: Path) -> VerifyResult:
     """
     start, session = perf_counter(), Session(folder)
     for name, check in CHECKS.items():
-        began, out = perf_counter(), Findings()
-        try:
-            text = check(session, out)
-        except (UnreadableError, NotAvailableError) as error:
-            out.add(error.finding)
-            text = error.finding.text
-        except Exception as error:  # the promise: a finding, never a traceback
-            text = f"not checked because the files cannot be read as documented ({type(error).__name__})"
-            out.add(Finding("V199", text, why="the choice is damaged, or this verifier has a fault"))
-        out.n_checked = max(out.n_checked, out.n_failed, 1)
-        session.results.append(out.close(name, text, perf_counter() - began))
-    checks: tuple[CheckResult, ...] = tuple(session.results)
-    return VerifyResult(checks, perf_counter() - start, (NOT_CHECKED,))
+        session.results.append(run_check(session, name, check))
+    return VerifyResult(tuple(session.results), perf_counter() - start, (NOT_CHECKED,))
 
 
 def check_manifest(session: Session, out: Findings) -> str:
@@ -234,9 +222,7 @@ def _question(session: Session) -> dict[str, Any]:
 
 
 def _odds(asked: dict[str, Any]) -> Fraction:
-    rate, base = fraction(asked["rate"]), fraction(asked["base"])
-    up, down = 1 + rate * (base - 1), 1 / (1 - rate)
-    return up * down if asked["neighbours"] == "bounded" else max(up, down)
+    return odds_of(fraction(asked["rate"]), fraction(asked["base"]), asked["neighbours"])
 
 
 def _paid(session: Session) -> tuple[Commit | None, list[Choice]]:

@@ -117,9 +117,7 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
     @property
     def odds(self) -> Fraction:
         """e^epsilon that a one-sided mechanism with this base keeps on a sample of this rate."""
-        rate, base = fraction(self.rate), fraction(self.base)
-        up, down = 1 + rate * (base - 1), 1 / (1 - rate)
-        return up * down if self.neighbours == "bounded" else max(up, down)
+        return odds_of(fraction(self.rate), fraction(self.base), self.neighbours)
 
     def charge(self, times: int = 1) -> tuple[Fraction, Fraction]:
         """Return (epsilon, rho) for so many neighbours in a row; rho is epsilon tanh(epsilon / 2) at most."""
@@ -263,6 +261,12 @@ def _adds_up(intent: Intent) -> bool:
     both = (fraction(intent.loss), fraction(intent.delta))
     sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
     return both == sums and all(law.is_sound for law in intent.laws)
+
+
+def odds_of(rate: Fraction, base: Fraction, neighbours: str) -> Fraction:
+    """Return e^epsilon of a one-sided mechanism on a Poisson sample: bounded neighbours are a step up and one down."""
+    up, down = 1 + rate * (base - 1), 1 / (1 - rate)
+    return up * down if neighbours == "bounded" else max(up, down)
 
 
 def covers_odds(line: Choice) -> bool:

@@ -1,4 +1,4 @@
-"""Run the checks in order; whatever a release holds, the answer is a result and never a traceback."""
+"""Run the checks of a release in order."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from topdown.publish.verify.check_population import check_whole_numbers
 from topdown.publish.verify.check_privacy import check_privacy, check_statements
 from topdown.publish.verify.check_solver import check_solver
 from topdown.publish.verify.check_tables import check_hierarchy, check_tables
+from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_doc import PlanDoc
-from topdown.publish.verify.reader import UnreadableError
-from topdown.publish.verify.result import CheckResult, Finding, Findings, VerifyResult
+from topdown.publish.verify.result import CheckResult, Findings, VerifyResult
 from topdown.publish.verify.session import NotAvailableError, Session
 
-Check = Callable[[Session, Findings], str]
 CONTENT_CHECKS: dict[str, Check] = {
     "plan": check_plan,
     "base": check_base,
@@ -107,7 +106,7 @@ def verify_public_side(release: Path, privacy: dict[str, Any]) -> VerifyResult:
 
 def verify_privacy(release: Path) -> CheckResult:
     """Check only what the certificate of a release states about privacy."""
-    return _one(Session(release), "privacy", check_privacy)
+    return run_check(Session(release), "privacy", check_privacy)
 
 
 def _run(
@@ -118,7 +117,7 @@ def _run(
     for name, check in checks.items():
         if name in _ONLY_IF and not _concerns(session, _ONLY_IF[name]):
             continue
-        session.results.append((done or {}).get(name) or _one(session, name, check))
+        session.results.append((done or {}).get(name) or run_check(session, name, check))
     return VerifyResult(tuple(session.results), perf_counter() - start)
 
 
@@ -127,30 +126,3 @@ def _concerns(session: Session, says: Callable[[PlanDoc], bool]) -> bool:
         return says(session.plan.doc)
     except NotAvailableError:
         return False
-
-
-def _one(session: Session, name: str, check: Check) -> CheckResult:
-    start, out = perf_counter(), Findings()
-    try:
-        text = check(session, out)
-    except NotAvailableError as error:
-        text = _not_available(name, error, out)
-    except UnreadableError as error:
-        out.add(error.finding)
-        text = error.finding.text
-    except Exception as error:  # the promise: a finding, never a traceback
-        text = f"not checked because the files cannot be read as documented ({type(error).__name__})"
-        out.add(Finding("V199", text, why="the release is damaged, or this verifier has a fault"))
-    out.n_checked = max(out.n_checked, out.n_failed, 1 if out.n_findings else 0)
-    return out.close(name, text, perf_counter() - start)
-
-
-def _not_available(name: str, error: NotAvailableError, out: Findings) -> str:
-    if error.owner == name:
-        out.add(error.finding)
-        return error.finding.text
-    text = f"not checked because {error.finding.text}"
-    why = f"it needs what the check '{error.owner}' found unusable ({error.finding.code})"
-    fix = f"look at the check '{error.owner}' first"
-    out.add(Finding("V150", text, file=error.finding.file, why=why, fix=fix))
-    return text

@@ -14,9 +14,9 @@ from topdown.model.query import Query
 from topdown.publish.verify.arithmetic import Whole, fits
 from topdown.publish.verify.base_file import BASE_FILES, PLAN, BaseTable, leaves_of, load_base
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
-from topdown.publish.verify.open_answers import OpenAnswers, open_answers
 from topdown.publish.verify.plan_file import PlanFile, load_plan
 from topdown.publish.verify.population import PERSONS, Population, Table, load_population, load_table
+from topdown.publish.verify.possible_answers import PossibleAnswers, possible_answers
 from topdown.publish.verify.reader import UnreadableError, open_inside, read_json, sha256_of
 from topdown.publish.verify.result import CheckResult, Finding
 from topdown.publish.verify.tree import Tree, inhabited, load_facts, load_tree
@@ -147,7 +147,7 @@ class Session:
     def table(self, query: Query, level: int) -> Table:
         """Return one published table."""
         plan, tree = self.plan, self.tree
-        listed = None if plan.coverage is None else self.open_answers.listed(query, level)
+        listed = None if plan.coverage is None else self.possible_answers.listed(query, level)
         return self.once(
             f"table {query.name} {level}",
             "tables",
@@ -155,10 +155,10 @@ class Session:
         )
 
     @property
-    def open_answers(self) -> OpenAnswers:
+    def possible_answers(self) -> PossibleAnswers:
         """Which answers public facts leave open."""
         plan, tree = self.plan, self.tree
-        return self.once("open answers", "plan", lambda: open_answers(tree, plan))
+        return self.once("possible answers", "plan", lambda: possible_answers(tree, plan))
 
     @property
     def ledger(self) -> LedgerFile:

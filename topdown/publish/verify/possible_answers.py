@@ -17,7 +17,7 @@ MOST_ROWS = 1_000_000  # of a table with intervals that lists zeros
 
 
 @dataclass(frozen=True, eq=False)
-class OpenAnswers:
+class PossibleAnswers:
     """Leaves by what rules of the kinds `never` and `none_where_zero` close there.
 
     Args:
@@ -29,12 +29,12 @@ class OpenAnswers:
     held: tuple[NDArray[np.bool_], ...]
 
     def listed(self, query: Query, level: int) -> Literal["all", "nonzero"]:
-        """Return whether a table lists every open answer."""
+        """Return whether a table lists every possible answer."""
         answers, which = self._answers(query, level)
         return "all" if int(answers.sum(axis=1)[which].sum()) <= MOST_ROWS else "nonzero"
 
     def keys(self, query: Query, level: int) -> Whole:
-        """Return node * n_answers + answer of every row that a table of all open answers has."""
+        """Return node * n_answers + answer of every row that a table of all possible answers has."""
         answers, which = self._answers(query, level)
         if not query.factors:  # every area has a total
             return np.arange(len(which), dtype=np.int64)
@@ -58,7 +58,7 @@ class OpenAnswers:
         return kinds, which.reshape(-1).astype(np.int64)
 
 
-def open_answers(tree: Tree, plan: PlanFile) -> OpenAnswers:
+def possible_answers(tree: Tree, plan: PlanFile) -> PossibleAnswers:
     """Return what a release's public facts leave open."""
     schema, rules = plan.schema, plan.doc.invariants
     free = np.ones(schema.n_cells, dtype=bool)
@@ -76,4 +76,4 @@ def open_answers(tree: Tree, plan: PlanFile) -> OpenAnswers:
         here = np.zeros((len(geocodes), len(found)), dtype=bool)
         here[up, which] = True
         held.append(here)
-    return OpenAnswers(found, tuple(held))
+    return PossibleAnswers(found, tuple(held))
