@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from topdown.api.whole_plan import check_epsilon, composition_of
 from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
     from topdown.plan.plan import Plan
 
 DELTA = Fraction(1, 10**10)
-SMALLEST, LARGEST = Fraction(1, 1000), Fraction(100)
 _DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
 
 
@@ -62,10 +62,7 @@ def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = DELTA) -> Budget
             code="C005",
             fix="leave --budget-for out",
         )
-    if not SMALLEST <= epsilon <= LARGEST:
-        raise ConfigError(
-            f"epsilon is {epsilon}, outside {SMALLEST} .. {LARGEST}", code="C151", fix="give another"
-        )
+    check_epsilon(epsilon)
     if not 0 < delta < 1:
         raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta between 0 and 1, e.g. 1e-10")
     if plan.loss_name == "epsilon":
@@ -73,10 +70,8 @@ def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = DELTA) -> Budget
         budget = _short(epsilon / spent)
         return BudgetFor("epsilon", budget, epsilon, delta, budget * spent)
     from topdown.accountant.calibrate import budget_scale
-    from topdown.accountant.composition import Composition, counts_moved
 
-    moved = counts_moved(plan.neighbours)
-    whole = Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
+    whole = composition_of(plan)
     budget = _short(plan.budget * budget_scale(whole, epsilon, delta).lower)
     certified = whole.scaled(budget / plan.budget).epsilon(delta).upper
     if certified > epsilon:

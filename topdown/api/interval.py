@@ -80,7 +80,7 @@ def interval(
         chosen = inside[answers.node]
         for cell, n in zip(answers.cell[chosen].tolist(), answers.count[chosen].tolist(), strict=True):
             count[cell] += n
-        found.append(_union(context, asked, union, count, (numbers_of, 1 - chance)))
+        found.append(_union(context, asked, union, count, (numbers_of, 1 - chance), int(inside.sum())))
     return Intervals(
         release=context.plan.release.id,
         plan_hash=context.plan.plan_hash,
@@ -114,6 +114,7 @@ def _union(
     union: Union,
     count: list[int],
     told: tuple[tuple[Ints, Ints], Fraction],
+    n_leaves: int,
 ) -> IntervalsOfUnion:
     import numpy as np
 
@@ -150,5 +151,4 @@ def _union(
                 basis="exact" if sure else "tree",
             )
         )
-    n_leaves = int(union.leaves(context.geography).sum())
     return IntervalsOfUnion(area=union.name, n_areas=union.n_areas, n_leaves=n_leaves, answers=answers)

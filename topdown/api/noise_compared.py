@@ -8,19 +8,18 @@ from the laws as they would be drawn. A plan of mechanism "optimal" splits epsil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from topdown.api.noise import LARGEST_DELTA
+from topdown.api.whole_plan import check_epsilon, composition_of
 from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
     from topdown.api.noise_split import Method
-    from topdown.plan.plan import MeasurementPlan, Plan
+    from topdown.plan.plan import Plan
 
-SMALLEST_TOTAL, LARGEST_TOTAL = Fraction(1, 1000), Fraction(100)
 _DIGITS = 6
 Better = Literal["discrete_gaussian", "optimal", "neither"]
 Than = Literal["less", "more", "open"]
@@ -131,9 +130,9 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
 
     moved = counts_moved(plan.neighbours)
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
-    total = _own_epsilon(plan, delta, moved) if epsilon is None else epsilon
-    _check_epsilon(total)
-    scale, needed = _gaussian(rows, total, delta, moved, is_own=epsilon is None)
+    total = _own_epsilon(plan, delta) if epsilon is None else epsilon
+    check_epsilon(total)
+    scale, needed = _gaussian(plan, total, delta, is_own=epsilon is None)
     counts: dict[Fraction, int] = {}
     for _, m in rows:
         counts[m.variance] = counts.get(m.variance, 0) + moved
@@ -165,22 +164,9 @@ def gaussian_needs(plan: Plan) -> Than:
     Args:
         plan: of mechanism "optimal".
     """
-    from topdown.accountant.composition import Composition, counts_moved
-
-    moved = counts_moved(plan.neighbours)
-    alike = Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
-    needed = alike.delta(plan.loss, engine="bounds")
+    needed = composition_of(plan).delta(plan.loss, engine="bounds")
     delta = plan.delta_of(plan.loss)
     return "less" if needed.upper <= delta else "more" if needed.lower > delta else "open"
-
-
-def _check_epsilon(total: Fraction) -> None:
-    if not SMALLEST_TOTAL <= total <= LARGEST_TOTAL:
-        raise ConfigError(
-            f"epsilon is {total} for all queries together, outside {SMALLEST_TOTAL} .. {LARGEST_TOTAL}",
-            code="C151",
-            fix="give one, as EPSILON:DELTA",
-        )
 
 
 def _check_delta(delta: Fraction) -> None:
@@ -194,31 +180,21 @@ def _check_delta(delta: Fraction) -> None:
         )
 
 
-def _own_epsilon(plan: Plan, delta: Fraction, moved: int) -> Fraction:
+def _own_epsilon(plan: Plan, delta: Fraction) -> Fraction:
     """Return what the plan costs at delta: rounded up in the sixth digit, or its exact epsilon."""
-    from topdown.accountant.composition import Composition
     from topdown.decimals import significant
 
     if plan.loss_name != "rho":
         return plan.loss
-    whole = Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
-    return Fraction(significant(whole.epsilon(delta).upper, _DIGITS, up=True))
+    return Fraction(significant(composition_of(plan).epsilon(delta).upper, _DIGITS, up=True))
 
 
-def _gaussian(
-    rows: Sequence[tuple[str, MeasurementPlan]],
-    epsilon: Fraction,
-    delta: Fraction,
-    moved: int,
-    *,
-    is_own: bool,
-) -> tuple[Fraction, Fraction]:
+def _gaussian(plan: Plan, epsilon: Fraction, delta: Fraction, *, is_own: bool) -> tuple[Fraction, Fraction]:
     """Return (by what variances are divided, certified delta)."""
     from topdown.accountant.calibrate import budget_scale
-    from topdown.accountant.composition import Composition
 
-    whole = Composition.of((m.variance, 1, moved) for _, m in rows)
-    keeps_its_own = is_own and rows[0][1].law == "discrete_gaussian"
+    whole = composition_of(plan)
+    keeps_its_own = is_own and plan.loss_name == "rho"
     scale = Fraction(1) if keeps_its_own else budget_scale(whole, epsilon, delta).lower
     needed = whole.scaled(scale).delta(epsilon).upper
     if needed > delta:

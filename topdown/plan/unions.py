@@ -61,7 +61,7 @@ def read_unions(path: Path, geography: Geography) -> tuple[Union, ...]:
     for depth, level in enumerate(geography.levels):
         for i, code in enumerate(level.codes):
             place.setdefault(code, []).append((depth, i))
-    found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    found: dict[str, set[tuple[int, int]]] = {name: set() for name in names}
     for row, (code, name) in enumerate(zip(codes, names, strict=True), start=1):
         where = place.get(code, [])
         if len(where) != 1:
@@ -69,7 +69,7 @@ def read_unions(path: Path, geography: Geography) -> tuple[Union, ...]:
             raise _wrong(path, row, f"geocode {shown(code)!r} {what}")
         if where[0] in found[name]:
             raise _wrong(path, row, f"geocode {shown(code)!r} is there twice")
-        found[name].append(where[0])
+        found[name].add(where[0])
     unions = []
     for name, areas in found.items():
         at = [sorted(i for d, i in areas if d == depth) for depth in range(len(geography.levels))]
