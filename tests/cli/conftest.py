@@ -12,6 +12,7 @@ import pytest
 
 from pgsr.cli import main as pgsr_main
 from pgsr.documents import document_schema as pgsr_schema
+from tests.helpers.commands import run_pgsr
 from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems
 from topdown.cli import main
@@ -128,3 +129,13 @@ def check() -> Callable[[dict[str, Any]], None]:
         assert problems(document, schema) == []
 
     return validate
+
+
+@pytest.fixture
+def practice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return a folder with made-up groups, a run file of pgsr and its ledger."""
+    folder = tmp_path / "practice"
+    for arguments in (["synth", "--shape", "tiny", "--out", folder], ["ledger", "new", folder / "run.toml"]):
+        code, _, _ = run_pgsr(capsys, *arguments)
+        assert code == 0
+    return folder

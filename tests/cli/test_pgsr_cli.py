@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from pgsr.cli import main, spread_lists
+from pgsr.cli import spread_lists
+from tests.helpers.commands import run_pgsr
 
 FORBIDDEN = (
     "numba",
@@ -24,42 +25,27 @@ FORBIDDEN = (
 )
 
 
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
-
-
-@pytest.fixture
-def practice(tmp_path, capsys):
-    folder = tmp_path / "practice"
-    for arguments in (["synth", "--shape", "tiny", "--out", folder], ["ledger", "new", folder / "run.toml"]):
-        code, _, _ = run(capsys, *arguments)
-        assert code == 0
-    return folder
-
-
 def test_synth_ledger_release_verify(practice, capsys):
     """The four commands a newcomer types first."""
-    code, out, _ = run(capsys, "release", practice / "run.toml")
+    code, out, _ = run_pgsr(capsys, "release", practice / "run.toml")
     assert code == 0
     assert "Release written" in out
-    code, out, _ = run(capsys, "verify", practice / "release")
+    code, out, _ = run_pgsr(capsys, "verify", practice / "release")
     assert code == 0
     assert "8 of 8 checks passed" in out
-    code, _, err = run(capsys, "release", practice / "run.toml", "--out", practice / "second")
+    code, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--out", practice / "second")
     assert code == 2
     assert "error[B013]" in err
 
 
 def test_verify_reports_a_changed_file(practice, capsys):
     """A failed check is exit code 1, not an error."""
-    run(capsys, "release", practice / "run.toml")
+    run_pgsr(capsys, "release", practice / "run.toml")
     (practice / "release" / "counts.parquet").write_bytes(b"not parquet")
-    code, out, _ = run(capsys, "verify", practice / "release")
+    code, out, _ = run_pgsr(capsys, "verify", practice / "release")
     assert code == 1
     assert "SHA-256" in out
-    code, out, _ = run(capsys, "verify", practice / "release", "--json")
+    code, out, _ = run_pgsr(capsys, "verify", practice / "release", "--json")
     assert code == 1
     assert not json.loads(out)["ok"]
 
@@ -76,10 +62,10 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
         lines = [row for row in text.splitlines() if "--rho" not in extra or not row.startswith("epsilon")]
         (practice / "run.toml").write_text("\n".join(lines) + "\n")
         folder = practice / name
-        code, out, _ = run(capsys, "release", practice / "run.toml", *extra, "--out", folder, "--json")
+        code, out, _ = run_pgsr(capsys, "release", practice / "run.toml", *extra, "--out", folder, "--json")
         assert code == 0
         check(json.loads(out))
-        code, out, _ = run(capsys, "verify", folder, "--json")
+        code, out, _ = run_pgsr(capsys, "verify", folder, "--json")
         assert code == (2 if "--simulate" in extra else 0)
         check(json.loads(out))
         for file in ("certificate.json", "manifest.json"):
@@ -92,7 +78,7 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
         ["compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1"],
         ["release", practice / "run.toml", "--epsilon", "0"],
     ):
-        _, out, _ = run(capsys, *arguments, "--json")
+        _, out, _ = run_pgsr(capsys, *arguments, "--json")
         check(json.loads(out))
 
 
@@ -109,7 +95,7 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
 )
 def test_the_certificate_schema_can_fail(practice, capsys, check, break_it):
     """A schema that accepts everything would let a changed certificate pass unseen."""
-    run(capsys, "release", practice / "run.toml", "--simulate", "1")
+    run_pgsr(capsys, "release", practice / "run.toml", "--simulate", "1")
     document = json.loads((practice / "release" / "certificate.json").read_text())
     check(document)
     with pytest.raises(AssertionError):
@@ -131,14 +117,14 @@ def test_the_certificate_schema_can_fail(practice, capsys, check, break_it):
 )
 def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
     """Every user error: exit 2, its code, a fix line, no traceback, nothing written."""
-    got, out, err = run(capsys, "release", practice / "run.toml", *arguments)
+    got, out, err = run_pgsr(capsys, "release", practice / "run.toml", *arguments)
     assert got == 2
     assert out == ""
     assert f"error[{code}]" in err
     assert "fix" in err
     assert "Traceback" not in err
     assert not (practice / "release").exists()
-    got, out, _ = run(capsys, "release", practice / "run.toml", *arguments, "--json")
+    got, out, _ = run_pgsr(capsys, "release", practice / "run.toml", *arguments, "--json")
     document = json.loads(out)
     assert (got, code) == (2, document["code"])
     assert (["this run spent", "nothing"] in document["details"]) == (code != "C005")
@@ -163,14 +149,14 @@ def test_run_files_are_strict(practice, capsys, line, code):
         if row.split("=")[0] != line.split("=")[0]
     ]
     (practice / "run.toml").write_text("\n".join([*text, line]) + "\n")
-    got, _, err = run(capsys, "release", practice / "run.toml")
+    got, _, err = run_pgsr(capsys, "release", practice / "run.toml")
     assert got == 2
     assert f"error[{code}]" in err
 
 
 def test_published_chain_says_what_it_costs(practice, capsys):
     """Whoever reproduces the paper must see the true epsilon and the stamp."""
-    code, out, _ = run(
+    code, out, _ = run_pgsr(
         capsys,
         *("release", practice / "run.toml", "--mechanism", "M_c^ch", "--epsilon", "1"),
         *("--calibration", "published", "--simulate", "1"),
@@ -181,86 +167,12 @@ def test_published_chain_says_what_it_costs(practice, capsys):
     assert "NOT-A-RELEASE" in out
 
 
-def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
-    """Another output folder must not find an empty ledger: the second release of the same data is refused."""
-    assert run(capsys, "release", practice / "run.toml", "--out", tmp_path / "here")[0] == 0
-    assert (practice / "ledger" / "made-up-tiny.ledger.jsonl").is_file()
-    assert not list(tmp_path.glob("*.jsonl"))
-    code, _, err = run(capsys, "release", practice / "run.toml", "--out", tmp_path / "elsewhere" / "there")
-    assert code == 2
-    assert "error[B013]" in err
-    assert "this run spent  nothing" in err
-
-
-def test_the_ledger_is_made_once_and_named(practice, capsys):
-    """A lost or exchanged ledger must not be replaced by a new one without a word."""
-    text = (practice / "run.toml").read_text()
-    assert run(capsys, "ledger", "new", practice / "run.toml")[0] == 0
-    assert text == (practice / "run.toml").read_text()
-    code, _, err = run(capsys, "release", practice / "run.toml", "--unit", "household")
-    assert (code, "error[B007]" in err, "unit of privacy" in err) == (2, True, True)
-    (practice / "ledger" / "made-up-tiny.ledger.jsonl").unlink()
-    for command in (["ledger", "new"], ["release"]):
-        code, _, err = run(capsys, *command, practice / "run.toml")
-        assert (code, "error[B011]" in err) == (2, True)
-    assert not (practice / "release").exists()
-
-
-def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path):
-    """Ledger and witness on one disk are put back together; a lost witness must not end all releases for ever."""
-    for path in (*practice.glob("ledger*"), *practice.glob("ledger/*")):
-        path.unlink() if path.is_file() else None
-    lines = [row for row in (practice / "run.toml").read_text().splitlines() if "ledger_id" not in row]
-    (practice / "run.toml").write_text("\n".join(lines) + "\n")
-    apart = tmp_path / "other-disk"
-    code, _, err = run(capsys, "ledger", "new", practice / "run.toml", "--witness", apart)
-    assert (code, "B014" in err) == (2, True)
-    apart.mkdir()
-    code, out, _ = run(capsys, "ledger", "new", practice / "run.toml", "--witness", apart, "--json")
-    made = json.loads(out)
-    check(made)
-    assert (0, "new", str(apart)) == (code, made["action"], made["witness"])
-    witness = apart / f"ledger-{made['id']}.witness.json"
-    assert run(capsys, "release", practice / "run.toml")[0] == 0
-    witness.unlink()
-    again = ("release", practice / "run.toml", "--out", tmp_path / "second", "--again", "--limit", "1")
-    code, _, err = run(capsys, *again)
-    assert (code, "B012" in err, "pgsr ledger vouch" in " ".join(err.split())) == (2, True, True)
-    code, out, _ = run(
-        capsys, "ledger", "vouch", practice / "run.toml", "--reason", "disk replaced", "--json"
-    )
-    check(json.loads(out))
-    assert (code, witness.is_file()) == (0, True)
-    assert run(capsys, *again)[0] == 0
-
-
-def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_path):
-    """Noise nobody saw need not count for ever, but only with a name and a reason; what is published stays charged."""
-    ledger = practice / "ledger" / "made-up-tiny.ledger.jsonl"
-    void = ("ledger", "void", practice / "run.toml", "--record", "1", "--reason", "power cut")
-    assert run(capsys, *void)[0] == 2
-    assert run(capsys, "ledger", "vouch", practice / "run.toml")[0] == 2
-    assert run(capsys, "ledger", "new", practice / "run.toml", "--reason", "x")[0] == 2
-    assert run(capsys, "release", practice / "run.toml")[0] == 0
-    code, _, err = run(capsys, *void, "--seen-by", "A. Person")
-    assert (code, "B009" in err) == (2, True)
-    cut = next(i for i, row in enumerate(ledger.read_text().splitlines()) if '"kind":"begin"' in row)
-    whole = ledger.read_bytes().splitlines(keepends=True)
-    ledger.write_bytes(b"".join(whole[:cut]))
-    next(practice.glob("*.witness.json")).unlink()
-    assert run(capsys, "ledger", "vouch", practice / "run.toml", "--reason", "a test")[0] == 0
-    code, out, _ = run(capsys, *void, "--seen-by", "A. Person", "--json")
-    document = json.loads(out)
-    check(document)
-    assert (code, document["action"], document["charged"]) == (0, "void", "0")
-
-
 def test_audit_prints_the_proof(capsys):
     """The three real losses, each rounded down: the screen says that the loss is at least this."""
-    code, out, _ = run(capsys, "audit", "--shape", "tiny")
+    code, out, _ = run_pgsr(capsys, "audit", "--shape", "tiny")
     assert code == 0
     assert all(number in out for number in ("0.643", "1.363", "2.843"))
-    code, out, _ = run(capsys, "audit", "--shape", "tiny", "--json")
+    code, out, _ = run_pgsr(capsys, "audit", "--shape", "tiny", "--json")
     assert [row["epsilon"] for row in json.loads(out)["published_chain_output"]] == [
         0.643766,
         1.363715,
@@ -270,7 +182,9 @@ def test_audit_prints_the_proof(capsys):
 
 def test_audit_of_own_regions(practice, capsys):
     """The table must be that of the given tree: 13 regions for the chain."""
-    code, out, _ = run(capsys, "audit", "--hierarchy", practice / "hierarchy.csv", "--sizes", "5", "--json")
+    code, out, _ = run_pgsr(
+        capsys, "audit", "--hierarchy", practice / "hierarchy.csv", "--sizes", "5", "--json"
+    )
     assert code == 0
     rows = {row["vector"]: row for row in json.loads(out)["sensitivities"]}
     assert (rows["chain"]["move_l1"], rows["chain"]["move_l1_by_level"]) == (13, [1, 3, 9])
@@ -278,7 +192,7 @@ def test_audit_of_own_regions(practice, capsys):
 
 def test_compare_shows_both_calibrations(capsys, tmp_path):
     """Published and correct chain side by side, several epsilons after one option, and a plot."""
-    code, out, _ = run(
+    code, out, _ = run_pgsr(
         capsys, "compare", "--shape", "tiny", "--epsilon", "1/2", "1", "--repeats", "1", "--json"
     )
     assert code == 0
@@ -286,7 +200,7 @@ def test_compare_shows_both_calibrations(capsys, tmp_path):
     assert {"1/2", "1"} == {row["claimed"] for row in document["rows"]}
     chain = {row["calibration"]: row for row in document["rows"] if row["mechanism"] == "M_c^ch"}
     assert {k: v["private_as_claimed"] for k, v in chain.items()} == {"published": False, "correct": True}
-    code, out, _ = run(
+    code, out, _ = run_pgsr(
         capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1", "--svg", tmp_path / "x.svg"
     )
     assert code == 0
@@ -300,14 +214,18 @@ def test_compare_shows_both_calibrations(capsys, tmp_path):
 def test_compare_refuses_a_picture_before_it_computes(capsys, tmp_path, monkeypatch):
     """Without matplotlib minutes of work ended without a table: nothing may be computed first."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = run(capsys, "compare", "--shape", "tiny", "--repeats", "1", "--svg", tmp_path / "x.svg")
+    code, out, err = run_pgsr(
+        capsys, "compare", "--shape", "tiny", "--repeats", "1", "--svg", tmp_path / "x.svg"
+    )
     assert (code, "C167" in err, out) == (2, True, "")
     assert "nothing was computed" in " ".join(err.split())
 
 
 def test_compare_shows_peers_and_known_totals(capsys, check):
     """Kuo et al. know the totals, so that they are compared with ours that know them too; errors are in persons."""
-    code, out, _ = run(capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "2", "--json")
+    code, out, _ = run_pgsr(
+        capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "2", "--json"
+    )
     assert code == 0
     check(json.loads(out))
     rows = {(row["mechanism"], row["totals"]): row for row in json.loads(out)["rows"]}
@@ -330,19 +248,19 @@ def test_simulations_need_made_up_or_public_groups(practice, capsys, check):
     )
     own = (*own, "--epsilon", "1", "--repeats", "1", "--mechanism", "tracking", "--json")
     simulated = ("release", practice / "run.toml", "--simulate", "1", "--json")
-    _, out, _ = run(capsys, *own)
+    _, out, _ = run_pgsr(capsys, *own)
     assert json.loads(out)["truth"]["generator"] == "pgsr synth --shape tiny"
     lines = (practice / "groups.csv").read_text().splitlines(keepends=True)
     (practice / "groups.csv").write_text("".join([lines[0], *lines[:0:-1]]))
     for arguments in (own, simulated):
-        code, out, _ = run(capsys, *arguments)
+        code, out, _ = run_pgsr(capsys, *arguments)
         assert (code, json.loads(out)["code"]) == (2, "C121")
     assert not (practice / "release").exists()
     reason = ("--truth-is-public", "still made up here")
-    code, out, _ = run(capsys, *own, *reason)
+    code, out, _ = run_pgsr(capsys, *own, *reason)
     check(json.loads(out))
     assert json.loads(out)["truth"]["reason"] == reason[1]
-    assert run(capsys, *simulated, *reason)[0] == 0
+    assert run_pgsr(capsys, *simulated, *reason)[0] == 0
     stated = json.loads((practice / "release" / "certificate.json").read_text())
     check(stated)
     assert (stated["stamp"], stated["truth"]["reason"]) == ("NOT-A-RELEASE", reason[1])
@@ -359,18 +277,18 @@ def test_compare_does_not_run_the_published_chain_on_own_data(practice, capsys):
         "--sizes",
         "8",
     )
-    code, out, err = run(capsys, *own, "--epsilon", "1", "--repeats", "1")
+    code, out, err = run_pgsr(capsys, *own, "--epsilon", "1", "--repeats", "1")
     assert code == 0
     assert "M_c^ch as published" not in out
     assert "A103" in err
-    _, out, _ = run(capsys, *own, "--epsilon", "1", "--repeats", "1", "--anyway")
+    _, out, _ = run_pgsr(capsys, *own, "--epsilon", "1", "--repeats", "1", "--anyway")
     assert "M_c^ch as published" in out
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["compare", "--shape", "nowhere"], ["verify", "nowhere"]])
 def test_unknown_names_are_user_errors(capsys, arguments):
     """A typing error ends with 2 and a fix, as everywhere."""
-    code, _, err = run(capsys, *arguments)
+    code, _, err = run_pgsr(capsys, *arguments)
     assert code == 2
     assert "fix" in err
 
@@ -383,7 +301,7 @@ def test_interrupt_is_130(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pgsr.cli.group, "main", stop)
-    code, _, err = run(capsys, "audit")
+    code, _, err = run_pgsr(capsys, "audit")
     assert code == 130
     assert "ledger" in err
 
@@ -396,7 +314,7 @@ def test_internal_errors_show_no_values(monkeypatch, capsys):
         raise ValueError("secret 42")
 
     monkeypatch.setattr(pgsr.cli.group, "main", fail)
-    code, _, err = run(capsys, "audit")
+    code, _, err = run_pgsr(capsys, "audit")
     assert code == 4
     assert "secret" not in err
 

@@ -9,7 +9,6 @@ trial prints one JSON line; the last trial is the first that does not die.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.faults.measure_killer import die_at
+from tests.faults.measure_killer import is_killed
 from topdown import verify
 from topdown.api.selection import Cover, Sites, select, select_plan
 from topdown.ledger.ledger import read_ledger
@@ -30,24 +29,9 @@ LOADED = (choose, choice)
 
 
 def run(file: Path, out: Path, step: int) -> bool:
-    """Choose in a child that dies at a step (0: never); tell whether it was killed."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            asked = select_plan(file, Sites(Cover(file.parent / "offices.csv"), 2), "1/2")
-            if step:
-                die_at(step)
-            select(asked, out, resume=out.exists() and any(out.iterdir()))
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status):
-        return True
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise SystemExit(f"the choice failed at step {step}")
-    return False
+    """Choose in a child that dies at a step; tell whether it was killed."""
+    asked = select_plan(file, Sites(Cover(file.parent / "offices.csv"), 2), "1/2")
+    return is_killed(lambda: select(asked, out, resume=out.exists() and any(out.iterdir())), step)
 
 
 def drawn(out: Path) -> list[str]:

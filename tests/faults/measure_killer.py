@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from topdown.ledger import durable
@@ -56,15 +57,15 @@ def die_at(step: int) -> None:
     durable.os.write, durable.os.fsync, Path.replace = dying_write, dying_sync, dying_replace
 
 
-def run(folder: Path, step: int) -> bool:
-    """Measure in a child that dies at a step (0: never); tell whether it was killed."""
+def is_killed(act: Callable[[], object], step: int) -> bool:
+    """Act in a child that dies at a step (0: never); tell whether it was killed."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
             if step:
                 die_at(step)
-            measure(prepare(folder / "run.toml"), folder / "out")
+            act()
             code = 0
         finally:
             os._exit(code)
@@ -72,8 +73,13 @@ def run(folder: Path, step: int) -> bool:
     if os.WIFSIGNALED(status):
         return True
     if os.waitstatus_to_exitcode(status) != 0:
-        raise SystemExit(f"measure failed at step {step}")
+        raise SystemExit(f"it failed at step {step}")
     return False
+
+
+def run(folder: Path, step: int) -> bool:
+    """Measure in a child that dies at a step; tell whether it was killed."""
+    return is_killed(lambda: measure(prepare(folder / "run.toml"), folder / "out"), step)
 
 
 def whole_parts(folder: Path) -> dict[str, str]:

@@ -11,6 +11,13 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 BASIS = 'legal_basis = "made up"\n'
+FEW = f"""
+[[no_more_than]]
+name = "few"
+cells = {{ age = ["0_17"] }}
+than = {{ age = ["18_64"] }}
+times = 9
+{BASIS}"""
 BLOCKS = f'[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\n{BASIS}'
 COUNTIES = BLOCKS.replace("block", "county")
 DWELLINGS = BLOCKS.replace('"total"', '"dwelling"')

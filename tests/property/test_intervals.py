@@ -28,16 +28,6 @@ from topdown.publish.intervals import bounds, intervals_of, is_exact, quantile
 from topdown.solve.tree.covered import check_intervals
 
 COVERAGE = Fraction(19, 20)
-RULE = (
-    """
-[[no_more_than]]
-name = "few"
-cells = { age = ["0_17"] }
-than = { age = ["18_64"] }
-times = 9
-"""
-    + policies.BASIS
-)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -173,7 +163,7 @@ def test_intervals_do_not_depend_on_what_splits_are_fitted_to(tmp_path: Path) ->
     own, tree = (numbers(asks(census, COVERAGE, to), 8).at(place) for to in ("own", "tree"))
     assert own["detailed", 2][0].tolist() == tree["detailed", 2][0].tolist()
     assert own["detailed", 2][1].tolist() == tree["detailed", 2][1].tolist()
-    soft = policies.make_census(tmp_path / "soft", 2, RULE)
+    soft = policies.make_census(tmp_path / "soft", 2, policies.FEW)
     check_intervals(asks(soft, COVERAGE).context)
 
 

@@ -18,16 +18,6 @@ from topdown.solve.solve import solve
 from topdown.solve.tree import covered
 from topdown.solve.tree.covered import choose
 
-RULE = (
-    """
-[[no_more_than]]
-name = "few"
-cells = { age = ["0_17"] }
-than = { age = ["18_64"] }
-times = 9
-"""
-    + policies.BASIS
-)
 WITH_TREE = '[estimates]\ntargets = "tree"\n\n[budget]'
 
 
@@ -56,7 +46,7 @@ def test_what_excludes_every_level_is_named(tmp_path: Path, monkeypatch: pytest.
     assert reasons(toy) == ["", "", "nothing is below the areas of this level"]
     geometric = make_context(tmp_path / "geometric", "geometric")
     assert {"the noise is not discrete Gaussian"} == set(reasons(geometric))
-    soft = policies.make_census(tmp_path / "soft", 2, RULE)
+    soft = policies.make_census(tmp_path / "soft", 2, policies.FEW)
     assert {"there are rules of the kind no_more_than"} == set(reasons(soft.context))
     levels = toy.plan.levels
     leaf = replace(levels[-1], measurements=levels[-1].measurements[:1])
@@ -95,7 +85,7 @@ def test_what_cuts_across_product_axes_is_written_out_or_named(
 
 def test_a_release_that_no_level_is_covered_of_says_so(tmp_path: Path) -> None:
     """Its table is that of own measurements, and its document says why."""
-    census = policies.make_census(tmp_path, 3, RULE)
+    census = policies.make_census(tmp_path, 3, policies.FEW)
     asked = with_tree(census)
     answers, exact = solved.noisy(census, 4), policies.exact_values(census)
     own, tree = solve(census.context, answers, exact), solve(asked.context, answers, exact)

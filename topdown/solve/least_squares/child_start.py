@@ -1,14 +1,32 @@
-"""Where ADMM starts a split whose children differ: sums of rows and the fixed table fitted in proportion."""
+"""What ADMM does alike for splits whose children differ: its pace, the plain part of a step, where it starts."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topdown.solve.groups import Floats
+from topdown.solve.least_squares.admm import Pace
+from topdown.solve.least_squares.dense_step import DenseStep
+from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.problem import Problem
+from topdown.solve.least_squares.quadratics import Dense
 
 ROUNDS = 10
 ROUNDING = 6e-14  # what steps leave of a residual, relative to the largest sum of a row
+
+
+def pace_of(problem: Problem) -> Pace:
+    """Return the pace for a split without soft rules, as a step of each child's own takes none (TypeError)."""
+    if len(problem.compared.rows):
+        raise TypeError("a linear step of each child takes no soft rules")
+    floor = max(1e-9, ROUNDING * float(problem.sums.max(initial=0.0)))
+    return Pace(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
+
+
+def plain_step(problem: Problem, quadratic: PerChild) -> DenseStep:
+    """Return the step of what all children share, for its frame; its matrices are never made."""
+    shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
+    return DenseStep(problem, shared, 0.5)
 
 
 def in_proportion(problem: Problem) -> Floats:

@@ -9,14 +9,12 @@ import numpy as np
 
 from topdown.solve.groups import Floats, Ints
 from topdown.solve.least_squares.admm import Iterate, Pace
-from topdown.solve.least_squares.child_start import ROUNDING, in_proportion
-from topdown.solve.least_squares.dense_step import DenseStep
+from topdown.solve.least_squares.child_start import in_proportion, pace_of, plain_step
 from topdown.solve.least_squares.kernels_dense import State
 from topdown.solve.least_squares.kernels_lattice import Children, lattice_steps, linear_step
 from topdown.solve.least_squares.on_lattice import OnLattice
 from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.problem import Problem, Solution
-from topdown.solve.least_squares.quadratics import Dense
 
 
 class LatticeStep:
@@ -30,13 +28,9 @@ class LatticeStep:
     pace: Pace
 
     def __init__(self, problem: Problem, quadratic: PerChild, beyond: OnLattice) -> None:
-        if len(problem.compared.rows):
-            raise TypeError("the lattice step takes no soft rules")
-        floor = max(1e-9, ROUNDING * float(problem.sums.max(initial=0.0)))
-        self.pace = Pace(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
+        self.pace = pace_of(problem)
         self.problem, self.beyond = problem, beyond
-        shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
-        self._plain = DenseStep(problem, shared, 0.5)  # start and frame; its matrices are never made
+        self._plain = plain_step(problem, quadratic)
         lattice = beyond.lattice
         self._bound_of = _by_value(problem.bounds.of, beyond.dense, lattice.n_dense)
         self._fixed_of = _by_value(problem.fixed.of, beyond.dense, lattice.n_dense)

@@ -6,12 +6,10 @@ import numpy as np
 
 from topdown.solve.groups import Floats
 from topdown.solve.least_squares.admm import Iterate, Pace
-from topdown.solve.least_squares.child_start import ROUNDING, in_proportion
-from topdown.solve.least_squares.dense_step import DenseStep
+from topdown.solve.least_squares.child_start import in_proportion, pace_of, plain_step
 from topdown.solve.least_squares.kernels_dense import State, stacked_steps
 from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.problem import Problem, Solution
-from topdown.solve.least_squares.quadratics import Dense
 
 
 class StackedStep:
@@ -25,13 +23,9 @@ class StackedStep:
     pace: Pace
 
     def __init__(self, problem: Problem, quadratic: PerChild) -> None:
-        if len(problem.compared.rows):
-            raise TypeError("the stacked step takes no soft rules")
-        floor = max(1e-9, ROUNDING * float(problem.sums.max(initial=0.0)))
-        self.pace = Pace(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
+        self.pace = pace_of(problem)
         self.problem, self.quadratic = problem, quadratic
-        shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
-        self._plain = DenseStep(problem, shared, 0.5)
+        self._plain = plain_step(problem, quadratic)
         n, m = problem.shape
         self._matrices = np.stack([quadratic.hessian + quadratic.beyond.block(j) for j in range(m)])
         allowed = problem.allowed.T.astype(np.float64)
