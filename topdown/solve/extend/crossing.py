@@ -1,8 +1,7 @@
 """Whether the answers that cross base cells are few enough in every split of an extension, before there is any noise.
 
-Rows of a split are among those that are open in all its base cells, and with fewer rows fewer answers cross. So the
-rows of the whole tree bound those of every area; only where they are too many is each area asked. Queries that nest on
-some rows only may be taken in another order there: what that adds is known in the split alone, and refused there.
+Rows of a split are open in all its base cells, and fewer rows have fewer answers that cross: the whole tree bounds its
+areas, and only where they are too many is each area asked. For queries that some rows allow see `structured.foreseen`.
 """
 
 from __future__ import annotations
@@ -10,13 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from topdown.errors import InternalError
-from topdown.model.labels import join, refines
+from topdown.model.labels import join
 from topdown.model.support import Support
 from topdown.plan.prepare import Context
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.stages import Stage, stages
 from topdown.solve.groups import Ints
-from topdown.solve.least_squares.structured import MOST_CROSSING, Partition, check_crossing, sort_out
+from topdown.solve.least_squares.structured import (
+    MOST_CROSSING,
+    Partition,
+    check_crossing,
+    n_answers,
+    sort_by_schema,
+)
 
 
 def check_stages(context: Context, patterns: Patterns) -> None:
@@ -57,24 +62,19 @@ def _most_crossing(support: Support, patterns: Patterns, steps: tuple[Stage, ...
     for stage in steps:
         if stage.table is None:
             rows = np.isin(key, patterns.reserved)
-            most = max(most, _crossing(stage, cell[rows], supergroup[rows], None))
+            most = max(most, _crossing(stage, cell[rows], supergroup[rows]))
         else:
-            public = join(supergroup, stage.labels(cell))[0]
-            most = max(most, _crossing(stage, cell, supergroup, public))
-            supergroup = public
+            most = max(most, _crossing(stage, cell, supergroup))
+            supergroup = join(supergroup, stage.labels(cell))[0]
     return most
 
 
-def _crossing(stage: Stage, cell: Ints, supergroup: Ints, public: Ints | None) -> int:
-    if not len(cell):
-        return 0
+def _crossing(stage: Stage, cell: Ints, supergroup: Ints) -> int:
+    """Return how many answers cross of the queries that are sums over what is known then."""
     queries = []
-    for _, query, _ in stage.queries:
-        label = query.labels[cell].astype(np.int64)
-        if public is not None and not refines(public, label):
-            if not refines(label, public):
-                continue  # left to a later stage
-            label = public
-        used, label = np.unique(label, return_inverse=True)
-        queries.append(Partition(label.reshape(-1).astype(np.int64), np.ones(len(used)), np.zeros((0, 0))))
-    return sum(len(weight) for _, weight in sort_out(tuple(queries), supergroup)[1])
+    for (_, query, _), nests in zip(stage.queries, stage.nests, strict=True):
+        if nests is not None and len(cell):
+            used, label = np.unique(query.labels[cell], return_inverse=True)
+            label = label.reshape(-1).astype(np.int64)
+            queries.append(Partition(label, np.ones(len(used)), np.zeros((0, 0)), nests))
+    return n_answers(sort_by_schema(tuple(queries), supergroup)[1]) if queries else 0

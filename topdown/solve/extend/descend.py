@@ -33,7 +33,7 @@ from topdown.solve.groups import FixedTable, Ints
 from topdown.solve.least_squares.policy import solve
 from topdown.solve.least_squares.problem import Solution
 from topdown.solve.least_squares.soft import solve_with_rules, with_rules
-from topdown.solve.least_squares.structured import Structured
+from topdown.solve.least_squares.structured import Structured, foreseen
 from topdown.solve.least_squares.tree_step import proportional
 from topdown.solve.node import Node
 from topdown.solve.passes import Fit
@@ -206,9 +206,10 @@ def solve_stage(stage: Stage, rows: Rows, measured: Measured, tally: LevelTally)
     left = np.where(known_sum[free], row_sums[free] - least.sum(axis=1), -1)
     known = out.copy()
     known[free] = least
-    queries = targets(stage, rows, known, free, measured)
+    supergroup = rows.supergroup[first][free]
+    queries = foreseen(targets(stage, rows, known, free, measured), supergroup)
     allowed = np.ascontiguousarray(goal.answers[goal.of] > 0)
-    quadratic = Structured(queries, rows.supergroup[first][free])
+    quadratic = Structured(queries, supergroup)
     problem = stage_problem(quadratic, left, goal, allowed)
     soft = np.ascontiguousarray(rows.soft[:, first][:, free])
     most = -(rows.soft[:, first] @ known)

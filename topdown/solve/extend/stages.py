@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from topdown.model.support import Support
 from topdown.plan.plan import LevelPlan
 from topdown.solve.groups import FixedTable, Floats, Ints, LowerBounds
 from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.structured import Partition, Structured
+from topdown.solve.least_squares.structured import Partition, Structured, nest_by_schema
 from topdown.solve.rounding_problem import RoundingProblem
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
@@ -27,11 +28,19 @@ class Stage:
         table: what it fixes; None for the classes with reserves.
         queries: (position among the level's queries, query, weight) it is fitted to.
         rounding: tables of the rounding chain with their weights.
+        before, known: partitions of all cells, fixed before it and once it is done: base cells, and tables so far.
     """
 
     table: Query | None
     queries: tuple[tuple[int, Query, float], ...]
     rounding: tuple[tuple[Query, int], ...]
+    before: Ints
+    known: Ints
+
+    @cached_property
+    def nests(self) -> tuple[bool | None, ...]:
+        """Which queries nest in any split, see `nest_by_schema`."""
+        return nest_by_schema([query.labels for _, query, _ in self.queries], self.before, self.known)
 
     def labels(self, cells: Ints) -> Ints:
         """Return the answer of some cells in the stage's table."""
@@ -49,8 +58,12 @@ def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
     def chosen(names: tuple[str, ...]) -> tuple[tuple[int, Query, float], ...]:
         return tuple((place[name], support.query(name), weight[name]) for name in names)
 
-    out = [Stage(None, chosen(tuple(place)), ())]
-    out += [Stage(support.query(p.table), chosen(p.queries), rounding) for p in level.passes]
+    known = support.of_cell
+    out = [Stage(None, chosen(tuple(place)), (), known, known)]
+    for step in level.passes:
+        table, before = support.query(step.table), known
+        known = join(before, table.labels.astype(np.int64))[0]
+        out.append(Stage(table, chosen(step.queries), rounding, before, known))
     return tuple(out)
 
 
@@ -108,7 +121,7 @@ def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measure
         measured: answers of the children.
     """
     out, first = [], rows.first
-    for q, query, weight in stage.queries:
+    for (q, query, weight), nests in zip(stage.queries, stage.nests, strict=True):
         label = query.labels[rows.cells].astype(np.int64)
         answers, of_cell = np.unique(label, return_inverse=True)
         of_cell = of_cell.reshape(-1).astype(np.int64)
@@ -126,13 +139,13 @@ def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measure
             total = np.zeros((n_up, values.shape[1]))
             np.add.at(total, up, values)
             values, weights = total, weight / np.bincount(up, minlength=n_up)
-            of_row = up[of_cell[first]]
+            of_row, nests = up[of_cell[first]], True  # by the table itself
         if refines(rows.before.of[first][free], of_row[free]):
             continue
         taken = np.zeros_like(values)
         np.add.at(taken, of_row, known)
         used, here = np.unique(of_row[free], return_inverse=True)
-        out.append(Partition(here.reshape(-1).astype(np.int64), weights[used], (values - taken)[used]))
+        out.append(Partition(here.reshape(-1).astype(np.int64), weights[used], (values - taken)[used], nests))
     return tuple(out)
 
 

@@ -6,13 +6,17 @@ How its step is taken without a dense Hessian is in `tree_step`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from topdown.errors import ConfigError
+from topdown.model.labels import refines
 from topdown.solve.groups import Floats, Ints
 from topdown.solve.least_squares.quadratics import Dense, power_method
 
@@ -22,11 +26,19 @@ MOST_ROUNDS = 200  # of conjugate gradients, for a bound
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """One query on the rows: int64 (n,) answer of each row, weight per answer, targets (n_answers, m)."""
+    """One query on the rows.
+
+    Args:
+        label: int64 (n,), answer of each row.
+        weight, target: per answer, (n_answers,) and (n_answers, m).
+        nests: whether the schema alone says that it nests with the others of which this is said, on any rows, or that
+            it need not; None if only these rows let it be used, so nobody could know before what it adds.
+    """
 
     label: Ints
     weight: Floats
     target: Floats
+    nests: bool | None = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,26 +138,82 @@ Answers = list[tuple[Ints, Floats]]  # answer of each row, -1 for none; weight p
 
 
 def sort_out(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Answers, Answers]:
-    """Split answers into a nested chain inside supergroups, fine to coarse, and those that cross."""
-    n = len(supergroup)
+    """Split answers into a nested chain inside supergroups, fine to coarse, and those that cross.
+
+    The finest query comes first. Where that leaves too many crossing, the schema decides what nests.
+    """
     chain: Answers = []
     crossing: Answers = []
     for q in sorted(queries, key=lambda q: -len(q.weight)):
-        low = np.full(len(q.weight), np.iinfo(np.int64).max)
-        high = np.full(len(q.weight), -1)
-        np.minimum.at(low, q.label, supergroup)
-        np.maximum.at(high, q.label, supergroup)
-        inside = (low == high)[q.label]
-        nested = np.where(inside, q.label, -1)
+        nested = np.where(inside(q.label, supergroup), q.label, -1)
         if not all(_nests(fine, nested) for fine, _ in chain):
-            nested = np.full(n, -1)
-        if (nested >= 0).any():
-            chain.append((nested, q.weight))
-        left = np.where(nested >= 0, -1, q.label)
-        used, label = np.unique(np.append(left, -1), return_inverse=True)
-        if len(used) > 1:
-            crossing.append((label.reshape(-1)[:-1] - 1, q.weight[used[1:]]))
+            nested = np.full(len(supergroup), -1)
+        _add(q, nested, chain, crossing)
+    found = chain, crossing
+    return found if n_answers(crossing) <= MOST_CROSSING else sort_by_schema(queries, supergroup)
+
+
+def sort_by_schema(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Answers, Answers]:
+    """Split answers as `sort_out` does, so that fewer rows of the same queries never leave more crossing."""
+    chain: Answers = []
+    crossing: Answers = []
+    for q in sorted(queries, key=lambda q: -len(q.weight)):
+        nested = np.where(inside(q.label, supergroup) & bool(q.nests), q.label, -1)
+        _add(q, nested, chain, crossing)
     return chain, crossing
+
+
+def foreseen(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Partition, ...]:
+    """Return the queries without those that only these rows let be used, if with them too many answers cross."""
+    if sum(len(q.weight) for q in queries) <= MOST_CROSSING:
+        return queries
+    _, crossing = sort_out(queries, supergroup)
+    if n_answers(crossing) <= MOST_CROSSING:
+        return queries
+    return tuple(q for q in queries if q.nests is not None)
+
+
+def nest_by_schema(labels: Sequence[NDArray[Any]], before: Ints, known: Ints) -> tuple[bool | None, ...]:
+    """Tell which queries are sums over what is known, and of these, whether answers nest with those of finer ones.
+
+    None for a query that is no such sum. Follows from the schema alone, so it is the same in every split.
+
+    Args:
+        labels: of all cells, one array a query.
+        before, known: partitions of all cells: within which answers nest, and what they are sums over.
+    """
+    found: list[bool | None] = [None] * len(labels)
+    chain: list[NDArray[Any]] = []
+    for i in sorted(range(len(labels)), key=lambda i: -int(labels[i].max())):
+        if refines(known, labels[i]):
+            nests = all(refines(fine, labels[i]) for fine in chain) and bool(inside(labels[i], before).any())
+            chain += [labels[i]] if nests else []
+            found[i] = nests
+    return tuple(found)
+
+
+def n_answers(answers: Answers) -> int:
+    """Return how many answers there are."""
+    return sum(len(weight) for _, weight in answers)
+
+
+def inside(label: NDArray[Any], supergroup: Ints) -> NDArray[np.bool_]:
+    """Mark the rows whose answer lies in one supergroup; both label the same rows."""
+    n = int(label.max(initial=-1)) + 1
+    low, high = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
+    np.minimum.at(low, label, supergroup)
+    np.maximum.at(high, label, supergroup)
+    return np.asarray((low == high)[label])
+
+
+def _add(q: Partition, nested: Ints, chain: Answers, crossing: Answers) -> None:
+    """Add the answers of `nested` to the chain, and the others to what crosses."""
+    if (nested >= 0).any():
+        chain.append((nested, q.weight))
+    left = np.where(nested >= 0, -1, q.label)
+    used, label = np.unique(np.append(left, -1), return_inverse=True)
+    if len(used) > 1:
+        crossing.append((label.reshape(-1)[:-1] - 1, q.weight[used[1:]]))
 
 
 def check_crossing(n_crossing: int, place: str = "") -> None:

@@ -13,7 +13,14 @@ from scipy.sparse import csr_array, vstack
 
 from topdown.solve.groups import FixedTable, Floats, Ints
 from topdown.solve.least_squares.kernels_tree import Schur, Tree, apply_tree
-from topdown.solve.least_squares.structured import Answers, Structured, check_crossing, picker, sort_out
+from topdown.solve.least_squares.structured import (
+    Answers,
+    Structured,
+    check_crossing,
+    n_answers,
+    picker,
+    sort_out,
+)
 
 CHUNK = 64
 
@@ -67,7 +74,7 @@ class LinearStep:
     def __init__(self, quadratic: Structured, fixed: FixedTable, soft: Floats, power: float = 0.5) -> None:
         self.quadratic, self.fixed = quadratic, fixed
         self.chain, crossing = sort_out(quadratic.queries, quadratic.supergroup)
-        check_crossing(sum(len(w) for _, w in crossing))
+        check_crossing(n_answers(crossing))
         n = len(quadratic.supergroup)
         self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
         self.soft = csr_array(soft)

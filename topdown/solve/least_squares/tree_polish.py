@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from topdown.errors import ConfigError
 from topdown.solve.groups import FixedTable, Floats
 from topdown.solve.least_squares.problem import Problem
 from topdown.solve.least_squares.structured import Partition, Structured
@@ -32,13 +33,12 @@ def polish(problem: Problem, quadratic: Structured, z: Floats) -> Floats:
     x = z.copy()
     rho = PROXIMAL * quadratic.scale
     for _ in range(ROUNDS):
-        step = LinearStep(
-            _restrict(quadratic, free), FixedTable(group[free], sums), np.zeros((0, int(free.sum())))
-        )
+        no_rules = np.zeros((0, int(free.sum())))
         try:
+            step = LinearStep(_restrict(quadratic, free), FixedTable(group[free], sums), no_rules)
             step.factor(rho)
-        except np.linalg.LinAlgError:  # weights too far apart for this guess: what was found so far stands
-            break
+        except (np.linalg.LinAlgError, ConfigError):
+            break  # weights too far apart for this guess, or too much crosses: what was found so far stands
         inner = x[free]
         for _ in range(REPEATS):
             inner = step.near(inner)
@@ -59,5 +59,5 @@ def _restrict(quadratic: Structured, free: np.ndarray) -> Structured:
     queries = []
     for q in quadratic.queries:
         used, label = np.unique(q.label[free], return_inverse=True)
-        queries.append(Partition(label.reshape(-1).astype(np.int64), q.weight[used], q.target[used]))
+        queries.append(Partition(label.reshape(-1).astype(np.int64), q.weight[used], q.target[used], q.nests))
     return Structured(tuple(queries), quadratic.supergroup[free])
