@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from examples.rhode_island_offices import choose, covers_of, people_of_tracts, share
+
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rhode_island_2010"
-
-
-def neighbours_of(tracts: list[str]) -> dict[str, list[str]]:
-    """Return for each tract those of its county that are two numbers away at most."""
-    near = {tract: tracts[max(0, i - 2) : i + 3] for i, tract in enumerate(tracts)}
-    return {tract: [other for other in others if other[:5] == tract[:5]] for tract, others in near.items()}
 
 
 @pytest.mark.skipif(
@@ -38,24 +31,11 @@ def test_twelve_of_all_tracts_for_a_million_people(topdown):
         "run.toml",
     )
     assert topdown(*made).code == 0
-    people: Counter[str] = Counter()
-    with gzip.open(DATA / "persons.csv.gz", "rt") as file:
-        for row in csv.DictReader(file):
-            people[row["geocode"][:11]] += int(row["count"])
-    covers = neighbours_of(sorted(people))
-    rows = "".join(f"{tract},{other}\n" for tract, others in covers.items() for other in others)
-    Path("tracts.csv").write_text(f"candidate,geocode\n{rows}")
-    chosen = ("select", "sites", "run.toml", "--candidates", "tracts.csv", "--k", 12, "--epsilon", "1/10")
-    said = topdown(*chosen, "--out", "offices", "--yes")
-    assert said.code == 0, said.err
-    private = json.loads(Path("offices/result.json").read_text())["chosen"]
-    best: list[str] = []
-    for _ in range(12):
-        met = {other for tract in best for other in covers[tract]}
-        best.append(max(covers, key=lambda tract: sum(people[o] for o in covers[tract] if o not in met)))
-
-    def reached(tracts: list[str]) -> int:
-        return sum(people[other] for other in {o for tract in tracts for o in covers[tract]})
-
-    assert reached(private) > 0.95 * reached(best)
+    private, best = choose(Path("run.toml"), DATA / "persons.csv.gz", Path())
+    people = people_of_tracts(DATA / "persons.csv.gz")
+    covers = covers_of(sorted(people))
+    assert share(private, covers, people) > 0.95 * share(best, covers, people)
     assert topdown("verify", "offices").code == 0
+    drawn = Path("offices.svg").read_text()
+    ElementTree.fromstring(drawn)  # noqa: S314 our own
+    assert drawn.count("#0b6e99") - drawn.count('fill="#0b6e99" fill-opacity') == len(private)
