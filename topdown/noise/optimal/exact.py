@@ -116,6 +116,21 @@ class _Face:
     near: FloatSolution
 
     @cached_property
+    def columns(self) -> list[float]:
+        """The floats of the columns."""
+        return list(map(float, self.near.columns.tolist()))
+
+    @cached_property
+    def at_most(self) -> list[float]:
+        """Their multipliers of excesses."""
+        return list(map(float, self.near.at_most[: len(self.rows)].tolist()))
+
+    @cached_property
+    def on_sum(self) -> list[float]:
+        """Their multipliers of sums."""
+        return list(map(float, self.near.at_most[len(self.rows) :].tolist()))
+
+    @cached_property
     def costs(self) -> list[Rational]:
         """Cost of each column of masses."""
         return [_rational(c) for c in self.lp.program.costs[: self.lp.n_masses]]
@@ -144,7 +159,7 @@ class _Face:
     def held(self) -> dict[int, int]:
         """Number of each column that has mass."""
         least = max(_NOISE, _NEAR * min(float(delta) for _, delta in self.lp.limits) * 1e-3)
-        columns = (c for c in range(self.lp.n_masses) if self.near.columns[c] > least)
+        columns = (c for c in range(self.lp.n_masses) if self.columns[c] > least)
         return {c: k for k, c in enumerate(columns)}
 
     def primal(self) -> tuple[list[Rational], list[Rational]]:
@@ -159,9 +174,9 @@ class _Face:
                     _add(tops[self.rows[k][0]], self._difference(k))
             must: list[Equation] = [({k: self.times[c] for c, k in self.held.items()}, fmpq(1))]
             must += [(self._difference(k), fmpq(0)) for k in tight]
-            must += [(tops[s], self.sums[s][1]) for s, z in enumerate(self._on_sum) if z > _NEAR]
+            must += [(tops[s], self.sums[s][1]) for s, z in enumerate(self.on_sum) if z > _NEAR]
             extra: list[Equation] = [(self._difference(k), fmpq(0)) for k in spare]
-            extra += [(tops[s], self.sums[s][1]) for s, z in enumerate(self._on_sum) if z <= _NEAR]
+            extra += [(tops[s], self.sums[s][1]) for s, z in enumerate(self.on_sum) if z <= _NEAR]
             values, used = solve_exactly(must, len(self.held), extra)
             zero = {*tight, *(k for k, taken in zip(spare, used, strict=False) if taken)}
             masses = [fmpq(0)] * self.lp.n_masses
@@ -177,10 +192,6 @@ class _Face:
             signs, spare = found, [k for k in spare if k in zero]
         raise NotUniqueError("The signs do not settle.")
 
-    @property
-    def _on_sum(self) -> Any:
-        return self.near.at_most[len(self.rows) :]
-
     def _difference(self, k: int) -> dict[int, Rational]:
         """Return excess k as coefficients of the columns that have mass."""
         from flint import fmpq
@@ -195,14 +206,14 @@ class _Face:
 
     def _suggested(self) -> tuple[list[int], list[int], list[int]]:
         """Return the sign of each excess, the excesses that must be 0, and those that may be, best first."""
-        x, signs, tight, spare = self.near.columns, [], [], []
+        x, signs, tight, spare = self.columns, [], [], []
         factors = [float(factor) for factor, _ in self.lp.limits for _ in self.lp.shifts]
         deltas = [float(delta) for _, delta in self.lp.limits for _ in self.lp.shifts]
         for k, (s, here, there) in enumerate(self.rows):
-            left = float(x[here]) if here in self.held else 0.0
-            gap = left - (factors[s] * float(x[there]) if there in self.held else 0.0)
+            left = x[here] if here in self.held else 0.0
+            gap = left - (factors[s] * x[there] if there in self.held else 0.0)
             may = here in self.held and abs(gap) <= min(_NEAR * left, _NOISE + _NEAR * deltas[s])
-            y, top = self.near.at_most[k], self._on_sum[s]
+            y, top = self.at_most[k], self.on_sum[s]
             if may and _NEAR * top < y < top * (1 - _NEAR):
                 tight.append(k)
             elif may:
@@ -215,13 +226,13 @@ class _Face:
         from flint import fmpq
 
         names: dict[tuple[str, int], int] = {("level", 0): 0}
-        for s, z in enumerate(self._on_sum):
+        for s, z in enumerate(self.on_sum):
             if z > _NEAR:
                 names["sum", s] = len(names)
         expression: list[dict[int, Rational]] = []
         lines: list[dict[int, Rational]] = [{} for _ in self.costs]
         for k, (s, here, there) in enumerate(self.rows):
-            y, top = self.near.at_most[k], self._on_sum[s]
+            y, top = self.at_most[k], self.on_sum[s]
             if ("sum", s) not in names or gaps[k] < 0 or (gaps[k] == 0 and y <= _NEAR * top):
                 expression.append({})
                 continue

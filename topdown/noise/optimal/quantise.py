@@ -38,15 +38,15 @@ def whole_weights(masses: Sequence[Fraction], first: int, ask: Ask) -> tuple[int
     left, right = min(first, -radius), max(last, radius)
     share = _share(near, strict, right - left + 1, ask)
     near_total, strict_total = sum(near), sum(strict)
-    one, other = Fraction((1 - share) / near_total), Fraction(share / strict_total)
+    # floor of 2^128 ((1 - share) near / near_total + share strict / strict_total), in whole numbers
+    one = (share.denominator - share.numerator) * strict_total << BITS
+    other = share.numerator * near_total << BITS
+    whole = share.denominator * near_total * strict_total
     weights = []
     for value in range(left, right + 1):
-        mixed = Fraction(0)
-        if first <= value <= last:
-            mixed += one * near[value - first]
-        if -radius <= value <= radius:
-            mixed += other * strict[value + radius]
-        weights.append(int(mixed * (1 << BITS)))
+        mixed = one * near[value - first] if first <= value <= last else 0
+        mixed += other * strict[value + radius] if -radius <= value <= radius else 0
+        weights.append(mixed // whole)
     weights[-left] += (1 << BITS) - sum(weights)
     return _trimmed(left, weights)
 

@@ -16,10 +16,12 @@ def excess(weights: Sequence[int], sensitivity: int, factor: Fraction) -> Fracti
     """Return the largest sum over i of (p(i) - factor p(i - s))+, s = 1 .. sensitivity, both ways."""
     top, bottom = factor.numerator, factor.denominator
     worst = 0
-    for line in (weights, weights[::-1]):
+    back = weights[::-1]
+    for line in (weights,) if weights == back else (weights, back):
         for shift in range(1, sensitivity + 1):
             shifted = (*[0] * shift, *line)
-            worst = max(worst, sum(max(w * bottom - top * v, 0) for w, v in zip(line, shifted, strict=False)))
+            over = [w * bottom - top * v for w, v in zip(line, shifted, strict=False)]
+            worst = max(worst, sum(e for e in over if e > 0))
     return Fraction(worst, bottom * sum(weights))
 
 

@@ -7,6 +7,7 @@ e^epsilon makes every delta found here an upper bound of the true one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -105,21 +106,34 @@ def lower_bound(
         promises: (epsilon, delta), in the order of the certificate's numbers.
         loss: c.
     """
-    factors = [exp_bounds(epsilon)[1] for epsilon, _ in promises]
+    factors = [int(exp_bounds(epsilon)[1] * (1 << _BITS)) for epsilon, _ in promises]  # they are whole
     reach = loss.settled
     for (_, shift), one in certificate.items():
         reach = max(reach, abs(shift) + max(-one.start, one.start + len(one.values)) + 1)
     places = range(-reach, reach + 1)
-    least = min(_reduced(certificate, factors, loss, place) for place in places)
+    unit = math.lcm(*(y.denominator for one in certificate.values() for y in (one.left, *one.values)))
+    parts = [(factors[number], shift, _whole(one, unit)) for (number, shift), one in certificate.items()]
+    least = min(loss.at(place) + Fraction(_added(parts, place), unit << _BITS) for place in places)
     spent = sum((one.full * promises[number][1] for (number, _), one in certificate.items()), Fraction(0))
     # past `reach` every multiplier is constant and the loss does not fall, so the ends stand for all beyond
     return least - spent
 
 
-def _reduced(certificate: Certificate, factors: Sequence[Fraction], loss: Loss, place: int) -> Fraction:
-    """Return c(j) + sum y(j) - sum e^epsilon y(j + s); a mirrored shift reads its multipliers at -j."""
-    total = loss.at(place)
-    for (number, shift), one in certificate.items():
-        here = place if shift > 0 else -place
-        total += one.at(here) - factors[number] * one.at(here + abs(shift))
+def _whole(one: Multipliers, unit: int) -> tuple[int, int, list[int]]:
+    """Return multipliers as start, left and values in whole parts of `unit`."""
+    left, *values = (y.numerator * (unit // y.denominator) for y in (one.left, *one.values))
+    return one.start, left, values
+
+
+def _added(parts: Sequence[tuple[int, int, tuple[int, int, list[int]]]], place: int) -> int:
+    """Return sum y(j) - sum e^epsilon y(j + s), 2^-160 of a part each; a mirrored shift reads its multipliers at -j.
+
+    Args:
+        parts: e^epsilon in whole 2^-160, the shift, and its multipliers.
+    """
+    total = 0
+    for factor, shift, (start, left, values) in parts:
+        here = (place if shift > 0 else -place) - start
+        for at, times in ((here, 1 << _BITS), (here + abs(shift), -factor)):
+            total += times * (left if at < 0 else values[at] if at < len(values) else 0)
     return total
