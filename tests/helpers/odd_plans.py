@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,11 +31,17 @@ BUDGETS = (
     *["1"] * 8, "1/3", "22/7", "1000", "1/1000000000000", "100000", "10000000", "1000000000000",
     "1/1152921504606846976", "123456789123456789/987654321987654321",
 )  # fmt: skip
+PAIR_BUDGETS = ("1", "4", "10", "30", "22/7", "1/3", "1000")
+MOST_SHARE = 10**5
 WEIGHTS = (*[1] * 20, 3, 7, 1000, 1000, 10**5, 10**6, 2**62)
 
 
-def write_odd_run(folder: Path, seed: int) -> Path:
-    """Write records, leaves, invariants and a run file that are odd in a few ways; the same ones for a seed."""
+def write_odd_run(folder: Path, seed: int, *, wings: bool = False) -> Path:
+    """Write records, leaves, invariants and a run file that are odd in a few ways; the same ones for a seed.
+
+    Args:
+        wings: whether it may ask for the estimate of the whole tree, for intervals, or for the best noise.
+    """
     random = Random(seed)
     folder.mkdir()
     toy = random.random() < 0.8
@@ -55,15 +62,21 @@ def write_odd_run(folder: Path, seed: int) -> Path:
     run = folder / "run.toml"
     relation = random.choice(("bounded", "bounded", "bounded", "add_remove"))
     mechanism = random.choice(("discrete_gaussian", "discrete_gaussian", "geometric"))
+    estimates, pair = "", ""
+    if wings:
+        mechanism, estimates, pair = _wings(random)
     if relation == "add_remove":
         (folder / "invariants.toml").write_text(without_exact(invariants))
     name = random.choice(("odd", "Odd release 7", "o" * 60))
     title = f"Odd, «quoted» and long {'x' * random.choice((0, 1500))}"
     geography = _geography(folder, random, codes)
     loss = "rho" if mechanism == "discrete_gaussian" else "epsilon"
-    body = f'[budget]\n{loss} = "{random.choice(BUDGETS)}"\n' + "".join(
-        odd_level(random, level, share, queries)
-        for level, share in zip(LEVELS, odd_shares(random, 3), strict=True)
+    body = (
+        f'{estimates}[budget]\n{loss} = "{random.choice(PAIR_BUDGETS if pair else BUDGETS)}"\n{pair}'
+        + "".join(
+            odd_level(random, level, share, queries, most=20 if pair else MOST_SHARE)
+            for level, share in zip(LEVELS, odd_shares(random, 3, 20 if pair else MOST_SHARE), strict=True)
+        )
     )
     top = {"schema": "toy" if toy else "schema.toml", "invariants": "invariants.toml"}
     text = run_text(
@@ -72,10 +85,21 @@ def write_odd_run(folder: Path, seed: int) -> Path:
         release={"id": name, "title": title, "data_set": "odd", "agency": "nobody", "contact": "nobody"},
         input={"records": "people.csv", "count": True, "ignore": [c for c in facts if c not in invariants]},
         geography=geography,
-        ledger={"limit": "1000000000000000000"},
+        ledger={"limit": "1000000000000000000"} | ({"delta_limit": "1/2"} if pair else {}),
     )
     run.write_text(text)
     return run
+
+
+def _wings(random: Random) -> tuple[str, str, str]:
+    """Draw a mechanism, a table [estimates] and the delta of a pair."""
+    if random.random() < 0.4:
+        delta = random.choice(("1/1000", "1/1000000", "1/10000000000", "1/10", "1/3"))
+        large = "large_delta = true\n" if Fraction(delta) > Fraction(1, 1000) else ""
+        return "optimal", "", f'delta = "{delta}"\n{large}'
+    coverage = random.choice((None, "19/20", "9999/10000", "1/2", "2/3"))
+    asked = "" if coverage is None else f'coverage = "{coverage}"\n'
+    return "discrete_gaussian", f'[estimates]\ntargets = "tree"\n{asked}\n', ""
 
 
 def _toy(random: Random) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
@@ -147,25 +171,32 @@ def _people(
     return "\n".join(rows) + "\n"
 
 
-def odd_shares(random: Random, n: int) -> list[str]:
-    """Draw shares that add up to one."""
-    parts = [random.choice((1, 1, 1, 5, 10**5)) for _ in range(n)]
+def odd_shares(random: Random, n: int, most: int = MOST_SHARE) -> list[str]:
+    """Draw shares that add up to one, some `most` times others."""
+    parts = [random.choice((1, 1, 1, 5, most)) for _ in range(n)]
     return [f"{part}/{sum(parts)}" for part in parts]
 
 
 def odd_level(
-    random: Random, name: str, share: str, queries: tuple[str, ...], tables_of: tuple[str, ...] = TOY_QUERIES
+    random: Random,
+    name: str,
+    share: str,
+    queries: tuple[str, ...],
+    tables_of: tuple[str, ...] = TOY_QUERIES,
+    most: int = MOST_SHARE,
 ) -> str:
     """Draw a level's table of the run file.
 
     Args:
         tables_of: queries that may be a table of a pass or of the rounding chain.
+        most: how many times another's share a share may be.
     """
     chosen = list(
         dict.fromkeys([*random.sample(queries, random.randint(0, min(3, len(queries)))), "detailed"])
     )
     shares = "\n".join(
-        f'"{query}" = "{part}"' for query, part in zip(chosen, odd_shares(random, len(chosen)), strict=True)
+        f'"{query}" = "{part}"'
+        for query, part in zip(chosen, odd_shares(random, len(chosen), most), strict=True)
     )
     coarse = [q for q in chosen if q not in ("detailed", "total") and q.count("*") < 2 and q in tables_of]
     coarse = coarse[:1] if random.random() < 0.5 else []

@@ -13,6 +13,7 @@ from tests.helpers.odd_extensions import write_odd_extension
 from tests.helpers.odd_plans import write_odd_run
 
 SOME, MANY = range(2000, 2008), range(3000, 3320)
+WITH_WINGS = range(8000, 8060)  # with estimates of the whole tree, intervals, the best noise
 EXTENDED, FIRST_EXTENDED = (5392,), 6000
 MANY_EXTENDED = int(os.environ.get("ODD_EXTENSIONS", "8"))  # each takes seconds
 LEAST_RELEASED = 2  # of ten: a generator of nothing but refused plans would show nothing
@@ -80,6 +81,19 @@ def test_many_odd_plans_are_released_or_refused_unspent(tmp_path: Path, first: i
     found = [
         outcome(write_odd_run(tmp_path / str(seed), seed), tmp_path / str(seed) / "release") for seed in seeds
     ]
+    assert found.count("released") * 10 >= LEAST_RELEASED * len(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(WITH_WINGS.start, WITH_WINGS.stop, 30))
+def test_odd_plans_with_wings_are_released_or_refused_unspent(tmp_path: Path, first: int) -> None:
+    """The same where estimates come from the whole tree, tables have intervals, or noise is the best for each count."""
+    seeds = range(first, first + 30)
+    runs = [
+        (write_odd_run(tmp_path / str(seed), seed, wings=True), tmp_path / str(seed) / "out")
+        for seed in seeds
+    ]
+    found = [outcome(run, out) for run, out in runs]
     assert found.count("released") * 10 >= LEAST_RELEASED * len(found)
 
 
