@@ -22,6 +22,12 @@ LAWS = {
     "hardly any noise": [(Fraction(1, 50), 1, 2), (Fraction(1, 40), 1, 2)],
     "as good as none": [(Fraction(1, 4000), 1, 2)],
     "no sum is quick": [(Fraction(10**19), 1, 10**12)],
+    "a sum for epsilon, bounds for the guess": [
+        (Fraction(1, 1000), 1, 2),
+        (Fraction(101), 1, 2),
+        (Fraction(223), 1, 2),
+        (Fraction(1999, 10), 1, 2),
+    ],
     "shifted": [(Fraction(30), 3, 1), (Fraction(20), 2, 2)],
 }
 

@@ -192,7 +192,8 @@ class Comparison:
                 raise ValueError(f"no method {method!r} gives it")
             mine = own(loss)
             narrow = method != BOUNDS and high - low <= width * high + LEAST_WIDTH
-            if mine.method == BOUNDS and method != BOUNDS and not bounds_do:
+            said_more = low > mine.lower or high < mine.upper
+            if mine.method == BOUNDS and method != BOUNDS and said_more and not bounds_do:
                 raise ValueError("no sum of so many laws is quick: only bounds can be said of it")
             if not narrow and isinstance(loss, Gaussian) and (method == BOUNDS or bounds_do):
                 wide = own(loss.bounds)
