@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.errors import InternalError
 from topdown.model.histogram import Histogram
-from topdown.plan.plan import Plan
+from topdown.plan.plan import LevelPlan, Plan
 from topdown.plan.prepare import Context
 from topdown.progress import silent
 from topdown.solve.answers import HeldAnswers
@@ -17,20 +19,40 @@ from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.groups import Ints
 from topdown.solve.solve import descend, solved
 
+Answers = NDArray[np.int32]
 PEOPLE = 3  # in every answer that the made-up people are fitted to
 
 
 def people(context: Context) -> Histogram:
     """Return people that fit the public facts: what the solver makes of a small answer to every query."""
-    plan = _without_exact(context.plan)
+    free = Context(_without_exact(context.plan), context.geography, context.facts)
+    found = _fitted(free, lambda level: np.full(level.answers_per_node, PEOPLE, dtype=np.int32))
+    if found.count.any():
+        return found
+    # A small total, spread over many cells, is rounded to nobody: all of them in one cell then.
+    is_open = context.rules.open[-1][np.argmax(context.inhabited[-1])]
+    cell = int(np.argmax(is_open[context.rules.class_of_cell]))
+    return _fitted(free, lambda level: _of_cell(free.plan, level, cell))
+
+
+def _fitted(context: Context, answers_of: Callable[[LevelPlan], Answers]) -> Histogram:
+    """Return what the solver makes of the same answers at every node of a level."""
+    plan = context.plan
     nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in context.inhabited)
     answers = tuple(
-        np.full((len(here), level.answers_per_node), PEOPLE, dtype=np.int32)
-        for here, level in zip(nodes, plan.levels, strict=True)
+        np.tile(answers_of(level), (len(here), 1)) for here, level in zip(nodes, plan.levels, strict=True)
     )
-    free = Context(plan, context.geography, context.facts)
-    leaves, tally = descend(Descent(free, HeldAnswers(nodes, answers), {}, tables={}), free, 1, silent)
-    return solved(free, leaves, tally).leaves
+    leaves, tally = descend(Descent(context, HeldAnswers(nodes, answers), {}, tables={}), context, 1, silent)
+    return solved(context, leaves, tally).leaves
+
+
+def _of_cell(plan: Plan, level: LevelPlan, cell: int) -> Answers:
+    """Return the answers of a level where everybody is in one cell, int32 (answers_per_node,)."""
+    rows = []
+    for m in level.measurements:
+        query = plan.query(m.query)
+        rows.append(np.where(np.arange(query.n_answers) == query.labels[cell], PEOPLE, 0))
+    return np.concatenate(rows).astype(np.int32)
 
 
 def people_beside(context: Context) -> Histogram:

@@ -31,7 +31,8 @@ BOUNDS, PURE, PAIR = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon", "s
 # How wide an enclosure may be, as a part of its high end, by the engine that its method names.
 WIDTHS = (
     (re.compile(r"ball/[0-9]{2,4} bit"), Fraction(1, 10**9)),
-    (re.compile(r"ball-free/[0-9]{2,4} bit|(free/)?float64|atoms/(float64|long double)"), Fraction(1, 10**6)),
+    (re.compile(r"float64|atoms/(float64|long double)"), Fraction(1, 10**6)),
+    (re.compile(r"ball-free/[0-9]{2,4} bit|free/float64"), Fraction(1, 10**4)),  # of variances far apart
     (re.compile(f"{PURE}|{PAIR}"), Fraction(1, 10**11)),
     (re.compile(re.escape(BOUNDS)), Fraction(0)),
 )

@@ -19,6 +19,7 @@ _LEAST, _MOST = 1 << 10, 1 << 12  # steps up to epsilon
 _NATS = 8.0  # most nats of one count that are told apart
 _NEAR = 1e-6  # of a step: a loss this near to the lattice lies on it
 SLACK, NOTHING = 1e-3, 1e-13  # what float64 may lose, relative and absolute
+VAGUE = 1e-2  # how much above a stated delta may be: its window ends where few losses are left, these count in full
 
 
 def delta_between(
@@ -48,7 +49,7 @@ def delta_between(
         over = losses > float(epsilon)
         telling = float((masses[over] * -np.expm1(float(epsilon) - losses[over])).sum())
         found.append(min(max(telling, 0.0) + 1 - kept, 1.0))
-    return found[0] * (1 - SLACK) - NOTHING, found[1] * (1 + SLACK) + NOTHING
+    return found[0] * (1 - SLACK) - NOTHING, found[1] * (1 + VAGUE) + NOTHING
 
 
 def _row(weights: Sequence[str], step: float, size: int, *, up: bool) -> tuple[Floats, float]:
