@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgsr import kernels
 from pgsr.hierarchy import Ints, Tree
 from pgsr.kernels_borrow import block_precision, fit_rows, lean_family
-from pgsr.kernels_bounded import track_bounded
+from pgsr.kernels_bounded import track_down
 from pgsr.relaxed import TreeLeastSquares
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ def counts_of(tree: Tree, cumulative: Floats, totals: Ints) -> Ints:
     root[-1] = totals[0]
     counts = np.empty(cumulative.shape[::-1], dtype=np.int64)
     target = np.ascontiguousarray(cumulative.T)
-    track_bounded(target, np.diff(root, prepend=0), totals, tree.first_child, counts)
+    track_down(target, np.diff(root, prepend=0), totals, tree.first_child, counts)
     return counts
 
 

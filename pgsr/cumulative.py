@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pgsr import kernels
 from pgsr.hierarchy import Ints, Tree, check_matrix, tree_of
+from pgsr.kernels_bounded import track_down
 from pgsr.numbers import refuse_inexact, scaled_weights, squared_cost
 from pgsr.relaxed import TreeLeastSquares, admm_cumulative, isotonic
 from pgsr.tree import TreeCertificate, check_total, tree_optimum
@@ -129,7 +130,8 @@ def track(tree: Tree, smooth: Floats, total: int) -> Ints:
     root = np.floor(isotonic(smooth[:, :1], 0.0, float(total))[:, 0] + 0.5).astype(np.int64)
     root[-1] = total
     counts = np.empty(smooth.shape, dtype=np.int64)
-    kernels.track_down(smooth, np.diff(root, prepend=0), tree.first_child, counts)
+    free = np.full(tree.n_nodes, total, dtype=np.int64)
+    track_down(smooth, np.diff(root, prepend=0), free, tree.first_child, counts)
     return counts
 
 

@@ -185,35 +185,6 @@ def split(target: Floats, total: int, out: Ints) -> None:
 
 
 @kernel
-def track_down(target: Floats, root: Ints, first_child: Ints, counts: Ints) -> None:
-    """Fill counts size by size: each parent's count split towards what its children's cumulative targets lack.
-
-    Args:
-        target: cumulative targets, (n_sizes, n_nodes).
-        root: counts of the root per size.
-        counts: filled; (n_sizes, n_nodes).
-
-    Source: cumulative tracking, pgsr.md 2.3.
-    """
-    n_sizes, n_nodes = target.shape
-    n_inner = first_child.shape[0] - 1
-    running = np.zeros(n_nodes, dtype=np.int64)
-    lacking = np.empty(n_nodes)
-    for s in range(n_sizes):
-        counts[s, 0] = root[s]
-        for g in range(n_inner):
-            b, e = first_child[g], first_child[g + 1]
-            if counts[s, g] == 0:
-                counts[s, b:e] = 0
-                continue
-            for c in range(b, e):
-                lacking[c] = target[s, c] - running[c]
-            split(lacking[b:e], counts[s, g], counts[s, b:e])
-            for c in range(b, e):
-                running[c] += counts[s, c]
-
-
-@kernel
 def split_down(noisy: Floats, root: Ints, first_child: Ints, counts: Ints) -> None:
     """Fill counts level by level: each parent's count of one size split nearest to its children's answers."""
     n_inner = first_child.shape[0] - 1

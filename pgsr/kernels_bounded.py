@@ -1,4 +1,4 @@
-"""Compiled kernels of tracking where the number of groups of every region is known: splits with upper bounds.
+"""Compiled kernels of tracking: splits with upper bounds, size by size.
 
 Slow twin of the split: enumeration in tests/unit/pgsr/test_pgsr_informed.py. Source: cumulative tracking, pgsr.md 2.3.
 """
@@ -64,18 +64,21 @@ def split_bounded(target: Floats, cap: Ints, total: int, out: Ints) -> None:
 
 
 @kernel
-def track_bounded(target: Floats, root: Ints, totals: Ints, first_child: Ints, counts: Ints) -> None:
-    """Fill counts size by size as `kernels.track_down`, so that every region ends at its own total.
+def track_down(target: Floats, root: Ints, totals: Ints, first_child: Ints, counts: Ints) -> None:
+    """Fill counts size by size: each parent's count split towards what its children's cumulative targets lack.
 
-    What is still to come of a region, totals - running, bounds each count; the bounds of siblings sum to the
-    parent's, so that every split has a solution.
+    What is still to come of a region, totals - running, bounds each count. Where the totals of siblings sum to their
+    parent's, every split has a solution and every region ends at its total; where every total is the root's, no bound
+    is met.
 
     Args:
         target: cumulative targets, (n_sizes, n_nodes).
         root: counts of the root per size, which sum to totals[0].
-        totals: number of groups of every node, consistent.
+        totals: number of groups of every node, consistent; or the root's at every node.
         first_child: see `Tree.first_child`.
         counts: filled; (n_sizes, n_nodes).
+
+    Source: cumulative tracking, pgsr.md 2.3.
     """
     n_sizes, n_nodes = target.shape
     n_inner = first_child.shape[0] - 1
