@@ -15,6 +15,7 @@ from pgsr import kernels
 from pgsr.hierarchy import Ints, Tree
 from pgsr.kernels_borrow import block_precision, fit_rows, lean_family
 from pgsr.kernels_bounded import track_down
+from pgsr.kernels_cells import block_noise, fit_cells, isotonic_cells, share_cells
 from pgsr.relaxed import TreeLeastSquares
 
 Floats = NDArray[np.float64]
@@ -57,6 +58,24 @@ def base_of(tree: Tree, answers: Floats, totals: Ints, variances: Floats, rounds
         root = smooth[0].copy() if i == 0 else root
     smooth[0] = root
     return Base(smooth, 1.0 / precision)
+
+
+def base_of_cells(tree: Tree, answers: Floats, totals: Ints, variances: Floats, rounds: int = 8) -> Base:
+    """Return what `base_of` does where answers of one region differ in variance, [size][node]."""
+    high = totals.astype(np.float64)
+    own = np.ascontiguousarray(1.0 / variances.T)
+    joint, kept, share, noise = own.copy(), np.empty_like(own), np.empty_like(own), np.empty_like(own)
+    share_cells(joint, tree.first_child, kept, share)
+    smooth = np.empty_like(own)
+    isotonic_cells(np.ascontiguousarray(answers.T), own, high, smooth)
+    block_noise(smooth, own, joint, noise)
+    root = smooth[0]
+    for i in range(rounds):
+        fit_cells(smooth, tree.first_child, kept, share)
+        isotonic_cells(smooth.copy(), own, high, smooth)
+        root = smooth[0].copy() if i == 0 else root
+    smooth[0] = root
+    return Base(smooth, noise)
 
 
 def lean(tree: Tree, base: Base, leans: NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from pgsr.hierarchy import Tree
 from pgsr.numbers import fraction
 from pgsr.sizes import Sizes
 from pgsr.steps import steps_in_order
-from pgsr.vectors import Kind, Relation, joint_sensitivity
+from pgsr.vectors import ADAPTIVE, Kind, Relation, joint_sensitivity
 from topdown.errors import BudgetError, ConfigError
 
 Noise = Literal["geometric", "gaussian"]
@@ -125,11 +125,18 @@ def calibrate(
         relations: neighbour steps to protect; their order and repetitions do not matter.
 
     Raises:
-        ConfigError: a budget so small that no sampler draws its noise, or so large that it promises nothing (C171).
+        ConfigError: a budget so small that no sampler draws its noise, or so large that it promises nothing (C171);
+            a step that the vector does not cover (C184).
         BudgetError: shares of the wrong number or not summing to 1.
     """
     claimed, noise = budget.claimed, budget.noise
     steps = steps_in_order(relations)
+    if kind == ADAPTIVE and "dropped" in steps:
+        raise ConfigError(
+            "a group of the last size that disappears moves rows by more than one: rows do not cover it",
+            code="C184",
+            fix="leave out the step dropped (--relations move), or use tracking+parent; nothing was spent",
+        )
     split = _shares(budget.shares, tree.n_levels)
     moved = joint_sensitivity(kind, steps, tree, sizes.n_sizes, sizes.smallest).l1_by_level
     if noise == "gaussian":

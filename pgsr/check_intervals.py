@@ -28,6 +28,7 @@ def check_intervals(files: Files) -> Check:
         if np.any(widths > most[files.level]) or document["mechanism"]["name"] not in (
             "tracking",
             "tracking+parent",
+            "tracking+parent+rows",
         ):
             check.fail("bounds are wider than the noise of their level and of those above it")
     else:

@@ -46,6 +46,9 @@ def check_privacy(files: Files) -> Check:
         return check
     regions = [int((files.level == level).sum()) for level in range(len(levels))]
     kind, sizes = document["mechanism"]["measures"], document["sizes"]
+    if kind == "tail_rows" and "dropped" in relations:
+        check.fail("rows do not cover the step dropped")
+        return check
     by_step = {step: [_moved(kind, step, n, sizes) for n in regions] for step in relations}
     derived = [max(column) for column in zip(*by_step.values(), strict=True)]
     for level, expected in zip(levels, derived, strict=True):
@@ -105,7 +108,7 @@ def _moved(kind: str, step: str, n_regions: int, sizes: dict[str, Any]) -> int:
     lowest, highest = (0, min(1 - smallest, n - 1)) if step == "new" else (n - 1, n - 1)
     if kind == "histogram":
         return 1
-    return several * (highest + 1 if kind in ("tail", "tail_chain") else n - lowest)
+    return several * (highest + 1 if kind in ("tail", "tail_rows", "tail_chain") else n - lowest)
 
 
 def _loss(noise: str, parameters: Sequence[Fraction], moved: Sequence[int]) -> Fraction:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.check import Check
+from pgsr.check_choice import check_choice
 from pgsr.check_intervals import check_intervals
 from pgsr.check_ledger import check_ledger
 from pgsr.check_privacy import check_privacy
@@ -84,6 +85,7 @@ def check_folder(place: Path) -> list[Check]:
         "whole numbers": _whole_numbers,
         "hierarchy": _hierarchy,
         "total": _total,
+        "choice": check_choice,
         "intervals": check_intervals,
         "privacy": check_privacy,
         "ledger": check_ledger,

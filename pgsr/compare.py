@@ -16,8 +16,9 @@ from pgsr.hierarchy import Ints, Tree
 from pgsr.kuo import MOST_GROUPS, kuo_counts
 from pgsr.mechanism import estimate, mechanism_named, vector_kind
 from pgsr.metrics import constraint_violations, emd_by_level, l1_by_level
+from pgsr.rows import Sideways, all_answers
 from pgsr.sizes import Sizes
-from pgsr.vectors import measure_exactly
+from pgsr.vectors import ADAPTIVE, measure_exactly
 from topdown.progress import Event, Report, silent
 
 KUO = {"Kuo counts": "cumulative", "Kuo sizes": "sizes"}
@@ -51,7 +52,7 @@ DEFAULT_RUNS = (
     *(Run(name) for name in ("M_H^r", "M_H^dp", "TopDown", "M_c^r", "M_c^dp", "tracking", "tracking+parent")),
     Run("M_c^ch", "published"),
     Run("M_c^ch"),
-    *(Run(name, public=True) for name in ("tracking", "tracking+parent", *KUO)),
+    *(Run(name, public=True) for name in ("tracking", "tracking+parent", "tracking+parent+rows", *KUO)),
 )
 
 
@@ -163,8 +164,10 @@ def _counts(
         return counts, time.process_time() - started
     mechanism = mechanism_named(run.mechanism)
     kind = vector_kind(mechanism, direction)
-    noisy = source.add(measure_exactly(kind, tree, truth), plan, tree)
     total, known = int(truth[:, 0].sum()), truth.sum(axis=0) if run.public else None
+    spreads = tuple(map(float, plan.relative_variance))
+    public = Sideways(tree, truth.sum(axis=0), spreads) if kind == ADAPTIVE else None
+    noisy = all_answers(source, measure_exactly(kind, tree, truth), plan, tree, public)
     started = time.process_time()
     counts = estimate(mechanism, tree, noisy, total, kind, plan, known).counts
     return counts, time.process_time() - started

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.plan import Plan
+from pgsr.totals import spread_known
+from pgsr.vectors import ADAPTIVE
 from topdown.errors import ConfigError
 
 
@@ -18,6 +22,21 @@ def refuse_unkept(plan: Plan, regions: Hierarchy) -> None:
         code="C182",
         fix="use tracking+parent or tracking, or leave the public numbers out; nothing was spent",
     )
+
+
+def refuse_unknown(plan: Plan, regions: Hierarchy, total: int) -> None:
+    """Refuse rows where the number of groups of some region is not public (ConfigError C183)."""
+    if plan.kind != ADAPTIVE:
+        return
+    known = np.array([plan.public.get(region, -1) for region in regions.regions], dtype=np.int64)
+    known[0] = total
+    missing = np.flatnonzero(spread_known(regions.tree, known) < 0)
+    if len(missing):
+        raise ConfigError(
+            f"{plan.mechanism} needs public numbers of groups; region {regions.regions[missing[0]]!r} has none",
+            code="C183",
+            fix="list all leaf regions in --public, list all units with --smallest 0, or use tracking+parent",
+        )
 
 
 def with_listed_units(plan: Plan, regions: Hierarchy, leaves: Ints) -> Plan:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.borrow import base_of, counts_of, joint_precision, lean
+from pgsr.borrow import Base, base_of, base_of_cells, counts_of, joint_precision, lean
 from pgsr.cumulative import smoothed, track
 from pgsr.hierarchy import Ints, Tree
+from pgsr.rows import Sideways, read_tails
 from pgsr.totals import spread_known, whole_totals
 
 Floats = NDArray[np.float64]
@@ -63,10 +64,31 @@ def informed_estimate(
     if tail:
         answers[:-1] = totals - noisy[1:]
     base = base_of(tree, answers, totals, variances)
-    final, variance = lean(tree, base, parent & ((known >= 0) | (totals >= reach)))
-    of_total = np.where(known >= 0, 0.0, joint)[:, None]
+    of_total = np.where(known >= 0, 0.0, joint)
+    return _leaning(tree, base, totals, parent & ((known >= 0) | (totals >= reach)), of_total)
+
+
+def sideways_estimate(public: Sideways, noisy: Ints) -> Informed:
+    """Return counts from columns and rows; they equal every number of groups, all of which are known.
+
+    Args:
+        public: what the columns and rows were chosen from, beside the answers.
+        noisy: answers [size][node].
+    """
+    tails, spread = read_tails(public, noisy)
+    answers = tails.astype(np.float64)
+    answers[:-1], spread[:-1] = public.totals - answers[1:], spread[1:].copy()
+    base = base_of_cells(public.tree, answers, public.totals, spread)
+    everywhere, exact = np.ones(len(public.totals), dtype=np.bool_), np.zeros(len(public.totals))
+    return _leaning(public.tree, base, public.totals, everywhere, exact)
+
+
+def _leaning(tree: Tree, base: Base, totals: Ints, leans: NDArray[np.bool_], of_total: Floats) -> Informed:
+    """Return whole counts and half widths; `of_total` is the variance of every node's number of groups."""
+    final, variance = lean(tree, base, leans)
+    first = of_total[:, None]
     # Sums from the largest size: all groups, then all but those of size 1, ...; the last is 0 for certain.
-    sums = np.concatenate([of_total, variance[:, :-1], np.zeros_like(of_total)], axis=1)
+    sums = np.concatenate([first, variance[:, :-1], np.zeros_like(first)], axis=1)
     widths = np.floor(NORMAL_95 * np.sqrt(sums[:, 1:] + sums[:, :-1]) + 0.5).astype(np.int64)
     return Informed(counts_of(tree, final, totals), np.ascontiguousarray(widths.T))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pgsr import _engine
 from pgsr.budget import Calibration, calibrate
 from pgsr.charge import tells_what_was_spent
-from pgsr.facts import refuse_unkept, with_listed_units
+from pgsr.facts import refuse_unkept, refuse_unknown, with_listed_units
 from pgsr.folder import MEASUREMENTS, check_folder
 from pgsr.groups import check_totals
 from pgsr.hierarchy import Hierarchy, Ints
@@ -18,6 +18,7 @@ from pgsr.policy import Policy
 from pgsr.prepared import Prepared, Release, check_shape
 from pgsr.read import origin_of_groups
 from pgsr.rehearse import refuse_unverifiable
+from pgsr.rows import all_answers
 from pgsr.run import run_release
 from pgsr.source import Source
 from pgsr.statement import refuse_empty_promise
@@ -109,7 +110,8 @@ def simulate(
     origin = origin_of_groups(source.groups, truth_is_public)
     prepared, leaves = _checked(plan, source, regions, noise, report)
     report(Event("measure", 0, 1))
-    noisy = _engine.NoiseSource(seed).add(prepared.truth(leaves), noise, regions.tree)
+    truth = prepared.truth(leaves)
+    noisy = all_answers(_engine.NoiseSource(seed), truth, noise, regions.tree, prepared.sideways)
     report(Event("measure", 1, 1))
     made = prepared.made_of(noisy, seed=seed, origin=origin)
     report(Event("solve", 1, 1))
@@ -134,6 +136,7 @@ def _checked(
     leaves = source.leaves(regions, plan.sizes)
     total = check_totals(leaves, regions, plan.total, plan.public)
     plan = with_listed_units(plan, regions, leaves)
+    refuse_unknown(plan, regions, total)
     report(Event("check", 1, 1))
     sections = plan_sections(plan, regions, total, noise)
     mechanism, kind = plan.post_processing, plan.kind

@@ -12,7 +12,7 @@ from pgsr.budget import Calibration
 from pgsr.hierarchy import Ints, Tree
 from pgsr.numbers import refuse_inexact
 from pgsr.tree import TreeCertificate
-from pgsr.vectors import Kind
+from pgsr.vectors import ADAPTIVE, Kind
 from topdown.errors import ConfigError
 
 
@@ -42,7 +42,7 @@ class Mechanism:
 
     Args:
         name: as published.
-        family: "histogram", "cumulative" or "chain": the measured vector up to its direction.
+        family: "histogram", "cumulative", "rows" or "chain": the measured vector up to its direction.
         keeps: whether the output is consistent, valid and faithful by construction.
         weighted: whether inverse-variance weights are used when levels have unequal budgets; they hurt
             estimators that work on histograms (pgsr.md 2.4).
@@ -76,11 +76,12 @@ MECHANISMS = {
         Mechanism("TopDown", "histogram", True, False, False, "exact optimum of each step, not of the whole"),
         Mechanism("tracking", "cumulative", True, True, False, _NONE, informed=True),
         Mechanism("tracking+parent", "cumulative", True, True, False, _NONE, informed=True),
+        Mechanism("tracking+parent+rows", "rows", True, True, False, _NONE, informed=True),
         Mechanism("tracking+ADMM", "cumulative", True, True, False, _NONE),
     )
 }
 ADMM_ITERATIONS = 30
-PARENT = "tracking+parent"
+PARENT, ROWS = "tracking+parent", "tracking+parent+rows"
 DIRECTIONS = ("tail", "cumulative")
 
 
@@ -101,13 +102,15 @@ def vector_kind(mechanism: Mechanism, direction: str = "tail") -> Kind:
     """Return what the mechanism measures: histograms, or sums over sizes in the stated direction.
 
     Tail counts (size s or more) have the same noise as cumulative counts for moves and N times less when a new
-    group may appear (pgsr.md 1.2), so they are the default.
+    group may appear (pgsr.md 1.2), so they are the default. Rows go with tail counts, whatever the direction.
     """
     if direction not in DIRECTIONS:
         raise ConfigError(f"unknown direction {direction!r}", code="C154", fix="use tail or cumulative")
     kinds: dict[tuple[str, str], Kind] = {
         ("cumulative", "tail"): "tail",
         ("cumulative", "cumulative"): "cumulative",
+        ("rows", "tail"): "tail_rows",
+        ("rows", "cumulative"): "tail_rows",
         ("chain", "tail"): "tail_chain",
         ("chain", "cumulative"): "chain",
     }
@@ -134,7 +137,7 @@ def estimate(
         calibration: noise per level, for mechanisms that weigh levels; None for equal weights.
         known: public number of groups of every node, -1 where there is none; kept by mechanisms that are `informed`.
     """
-    if mechanism.name == PARENT or (
+    if mechanism.name in (PARENT, ROWS) or (
         mechanism.informed and known is not None and known[1:].max(initial=-1) >= 0
     ):
         return _informed(mechanism, tree, noisy, total, kind, calibration, known)
@@ -156,13 +159,19 @@ def _informed(
     calibration: Calibration | None,
     known: Ints | None,
 ) -> Estimate:
-    from pgsr.informed import informed_estimate
+    from pgsr.informed import informed_estimate, sideways_estimate
+    from pgsr.rows import Sideways
+    from pgsr.totals import spread_known
 
     facts = np.full(tree.n_nodes, -1, dtype=np.int64) if known is None else known.copy()
     facts[0] = total
     by_level = (Fraction(2),) * tree.n_levels if calibration is None else calibration.relative_variance
     variances = np.array([float(v) for v in by_level])[tree.level_of]
     refuse_inexact(noisy, total)
+    if kind == ADAPTIVE:
+        public = Sideways(tree, spread_known(tree, facts), tuple(map(float, by_level)))
+        rows = sideways_estimate(public, noisy)
+        return Estimate(rows.counts, None, mechanism.claim, rows.half_widths)
     found = informed_estimate(
         tree, noisy, variances, facts, tail=kind == "tail", parent=mechanism.name == PARENT
     )

@@ -15,8 +15,10 @@ from pgsr.documents.shared import Stamp
 from pgsr.hierarchy import Hierarchy, Ints
 from pgsr.intervals import bounds
 from pgsr.mechanism import Estimate, Mechanism, estimate
+from pgsr.rows import Sideways, all_answers
 from pgsr.sizes import Sizes
-from pgsr.vectors import Kind, measure_exactly
+from pgsr.totals import spread_known
+from pgsr.vectors import ADAPTIVE, Kind, measure_exactly
 from topdown.errors import ConfigError, InternalError
 from topdown.made_up import Origin
 from topdown.names import checked_name, refuse_same_file
@@ -55,8 +57,18 @@ class Prepared:
             found[self.hierarchy.node_index[region]] = number
         return found
 
+    @property
+    def sideways(self) -> Sideways | None:
+        """What columns and rows are chosen from, beside noisy answers; None where only sums over sizes are measured."""
+        if self.kind != ADAPTIVE:
+            return None
+        known = self.known
+        known[0] = self.total
+        tree, by_level = self.hierarchy.tree, self.calibration.relative_variance
+        return Sideways(tree, spread_known(tree, known), tuple(map(float, by_level)))
+
     def truth(self, leaves: Ints) -> Ints:
-        """Return the exact answers [size][node] of the counts [size][leaf]; confidential."""
+        """Return the exact answers [size][node] of the counts [size][leaf], tail counts before rows; confidential."""
         return measure_exactly(self.kind, self.hierarchy.tree, self.hierarchy.tree.sums(leaves))
 
     def made_of(
@@ -82,7 +94,9 @@ class Prepared:
         """Return a release of made-up answers of the same shape: what it refuses is refused before a charge."""
         leaves = np.zeros((self.sizes.n_sizes, self.hierarchy.tree.n_leaves), dtype=np.int64)
         leaves[0, 0] = self.total
-        noisy = _engine.NoiseSource(0).add(self.truth(leaves), self.calibration, self.hierarchy.tree)
+        noisy = all_answers(
+            _engine.NoiseSource(0), self.truth(leaves), self.calibration, self.hierarchy.tree, self.sideways
+        )
         return self.made_of(noisy, journal="0" * 32)
 
 

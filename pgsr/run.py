@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,10 +16,12 @@ import numpy as np
 
 from pgsr import _engine
 from pgsr.charge import says_what_was_spent, spend_of
-from pgsr.folder import ANSWER, MEASUREMENTS, PART, part_file, refuse_strangers
+from pgsr.drawn import answers_in, drawn_answers, refuse_lost_above
+from pgsr.folder import MEASUREMENTS, PART, part_file, refuse_strangers
 from pgsr.hierarchy import Ints
 from pgsr.policy import Policy
 from pgsr.prepared import Prepared, Release
+from pgsr.rows import level_answers
 from pgsr.write import answers_of, contents, publish
 from topdown.canonical import json_bytes
 from topdown.errors import ConfigError
@@ -60,7 +61,7 @@ def run_release(
         ConfigError: the folder is in use (C173), holds another run (C070, C071, C164), or this one and `resume` is
             not given (C086).
         BudgetError: the ledger refuses, is missing or is another one.
-        DataError: a file cannot be written (D050).
+        DataError: a file cannot be written (D050), or answers that others were chosen by are lost (D139).
         KeyboardInterrupt: between two parts; going on later costs nothing more.
     """
     levels = plan.hierarchy.level_names
@@ -77,9 +78,12 @@ def run_release(
             _check_room(plan, folder)
             disk.make_folder(folder / MEASUREMENTS)
             journal = journal or start_journal(folder / MEASUREMENTS, {"plan_hash": plan.plan_hash}, disk)
+            refuse_lost_above(plan, journal, ledger.book)
             with interrupt_between_parts() as check:
                 check()
-                work = _Measuring(plan, truth, report, check)
+                work = _Measuring(
+                    plan, truth, report, check, partial(drawn_answers, plan, journal, ledger, disk)
+                )
                 carry_out(journal, ledger, parts, spend, work, disk)
             book, lines = ledger.book, disk.read(ledger.path)
         made = plan.made_of(_answers(plan, folder, disk), journal=journal.id)
@@ -123,15 +127,8 @@ def _check_room(plan: Prepared, folder: Path) -> None:
 
 def _answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
     """Read the noisy answers [size][node] back, which the ledger has committed to."""
-    from pyarrow import parquet
-
-    found = []
-    for level in plan.hierarchy.level_names:
-        data = disk.read(folder / part_file(level))
-        table = parquet.read_table(
-            io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False
-        )
-        found.append(table.column(ANSWER).to_numpy().reshape(-1, plan.sizes.n_sizes).T)
+    names = plan.hierarchy.level_names
+    found = [answers_in(disk.read(folder / part_file(level)), plan.sizes.n_sizes) for level in names]
     return np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64)
 
 
@@ -144,8 +141,15 @@ def _own_lines(data: bytes, book: Book, journal: Journal) -> bytes:
 class _Measuring:
     """How the protocol's parts are made; see `topdown.ledger.protocol.Work`."""
 
-    def __init__(self, plan: Prepared, truth: Ints, report: Report, check: Callable[[], None]) -> None:
-        self._plan, self._truth, self._report, self._check = plan, truth, report, check
+    def __init__(
+        self,
+        plan: Prepared,
+        truth: Ints,
+        report: Report,
+        check: Callable[[], None],
+        above: Callable[[int], Ints],
+    ) -> None:
+        self._plan, self._truth, self._report, self._check, self._above = plan, truth, report, check, above
         self._n_seen = 0
 
     def charged(self, entry: Entry) -> None:
@@ -172,8 +176,12 @@ class _Measuring:
             self._check()
 
     def _make(self, level: int, source: _engine.NoiseSource) -> bytes:
-        plan = self._plan
-        drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
+        plan, public = self._plan, self._plan.sideways
+        if public is None:
+            drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
+        else:
+            above = self._above(level)
+            drawn = level_answers(source, self._truth, above, plan.calibration, level, public)
         noisy = np.zeros_like(self._truth)
         noisy[:, plan.hierarchy.tree.columns(level)] = drawn
         return answers_of(plan, noisy, level, "")

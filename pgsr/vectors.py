@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from pgsr.hierarchy import Ints, Tree
 from topdown.errors import InternalError
 
-Kind = Literal["histogram", "cumulative", "tail", "chain", "tail_chain", "region_major"]
+Kind = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
 Relation = Literal["move", "new", "dropped"]
 KINDS: tuple[Kind, ...] = ("histogram", "cumulative", "tail", "chain", "tail_chain", "region_major")
+ADAPTIVE: Kind = "tail_rows"
+"""Tail counts, some of them replaced by rows (`rows.py`): no neighbour step moves more of them than of tail counts."""
 RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped")
 
 
@@ -86,7 +88,7 @@ def level_orders(kind: Kind, tree: Tree, n_sizes: int) -> Iterator[LevelOrder]:
         flat = np.zeros((n_sizes, n_regions), dtype=np.int64)
         if kind in ("histogram", "cumulative"):
             yield LevelOrder(sizes + flat, region + flat, n_sizes, kind == "cumulative")
-        elif kind == "tail":
+        elif kind in ("tail", ADAPTIVE):
             yield LevelOrder(n_sizes - 1 - sizes + flat, region + flat, n_sizes, True)
         elif kind == "chain":
             yield LevelOrder(sizes * n_regions + region, flat, n_sizes * n_regions, True)
@@ -154,7 +156,7 @@ def ancestors(tree: Tree) -> list[NDArray[np.int64]]:
 
 
 def measure_exactly(kind: Kind, tree: Tree, counts: Ints) -> Ints:
-    """Return the vector without noise, laid out [size][node]."""
+    """Return the vector without noise, laid out [size][node]; tail counts of an adaptive one."""
     out = np.empty_like(counts)
     for level, order in enumerate(level_orders(kind, tree, len(counts))):
         here = tree.columns(level)

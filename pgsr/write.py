@@ -157,6 +157,7 @@ def certificate(made: Release) -> dict[str, Any]:
         "plan_hash": plan.plan_hash,
         "journal": made.journal,
         **plan.sections,
+        **_choice(made),
         "intervals": {
             "method": OF_NOISE if made.estimate.half_widths is None else OF_MODEL,
             "meaning": MEANING,
@@ -171,6 +172,15 @@ def certificate(made: Release) -> dict[str, Any]:
             "of_measurements": plan.mechanism.name == "M_H^dp",
         },
     }
+
+
+def _choice(made: Release) -> dict[str, list[tuple[int, int]]]:
+    """Return how many columns and rows each region was measured by, if there are rows."""
+    public = made.prepared.sideways
+    if public is None:
+        return {}
+    choice = public.choice(made.noisy)
+    return {"choice": list(zip(choice.columns.tolist(), choice.rows.tolist(), strict=True))}
 
 
 def answers_of(plan: Prepared, noisy: Ints, level: int, stamp: str) -> bytes:

@@ -15,7 +15,7 @@ NotNegative = Annotated[float, Meta(ge=0)]
 class VectorSensitivity(Part, frozen=True, kw_only=True):
     """How far neighbours move one vector."""
 
-    vector: Literal["histogram", "cumulative", "tail", "chain", "tail_chain", "region_major"]
+    vector: Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
     move_l1: Count
     move_l2_squared: Count
     move_l1_by_level: Counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from pgsr.documents.shared import Engine, Exact, Privacy, Stamp, Text, Truth, Vector, Whole
 from topdown.documents.shared import Part, Sha256
@@ -76,5 +76,8 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.c
     regions: Annotated[
         list[Annotated[tuple[str, str, str], Meta(description="Region, level, parent")]], Meta(min_length=1)
     ]
+    choice: (
+        list[Annotated[tuple[Whole, Whole], Meta(description="Columns and rows of each region")]] | UnsetType
+    ) = UNSET
     intervals: Intervals
     optimality: Optimality | None

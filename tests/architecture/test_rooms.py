@@ -383,7 +383,15 @@ def test_pgsr_builds_on_topdown_and_never_back() -> None:
         )
 
 
-PGSR_CHECKS = ("check", "check_intervals", "check_ledger", "check_privacy", "checks", "verify_files")
+PGSR_CHECKS = (
+    "check",
+    "check_choice",
+    "check_intervals",
+    "check_ledger",
+    "check_privacy",
+    "checks",
+    "verify_files",
+)
 PGSR_CHECKS_MAY_USE = {
     *PGSR_CHECKS,
     "canonical",

@@ -32,7 +32,7 @@ def test_synth_ledger_release_verify(practice, capsys):
     assert "Release written" in out
     code, out, _ = run_pgsr(capsys, "verify", practice / "release")
     assert code == 0
-    assert "8 of 8 checks passed" in out
+    assert "9 of 9 checks passed" in out
     code, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--out", practice / "second")
     assert code == 2
     assert "error[B013]" in err
@@ -229,7 +229,7 @@ def test_compare_shows_peers_and_known_totals(capsys, check):
     assert code == 0
     check(json.loads(out))
     rows = {(row["mechanism"], row["totals"]): row for row in json.loads(out)["rows"]}
-    assert {"Kuo counts", "Kuo sizes", "tracking", "tracking+parent"} == {m for m, t in rows if t == "public"}
+    assert {"Kuo counts", "Kuo sizes", "tracking", "tracking+parent", "tracking+parent+rows"} == {m for m, t in rows if t == "public"}
     assert all(row["true_epsilon"] == "1" for (_, totals), row in rows.items() if totals == "public")
     known, guessed = (rows["tracking+parent", totals]["emd"][-1] for totals in ("public", "not public"))
     assert known < guessed
