@@ -12,7 +12,7 @@ from pgsr.chain_leak import OutputLeak, published_chain_epsilon
 from pgsr.enumerate import enumerate_sensitivity
 from pgsr.hierarchy import Tree, tree_of
 from pgsr.sizes import Sizes
-from pgsr.vectors import KINDS, RELATIONS, Kind, Sensitivity, sensitivity
+from pgsr.vectors import KINDS, PERSON_STEPS, Kind, Sensitivity, sensitivity
 
 SMALL = (
     (([-1], [0, 0]), 2, 3),
@@ -63,7 +63,7 @@ def sensitivity_table(tree: Tree, n_sizes: int) -> list[TableRow]:
     """Return the derived sensitivities of every vector for a hierarchy."""
     rows, paper = [], Budget(1, calibration="published")
     for kind in KINDS:
-        moves, new, dropped = (sensitivity(kind, relation, tree, n_sizes) for relation in RELATIONS)
+        moves, new, dropped = (sensitivity(kind, relation, tree, n_sizes) for relation in PERSON_STEPS)
         published = calibrate(kind, tree, Sizes(n_sizes), paper).loss
         rows.append(TableRow(kind, moves, new, dropped, published))
     return rows
@@ -76,7 +76,7 @@ def confirm_by_enumeration() -> list[Confirmation]:
         tree = tree_of(levels)
         n_pairs, agreed = 0, True
         for kind in KINDS:
-            for relation, smallest in product(RELATIONS, (0, 1)):
+            for relation, smallest in product(PERSON_STEPS, (0, 1)):
                 seen = enumerate_sensitivity(kind, relation, tree, n_sizes, total, smallest)
                 derived = sensitivity(kind, relation, tree, n_sizes, smallest)
                 n_pairs += seen.n_pairs

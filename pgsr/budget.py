@@ -131,11 +131,11 @@ def calibrate(
     """
     claimed, noise = budget.claimed, budget.noise
     steps = steps_in_order(relations)
-    if kind == ADAPTIVE and "dropped" in steps:
+    if kind == ADAPTIVE and not {"dropped", "household"}.isdisjoint(steps):
         raise ConfigError(
-            "a group of the last size that disappears moves rows by more than one: rows do not cover it",
+            f"the step {steps[-1]} changes a group by more than one person, and a row by as much: rows do not cover it",
             code="C184",
-            fix="leave out the step dropped (--relations move), or use tracking+parent; nothing was spent",
+            fix="cover moves (--relations move), or use tracking+parent; nothing was spent",
         )
     split = _shares(budget.shares, tree.n_levels)
     moved = joint_sensitivity(kind, steps, tree, sizes.n_sizes, sizes.smallest).l1_by_level

@@ -19,11 +19,11 @@ from pgsr.check import Check
 from pgsr.intervals import half_width
 from pgsr.sizes import Sizes
 from pgsr.verify_files import Files
-from pgsr.words import sentence
+from pgsr.words import sentence, unit_means
 from pgsr.words import step as step_in_words
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
-STEPS = ("move", "new", "dropped")
+STEPS = ("move", "new", "dropped", "household")
 UNIT = 1 << 400
 TERMS = 100
 MOST_ATOMS = 500
@@ -41,13 +41,15 @@ def check_privacy(files: Files) -> Check:
     if hashlib.sha256(plan.encode()).hexdigest() != document["plan_hash"]:
         check.fail("the certificate is not that of the plan whose hash it states")
     relations = stated["relations"]
-    if relations != [step for step in STEPS if step in relations] or "move" not in relations:
+    if relations != [step for step in STEPS if step in relations] or not (
+        "move" in relations or relations == ["household"]
+    ):
         check.fail(f"the neighbour steps {', '.join(map(str, relations))} promise nothing")
         return check
     regions = [int((files.level == level).sum()) for level in range(len(levels))]
     kind, sizes = document["mechanism"]["measures"], document["sizes"]
-    if kind == "tail_rows" and "dropped" in relations:
-        check.fail("rows do not cover the step dropped")
+    if kind == "tail_rows" and not {"dropped", "household"}.isdisjoint(relations):
+        check.fail("rows do not cover steps of more than one person")
         return check
     by_step = {step: [_moved(kind, step, n, sizes) for n in regions] for step in relations}
     derived = [max(column) for column in zip(*by_step.values(), strict=True)]
@@ -91,20 +93,22 @@ def _widths_and_unit(check: Check, document: dict[str, Any], parameters: Sequenc
         width = half_width(stated["noise"], parameter, accumulates=accumulates)
         if level["half_width_95"] != width:
             check.fail(f"level {level['name']}: half width {level['half_width_95']}, derived {width}")
-    if stated["unit_means"] != f"one {stated['unit']} adds at most one to the size of one group":
+    if stated["unit_means"] != unit_means(stated["unit"], stated["relations"]):
         check.fail("what a unit means is described in other words than the format has")
 
 
 def _moved(kind: str, step: str, n_regions: int, sizes: dict[str, Any]) -> int:
     """Return how many answers of a level one step moves at most, each by one.
 
-    A group that grows leaves one running sum of its own region, or, in a chain, one of every region. A group that
-    appears in row s stands in all running sums from there on: N - s of them upwards, s + 1 downwards.
+    A group that grows by one leaves one running sum of its own region, or, in a chain, one of every region. A group
+    that appears in row s stands in all running sums from there on: N - s of them upwards, s + 1 downwards.
     """
     n, smallest = int(sizes["n_sizes"]), int(sizes["smallest"])
     several = n_regions if kind in ("chain", "tail_chain") else 1
     if step == "move":
         return 0 if n == 1 else 2 if kind == "histogram" else several
+    if step == "household":
+        return 0 if n == 1 else 2 if kind == "histogram" else several * (n - 1)
     lowest, highest = (0, min(1 - smallest, n - 1)) if step == "new" else (n - 1, n - 1)
     if kind == "histogram":
         return 1
@@ -134,7 +138,7 @@ def _row(
 ) -> None:
     """Check one neighbour step: its status, and no number but its own where it is not disclosed."""
     step = row["relation"]
-    if step != "move":
+    if step not in ("move", "household"):
         exact = [name for name in known if not name.startswith("no group")]
         expected = {"status": "disclosed", "exact": exact}
         numbers = {"loss", "epsilon", "best_guess", "right_in_100", "n_counts_moved"} & set(row)
@@ -178,7 +182,12 @@ def _words(
     said = (
         "disclosed by: number of groups" if this.always else sentence(this, row["right_in_100"], tuple(known))
     )
-    if (row["name"], row["neighbours"], row["sentence"]) != (this.name, this.neighbours, said):
+    if (row["name"], row["kind"], row["neighbours"], row["sentence"]) != (
+        this.name,
+        this.kind,
+        this.neighbours,
+        said,
+    ):
         check.fail(f"step {this.relation} is described in other words than its numbers allow")
 
 

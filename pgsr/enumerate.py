@@ -95,7 +95,7 @@ def enumerate_sensitivity(
 
 
 def _neighbours(leaves: Ints, relation: Relation, smallest: int) -> list[Ints]:
-    """Return the neighbours of a table of leaves, as a person who joins or leaves makes them.
+    """Return the neighbours of a table of leaves, as a person who joins or leaves or a household makes them.
 
     Sizes are counted from `smallest`; whoever founds a group makes it one of size 1, or of size 0 where such
     groups are counted, which are the last size where there is only one.
@@ -106,6 +106,8 @@ def _neighbours(leaves: Ints, relation: Relation, smallest: int) -> list[Ints]:
         steps = [(None, min(size - smallest, last)) for size in range(smallest, 2)]
     elif relation == "dropped":
         steps = [(last, None)]
+    elif relation == "household":
+        steps = [(start, stop) for start in range(last + 1) for stop in range(last + 1) if start != stop]
     found = []
     for r in range(leaves.shape[1]):
         for start, stop in steps:

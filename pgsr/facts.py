@@ -50,7 +50,11 @@ def with_listed_units(plan: Plan, regions: Hierarchy, leaves: Ints) -> Plan:
         regions: the regions.
         leaves: counts [size][leaf].
     """
-    if plan.sizes.smallest != 0 or plan.steps != ("move",) or not plan.post_processing.informed:
+    if (
+        plan.sizes.smallest != 0
+        or plan.steps not in (("move",), ("household",))
+        or not plan.post_processing.informed
+    ):
         return plan
     found = dict(zip(regions.geography.leaves.codes, leaves.sum(axis=0).tolist(), strict=True))
     return replace(plan, public={**plan.public, **found})

@@ -12,6 +12,7 @@ from pgsr.mechanism import PARENT, Mechanism, mechanism_named, vector_kind
 from pgsr.sizes import Sizes
 from pgsr.steps import default_steps, steps_in_order
 from pgsr.vectors import Kind, Relation
+from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
     from topdown.ledger.records import Binding
@@ -28,13 +29,15 @@ class Plan:
         direction: sums over sizes from the largest ("tail", default) or the smallest ("cumulative").
         relations: neighbour steps that the noise covers: "move" (a group's size changes by one), "new" (one person
             founds a group), "dropped" (a group of the last size disappears). G is published exactly, so only
-            "move" is protected; it must be among them. Default: move, and new where groups of size 0 are not listed.
-        unit: who adds one to the size of a group, in one word.
+            "move" is protected; it must be among them. Or "household" alone: a group has any other size. Default:
+            move, and new where groups of size 0 are not listed.
+        unit: who adds one to the size of a group, in one word; with "household" what a group is, such as "household".
         total: number of groups G, checked against the data; None to publish the data's own.
         public: number of groups of some regions, checked against the data; what is released agrees with them.
 
     Raises:
-        ConfigError: unknown mechanism (C153), direction (C154) or step (C168).
+        ConfigError: unknown mechanism (C153), direction (C154) or step (C168); "household" without a unit
+            of its own (C185).
     """
 
     sizes: Sizes
@@ -48,7 +51,12 @@ class Plan:
 
     def __post_init__(self) -> None:
         vector_kind(mechanism_named(self.mechanism), self.direction)
-        steps_in_order(self.steps)
+        if self.steps == ("household",) and self.unit == UNIT:
+            raise ConfigError(
+                f"household protects whole groups, so that no {UNIT} is its unit",
+                code="C185",
+                fix="name what a group is: --unit household",
+            )
 
     @property
     def post_processing(self) -> Mechanism:

@@ -8,8 +8,8 @@ from pgsr._account import DIGITS, account
 from pgsr.budget import Calibration
 from pgsr.hierarchy import Tree
 from pgsr.plan import Plan
-from pgsr.vectors import Relation, sensitivity
-from pgsr.words import NUMBER, exact_statistics, sentence, step
+from pgsr.vectors import KEEP_NUMBERS, Relation, sensitivity
+from pgsr.words import NUMBER, exact_statistics, sentence, step, unit_means
 from topdown.errors import ConfigError
 
 
@@ -19,13 +19,14 @@ def refuse_empty_promise(plan: Plan, tree: Tree) -> None:
     Raises:
         ConfigError: C169.
     """
-    if "move" not in plan.steps:
+    kept = [relation for relation in plan.steps if relation in KEEP_NUMBERS]
+    if not kept:
         raise ConfigError(
             f"every pair of neighbours ({', '.join(plan.steps)}) differs in the {NUMBER}, which is published exactly",
             code="C169",
             fix='protect "move" too (--relations move), which leaves the number of groups as it is',
         )
-    if sensitivity(plan.kind, "move", tree, plan.sizes.n_sizes).l1 == 0:
+    if sensitivity(plan.kind, kept[0], tree, plan.sizes.n_sizes).l1 == 0:
         raise ConfigError(
             "with one size, no step that keeps the number of groups changes an answer: noise protects nothing",
             code="C169",
@@ -46,7 +47,7 @@ def privacy(plan: Plan, tree: Tree, noise: Calibration) -> dict[str, Any]:
     """
     return {
         "unit": plan.unit,
-        "unit_means": f"one {plan.unit} adds at most one to the size of one group",
+        "unit_means": unit_means(plan.unit, noise.relations),
         "relations": list(noise.relations),
         "conditional_on": list(exact_statistics(plan.sizes, plan.public)),
         "noise": noise.noise,
@@ -64,7 +65,7 @@ def _row(relation: Relation, plan: Plan, tree: Tree, noise: Calibration) -> dict
     this = step(relation, sizes, plan.public, plan.unit)
     row = {
         "name": this.name,
-        "kind": "presence",
+        "kind": this.kind,
         "relation": this.relation,
         "neighbours": this.neighbours,
         "status": this.status,

@@ -14,13 +14,19 @@ def default_steps(smallest: int) -> tuple[Relation, ...]:
 
 
 def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:
-    """Return neighbour steps in one order and each once, or ConfigError C168 for none or an unknown one."""
+    """Return neighbour steps in one order and each once, or ConfigError C168: none, unknown, or no such set."""
     wrong = [name for name in relations if name not in RELATIONS]
     if wrong or not relations:
         raise ConfigError(
             f"unknown neighbour step {wrong[0]!r}" if wrong else "no neighbour step is protected",
             code="C168",
             fix=f"use one or more of: {', '.join(RELATIONS)}",
+        )
+    if "household" in relations and set(relations) != {"household"}:
+        raise ConfigError(
+            "household covers every change of a group's size, and its unit is a whole group: it stands alone",
+            code="C168",
+            fix="name household alone, or leave it out",
         )
     return tuple(relation for relation in RELATIONS if relation in relations)
 

@@ -18,11 +18,14 @@ from pgsr.hierarchy import Ints, Tree
 from topdown.errors import InternalError
 
 Kind = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
-Relation = Literal["move", "new", "dropped"]
+Relation = Literal["move", "new", "dropped", "household"]
 KINDS: tuple[Kind, ...] = ("histogram", "cumulative", "tail", "chain", "tail_chain", "region_major")
 ADAPTIVE: Kind = "tail_rows"
 """Tail counts, some of them replaced by rows (`rows.py`): no neighbour step moves more of them than of tail counts."""
-RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped")
+RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped", "household")
+PERSON_STEPS = RELATIONS[:3]
+KEEP_NUMBERS: tuple[Relation, ...] = ("move", "household")
+"""Steps that leave the number of groups of every region as it is: one person in or out, or any other size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +114,11 @@ def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int, smalle
     Cost: O(L N leaves).
     """
     leaves = np.arange(tree.n_leaves, dtype=np.int64)
-    rows = range(n_sizes - 1) if relation == "move" else rows_entered(relation, n_sizes, smallest)
+    # Of all changes of a group's size the one from the first to the last passes every running sum in between.
+    far = n_sizes - 1 if relation == "household" else 1
+    rows = range(n_sizes - far) if relation in KEEP_NUMBERS else rows_entered(relation, n_sizes, smallest)
+    if n_sizes == 1 and relation in KEEP_NUMBERS:
+        rows = ()
     size = np.repeat(np.array(rows, dtype=np.int64), tree.n_leaves)
     if len(size) == 0:
         return Sensitivity((0,) * tree.n_levels, 0, 0)
@@ -121,8 +128,8 @@ def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int, smalle
     for order, holder in zip(level_orders(kind, tree, n_sizes), ancestors(tree), strict=True):
         region = holder[leaf]
         change = (
-            order.moved((size, region), (size + 1, region))
-            if relation == "move"
+            order.moved((size, region), (size + far, region))
+            if relation in KEEP_NUMBERS
             else order.entered((size, region))
         )
         by_level.append(int(change.max()))

@@ -7,7 +7,7 @@ refused, the release also tells that there is none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgsr.sizes import Sizes
@@ -34,6 +34,11 @@ class NeighbourStep:
     sometimes: tuple[str, ...]
 
     @property
+    def kind(self) -> str:
+        """Return "presence" of somebody, or the "size" of a group."""
+        return "size" if self.relation == "household" else "presence"
+
+    @property
     def status(self) -> str:
         """Return "disclosed", "conditional" or "protected"."""
         return "disclosed" if self.always else "conditional" if self.sometimes else "protected"
@@ -57,6 +62,14 @@ def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> N
             (),
             tuple(name for name in others if name != PUBLIC),
         )
+    if relation == "household":
+        return NeighbourStep(
+            relation,
+            f"size of one {unit} that is counted either way",
+            "one group of one leaf region has any other size",
+            (),
+            tuple(name for name in others if name != PUBLIC),
+        )
     if relation == "new":
         size = "1" if sizes.smallest == 1 else "0 or 1"
         name = f"presence of one {unit} with whom a group of size {size} appears"
@@ -70,8 +83,19 @@ def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> N
 
 def sentence(this: NeighbourStep, right_in_100: int, known: tuple[str, ...]) -> str:
     """Return the sentence an official can quote."""
-    return (
-        f"Someone who reads only this release, knows everybody else, and must tell whether one group has one more in "
-        f"it or not, both of which fit what is exact ({', '.join(known)}), chooses rightly at most {right_in_100} "
-        "times in 100; a coin gives 50."
+    tell = (
+        "which of two sizes one group has"
+        if this.kind == "size"
+        else "whether one group has one more in it or not"
     )
+    return (
+        f"Someone who reads only this release, knows everybody else, and must tell {tell}, both of which fit what is "
+        f"exact ({', '.join(known)}), chooses rightly at most {right_in_100} times in 100; a coin gives 50."
+    )
+
+
+def unit_means(unit: str, relations: Sequence[str]) -> str:
+    """Return what the unit of privacy means, in one sentence."""
+    if list(relations) == ["household"]:
+        return f"one {unit} is one whole group, whatever its size"
+    return f"one {unit} adds at most one to the size of one group"

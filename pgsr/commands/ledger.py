@@ -42,7 +42,10 @@ BOUND = ("data_set", "relations", "smallest", "unit")
 @click.option("--groups", type=click.Path(path_type=Path), help="The file of groups.")
 @click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
 @click.option(
-    "--relations", multiple=True, type=click.Choice(["move", "new", "dropped"]), help="As for pgsr release."
+    "--relations",
+    multiple=True,
+    type=click.Choice(["move", "new", "dropped", "household"]),
+    help="As for pgsr release.",
 )
 @click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
 @click.option("--rho", is_flag=True, help="Count rho (Gaussian noise), not epsilon; a run file says which.")

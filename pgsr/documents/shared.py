@@ -25,7 +25,7 @@ Stamp = Literal["", "NOT-A-RELEASE"]
 Vector = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain"]
 Calibration = Literal["correct", "published"]
 LossName = Literal["epsilon", "rho"]
-Relation = Literal["move", "new", "dropped"]
+Relation = Literal["move", "new", "dropped", "household"]
 
 
 class Truth(Part, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Secret(Part, frozen=True, kw_only=True):
     """One neighbour step; a disclosed one bears no number."""
 
     name: Text
-    kind: Literal["presence"]
+    kind: Literal["presence", "size"]
     relation: Relation
     neighbours: Text
     status: Literal["protected", "conditional", "disclosed"]

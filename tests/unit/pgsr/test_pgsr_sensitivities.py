@@ -11,10 +11,10 @@ import pytest
 from pgsr import Budget, Sizes, tree_of
 from pgsr.budget import calibrate
 from pgsr.enumerate import enumerate_sensitivity, naive_vector
-from pgsr.vectors import KINDS, RELATIONS, Sensitivity, sensitivity
+from pgsr.vectors import KINDS, PERSON_STEPS, RELATIONS, Sensitivity, sensitivity
 
 TREES = (([-1], [0, 0]), ([-1], [0, 0], [0, 0, 1]), ([-1], [0], [0, 0]))
-MANY = [subset for n in (1, 2, 3) for subset in combinations(RELATIONS, n)]
+MANY = [("household",), *(subset for n in (1, 2, 3) for subset in combinations(PERSON_STEPS, n))]
 SHARES = {2: ("1/5", "4/5"), 3: ("1/7", "2/7", "4/7")}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -39,7 +39,8 @@ MEASURES = {
 def planned(sizes, budget, relations=None, public=None, kind="tail"):
     """Return a plan that measures a kind of vector, and its noise."""
     mechanism, direction = MEASURES[kind]
-    plan = Plan(sizes, budget, mechanism, direction, relations, public=public or {})
+    unit = "household" if relations == ("household",) else "person"
+    plan = Plan(sizes, budget, mechanism, direction, relations, unit, public=public or {})
     return plan, calibrate(kind, TREE, sizes, budget, plan.steps)
 
 
@@ -69,15 +70,17 @@ def changes(relation, sizes, public):
             before = exact_answers(here, n_rows, sizes, public)
             if before.get(f"no group larger than {sizes.largest}") is False:
                 continue  # refused: it is no data set of this release
-            for row, leaf in product(range(n_rows - 1) if relation == "move" else entered, (0, 1)):
+            steps = [(None, row) for row in entered]
+            if relation in ("move", "household"):
+                far = 1 if relation == "move" else n_rows
+                steps = [(a, b) for a, b in permutations(range(n_rows), 2) if 0 < b - a <= far or far > 1]
+            for (gone, row), leaf in product(steps, (0, 1)):
                 other = here.copy()
-                if relation == "move":
-                    if here[row, leaf] == 0:
+                if gone is not None:
+                    if here[gone, leaf] == 0:
                         continue
-                    other[row, leaf] -= 1
-                    other[row + 1, leaf] += 1
-                else:
-                    other[row, leaf] += 1
+                    other[gone, leaf] -= 1
+                other[row, leaf] += 1
                 after = exact_answers(other, n_rows, sizes, public)
                 found.append({name for name in before if before[name] != after[name]})
     return found
@@ -89,7 +92,8 @@ def changes(relation, sizes, public):
 def test_status_is_what_all_pairs_say(smallest, too_large, public):
     """A step that every pair shows in an exact number must carry no loss; one that some show is conditional."""
     sizes = Sizes(3, smallest, too_large)
-    for relation, row in rows(*planned(sizes, Budget(1), STEPS, public)).items():
+    found = [rows(*planned(sizes, Budget(1), steps, public)) for steps in (STEPS, ("household",))]
+    for relation, row in (item for stated in found for item in stated.items()):
         pairs = changes(relation, sizes, public)
         status = "disclosed" if all(pairs) else "conditional" if any(pairs) else "protected"
         assert status == row["status"], relation
