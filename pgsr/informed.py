@@ -75,12 +75,15 @@ def sideways_estimate(public: Sideways, noisy: Ints) -> Informed:
         public: what the columns and rows were chosen from, beside the answers.
         noisy: answers [size][node].
     """
-    tails, spread = read_tails(public, noisy)
-    answers = tails.astype(np.float64)
+    read, tree = read_tails(public, noisy), public.tree
+    answers, spread = read.tails.astype(np.float64), read.variances
     answers[:-1], spread[:-1] = public.totals - answers[1:], spread[1:].copy()
-    base = base_of_cells(public.tree, answers, public.totals, spread)
-    everywhere, exact = np.ones(len(public.totals), dtype=np.bool_), np.zeros(len(public.totals))
-    return _leaning(public.tree, base, public.totals, everywhere, exact)
+    base = base_of_cells(tree, answers, public.totals, spread)
+    everywhere, exact = np.ones(tree.n_nodes, dtype=np.bool_), np.zeros(tree.n_nodes)
+    found = _leaning(tree, base, public.totals, everywhere, exact)
+    most = np.floor(NORMAL_95 * np.sqrt(2.0 * np.cumsum(public.variances)) + 0.5).astype(np.int64)
+    widths = np.minimum(np.maximum(found.half_widths, read.loose), most[tree.level_of])
+    return Informed(found.counts, widths)
 
 
 def _leaning(tree: Tree, base: Base, totals: Ints, leans: NDArray[np.bool_], of_total: Floats) -> Informed:

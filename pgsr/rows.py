@@ -8,7 +8,9 @@ answers of higher levels that were drawn before and from public numbers of group
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from pgsr.hierarchy import Ints, Tree
 from pgsr.medians import median_isotonic
 
 Floats = NDArray[np.float64]
+Draw = Callable[[int, tuple[int, ...]], Ints]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,23 +101,28 @@ def is_asked(choice: Choice, n_sizes: int, nodes: slice = slice(None)) -> NDArra
     return np.arange(n_sizes)[:, None] < (choice.columns + choice.rows)[nodes]
 
 
-def level_answers(
-    source: NoiseSource, exact: Ints, noisy: Ints, calibration: Calibration, level: int, public: Sideways
-) -> Ints:
+def level_answers(draw: Draw, exact: Ints, noisy: Ints, level: int, public: Sideways) -> Ints:
     """Return the noisy answers of one level, [size][region of the level], as the levels above it say.
 
     Args:
-        source: of the noise.
+        draw: returns noise of a level in a shape.
         exact: tail counts [size][node] without noise.
         noisy: answers [size][node], drawn for the levels above.
-        calibration: noise per level.
         level: its position, the root's is 0.
         public: what the choice needs besides.
     """
     here, choice = public.tree.columns(level), public.choice(noisy, level + 1)
     answers = exact_answers(exact[:, here], choice, here)
-    answers += source.noise(calibration, level, answers.shape)
+    answers += draw(level, answers.shape)
     return np.where(is_asked(choice, len(exact), here), answers, 0)
+
+
+def sideways_answers(draw: Draw, exact: Ints, public: Sideways) -> Ints:
+    """Return the noisy answers of every level, [size][node]; see `level_answers`."""
+    noisy = np.zeros_like(exact)
+    for level in range(public.tree.n_levels):
+        noisy[:, public.tree.columns(level)] = level_answers(draw, exact, noisy, level, public)
+    return noisy
 
 
 def all_answers(
@@ -123,21 +131,33 @@ def all_answers(
     """Return the noisy answers of every level, [size][node]: of rows too where `public` is given."""
     if public is None:
         return source.add(exact, calibration, tree)
-    noisy = np.zeros_like(exact)
-    for level in range(tree.n_levels):
-        noisy[:, tree.columns(level)] = level_answers(source, exact, noisy, calibration, level, public)
-    return noisy
+    return sideways_answers(partial(source.noise, calibration), exact, public)
 
 
-def read_tails(public: Sideways, answers: Ints) -> tuple[Ints, Floats]:
-    """Return noisy tail counts [size][node] from answers by columns and rows, and the variance of each.
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Answers by columns and rows as tail counts, [size][node] each.
+
+    Args:
+        tails: noisy tail counts.
+        variances: of each.
+        loose: cells that rows describe, where a group may stand that was read a few sizes away.
+    """
+
+    tails: Ints
+    variances: Floats
+    loose: NDArray[np.bool_]
+
+
+def read_tails(public: Sideways, answers: Ints) -> Read:
+    """Return what answers by columns and rows say.
 
     Args:
         public: what the choice needs besides.
         answers: noisy answers [size][node].
     """
     choice, tree = public.choice(answers), public.tree
-    tails = answers.copy()
+    tails, loose = answers.copy(), np.zeros(answers.shape, dtype=np.bool_)
     variances = np.repeat(np.array(public.variances)[tree.level_of][None, :], len(answers), axis=0)
     for g in range(tree.n_inner):
         below = range(int(tree.first_child[g]), int(tree.first_child[g + 1]))
@@ -154,7 +174,10 @@ def read_tails(public: Sideways, answers: Ints) -> tuple[Ints, Floats]:
             read = np.empty(len(answers) - columns, dtype=np.int64)
             kernels_rows.tails_from_rows(whole, read)
             tails[columns:, c] = read
-            kernels_rows.density(steady, public.totals[c] / public.totals[g], rho)
-            kernels_rows.row_variance(rho, variances[0, c], columns, spread)
+            share = float(public.totals[c] / public.totals[g])
+            kernels_rows.density(steady, share, rho)
+            idle = max(rows - share * float(steady[columns]), 0.0)
+            kernels_rows.row_variance(rho, variances[0, c], columns, idle, spread)
             variances[columns:, c] = spread[columns:]
-    return tails, variances
+            loose[columns - 1 :, c] = rho[columns - 1 :] > 0.0
+    return Read(tails, variances, loose)

@@ -180,8 +180,8 @@ class _Measuring:
         if public is None:
             drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
         else:
-            above = self._above(level)
-            drawn = level_answers(source, self._truth, above, plan.calibration, level, public)
+            draw = partial(source.noise, plan.calibration)
+            drawn = level_answers(draw, self._truth, self._above(level), level, public)
         noisy = np.zeros_like(self._truth)
         noisy[:, plan.hierarchy.tree.columns(level)] = drawn
         return answers_of(plan, noisy, level, "")
