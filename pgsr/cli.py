@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "Compare mechanisms on made-up or own data, with their true epsilon.",
     "audit": "Print derived sensitivities and the real loss of the published chain.",
     "verify": "Check a release from its files alone.",
+    "microdata": "Write one row for every group of a release.",
     "synth": "Write made-up counts and regions to practise with.",
     "explain": "Print the page of an error code.",
     "schema": "Print the JSON Schema of a document.",

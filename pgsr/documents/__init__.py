@@ -11,6 +11,7 @@ DOCUMENTS = {
     "explain": "Explain",
     "ledger": "LedgerState",
     "manifest": "Manifest",
+    "microdata": "Microdata",
     "release": "Release",
     "schemas": "Schemas",
     "synth": "Synth",
