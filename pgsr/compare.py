@@ -13,9 +13,10 @@ import numpy as np
 from pgsr import _engine
 from pgsr.budget import Budget, Calibration, calibrate
 from pgsr.hierarchy import Ints, Tree
+from pgsr.intervals import half_width
 from pgsr.kuo import MOST_GROUPS, kuo_counts
 from pgsr.mechanism import estimate, mechanism_named, vector_kind
-from pgsr.metrics import constraint_violations, emd_by_level, l1_by_level
+from pgsr.metrics import constraint_violations, coverage_by_level, emd_by_level, l1_by_level
 from pgsr.rows import Sideways, all_answers
 from pgsr.sizes import Sizes
 from pgsr.vectors import ADAPTIVE, measure_exactly
@@ -65,6 +66,7 @@ class MechanismRow:
         claimed: epsilon it was calibrated for.
         true_epsilon: what its noise guarantees.
         l1, emd: mean error per level, root first, in groups and in persons.
+        coverage: part of the cells with groups, per level, whose interval holds the true count; None of peers.
         violations: mean number of violated sums.
         seconds: median CPU time of post-processing.
         repeats: runs averaged.
@@ -75,6 +77,7 @@ class MechanismRow:
     true_epsilon: Fraction
     l1: tuple[float, ...]
     emd: tuple[float, ...]
+    coverage: tuple[float, ...] | None
     violations: float
     seconds: float
     repeats: int
@@ -115,14 +118,15 @@ def compare(
     for epsilon in epsilons:
         for run in runs:
             plan = _calibration(run, tree, len(truth), epsilon, direction)
-            l1, emd, violations, seconds = [], [], [], []
+            l1, emd, held, violations, seconds = [], [], [], [], []
             for repeat in range(repeats):
                 report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
                 source = _engine.NoiseSource(seed * 1_000_003 + repeat)
-                counts, spent = _counts(run, tree, truth, plan, source, direction)
+                counts, widths, spent = _counts(run, tree, truth, plan, source, direction)
                 seconds.append(spent)
                 l1.append(l1_by_level(tree, counts, truth))
                 emd.append(emd_by_level(tree, counts, truth))
+                held += [] if widths is None else [coverage_by_level(tree, counts, truth, widths)]
                 violations.append(constraint_violations(tree, counts))
                 done += 1
             rows.append(
@@ -132,6 +136,7 @@ def compare(
                     plan.loss,
                     tuple(np.mean(l1, axis=0).tolist()),
                     tuple(np.mean(emd, axis=0).tolist()),
+                    tuple(np.mean(held, axis=0).tolist()) if held else None,
                     float(np.mean(violations)),
                     float(np.median(seconds)),
                     repeats,
@@ -154,14 +159,14 @@ def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, directio
 
 def _counts(
     run: Run, tree: Tree, truth: Ints, plan: Calibration, source: _engine.NoiseSource, direction: str
-) -> tuple[Ints, float]:
-    """Return simulated counts, and CPU seconds: of post-processing, and of a peer's noise too."""
+) -> tuple[Ints, Ints | None, float]:
+    """Return simulated counts, half widths if any, CPU seconds: of post-processing, and of a peer's noise too."""
     if run.mechanism in KUO:
         started = time.process_time()
         scales = [float(p) for p in plan.parameters]
         forms = [KUO[run.mechanism]] * tree.n_levels
         counts = kuo_counts(tree, truth, forms, scales, partial(source.noise, plan))
-        return counts, time.process_time() - started
+        return counts, None, time.process_time() - started
     mechanism = mechanism_named(run.mechanism)
     kind = vector_kind(mechanism, direction)
     total, known = int(truth[:, 0].sum()), truth.sum(axis=0) if run.public else None
@@ -169,8 +174,11 @@ def _counts(
     public = Sideways(tree, truth.sum(axis=0), spreads) if kind == ADAPTIVE else None
     noisy = all_answers(source, measure_exactly(kind, tree, truth), plan, tree, public)
     started = time.process_time()
-    counts = estimate(mechanism, tree, noisy, total, kind, plan, known).counts
-    return counts, time.process_time() - started
+    found = estimate(mechanism, tree, noisy, total, kind, plan, known)
+    spent = time.process_time() - started
+    of_noise = [half_width(plan.noise, p, accumulates=kind != "histogram") for p in plan.parameters]
+    widths = np.array(of_noise)[tree.level_of] if found.half_widths is None else found.half_widths
+    return found.counts, widths, spent
 
 
 def warm_up() -> None:

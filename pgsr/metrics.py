@@ -29,6 +29,20 @@ def emd_by_level(tree: Tree, counts: Ints, truth: Ints, smallest: int = 1) -> li
     return [int(gap[tree.columns(level)].sum()) for level in range(tree.n_levels)]
 
 
+def coverage_by_level(tree: Tree, counts: Ints, truth: Ints, half_widths: Ints) -> list[float]:
+    """Return, per level, which part of the cells that hold groups lies within its interval; 1 if no cell does.
+
+    Empty cells are left out: there are many, and nearly every interval holds them.
+    """
+    held = np.abs(counts - truth) <= half_widths
+    found = []
+    for level in range(tree.n_levels):
+        here = tree.columns(level)
+        some = truth[:, here] > 0
+        found.append(float(held[:, here][some].mean()) if some.any() else 1.0)
+    return found
+
+
 def constraint_violations(tree: Tree, counts: Ints) -> int:
     """Return the number of (size, region) whose count is not the sum of its children's (the paper's CV)."""
     sums = tree.sums(counts[:, tree.n_inner :])

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
 @click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the errors.")
 def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path | None, **options: Any) -> int:
-    """Compare mechanisms by simulation: L1 and EMD per level, violated sums, time, and the true epsilon.
+    """Compare mechanisms by simulation: L1, EMD and coverage per level, violated sums, time, and the true epsilon.
 
     Where totals are public, every region's number of groups is known; Kuo et al. (2018) need that.
 
@@ -241,6 +241,16 @@ def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> 
         [Column(""), Column("mechanism"), *right(*names)],
         [[*label(row), *(_short(value / 1000) for value in row.emd)] for row in rows],
     )
+    with_intervals = [(label(row), row.coverage) for row in rows if row.coverage is not None]
+    if not with_intervals:
+        return
+    screen.heading(
+        f"epsilon {rows[0].claimed}", "   cells with groups that 95 % intervals hold, per level, in 100"
+    )
+    screen.table(
+        [Column(""), Column("mechanism"), *right(*names)],
+        [[*name, *(f"{100 * part:.1f}" for part in parts)] for name, parts in with_intervals],
+    )
 
 
 def _document(shape: str, names: tuple[str, ...], rows: list[MechanismRow], origin: Origin | None) -> Compare:
@@ -265,6 +275,7 @@ def _document(shape: str, names: tuple[str, ...], rows: list[MechanismRow], orig
                 private_as_claimed=row.private,
                 l1=list(row.l1),
                 emd=list(row.emd),
+                coverage=None if row.coverage is None else list(row.coverage),
                 violations=row.violations,
                 seconds=row.seconds,
                 repeats=row.repeats,

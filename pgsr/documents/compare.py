@@ -24,6 +24,10 @@ class ComparedMechanism(Part, frozen=True, kw_only=True):
     private_as_claimed: bool
     l1: ByLevel
     emd: Annotated[ByLevel, Meta(description="In persons")]
+    coverage: Annotated[
+        list[Annotated[float, Meta(ge=0, le=1)]] | None,
+        Meta(description="Part of the cells with groups within their intervals; null of peers"),
+    ]
     violations: NotNegative
     seconds: NotNegative
     repeats: Positive
@@ -32,7 +36,7 @@ class ComparedMechanism(Part, frozen=True, kw_only=True):
 class Compare(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.compare"):
     """The result of pgsr compare --json: errors of mechanisms, computed from true counts."""
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     engine: str
     stamp: Literal["NOT-A-RELEASE"] = "NOT-A-RELEASE"
     truth: Truth | None

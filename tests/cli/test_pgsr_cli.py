@@ -234,6 +234,10 @@ def test_compare_shows_peers_and_known_totals(capsys, check):
     assert all(row["true_epsilon"] == "1" for (_, totals), row in rows.items() if totals == "public")
     known, guessed = (rows["tracking+parent", totals]["emd"][-1] for totals in ("public", "not public"))
     assert known < guessed
+    ours = rows["tracking+parent", "public"]["coverage"]
+    assert len(ours) == 3
+    assert min(ours) > 0.9
+    assert rows["Kuo counts", "public"]["coverage"] is None
 
 
 def test_simulations_need_made_up_or_public_groups(practice, capsys, check):

@@ -13,11 +13,19 @@ from pgsr import Budget, Sizes, tree_of
 from pgsr.budget import calibrate
 from pgsr.intervals import half_width
 from pgsr.mechanism import MECHANISMS, estimate, inverse_variance
-from pgsr.metrics import constraint_violations, emd_by_level, l1_by_level
+from pgsr.metrics import constraint_violations, coverage_by_level, emd_by_level, l1_by_level
 from pgsr.synth import SHAPES, synthesize
 from topdown.errors import ConfigError
 
 TREE = tree_of([[-1], [0, 0]])
+
+
+def test_coverage_is_of_cells_that_hold_groups():
+    """Empty cells, which nearly every interval holds, must not make narrow intervals look right."""
+    truth = np.array([[4, 4, 0], [0, 0, 0], [6, 2, 4]])
+    counts, widths = np.array([[2, 1, 1], [0, 0, 0], [6, 1, 5]]), np.ones((3, 3), dtype=np.int64)
+    assert coverage_by_level(TREE, counts, truth, widths) == [1 / 2, 2 / 3]
+    assert coverage_by_level(TREE, counts, np.zeros_like(truth), widths) == [1, 1]
 
 
 def test_errors_per_level():
