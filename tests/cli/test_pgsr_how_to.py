@@ -33,7 +33,7 @@ def test_the_how_to_page_runs(pgsr_cli, tmp_path, capsys):
                 said = pgsr_cli(*arguments)
                 assert said.code == 0, said.err
                 commands.append(arguments[0])
-    assert commands == ["ledger", "release", "release", "verify", "compare", "explain", "schema"]
+    assert commands == ["ledger", "release", "release", "verify", "compare", "microdata", "explain", "schema"]
     assert len((tmp_path / "groups.csv").read_text().splitlines()) == 11
     named = set(re.findall(r"`(\w+\.(?:parquet|json|jsonl|csv|toml))`", text))
     written = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "release").iterdir())}

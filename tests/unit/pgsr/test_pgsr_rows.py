@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 from pgsr import tree_of
 from pgsr.borrow import base_of, base_of_cells
 from pgsr.check_choice import _steady, choice_of
+from pgsr.informed import sideways_estimate
 from pgsr.kernels_rows import choose, steady_tails
-from pgsr.rows import Choice, Sideways, exact_answers
+from pgsr.rows import Choice, Sideways, exact_answers, is_asked, sideways_answers
+from pgsr.vectors import measure_exactly
+
+TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
 
 
 def young(sizes, n):
@@ -121,7 +125,7 @@ def measured(draw):
 
 
 @given(measured(), st.integers(0, 50), st.fractions(Fraction(1, 50), 60))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_the_choice_is_what_verify_makes_of_the_same_answers(answers, part, scale):
     """Kernels and the checker's own code choose alike, to the last bit; a choice always fits its region."""
     noisy, columns, rows, total = answers
@@ -166,3 +170,26 @@ def test_cells_of_one_precision_give_the_base_of_the_others(seed):
     slow = base_of_cells(tree, answers.copy(), totals, np.repeat(variances[None, :], 5, axis=0))
     assert pytest.approx(fast.values) == slow.values
     assert pytest.approx(fast.noise) == slow.noise
+
+
+@given(st.sampled_from(TREES), st.integers(1, 40), st.integers(0, 2**32), st.sampled_from([0.1, 1.0, 7.0]))
+@settings(deadline=None, max_examples=60)
+def test_estimates_keep_every_number_and_bounds_no_wider_than_noise(levels, n_sizes, seed, scale):
+    """Empty regions, single children and one size among them: counts add up, none is below 0."""
+    tree, rng = tree_of(levels), np.random.default_rng(seed)
+    leaves = rng.integers(0, 3, (n_sizes, tree.n_leaves)) * (rng.random((n_sizes, tree.n_leaves)) < 0.2)
+    leaves[:, rng.random(tree.n_leaves) < 0.2] = 0
+    truth = tree.sums(leaves)
+    public = Sideways(tree, truth.sum(axis=0), (2 * scale * scale,) * tree.n_levels)
+    noisy = sideways_answers(
+        lambda _, shape: np.rint(rng.laplace(0, scale, shape)).astype(np.int64),
+        measure_exactly("tail_rows", tree, truth),
+        public,
+    )
+    found = sideways_estimate(public, noisy)
+    assert tree.sums(found.counts[:, tree.n_inner :]).tolist() == found.counts.tolist()
+    assert found.counts.min() >= 0
+    assert truth.sum(axis=0).tolist() == found.counts.sum(axis=0).tolist()
+    most = 1.96 * np.sqrt(4 * scale * scale * (tree.level_of + 1)) + 0.5 + 1e-6
+    assert (found.half_widths <= most).all()
+    assert not noisy[~is_asked(public.choice(noisy), n_sizes)].any()
