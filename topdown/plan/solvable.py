@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from topdown.errors import ConfigError
 from topdown.laws import LAWS
 from topdown.model.geography import Geography
+from topdown.model.kinds import MAX_KINDS
 from topdown.plan.document import at
 from topdown.plan.plan import LevelPlan, Plan
 
 MOST_NUMBER = 2**63 - 1  # of numerator and denominator in measurement files
 MOST_TIMES = 10**6  # between the variances of one level: beyond, least squares in float64 do not converge
 MOST_WEIGHT = 10**6  # of one person of rounding error
-MOST_COST = 2**52 // 10**6  # persons of weight 1 that a flow network may cost in all
+MOST_COST = 2**61 // 10**6  # largest weight times nodes of a flow network: `rounding.LARGEST_COST` in persons
 
 
 def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> None:
@@ -27,7 +30,7 @@ def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> N
     for depth, level in enumerate(plan.levels):
         with at("level", str(depth)):
             _check_variances(level)
-            _check_weights(plan, level, _most_children(geography, depth), is_extension=is_extension)
+            _check_weights(plan, level, most_nodes(plan, geography, depth), is_extension=is_extension)
 
 
 def _check_variances(level: LevelPlan) -> None:
@@ -54,23 +57,43 @@ def _check_variances(level: LevelPlan) -> None:
         )
 
 
-def _check_weights(plan: Plan, level: LevelPlan, n_children: int, *, is_extension: bool) -> None:
-    """Bound the nodes of the network from above: a node an answer and child for each table, one a cell.
+def _check_weights(plan: Plan, level: LevelPlan, n_nodes: int, *, is_extension: bool) -> None:
+    """Refuse weights whose costs in a network of at most `n_nodes` nodes do not stay exact.
 
     An extension rounds stage by stage, in networks of its own, which only a weight itself bounds.
     """
-    answers = [plan.query(step.table).n_answers for step in level.rounding]
-    n_nodes = sum(answers) * n_children + plan.schema.n_cells
-    most = MOST_WEIGHT if is_extension else min(MOST_WEIGHT, MOST_COST // max(n_nodes, 1))
+    most = MOST_WEIGHT if is_extension else min(MOST_WEIGHT, MOST_COST // n_nodes)
     large = next((step for step in level.rounding if step.weight > most), None)
     if large is not None:
         raise ConfigError(
             f"level {level.name!r}: the rounding weight {large.weight} of {large.table!r} is too large for exact "
-            f"costs of {n_children:,} areas below one parent",
+            "costs of that many areas below one parent",
             code="C055",
             fix=f"give at most {most:,}" if most else "give the level fewer tables in its rounding chain",
         )
 
 
-def _most_children(geography: Geography, depth: int) -> int:
-    return 1 if depth == 0 else int(np.diff(geography.child_pointers[depth - 1]).max())
+def most_nodes(plan: Plan, geography: Geography, depth: int) -> int:
+    """Return the most nodes that a flow network of the rounding of a level can have (`solve/flow.py`), and one more.
+
+    * One for everybody, one for people of unknown rows, one a cell.
+    * One a child and answer of each table but the last, whose nodes are the cells; of the total that may come first,
+      and of the exact table that may join the chain (`chain_of`).
+    * A network of kinds for each child (`region_network`): one a kind; one an answer of the exact table and area that
+      has one, in all at most one an answer and leaf; one a bounded set and leaf. Sets of 14 kinds that are nested or
+      disjoint are at most 27.
+    """
+    tables = [plan.query(step.table).n_answers for step in plan.levels[depth].rounding]
+    exact = prod(plan.query(e.query).n_answers for e in plan.invariants.exact)
+    answers = min(exact, plan.schema.n_cells)
+    n_children, n_leaves = _most_below(geography, depth)
+    by_child = sum(tables[:-1]) + 1 + answers + MAX_KINDS
+    return 3 + plan.schema.n_cells + n_children * by_child + n_leaves * (answers + 2 * MAX_KINDS - 1)
+
+
+def _most_below(geography: Geography, depth: int) -> tuple[int, int]:
+    """Return the most children and the most leaves below one parent of the nodes of a level; all below none."""
+    if depth == 0:
+        return 1, len(geography.leaves)
+    leaves = np.bincount(geography.ancestors_of_leaves[depth - 1])
+    return int(np.diff(geography.child_pointers[depth - 1]).max()), int(leaves.max())

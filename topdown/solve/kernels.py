@@ -149,21 +149,31 @@ def project_base(v, limits, out, subset_sum, subset):
 def has_negative_cycle(tails, heads, capacities, costs, flows, n_nodes):
     """Tell whether the residual network of a flow has a cycle of negative cost (Bellman-Ford).
 
-    A feasible flow has minimum cost if and only if it has none. Integers throughout.
+    A feasible flow has minimum cost if and only if it has none. Integers throughout: no simple path costs less than
+    `least`, so a distance below it has gone around a negative cycle, and none further is ever computed.
 
     Args:
-        tails, heads, capacities, costs, flows: int64 (n_arcs,). n_nodes: number of nodes.
+        tails, heads, capacities, costs, flows: int64 (n_arcs,). n_nodes: number of nodes; with one more, times the
+            largest cost, below 2^63.
     """
     distance = np.zeros(n_nodes, dtype=np.int64)
+    least = np.int64(0)
+    for a in range(len(costs)):
+        least = max(least, abs(costs[a]))
+    least = -n_nodes * least
     for _ in range(n_nodes + 1):
         changed = False
         for a in range(len(tails)):
             t, h, c = tails[a], heads[a], costs[a]
             if flows[a] < capacities[a] and distance[t] + c < distance[h]:
                 distance[h] = distance[t] + c
+                if distance[h] < least:
+                    return True
                 changed = True
             if flows[a] > 0 and distance[h] - c < distance[t]:
                 distance[t] = distance[h] - c
+                if distance[t] < least:
+                    return True
                 changed = True
         if not changed:
             return False

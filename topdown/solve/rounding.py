@@ -13,12 +13,12 @@ import numpy as np
 
 from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends import ortools_flow
-from topdown.solve.flow import build_network
+from topdown.solve.flow import Network, build_network
 from topdown.solve.groups import Ints
 from topdown.solve.kernels import has_negative_cycle
 from topdown.solve.rounding_problem import RoundingProblem, UnroundableError
 
-LARGEST_COST = 2**52
+LARGEST_COST = 2**61  # of an arc, times nodes of the network: costs of its paths add up exactly in 64 bits
 FIX = "check the public facts below this node for constraints that exclude each other"
 
 
@@ -78,11 +78,6 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
             network, whole = build_network(problem, every_cell=every_cell)
         except UnroundableError:
             continue
-        if (
-            len(network.costs)
-            and int(np.abs(network.costs).max()) * (len(network.supplies) + 1) > LARGEST_COST
-        ):
-            raise InternalError("rounding weights are too large for exact integer costs", code="X002")
         flows = ortools_flow.solve(network)
         if flows is None:
             continue
@@ -92,16 +87,23 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
         np.add.at(balance, network.heads, flows)
         if not inside or balance.any():
             raise InternalError("the flow solver returned a flow that is not feasible")
-        cycle = has_negative_cycle(
-            network.tails, network.heads, network.capacities, network.costs, flows, len(network.supplies)
-        )
         counts = whole.reshape(-1).copy()
         counts[network.cell_arcs] += flows[: len(network.cell_arcs)]
-        return Rounded(counts.reshape(whole.shape), not cycle, "flow")
+        return Rounded(counts.reshape(whole.shape), _is_proved(network, flows), "flow")
     raise NoSplitError(
         "no whole table satisfies the constraints of this split",
         code="I010",
         fix=FIX,
+    )
+
+
+def _is_proved(network: Network, flows: Ints) -> bool:
+    """Tell whether no flow costs less; not asked where costs are too large to add up exactly."""
+    n_nodes = len(network.supplies)
+    if int(np.abs(network.costs).max(initial=0)) * (n_nodes + 1) > LARGEST_COST:
+        return False
+    return not has_negative_cycle(
+        network.tails, network.heads, network.capacities, network.costs, flows, n_nodes
     )
 
 

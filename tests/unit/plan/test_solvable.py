@@ -10,12 +10,14 @@ from tests.helpers.small_release import make_context
 from topdown.errors import ConfigError
 from topdown.model.geography import Geography, from_prefixes
 from topdown.plan.plan import Plan
-from topdown.plan.solvable import MOST_COST, MOST_WEIGHT, check_solvable
+from topdown.plan.prepare import prepare
+from topdown.plan.solvable import MOST_COST, MOST_WEIGHT, check_solvable, most_nodes
+from topdown.synth import synth
 
 
 def flat(n_blocks: int) -> Geography:
     """Return one county with so many blocks."""
-    return from_prefixes(("land", "county", "block"), (1, 2, 6), tuple(f"11{i:04d}" for i in range(n_blocks)))
+    return from_prefixes(("land", "county", "block"), (1, 2, 7), tuple(f"11{i:05d}" for i in range(n_blocks)))
 
 
 @pytest.fixture
@@ -30,13 +32,24 @@ def plan(tmp_path) -> Plan:
 
 
 def test_costs_of_many_children_must_stay_exact(plan):
-    """A network whose costs do not fit whole numbers would fail after the charge; one that fits must not be refused."""
-    answers = sum(plan.query(step.table).n_answers for step in plan.levels[2].rounding)
-    most = (MOST_COST // MOST_WEIGHT - plan.schema.n_cells) // answers
+    """A network whose costs do not stay exact leaves roundings unproved; others must not be refused."""
+    one, two = (
+        most_nodes(plan, flat(n), 2) for n in (1, 2)
+    )  # one parent: as many more nodes for every block
+    most = 1 + (MOST_COST // MOST_WEIGHT - one) // (two - one)
     check_solvable(plan, flat(most), is_extension=False)
     with pytest.raises(ConfigError, match="areas below one parent") as caught:
         check_solvable(plan, flat(most + 1), is_extension=False)
     assert (caught.value.code, caught.value.key) == ("C055", ("level", "2"))
+
+
+def test_a_county_of_two_thousand_tracts_is_planned(tmp_path):
+    """The production settings of 2020 meet counties of 2,205 tracts, and states of a hundred thousand blocks."""
+    levels = ("state", "tract", "block_group")
+    made = synth(tmp_path, people=2_000, levels=levels).run_file
+    assert made is not None
+    wide = from_prefixes(levels, (2, 7, 8), tuple(f"99{i // 9:05d}{i % 9}" for i in range(9 * 2_205)))
+    check_solvable(prepare(made).context.plan, wide, is_extension=False)
 
 
 def test_an_extension_is_not_bound_by_networks_it_does_not_have(plan):
