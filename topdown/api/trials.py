@@ -110,7 +110,8 @@ def synth(
         schema: bundled name, or path of a schema file.
         seed: nonnegative; another seed, another census.
         settings: bundled name or path; chosen by the schema if empty.
-        levels: level names, root first; those of the settings if empty.
+        levels: level names, root first; those of the settings if empty. "county:10000000" gives the first county
+            ten million residents.
         release_id: id of the release and data set in the run file.
         force: replace files that are there.
 

@@ -34,7 +34,10 @@ from topdown.screen.console import Screen
 )
 @click.option("--settings", default="", help="Bundled name or file; default: chosen by the schema.")
 @click.option(
-    "--levels", metavar="A,B,...", default="", help="Level names, root first; default: the settings'."
+    "--levels",
+    metavar="A,B,...",
+    default="",
+    help="Level names, root first; default: the settings'. county:10000000 makes the first county that large.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def synth(

@@ -12,9 +12,9 @@ from topdown.model.constraint import AtLeast, Invariants
 from topdown.model.schema import Schema
 from topdown.synth.profile import Profile, facility_shape
 from topdown.synth.stream import Stream
+from topdown.synth.together import Crowd
 
 Bools = NDArray[np.bool_]
-Group = tuple[str, NDArray[np.int64], Bools]  # name of its stream, people at each leaf, their cells
 MOST_IN_FACILITIES = 0.2  # of all people, unless nobody may live elsewhere
 
 
@@ -159,7 +159,7 @@ def sizes(profile: Profile, who: Housing, people: int, seed: int) -> dict[str, N
 
 def settle(
     profile: Profile, who: Housing, size: dict[str, NDArray[np.int64]], n_leaves: int, seed: int
-) -> tuple[dict[str, NDArray[np.int64]], list[Group]]:
+) -> tuple[dict[str, NDArray[np.int32]], list[Crowd]]:
     """Put facilities at leaves, several a site where the profile says so.
 
     Args:
@@ -168,21 +168,24 @@ def settle(
     Returns:
         facilities of every column, shape (n_leaves,), and the groups of people who live in them.
     """
-    facilities: dict[str, NDArray[np.int64]] = {}
-    groups: list[Group] = []
+    facilities: dict[str, NDArray[np.int32]] = {}
+    groups: list[Crowd] = []
     for column, of_each in size.items():
         leaf = sites(profile, column, len(of_each), n_leaves, seed)
         kind = _kinds(who.lodgings[column], column, len(of_each), seed)
         for k, lodging in enumerate(who.lodgings[column]):
             mine = kind == k
-            n_here = np.bincount(leaf[mine], minlength=n_leaves).astype(np.int64)
-            spare = np.zeros(n_leaves, dtype=np.int64)
-            np.add.at(spare, leaf[mine], of_each[mine])
+            own, which = np.unique(leaf[mine], return_inverse=True)
+            n_here = np.bincount(which, minlength=len(own))
+            spare = np.zeros(len(own), dtype=np.int64)
+            np.add.at(spare, which, of_each[mine])
             spare -= lodging.need * n_here
             for name in lodging.columns:
-                facilities[name] = facilities.get(name, 0) + n_here
+                column_of = facilities.setdefault(name, np.zeros(n_leaves, dtype=np.int32))
+                column_of[own] += n_here.astype(np.int32)
             for i, (name, per, cells) in enumerate(lodging.guests):
-                groups.append((name, per * n_here + (spare if i == 0 else 0), cells))
+                people = per * n_here + (spare if i == 0 else 0)
+                groups.append(Crowd(name, own[people > 0], people[people > 0], cells))
     return facilities, groups
 
 

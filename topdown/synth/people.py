@@ -7,6 +7,7 @@ empty the rare labels of whole tracts; the logistic-normal keeps them rare but p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.synth.profile import DEFAULT_SPREAD, AttributeShape, Profile, log_weights, matches
 from topdown.synth.stream import Stream, softmax
+from topdown.synth.together import Crowd, DrawnPeople
 from topdown.synth.tree import MadeUpTree
 
 CHUNK = 2048  # leaves drawn at a time; fixed, because the numbers depend on it
@@ -77,31 +79,17 @@ class Population:
         when = tuple(matches(self._schema, t.when) for t in shape.table)
         return _Drawn(self._names.index(shape.name), shape, moves, effect, leaf_spread, base, when)
 
-    def draw(
-        self, group: str, n_people: NDArray[np.int64], allowed: NDArray[np.bool_], households: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Draw people at every leaf.
-
-        Args:
-            group: name of the stream.
-            n_people: at each leaf.
-            allowed: cells they may be in, shape (n_cells,).
-            households: whether they live in households of alike people.
-
-        Returns:
-            leaf, cell, count: sorted, each pair once.
-        """
-        stream = Stream(self._seed, "people", group)
+    def draw(self, group: Crowd) -> Iterator[DrawnPeople]:
+        """Draw the people of a group, `CHUNK` leaves at a time; leaf and cell of every part are sorted."""
+        stream, allowed = Stream(self._seed, "people", group.name), group.cells
         grid = allowed.reshape(self._schema.shape)
         axes = range(grid.ndim)
         labels = [np.asarray(grid.any(axis=tuple(a for a in axes if a != axis))) for axis in axes]
-        leaves = np.flatnonzero(n_people)
-        parts = []
-        for start in range(0, len(leaves), CHUNK):
-            here = leaves[start : start + CHUNK]
-            row = np.repeat(np.arange(len(here)), n_people[here])
+        for start in range(0, len(group.leaves), CHUNK):
+            here = group.leaves[start : start + CHUNK]
+            row = np.repeat(np.arange(len(here)), group.people[start : start + CHUNK])
             effects = [self._effects(d, here, stream) for d in self._attributes]
-            cells = self._people(stream, row, effects, labels, households)
+            cells = self._people(stream, row, effects, labels, group.households)
             for _ in range(_ROUNDS):
                 again = np.flatnonzero(~allowed[cells])
                 if len(again) == 0:
@@ -111,9 +99,7 @@ class Population:
             open_cells = np.flatnonzero(allowed)
             cells[again] = open_cells[stream.below(len(open_cells), len(again))]
             key, count = np.unique(here[row] * self._schema.n_cells + cells, return_counts=True)
-            parts.append(np.stack([key // self._schema.n_cells, key % self._schema.n_cells, count]))
-        leaf, cell, count = np.concatenate(parts, axis=1) if parts else np.zeros((3, 0), dtype=np.int64)
-        return leaf, cell, count
+            yield DrawnPeople(int(here[-1]), key // self._schema.n_cells, key % self._schema.n_cells, count)
 
     def _effects(self, drawn: _Drawn, leaves: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
         above = drawn.above[self._tree.parent[-1][leaves]]

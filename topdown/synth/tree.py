@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +24,14 @@ class MadeUpTree:
         names: level names.
         prefix_lengths: characters of a leaf's geocode that name a node of each level.
         parent: for each level, the parent index of each node (all 0 at the root).
-        codes: geocode of each leaf, increasing.
+        codes: geocode of each leaf, ASCII bytes, increasing.
         residents: people of each leaf who do not live in facilities.
     """
 
     names: tuple[str, ...]
     prefix_lengths: tuple[int, ...]
     parent: tuple[NDArray[np.int64], ...]
-    codes: list[str]
+    codes: NDArray[np.bytes_]
     residents: NDArray[np.int64]
 
     @property
@@ -39,7 +40,13 @@ class MadeUpTree:
         return len(self.codes)
 
 
-def grow(shapes: tuple[LevelShape, ...], people: int, empty: int, seed: int) -> MadeUpTree:
+def grow(
+    shapes: tuple[LevelShape, ...],
+    people: int,
+    empty: int,
+    seed: int,
+    largest: Mapping[str, int] | None = None,
+) -> MadeUpTree:
     """Grow a tree that fits `people` residents.
 
     Args:
@@ -47,9 +54,11 @@ def grow(shapes: tuple[LevelShape, ...], people: int, empty: int, seed: int) -> 
         people: residents of the whole tree.
         empty: percent of leaves without residents.
         seed: see `Stream`.
+        largest: residents of the first node of some levels below the root; those of the others make room.
 
     Raises:
-        ConfigError: more nodes than the geocodes of a level can tell apart.
+        ConfigError: C065 nobody is left for the other nodes of such a level, or there are none; more nodes than the
+            geocodes of a level can tell apart.
     """
     census = all(shape.name in CENSUS_PREFIXES for shape in shapes)
     here = np.array([float(people)])
@@ -73,11 +82,26 @@ def grow(shapes: tuple[LevelShape, ...], people: int, empty: int, seed: int) -> 
         of_parent = np.zeros(n_up)
         np.add.at(of_parent, parent, share)
         here = here[parent] * share / of_parent[parent]
+        if largest and shape.name in largest:
+            here = _with_largest(here, largest[shape.name], shape.name)
         parents.append(parent)
         suffixes.append(np.arange(len(parent)) - first)
     lengths, codes = _geocodes(tuple(s.name for s in shapes), parents, suffixes, census)
     residents = apportion(people, here)
     return MadeUpTree(tuple(s.name for s in shapes), lengths, tuple(parents), codes, residents)
+
+
+def _with_largest(here: NDArray[np.float64], most: int, level: str) -> NDArray[np.float64]:
+    others = here[1:].sum()
+    if not others or most >= here.sum():
+        raise ConfigError(
+            f"cannot give the first of {len(here):,} areas of level {level!r} {most:,} of {here.sum():,.0f} residents",
+            code="C065",
+            fix="make up more people, or fewer in that area",
+        )
+    out: NDArray[np.float64] = here * ((here.sum() - most) / others)
+    out[0] = most
+    return out
 
 
 def _peopled(u: NDArray[np.float64], first: NDArray[np.int64], empty: int) -> NDArray[np.bool_]:
@@ -105,10 +129,10 @@ def capacity(above: str, name: str) -> int:
 
 def _geocodes(
     names: tuple[str, ...], parents: list[NDArray[np.int64]], suffixes: list[NDArray[np.int64]], census: bool
-) -> tuple[tuple[int, ...], list[str]]:
-    codes, lengths = [""], [0]
+) -> tuple[tuple[int, ...], NDArray[np.bytes_]]:
+    codes, lengths = np.array([b""]), [0]
     if census and names[0] != "us":
-        codes = ["99" + "0" * (CENSUS_PREFIXES[names[0]] - 2)]
+        codes = np.array([b"99" + b"0" * (CENSUS_PREFIXES[names[0]] - 2)])
         lengths = [CENSUS_PREFIXES[names[0]]]
     for name, parent, suffix in zip(names[1:], parents[1:], suffixes[1:], strict=True):
         top = int(suffix.max()) + 1
@@ -117,8 +141,8 @@ def _geocodes(
             shown = _census_numbers(name, suffix, top)
         else:
             width, shown = len(str(top)), suffix + 1
-        texts = [f"{i:0{width}d}" for i in range(int(shown.max()) + 1)]
-        codes = [codes[p] + texts[i] for p, i in zip(parent.tolist(), shown.tolist(), strict=True)]
+        texts = np.array([b"%0*d" % (width, i) for i in range(int(shown.max()) + 1)])
+        codes = np.strings.add(codes[parent], texts[shown])
         lengths.append(lengths[-1] + width)
     return tuple(lengths), codes
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
 from topdown.model.constraint import AtLeast, Invariants, Never, NoneWhereZero
+from topdown.model.histogram import Histogram
 from topdown.model.schema import Attribute, Schema
+from topdown.synth import synth
 from topdown.synth.facilities import housing, settle, sizes
 from topdown.synth.people import Population
 from topdown.synth.profile import FacilityShape, LevelShape, Profile, load_profile
+from topdown.synth.together import Crowd, DrawnPeople, together
 from topdown.synth.tree import capacity, grow
 
 PAIR = Schema("pair", "pair", "person", (Attribute("a", tuple("xy")), Attribute("b", tuple("pqr"))))
@@ -59,10 +66,10 @@ def test_every_facility_and_person_is_kept() -> None:
     """Facilities of one site would overwrite each other."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=1, size=1, per_site=3),))
     who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),)), profile)
-    facilities, ((name, people, _),) = settle(profile, who, {"k": np.array([5, 1, 2, 9])}, 4, seed=1)
-    assert (name, facilities["k"].sum(), people.sum()) == ("bound", 4, 17)
+    facilities, (group,) = settle(profile, who, {"k": np.array([5, 1, 2, 9])}, 4, seed=1)
+    assert (group.name, facilities["k"].sum(), group.people.sum()) == ("bound", 4, 17)
     assert facilities["k"].max() >= 3
-    assert not people[facilities["k"] == 0].any()
+    assert (facilities["k"][group.leaves] > 0).all()
 
 
 def kinds(*at_least: AtLeast) -> tuple[Profile, Invariants]:
@@ -84,10 +91,11 @@ def test_kinds_of_facilities_take_their_own_people_only() -> None:
     np.testing.assert_array_equal(facilities["k"], facilities["kx"] + facilities["ky"] + facilities["kb"])
     assert len(size["k"]) == facilities["k"].sum() == 400
     assert [sum(facilities[c]) for c in ("kx", "ky", "kb")] == pytest.approx([120, 80, 200], abs=40)
-    for (_, people, cells), column, labels in zip(groups, ("kx", "ky", "kb"), ("x", "y", "xy"), strict=True):
-        np.testing.assert_array_equal(PAIR.select({"a": tuple(labels), "b": ("p",)}), cells)
-        assert (people >= facilities[column]).all()
-    assert size["k"].sum() == sum(int(people.sum()) for _, people, _ in groups)
+    for group, column, labels in zip(groups, ("kx", "ky", "kb"), ("x", "y", "xy"), strict=True):
+        np.testing.assert_array_equal(PAIR.select({"a": tuple(labels), "b": ("p",)}), group.cells)
+        np.testing.assert_array_equal(np.flatnonzero(facilities[column]), group.leaves)
+        assert (group.people >= facilities[column][group.leaves]).all()
+    assert size["k"].sum() == sum(int(group.people.sum()) for group in groups)
     assert who.residents.tolist() == [False, True, True, False, True, True]
 
 
@@ -98,8 +106,8 @@ def test_a_kind_without_a_bound_keeps_its_people() -> None:
     who = housing(PAIR, rules, profile)
     size = sizes(profile, who, 20_000, seed=2)
     _, groups = settle(profile, who, size, 50, seed=2)
-    assert size["k"].sum() == sum(int(people.sum()) for _, people, _ in groups)
-    np.testing.assert_array_equal(PAIR.select({"b": ("p",)}), groups[-1][2])
+    assert size["k"].sum() == sum(int(group.people.sum()) for group in groups)
+    np.testing.assert_array_equal(PAIR.select({"b": ("p",)}), groups[-1].cells)
 
 
 def test_people_stay_in_their_cells_even_if_these_are_rare() -> None:
@@ -109,7 +117,9 @@ def test_people_stay_in_their_cells_even_if_these_are_rare() -> None:
     tree = grow(SHAPES, 2_000, 30, seed=1)
     diagonal = np.eye(25, dtype=bool).reshape(-1)
     population = Population(schema, load_profile(schema), tree, seed=1)
-    leaf, cell, count = population.draw("r", tree.residents, diagonal, households=True)
+    lived = np.flatnonzero(tree.residents)
+    parts = list(population.draw(Crowd("r", lived, tree.residents[lived], diagonal, households=True)))
+    leaf, cell, count = (np.concatenate([getattr(p, c) for p in parts]) for c in ("leaf", "cell", "count"))
     assert diagonal[cell].all()
     assert tree.residents.tolist() == np.bincount(leaf, weights=count, minlength=tree.n_leaves).tolist()
 
@@ -130,3 +140,43 @@ def test_census_geocodes_never_overflow() -> None:
     assert capacity("tract", "block_group") == len(tree.parent[3])
     assert {15} == {len(code) for code in tree.codes}
     assert len(tree.codes) == len(set(tree.codes))
+
+
+@given(st.data())
+def test_people_put_together_as_they_come_are_those_put_together_at_once(data: st.DataObject) -> None:
+    """A part that is cut at the wrong leaf would lose people, or write a leaf twice."""
+    groups = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        leaves = np.array(data.draw(st.lists(st.integers(0, 9), unique=True).map(sorted)), dtype=np.int64)
+        cuts = data.draw(st.lists(st.integers(0, len(leaves)), max_size=3).map(sorted))
+        pieces = [piece for piece in np.split(leaves, cuts) if len(piece)]
+        groups.append([DrawnPeople(int(p[-1]), p, p % 2, np.arange(1, len(p) + 1)) for p in pieces])
+    found = list(together(10, 2, [iter(group) for group in groups]))
+    leaf, cell, count = (
+        np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(p, c) for group in groups for p in group)])
+        for c in ("leaf", "cell", "count")
+    )
+    whole = Histogram.build(10, 2, leaf, cell, count)
+    for column in ("node", "cell", "count"):
+        joined = np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, column) for part in found)])
+        np.testing.assert_array_equal(getattr(whole, column), joined)
+
+
+def test_one_county_as_large_as_asked_for() -> None:
+    """The widest split of a nation could not be tried: made-up counties are alike."""
+    shapes = (LevelShape(name="top", people=5_000), LevelShape(name="mid", people=500), *SHAPES[1:])
+    tree = grow(shapes, 5_000, 30, seed=2, largest={"mid": 3_000})
+    of_mid = np.bincount(tree.parent[2], weights=tree.residents)
+    assert of_mid[0] == pytest.approx(3_000, abs=2)
+    assert of_mid.sum() == 5_000
+    with pytest.raises(ConfigError, match="of 5,000 residents") as caught:
+        grow(shapes, 5_000, 30, seed=2, largest={"mid": 5_000})
+    assert caught.value.code == "C065"
+
+
+@pytest.mark.parametrize("levels", [("land:5", "block"), ("land", "block:0"), ("land", "block:many")])
+def test_a_size_that_is_none_is_refused(levels: tuple[str, ...], tmp_path: Path) -> None:
+    """A misspelt size would be taken for a name of a level, or be ignored."""
+    with pytest.raises(ConfigError) as caught:
+        synth(tmp_path, people=100, schema="toy", levels=levels)
+    assert caught.value.code == "C066"
