@@ -54,7 +54,7 @@ def measure(n_tracts: int) -> str:
         )
         assert made.run_file is not None
         context = prepare(made.run_file).context
-        leaves = load_records(made.records, context).open_histogram()
+        leaves = load_records(made.records, context).open_counts().whole()
     root, tracts = leaves.at_every_level(context.geography)[:2]
     targets, tally = Answers(context, tracts), Tally()
     descent = Descent(context, targets, {"state": root.totals()})

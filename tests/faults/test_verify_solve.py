@@ -59,7 +59,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Histogram
     folder = tmp_path_factory.mktemp("generated")
     prepared = prepare(write_toy(folder))
     generate(prepared, folder / "release")
-    return folder / "release", load_records(prepared.records_path, prepared.context).open_histogram()
+    return folder / "release", load_records(prepared.records_path, prepared.context).open_counts().whole()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -10,6 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from topdown.measure.checks import check_against_public
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.records import Form, Refused
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
@@ -42,7 +43,7 @@ def whole_histogram(path: Path, context: Context, form: Form) -> Histogram:
         _refuse("D032", "count", [i for i, n in enumerate(numbers) if n is None], columns["count"])
         count = np.array(numbers, dtype=np.int64)
     histogram = Histogram.build(len(leaves), schema.n_cells, found[0], schema.cells(tuple(found[1:])), count)
-    check_against_public(histogram, context)
+    check_against_public(LeafCounts.of(histogram), context)
     return histogram
 
 

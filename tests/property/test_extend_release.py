@@ -260,7 +260,7 @@ def test_an_answer_counts_its_own_records(tmp_path: Path) -> None:
     prepared, release = prepare(land.run, land.base), tmp_path / "more"
     measure(prepared, release)
     context = prepared.context
-    truth = load_records(tmp_path / "full.csv", context, form_of(prepared.run)).open_histogram()
+    truth = load_records(tmp_path / "full.csv", context, form_of(prepared.run)).open_counts().whole()
     rows = pq.read_table(release / "measurements" / "block" / "part-000.parquet").to_pylist()
     n_lost = 0
     for row in rows:

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 import topdown.columns
 from tests.helpers.solved import make_census
 from tests.helpers.whole_records import whole_histogram
-from topdown.measure import added_up, confidential, runs
+from topdown.measure import confidential, leaf_counts, runs
+from topdown.measure.added_up import AddedUp
 from topdown.measure.columns import Names
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.records import Form, Refused
 from topdown.model.histogram import Histogram
 
@@ -67,7 +69,8 @@ def found_by(read, path: Path, census, form: Form) -> object:
         table = read(path, census.context, form)
     except Refused as refused:
         return refused.code, refused.column, list(refused.rows() if refused.rows else ())
-    return table.node.tolist(), table.cell.tolist(), table.count.tolist()
+    packed = table if isinstance(table, LeafCounts) else LeafCounts.of(table)
+    return packed.key.tolist(), packed.count.tolist()
 
 
 @given(st.data())
@@ -143,10 +146,10 @@ def test_levels_above_are_the_leaves_added_up(census, seed, entries, data):
         leaves.n_nodes, leaves.n_cells, leaves.node[keep], leaves.cell[keep], leaves.count[keep]
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(added_up, "ENTRIES", entries)
+        patch.setattr(leaf_counts, "ENTRIES", entries)
         for depth, expected in enumerate(leaves.at_every_level(tree)):
             first = data.draw(st.integers(0, expected.n_nodes - 1))
             last = data.draw(st.integers(first + 1, expected.n_nodes))
-            found = added_up.AddedUp(tree, leaves, depth).between(first, last)
+            found = AddedUp(tree, LeafCounts.of(leaves), depth).between(first, last)
             np.testing.assert_array_equal(expected.dense(first, last), found.dense(first, last))
             assert expected.between(first, last).n_records == found.n_records

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.runs import Runs
 from topdown.model.geography import Geography
 from topdown.model.histogram import Histogram
-
-ENTRIES = 2**20  # of the leaves that are added up at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +21,7 @@ class AddedUp:
     """
 
     geography: Geography
-    leaves: Histogram
+    leaves: LeafCounts
     depth: int
 
     def between(self, first: int, last: int) -> Histogram:
@@ -34,12 +31,10 @@ class AddedUp:
         for pointers in self.geography.child_pointers[self.depth :]:
             low, high = int(pointers[low]), int(pointers[high])
         runs = Runs()
-        p, q = np.searchsorted(self.leaves.node, (low, high)).tolist()
-        for at in range(p, q, ENTRIES):
-            part = slice(at, min(at + ENTRIES, q))
-            node = self.leaves.node[part]
+        for part in self.leaves.pieces(low, high):
+            node = part.node
             for level in reversed(tree[self.depth + 1 :]):
                 node = level.parent[node]
-            runs.add(node * n_cells + self.leaves.cell[part], self.leaves.count[part])
+            runs.add(node * n_cells + part.cell, part.count)
         found = runs.total()
         return Histogram.of_keys(len(tree[self.depth]), n_cells, found.key, found.count)

@@ -11,38 +11,37 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.records import Refused
 from topdown.model.constraint import AtLeast, AtMost
 from topdown.model.constraint_table import CLOSING, Ints, LeafRule, Marks, leaf_rules, of_kinds
-from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
-def check_against_public(histogram: Histogram, context: Context) -> None:
-    """Raise Refused if the leaf histogram contradicts an invariant; its name is public, the leaf is not."""
-    rows = leaf_rules(context.plan.invariants, context.facts.columns, histogram.n_nodes)
+def check_against_public(leaves: LeafCounts, context: Context) -> None:
+    """Raise Refused if counts of the leaves contradict an invariant; its name is public, the leaf is not."""
+    rows = leaf_rules(context.plan.invariants, context.facts.columns, leaves.n_nodes)
     for row in of_kinds(rows, "never", "none_where_zero", "at_most", "at_least"):
-        inside = context.plan.schema.select(dict(row.cells))[histogram.cell]
-        held = np.zeros(histogram.n_nodes, dtype=np.int64)
-        np.add.at(held, histogram.node[inside], histogram.count[inside])
+        members = context.plan.schema.select(dict(row.cells))
+        held = leaves.held(members)
         wrong = (held < row.low) | (held > row.high)
         if row.kind in CLOSING:
-            _refuse_cells(row, inside & wrong[histogram.node], histogram, context)
+            _refuse_cells(row, members, wrong, leaves, context)
         else:
             _refuse_numbers(row, held, np.flatnonzero(wrong), context)
 
 
-def _refuse_cells(row: LeafRule, inside: Marks, histogram: Histogram, context: Context) -> None:
-    bad = np.flatnonzero(inside)
-    if not len(bad):
+def _refuse_cells(row: LeafRule, members: Marks, wrong: Marks, leaves: LeafCounts, context: Context) -> None:
+    if not wrong.any():
         return
     schema, codes = context.plan.schema, context.geography.leaves.codes
 
     def entries() -> Iterator[tuple[str, str]]:
-        for i in bad:
-            where = schema.coordinates(histogram.cell[i : i + 1])
-            labels = [a.labels[int(v[0])] for a, v in zip(schema.attributes, where, strict=True)]
-            yield f"leaf {codes[histogram.node[i]]}", f"{histogram.count[i]} x {', '.join(labels)}"
+        for piece in leaves.pieces(0, leaves.n_nodes):
+            for i in np.flatnonzero(members[piece.cell] & wrong[piece.node]):
+                where = schema.coordinates(piece.cell[i : i + 1])
+                labels = [a.labels[int(v[0])] for a, v in zip(schema.attributes, where, strict=True)]
+                yield f"leaf {codes[piece.node[i]]}", f"{piece.count[i]} x {', '.join(labels)}"
 
     raise Refused(
         "D035",

@@ -21,11 +21,11 @@ from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Job, carry_out, check_new, finish
 from topdown.ledger.records import Commit
 from topdown.measure.confidential import load_records
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.questions import Question
 from topdown.measure.records import form_of
 from topdown.measure.run_ledger import place_of
 from topdown.measure.truth import records_digest
-from topdown.model.histogram import Histogram
 from topdown.noise import AesBits
 from topdown.plan.prepare import Prepared
 from topdown.plan.public_tables import geography_sha256
@@ -153,7 +153,7 @@ def choose(asked: Asked, out: Path, *, again: bool = False, disk: Disk | None = 
         journal = journal or start_journal(run.folder, run.binds, run.disk)
         with interrupt_between_parts() as check:
             check()
-            work = _Choosing(asked, records.open_histogram())
+            work = _Choosing(asked, records.open_counts())
             carry_out(journal, ledger, [PART], run.spend, work, run.disk)
         made = ledger.book.commit_of(journal.id)
         if made is None:
@@ -188,7 +188,7 @@ class _Call:
 class _Choosing:
     """How the one part is made of confidential records; see `protocol.Work`."""
 
-    def __init__(self, asked: Asked, leaves: Histogram) -> None:
+    def __init__(self, asked: Asked, leaves: LeafCounts) -> None:
         self._asked, self._leaves = asked, leaves
 
     def charged(self, entry: Entry) -> None:
@@ -208,7 +208,7 @@ class _Choosing:
         """Tell nobody."""
 
     def _make(self) -> bytes:
-        answer = self._asked.question.answer(self._leaves, RealChance(AesBits()))
+        answer = self._asked.question.answer(self._leaves.whole(), RealChance(AesBits()))
         head = {
             "type": "topdown.selection.result",
             "version": 1,

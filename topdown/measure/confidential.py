@@ -11,30 +11,30 @@ from topdown.errors import DataError, InternalError, TopdownError
 from topdown.measure.checks import check_against_public
 from topdown.measure.columns import MAX_COUNT, CountColumn, NameColumn
 from topdown.measure.draw import law_of
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.private_errors import write_private_errors
 from topdown.measure.records import PLAIN, Form, Refused, read_records
 from topdown.measure.runs import Runs
-from topdown.model.histogram import Histogram
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
 
 
 @final
 class Confidential:
-    """A histogram of confidential records that shows nothing of itself.
+    """Counts of confidential records that show nothing of themselves.
 
     `repr` and `format` give a fixed text; pickling, copying, comparing, iterating and turning it into an
-    array are refused. `open_histogram` is the one way in, easy to find in a review.
+    array are refused. `open_counts` is the one way in, easy to find in a review.
     """
 
-    __slots__ = ("__histogram",)
+    __slots__ = ("__leaves",)
 
-    def __init__(self, histogram: Histogram) -> None:
-        self.__histogram = histogram
+    def __init__(self, leaves: LeafCounts) -> None:
+        self.__leaves = leaves
 
-    def open_histogram(self) -> Histogram:
-        """Return the leaf histogram; only code in `topdown.measure` may call this."""
-        return self.__histogram
+    def open_counts(self) -> LeafCounts:
+        """Return the counts of the leaves; only code in `topdown.measure` may call this."""
+        return self.__leaves
 
     def __repr__(self) -> str:
         return "<confidential records, not shown>"
@@ -56,7 +56,7 @@ def load_records(
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
-    Guarantees that the histogram satisfies every structural zero, lower bound and range, so that nothing can
+    Guarantees that the counts satisfy every structural zero, lower bound and range, so that nothing can
     fail for a reason in the data after the ledger is charged.
 
     Args:
@@ -73,7 +73,7 @@ def load_records(
     """
     error: TopdownError | None = None
     try:
-        histogram = _load(path, context, form)
+        leaves = _load(path, context, form)
     except Refused as refused:
         error = _public_error(path, refused, list_errors)
     except Exception as unforeseen:
@@ -85,10 +85,10 @@ def load_records(
         )
     if error is not None:  # raised here, so that it carries no context and no frame that holds records
         raise error
-    return Confidential(histogram)
+    return Confidential(leaves)
 
 
-def _load(path: Path, context: Context, form: Form) -> Histogram:
+def _load(path: Path, context: Context, form: Form) -> LeafCounts:
     schema, leaves = context.plan.schema, context.geography.leaves
     geocode, counts = NameColumn(leaves.codes, _unknown_leaf()), CountColumn()
     values = tuple(NameColumn(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
@@ -116,9 +116,9 @@ def _load(path: Path, context: Context, form: Form) -> Histogram:
             fix=f"split the data set: all its records together may number {most:,}",
         )
     found_run = runs.total()
-    histogram = Histogram.of_keys(len(leaves), schema.n_cells, found_run.key, found_run.count)
-    check_against_public(histogram, context)
-    return histogram
+    packed = LeafCounts(len(leaves), schema.n_cells, found_run.key, found_run.count)
+    check_against_public(packed, context)
+    return packed
 
 
 def widest_noise(context: Context) -> int:

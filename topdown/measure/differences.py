@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,49 +23,62 @@ def difference(released: Histogram, truth: Histogram) -> Histogram:
     )
 
 
-def statistics(errors: NDArray[np.int64], n_values: int) -> dict[str, object]:
-    """Summarise errors, in records.
+class Errors:
+    """Errors of many values, taken a few at a time; kept as how often each size occurs."""
 
-    Args:
-        errors: released minus true, those that are not zero, in any order.
-        n_values: how many values were compared, zeros included.
+    def __init__(self) -> None:
+        self._size, self._often = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._sum = self.n_values = 0
 
-    Returns:
-        n_values; mae, rmse, bias (mean signed error); l1 (sum of absolute errors); quantiles of the absolute
+    def add(self, errors: NDArray[np.int64], n_values: int) -> None:
+        """Take errors.
+
+        Args:
+            errors: released minus true, those that are not zero, in any order.
+            n_values: how many values were compared, zeros included.
+        """
+        size, often = np.unique(np.abs(errors), return_counts=True)
+        both = np.concatenate([self._size, size])
+        self._size, place = np.unique(both, return_inverse=True)
+        counts = np.concatenate([self._often, often])
+        self._often = np.zeros(len(self._size), dtype=np.int64)
+        np.add.at(self._often, place, counts)
+        self._sum += int(errors.sum())
+        self.n_values += n_values
+
+    def summary(self) -> dict[str, object]:
+        """Return n_values; mae, rmse, bias (mean signed error); l1 (sum of absolute errors); quantiles of the absolute
         error: the least value that at least that share of the values do not exceed, and the largest.
-    """
-    size = np.sort(np.abs(errors))
-    squares = float(np.square(errors.astype(np.float64)).sum())
-    n = max(n_values, 1)
-    quantiles = {str(q): _quantile(size, n_values, q) for q in QUANTILES}
-    return {
-        "n_values": n_values,
-        "mae": int(size.sum()) / n,
-        "rmse": float(np.sqrt(squares / n)),
-        "bias": int(errors.sum()) / n,
-        "l1": int(size.sum()),
-        "quantiles": quantiles | {"max": int(size[-1]) if len(size) else 0},
-    }
+        """  # noqa: D205
+        pairs = list(zip(self._size.tolist(), self._often.tolist(), strict=True))
+        l1, squares = sum(s * n for s, n in pairs), sum(s * s * n for s, n in pairs)
+        n = max(self.n_values, 1)
+        quantiles = {str(q): self._quantile(q) for q in QUANTILES}
+        return {
+            "n_values": self.n_values,
+            "mae": l1 / n,
+            "rmse": math.sqrt(squares / n),
+            "bias": self._sum / n,
+            "l1": l1,
+            "quantiles": quantiles | {"max": int(self._size[-1]) if pairs else 0},
+        }
+
+    def _quantile(self, percent: int) -> int:
+        rank = -(-self.n_values * percent // 100)  # exact ceiling: no float decides between two values
+        above = rank - (self.n_values - int(self._often.sum()))  # of the errors that are not zero, from below
+        return int(self._size[np.searchsorted(np.cumsum(self._often), above)]) if above > 0 else 0
 
 
-def _quantile(size: NDArray[np.int64], n_values: int, percent: int) -> int:
-    rank = -(-n_values * percent // 100)  # exact ceiling: no float decides between two values
-    position = rank - 1 - (n_values - len(size))
-    return int(size[position]) if position >= 0 else 0
+def total_variation(released: Histogram, truth: Histogram) -> tuple[float, int]:
+    """Add up over nodes the total variation distance between released and true shares.
 
-
-def mean_total_variation(released: Histogram, truth: Histogram) -> float | None:
-    """Average over nodes the total variation distance between released and true shares.
-
-    Between 0 and 1. A node with records on one side only counts 1; nodes empty on both sides do not count.
+    Between 0 and 1 at a node. A node with records on one side only counts 1; nodes empty on both sides do not count.
 
     Returns:
-        the mean; None if no node has records.
+        the sum, and how many nodes count.
     """
     n_released, n_true = released.totals(), truth.totals()
     lived = (n_released > 0) | (n_true > 0)
-    if not lived.any():
-        return None
     key, row = np.unique(
         np.concatenate([released.node, truth.node]) * truth.n_cells
         + np.concatenate([released.cell, truth.cell]),
@@ -76,4 +91,4 @@ def mean_total_variation(released: Histogram, truth: Histogram) -> float | None:
     distance = np.zeros(truth.n_nodes)
     np.add.at(distance, key // truth.n_cells, np.abs(gap) / 2)
     distance[(n_released > 0) != (n_true > 0)] = 1.0
-    return float(distance[lived].mean())
+    return float(distance[lived].sum()), int(lived.sum())

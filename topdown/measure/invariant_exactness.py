@@ -5,49 +5,36 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.constraint import Selection
+from topdown.measure.beside_truth import BesideTruth
 from topdown.model.constraint_table import leaf_rules
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context
 
 
-def exactness(
-    context: Context, released: tuple[Histogram, ...], truth: tuple[Histogram, ...]
-) -> dict[str, object]:
+def exactness(both: BesideTruth) -> dict[str, object]:
     """Check every invariant at every node it speaks of (a lower bound of 0 says nothing).
-
-    Args:
-        context: plan, geography and public facts.
-        released: histograms of every level, root first.
-        truth: the same of the true records.
 
     Returns:
         percent (of all places together) and checks: name, kind, level, n_checked, n_met, percent.
     """
+    context, released = both.context, both.released
     invariants = context.plan.invariants
     leaf, n_leaves = context.geography.leaves.name, len(context.geography.leaves)
     checks = []
     for exact in invariants.exact:
         level = context.geography.index(exact.level)
         query = context.plan.query(exact.query)
-        met = (released[level].answers(query) == truth[level].answers(query)).all(axis=1)
+        equal = [(r.answers(query) == t.answers(query)).all(axis=1) for r, t in both.stretches(level)]
+        met = np.concatenate(equal)
         checks.append(_check(exact.name, "exact", exact.level, met))
     for row in leaf_rules(invariants, context.facts.columns, n_leaves):
-        held, asks = _records(context, released[-1], row.cells), row.asks
+        held, asks = released.held(context.plan.schema.select(dict(row.cells))), row.asks
         met = (row.low <= held) & (held <= row.high)
         checks.append(_check(row.name, row.kind, leaf, met[asks]))
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
     for soft in invariants.no_more_than:  # not promised, so not in the percentage of all
-        held, most = (_records(context, released[-1], cells) for cells in (soft.cells, soft.than))
+        chosen = (context.plan.schema.select(dict(cells)) for cells in (soft.cells, soft.than))
+        held, most = (released.held(cells) for cells in chosen)
         checks.append(_check(soft.name, "no_more_than", leaf, held <= soft.times * most))
     return {"percent": _percent(n_met, n_checked), "checks": checks}
-
-
-def _records(context: Context, leaves: Histogram, cells: Selection) -> NDArray[np.int64]:
-    inside = context.plan.schema.select(dict(cells))[leaves.cell]
-    held = np.zeros(leaves.n_nodes, dtype=np.int64)
-    np.add.at(held, leaves.node[inside], leaves.count[inside])
-    return held
 
 
 def _check(name: str, kind: str, level: str, met: NDArray[np.bool_]) -> dict[str, object]:

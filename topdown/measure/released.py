@@ -11,35 +11,51 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from topdown.errors import CertificateError
+from topdown.measure.leaf_counts import LeafCounts
+from topdown.measure.runs import ROWS, Runs
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
 def read_microdata(path: Path, context: Context) -> Histogram:
-    """Read microdata/persons.parquet at the leaves.
+    """Read microdata/persons.parquet at the leaves; see `released_counts`."""
+    return released_counts(path, context).whole()
+
+
+def released_counts(path: Path, context: Context) -> LeafCounts:
+    """Read microdata/persons.parquet row group by row group.
 
     Raises:
-        CertificateError: damaged, another table, an unknown geocode or label, or a count below 1 (V090).
+        CertificateError: damaged, another table, an unknown geocode or label, a count below 1, or more than 2^31 - 1
+            records (V090).
     """
     schema, leaves = context.plan.schema, context.geography.leaves
     names = ["geocode", *(a.name for a in schema.attributes), "count"]
+    known = [
+        pa.array(labels, pa.string()) for labels in (leaves.codes, *(a.labels for a in schema.attributes))
+    ]
+    runs, total = Runs(), 0
     try:
         with pq.ParquetFile(path) as file:
-            table = file.read(columns=names)
-        leaf = _positions(table.column("geocode"), leaves.codes)
-        values = [_positions(table.column(a.name), a.labels) for a in schema.attributes]
-        count = table.column("count").cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
+            for batch in file.iter_batches(ROWS, columns=names):
+                places = [_positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
+                count = batch.column("count").cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
+                if any((index < 0).any() for index in places):
+                    raise _damaged(path, "a geocode or label that the plan does not know")
+                if (count <= 0).any():
+                    raise _damaged(path, "a count that is not positive")
+                total += int(count.sum(dtype=np.float64))
+                if total >= 2**31:
+                    raise _damaged(path, "more records than a release can have")
+                runs.add(places[0] * schema.n_cells + schema.cells(tuple(places[1:])), count)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise _damaged(path, type(error).__name__) from None
-    if any((index < 0).any() for index in (leaf, *values)):
-        raise _damaged(path, "a geocode or label that the plan does not know")
-    if (count <= 0).any():
-        raise _damaged(path, "a count that is not positive")
-    return Histogram.build(len(leaves), schema.n_cells, leaf, schema.cells(tuple(values)), count)
+    found = runs.total()
+    return LeafCounts(len(leaves), schema.n_cells, found.key, found.count)
 
 
-def _positions(column: pa.ChunkedArray, labels: tuple[str, ...]) -> NDArray[np.int64]:
-    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(labels, pa.string()))
+def _positions(column: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
+    found = pc.index_in(column.cast(pa.string()), value_set=labels)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 

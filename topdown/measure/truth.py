@@ -9,15 +9,16 @@ from topdown.measure.added_up import AddedUp
 from topdown.measure.confidential import Confidential
 from topdown.measure.draw import Counts
 from topdown.measure.exact import exact_values
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.model.contradiction import Contradiction, find_contradiction
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 
 
-def records_digest(leaves: Histogram, key: bytes) -> str:
-    """Return the HMAC-SHA256 of records under a key, from their histogram."""
-    parts = (leaves.node, leaves.cell, leaves.count)
-    return keyed_digest(key, (np.ascontiguousarray(part, dtype="<i8").data for part in parts))
+def records_digest(leaves: LeafCounts, key: bytes) -> str:
+    """Return the HMAC-SHA256 of records under a key, from their counts."""
+    parts = np.ascontiguousarray(leaves.key, dtype="<i8"), np.ascontiguousarray(leaves.count, dtype="<i4")
+    return keyed_digest(key, (part.data for part in parts))
 
 
 class Truth:
@@ -25,7 +26,7 @@ class Truth:
 
     def __init__(self, context: Context, records: Confidential) -> None:
         self._context = context
-        self.leaves = records.open_histogram()
+        self.leaves = records.open_counts()
         self.exact = exact_values(context, self._level)
 
     def digest(self, key: bytes) -> str:

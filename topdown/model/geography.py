@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count, pairwise
@@ -80,6 +81,21 @@ class Geography:
         for first in reversed(self.child_pointers[to:depth]):
             values = join.reduceat(values, first[:-1], axis=0)
         return values
+
+    def first_leaves(self, depth: int) -> NDArray[np.int64]:
+        """Return the first leaf of every node of a level, and the number of all leaves: (n_nodes + 1,)."""
+        first = np.arange(len(self.levels[depth]) + 1)
+        for pointers in self.child_pointers[depth:]:
+            first = pointers[first]
+        return first
+
+    def stretches(self, depth: int, n_leaves: int) -> Iterator[tuple[int, int]]:
+        """Yield runs first..last-1 of nodes of a level: each ends where its leaves are `n_leaves` or more."""
+        leaves, first = self.first_leaves(depth), 0
+        while first < len(leaves) - 1:
+            last = min(int(np.searchsorted(leaves, leaves[first] + n_leaves)), len(leaves) - 1)
+            yield first, last
+            first = last
 
     def at_every_level(self, leaves: NDArray[T], join: np.ufunc = np.add) -> tuple[NDArray[T], ...]:
         """Add what the leaves hold, (n_leaves, ...), up to every level, or join it; root first."""

@@ -155,7 +155,7 @@ def open_simulation(
         context,
         origin,
         seed,
-        read.leaves.at_every_level(context.geography),
+        read.leaves.whole().at_every_level(context.geography),
         parts,
         Descent(context, HeldAnswers((), ()), totals, tables=tables),
     )

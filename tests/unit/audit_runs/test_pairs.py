@@ -14,6 +14,7 @@ from topdown.audit_runs.stage import PairRuns
 from topdown.measure.checks import check_against_public
 from topdown.measure.draw import level_drawer
 from topdown.measure.exact import exact_values
+from topdown.measure.leaf_counts import LeafCounts
 from topdown.model.histogram import Histogram
 from topdown.noise import AesBits
 from topdown.plan.prepare import Context
@@ -57,7 +58,7 @@ def test_pairs_are_neighbours_that_agree(name, tmp_path):
     for pair in pairs:
         one, other = both_censuses(census, pair)
         for leaves in (one, other):
-            check_against_public(leaves, context)
+            check_against_public(LeafCounts.of(leaves), context)
         exact = [
             exact_values(context, leaves.at_every_level(context.geography).__getitem__)
             for leaves in (one, other)

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from topdown.errors import CertificateError, ConfigError, DataError
-from topdown.measure.evaluate import evaluate
+from topdown.measure import beside_truth
+from topdown.measure.confidential import load_records
+from topdown.measure.evaluate import _level, evaluate, evaluated_queries
+from topdown.measure.invariant_exactness import exactness
+from topdown.measure.leaf_counts import LeafCounts
+from topdown.measure.records import Form
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import prepare
 from topdown.synth import synth
 
 Rows = list[tuple[str, ...]]
@@ -181,3 +188,27 @@ def test_altered_plan_is_refused(run: Path, release_of: Build) -> None:
     plan.write_text(plan.read_text(encoding="utf-8").replace("Toy persons", "Toy person"), encoding="utf-8")
     with pytest.raises(ConfigError):
         evaluate(release, run.parent / "records.csv")
+
+
+def test_an_evaluation_by_stretches_is_the_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An area lost between two stretches of a nation, or counted in both, would be an error nobody made."""
+    made = synth(tmp_path, people=3_000, schema="toy", seed=2)
+    assert made.run_file is not None
+    context = prepare(made.run_file).context
+    truth = load_records(made.records, context, Form(has_count=True)).open_counts()
+    moved = truth.whole()
+    released = LeafCounts.of(
+        Histogram.build(
+            moved.n_nodes, moved.n_cells, (moved.node + 1) % moved.n_nodes, moved.cell, moved.count
+        )
+    )
+    found = []
+    for n_leaves in (10**6, 7):
+        monkeypatch.setattr(beside_truth, "LEAVES", n_leaves)
+        both = beside_truth.BesideTruth(context, released, truth)
+        levels = [_level(both, depth, evaluated_queries(context.plan)) for depth in range(3)]
+        for table in (table for level in levels for table in level["tables"]):  # type: ignore[attr-defined]
+            table["mean_total_variation"] = round(table["mean_total_variation"], 12)
+        found.append((levels, exactness(both)))
+    assert found[0] == found[1]
+    assert len(list(context.geography.stretches(2, 7))) == 10

@@ -255,12 +255,12 @@ def with_ignore(prepared, **input_):
 
 def test_a_column_named_in_ignore_is_not_read(toy):
     """A free text may stay in the file if the run file says that nobody reads it."""
-    expected = load_records(toy.records, toy.prepare().context).open_histogram()
+    expected = load_records(toy.records, toy.prepare().context).open_counts().whole()
     for row in toy.rows:
         row.append('said "no",\nthen\r\nleft\n1101,home,male,0_17,CANARY\n')
     toy.write([*HEADER, "note"])
     run = with_ignore(toy.prepare(), ignore=("note",)).run
-    found = load_records(toy.records, toy.prepare().context, form_of(run)).open_histogram()
+    found = load_records(toy.records, toy.prepare().context, form_of(run)).open_counts().whole()
     assert expected.count.tolist() == found.count.tolist()
     assert expected.cell.tolist() == found.cell.tolist()
 
@@ -307,7 +307,7 @@ def test_a_null_label(toy):
 def test_all_spellings_of_parquet_give_the_same_histogram(toy, kind):
     """How a table is stored must not change who is counted."""
     context = toy.prepare().context
-    expected = load_records(toy.records, context).open_histogram()
+    expected = load_records(toy.records, context).open_counts().whole()
     changes = {
         "plain": {},
         "dictionary": {
@@ -325,7 +325,7 @@ def test_all_spellings_of_parquet_give_the_same_histogram(toy, kind):
         pq.write_table(pa.table({n: [r[i] for r in toy.rows] for i, n in enumerate(names)}), path)
     else:
         path = parquet(toy, **changes[kind])
-    found = load_records(path, context, Form(has_count=kind != "no count")).open_histogram()
+    found = load_records(path, context, Form(has_count=kind != "no count")).open_counts().whole()
     for name in ("node", "cell", "count"):
         assert getattr(expected, name).tolist() == getattr(found, name).tolist()
 
@@ -359,4 +359,6 @@ def test_a_row_with_count_zero_holds_nobody(toy):
     toy.rows.append(["1204", "barracks", "male", "0_17", "0"])
     toy.write()
     context = toy.prepare().context
-    assert load_records(toy.records, context).open_histogram().n_records == sum(int(r[4]) for r in toy.rows)
+    assert load_records(toy.records, context).open_counts().whole().n_records == sum(
+        int(r[4]) for r in toy.rows
+    )

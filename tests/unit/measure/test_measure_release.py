@@ -27,7 +27,7 @@ def test_every_number_stands_where_the_plan_says(toy):
     prepared = toy.prepare_almost_without_noise()
     result = measure(prepared, toy.folder / "out")
     context = load_context(toy.folder / "out")
-    histogram = load_records(toy.records, context).open_histogram()
+    histogram = load_records(toy.records, context).open_counts().whole()
     reader = MeasurementReader(toy.folder / "out", context)
     tree = context.geography.levels
     for depth in (2, 1, 0):
@@ -46,7 +46,7 @@ def test_the_noise_has_the_planned_variance(toy):
     """Noise at the wrong scale would break the promise or the statistics."""
     prepared = toy.prepare(limit="100")
     plan = prepared.context.plan
-    histogram = load_records(toy.records, prepared.context).open_histogram()
+    histogram = load_records(toy.records, prepared.context).open_counts().whole()
     truth = np.concatenate([histogram.answers(q) for q in prepared.context.queries("block")], axis=1)
     sums = []
     for i in range(15):

@@ -57,7 +57,7 @@ def test_the_sample_is_marked_as_made_up() -> None:
 def test_sample_is_valid_small_and_as_described() -> None:
     """The demo would be refused, take too long, or the package grow."""
     prepared = prepare(SAMPLE / "run.toml")
-    records = load_records(prepared.records_path, prepared.context).open_histogram()
+    records = load_records(prepared.records_path, prepared.context).open_counts().whole()
     sizes = {level.name: len(level) for level in prepared.context.geography.levels}
     assert (records.n_records, sizes["state"], sizes["county"], sizes["block"]) == (50_000, 1, 1, 1139)
     assert sum(level.n_numbers for level in prepared.context.plan.levels) < 3_000_000

@@ -24,7 +24,7 @@ def accept(made: SynthResult) -> None:
     """Run the reader of confidential records, which refuses whatever contradicts schema or invariants."""
     assert made.run_file is not None
     context = prepare(made.run_file).context
-    assert made.n_people == load_records(made.records, context).open_histogram().n_records
+    assert made.n_people == load_records(made.records, context).open_counts().whole().n_records
     assert made.nodes == tuple((level.name, len(level)) for level in context.geography.levels)
 
 
