@@ -11,7 +11,7 @@ from topdown.model.exact_tables import Arrangement, ExactTable, Merged, arrange
 from topdown.model.geography import Geography, from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import Rules
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 N_CELLS = 4
 LEVELS = ("land", "pair", "leaf")
@@ -100,7 +100,7 @@ class Case:
         answers = (
             None if kept.split is None else self.answers_of(kept.split, len(self.tree.levels[kept.depth]))
         )
-        return Polytopes(kinds, self.rules, self.tree, totals, answers)
+        return polytopes_of(kinds, self.rules, self.tree, totals, answers)
 
     def node_tables(self, depth: int, node: int, most: int) -> Vectors:
         """Write out every table of a node, up to `most` people a cell, that splits down to the leaves."""

@@ -19,7 +19,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
 from topdown.solve.implied.groups import Groups, Leaf
 from topdown.solve.implied.margins import LeafMargins
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 Vector = tuple[int, ...]
 
@@ -78,7 +78,7 @@ def group_regions(groups: Groups) -> Polytopes:
         caps=caps if capped else np.zeros((n, 0), dtype=np.int64),
     )
     tree = from_prefixes(("node", "leaf"), (0, 2), tuple(f"{i:02d}" for i in range(n)))
-    return Polytopes(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    return polytopes_of(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
 
 
 def group_limits(groups: Groups) -> np.ndarray:

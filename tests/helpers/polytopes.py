@@ -9,7 +9,7 @@ import numpy as np
 from topdown.model.geography import from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import Rules
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 Vectors = set[tuple[int, ...]]
 
@@ -42,7 +42,7 @@ def make_polytopes(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps:
         caps=high[:, : len(chosen)] if caps else np.zeros((n_leaves, 0), dtype=np.int64),
     )
     totals = {} if exact is None else {d: up(people.sum(axis=1), d) for d in range(exact + 1)}
-    return Polytopes(find_kinds(rules), rules, tree, totals)
+    return polytopes_of(find_kinds(rules), rules, tree, totals)
 
 
 def leaf_vectors(polytopes: Polytopes, leaf: int, most: int) -> Vectors:

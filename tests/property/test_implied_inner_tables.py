@@ -28,7 +28,7 @@ from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import arranged
 from topdown.solve.implied.classify import Verdict, judge, verdicts
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 FEW = 4  # people of a node whose tables are all written out
 MOST = 7  # the same, where only their existence is asked
@@ -61,7 +61,7 @@ def solver_regions(census: SmallCensus) -> Polytopes:
         labels, answers = kept.split.labels, answers_of(census, kept.split, len(tree.levels[kept.depth]))
     kinds = find_kinds(rules, answers=labels)
     full = complete_totals(tree, rules, kinds, totals, answers)
-    return Polytopes(kinds, rules, tree, full, answers)
+    return polytopes_of(kinds, rules, tree, full, answers)
 
 
 def answers_of(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:

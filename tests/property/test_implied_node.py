@@ -20,7 +20,7 @@ from topdown.solve.groups import excess
 from topdown.solve.implied.causes import Ground, public_regions
 from topdown.solve.implied.naming import kind_names, selection_text
 from topdown.solve.implied.node import NodeConstraints, node_constraints
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 MOST = 3  # people of a kind in the vectors tried
 
@@ -82,7 +82,7 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
     area = node_constraints(ground, census.facts.columns, depth, node, most_limits=10_000)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in census.invariants.exact}
     assert np.array_equal(find_kinds(rules).of_cell, kinds.of_cell)
-    polytopes = Polytopes(
+    polytopes = polytopes_of(
         kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
     )
     inside = np.arange(len(census.geography.leaves))[polytopes.leaf_range(depth, node)]

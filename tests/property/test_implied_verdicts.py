@@ -32,7 +32,7 @@ from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import public_regions
 from topdown.solve.implied.classify import judge, verdicts
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -55,7 +55,9 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     rules = with_answers(rules, leaf_answers(schema, census.geography, invariants, census.exact))
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     kinds = find_kinds(rules)
-    return Polytopes(kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals))
+    return polytopes_of(
+        kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
+    )
 
 
 def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarray, node: int) -> bool:

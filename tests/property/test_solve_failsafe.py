@@ -17,14 +17,14 @@ from topdown.plan.prepare import Context
 from topdown.solve import conflict, descend, polytopes
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend, splits
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 from topdown.solve.solve import solve
 
 MORE = policies.MIXED + policies.OLD_AT_HOME + policies.FULL_BARRACKS
 seeds = st.integers(0, 1_000_000)
 
 
-def polytopes_of(context: Context, kept: set[str]) -> Polytopes:
+def polytopes_under(context: Context, kept: set[str]) -> Polytopes:
     """Derive the polytopes anew from the named constraints of the leaves only: a slow twin of relaxing them."""
     full = context.plan.invariants
     fewer = replace(
@@ -34,7 +34,7 @@ def polytopes_of(context: Context, kept: set[str]) -> Polytopes:
         none_where_zero=tuple(c for c in full.none_where_zero if c.name in kept),
     )
     rules = derive_rules(context.plan.schema, context.geography, fewer, context.facts)
-    return Polytopes(find_kinds(rules), rules, context.geography, {})
+    return polytopes_of(find_kinds(rules), rules, context.geography, {})
 
 
 def crowded(census: solved.Census, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +61,7 @@ def test_the_conflict_is_the_smallest(seed: int) -> None:
         census = policies.make_census(Path(folder), seed, MORE, n_blocks=6)
     context = census.context
     rules = context.rules
-    whole = Polytopes(find_kinds(rules), rules, context.geography, {})
+    whole = polytopes_of(find_kinds(rules), rules, context.geography, {})
     cells, counts = crowded(census, seed)
     children = np.arange(*context.geography.child_pointers[1][:2])
     if splits(whole, 2, children, cells, counts):
@@ -70,13 +70,15 @@ def test_the_conflict_is_the_smallest(seed: int) -> None:
     full = context.plan.invariants
     names = [c.name for c in (*full.at_least, *full.at_most, *full.none_where_zero)]
     sets = chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
-    smallest = next(s for s in sets if not splits(polytopes_of(context, set(s)), 2, children, cells, counts))
+    smallest = next(
+        s for s in sets if not splits(polytopes_under(context, set(s)), 2, children, cells, counts)
+    )
     assert found.smallest
     assert len(found.names) == len(smallest)
-    assert not splits(polytopes_of(context, set(found.names)), 2, children, cells, counts)
+    assert not splits(polytopes_under(context, set(found.names)), 2, children, cells, counts)
     for left_out in found.names:
         rest = set(found.names) - {left_out}
-        assert splits(polytopes_of(context, rest), 2, children, cells, counts)
+        assert splits(polytopes_under(context, rest), 2, children, cells, counts)
 
 
 def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
@@ -85,7 +87,7 @@ def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
     """A search that was not made must not be claimed."""
     census = policies.make_census(tmp_path, 0, MORE, n_blocks=6)
     rules = census.context.rules
-    whole = Polytopes(find_kinds(rules), rules, census.context.geography, {})
+    whole = polytopes_of(find_kinds(rules), rules, census.context.geography, {})
     children = np.arange(*census.context.geography.child_pointers[1][:2])
     tables = (crowded(census, seed) for seed in range(100))
     cells, counts = next(t for t in tables if not splits(whole, 2, children, *t))
@@ -94,7 +96,7 @@ def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
     assert not found.smallest
     for left_out in found.names:
         rest = set(found.names) - {left_out}
-        assert splits(polytopes_of(census.context, rest), 2, children, cells, counts)
+        assert splits(polytopes_under(census.context, rest), 2, children, cells, counts)
 
 
 @given(seeds)
@@ -104,7 +106,7 @@ def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, policies.MIXED, n_blocks=4)
     context = census.context
-    whole = Polytopes(find_kinds(context.rules), context.rules, context.geography, {})
+    whole = polytopes_of(find_kinds(context.rules), context.rules, context.geography, {})
     cells, counts = crowded(census, seed)
     children = np.arange(*context.geography.child_pointers[1][:2])
     mended = mend(context, whole, 2, children, cells, counts)

@@ -14,7 +14,7 @@ from topdown.solve import reference
 from topdown.solve.failsafe import _least_change
 from topdown.solve.groups import excess
 from topdown.solve.kernels import project_base
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 seeds = st.integers(0, 1_000_000)
 EXACT = st.sampled_from([0, 1, 2, None])
@@ -134,7 +134,7 @@ def college_town() -> Polytopes:
         caps=np.zeros((2, 0), dtype=np.int64),
     )
     tree = from_prefixes(("town", "region"), (0, 1), ("1", "2"))
-    return Polytopes(find_kinds(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
+    return polytopes_of(find_kinds(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
 
 
 def test_seven_counties_and_three_combinations() -> None:
@@ -155,7 +155,7 @@ def test_seven_counties_and_three_combinations() -> None:
         caps=np.zeros((7, 0), dtype=np.int64),
     )
     tree = from_prefixes(("two states", "county"), (0, 1), tuple("1234567"))
-    polytopes = Polytopes(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    polytopes = polytopes_of(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
     a, b, c = polytopes.kinds.of_cell
     limits = polytopes.limits(0, np.array([0]))[0]
     assert limits[1 << a] == 2100 + 260 - 4

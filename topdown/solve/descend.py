@@ -19,8 +19,16 @@ from topdown.solve.judge import judge_split
 from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.least_squares.policy import solve_with
 from topdown.solve.least_squares.soft import SOFT_KEPT_PERSONS, worst_break
-from topdown.solve.level_facts import Known
+from topdown.solve.level_facts import Known, known_of
 from topdown.solve.node import Node
+from topdown.solve.parts import (
+    StatisticsPart,
+    facts_part,
+    geography_part,
+    known_part,
+    ranges_of,
+    rules_part,
+)
 from topdown.solve.passes import Fit, estimate
 from topdown.solve.region_network import Arcs
 from topdown.solve.rounding import Rounded, round_table
@@ -53,7 +61,7 @@ class Descent(Walk):
     @cached_property
     def known(self) -> Known:
         """The public side of the release."""
-        return Known(self.context, self.exact, self.tables)
+        return known_of(self.context, self.exact, self.tables)
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -69,7 +77,7 @@ class Descent(Walk):
 
     def prepare(self) -> None:
         """Make everything that forked workers should inherit."""
-        _ = self.known.levels, self.known.places, self.known.verdicts, self.repairer.rows, self.statistics
+        _ = self.known, self.repairer.rows, self.statistics
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node. It needs no failsafe: the records themselves satisfy all its constraints."""
@@ -171,6 +179,21 @@ class Descent(Walk):
             **self._public(depth + 1, index, parent.cells),
         )
         return split, index
+
+    def part(self, depth: int, first: int, last: int) -> tuple[Descent, tuple[int, ...]]:
+        """Return the solver of a part of the tree, which holds nothing of the other nodes but their statistics."""
+        whole, ranges = self.context, ranges_of(self.context.geography, depth, first, last)
+        geography, rules = geography_part(whole.geography, ranges), rules_part(whole.rules, ranges)
+        context = replace(whole, geography=geography, facts=facts_part(whole.facts, ranges))
+        vars(context).update(rules=rules)  # cached properties: a part never makes its own
+        other = replace(self, context=context)
+        firsts = tuple(here.start for here in ranges)
+        vars(other).update(
+            known=known_part(self.known, rules, geography, ranges),
+            statistics=StatisticsPart(self.statistics, firsts),
+            repairer=self.repairer.within(context),
+        )
+        return other, firsts
 
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
         """See `judge_split`."""

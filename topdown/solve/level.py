@@ -99,6 +99,11 @@ class LevelModel:
     limited: bool
     comparisons: Ints
 
+    @property
+    def exact_beside(self) -> bool:
+        """Whether the exact table is kept beside the limits."""
+        return self.exact.is_told and not self.exact_told
+
 
 def build_levels(context: Context, polytopes: Polytopes, margins: Margins) -> tuple[LevelModel, ...]:
     """Describe every level of a plan.

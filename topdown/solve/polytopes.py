@@ -32,22 +32,37 @@ from topdown.solve.region_network import Arcs, Pieces, network
 Marks = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Polytopes:
-    """The limits of every node of a tree.
+@dataclass(frozen=True)
+class AllLeaves:
+    """What is asked of all leaves of a release. A part of the tree is given the answers and cannot ask for itself.
 
     Args:
-        kinds, rules, geography: of the release.
+        needed: per level, whether lower bounds and open cells leave tables in that cannot be split.
+        merges: whether no set of kinds has an upper bound anywhere; then limits of alike leaves add up.
+    """
+
+    needed: tuple[bool, ...]
+    merges: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Polytopes:
+    """The limits of every node of a tree, or of a part of it; made by `polytopes_of`.
+
+    Args:
+        kinds, rules, geography: of the tree.
         totals: exact node totals by depth.
         answers: int64 (n_nodes, n_answers), the exact table of the deepest level with totals where `kinds` have
             answers; else None.
+        all_leaves: of the whole release.
     """
 
     kinds: Kinds
     rules: Rules
     geography: Geography
     totals: dict[int, Ints]
-    answers: Ints | None = None
+    answers: Ints | None
+    all_leaves: AllLeaves
 
     @cached_property
     def unit_depth(self) -> int:
@@ -67,30 +82,18 @@ class Polytopes:
         """
         return self.needed[depth] and self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
 
-    @cached_property
+    @property
     def needed(self) -> tuple[bool, ...]:
         """Whether lower bounds and open cells of a level leave tables in that cannot be split."""
-        return tuple(self._needed(depth) for depth in range(len(self.geography.levels)))
-
-    def _needed(self, depth: int) -> bool:
-        if (self.kinds.high < NO_LIMIT).any() or self.rules.nested:
-            return True
-        if self.by_answer and depth == self.unit_depth:
-            return True  # so that passes that cross the exact table keep it
-        if depth == len(self.geography.levels) - 1:
-            return False
-        classes = [len(np.unique(self.kinds.class_of[row])) for row in self.kinds.members]
-        mixed = (np.array(classes, dtype=np.int64) > 1) & (self.kinds.low > 0).any(axis=0)
-        return depth < self.unit_depth or bool(mixed.any())
+        return self.all_leaves.needed
 
     @cached_property
-    def _leaves(self) -> tuple[Marks, Ints, Ints, bool]:
-        # Open kinds, a number for each pattern of them, fewest people of each set, and whether leaves may be
-        # merged (no upper bound; then limits of leaves with one pattern are linear in the fewest people).
+    def _leaves(self) -> tuple[Marks, Ints, Ints]:
+        # Open kinds, a number for each pattern of them, fewest people of each set.
         is_open = self.rules.open[-1][:, self.kinds.class_of]
         _, pattern = np.unique(is_open, axis=0, return_inverse=True)
         least, _ = self.kinds.ranges(is_open, self.kinds.low, self.kinds.high)
-        return is_open, pattern.reshape(-1), least, bool((self.kinds.high >= NO_LIMIT).all())
+        return is_open, pattern.reshape(-1), least
 
     def leaf_range(self, depth: int, node: int) -> slice:
         """Return the leaves below a node; they follow each other."""
@@ -101,7 +104,7 @@ class Polytopes:
 
     def pieces(self, depth: int, node: int) -> Pieces:
         """Return the leaves of a node, merged where limits simply add up."""
-        is_open, pattern, least, merge = self._leaves
+        (is_open, pattern, least), merge = self._leaves, self.all_leaves.merges
         inside = self.leaf_range(depth, node)
         n = inside.stop - inside.start
         exact = depth <= self.unit_depth
@@ -166,6 +169,30 @@ class Polytopes:
     def arcs(self, depth: int, node: int) -> Arcs:
         """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
         return network(self.kinds, self.kinds.answer_of, self.pieces(depth, node))
+
+
+def polytopes_of(
+    kinds: Kinds,
+    rules: Rules,
+    geography: Geography,
+    totals: dict[int, Ints],
+    answers: Ints | None = None,
+) -> Polytopes:
+    """Return the limits of every node of a whole release; see `Polytopes`."""
+    capped = bool((kinds.high < NO_LIMIT).any())
+    leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
+    classes = [len(np.unique(kinds.class_of[row])) for row in kinds.members]
+    mixed = (np.array(classes, dtype=np.int64) > 1) & (kinds.low > 0).any(axis=0)
+
+    def needed(depth: int) -> bool:
+        if capped or rules.nested:
+            return True
+        if answers is not None and depth == unit_depth:
+            return True  # so that passes that cross the exact table keep it
+        return depth < leaf and (depth < unit_depth or bool(mixed.any()))
+
+    all_leaves = AllLeaves(tuple(needed(depth) for depth in range(leaf + 1)), not capped)
+    return Polytopes(kinds, rules, geography, totals, answers, all_leaves)
 
 
 def _add(values: Ints, group: Ints, n_groups: int) -> Ints:

@@ -8,7 +8,7 @@ the cells of a base release) never changes. Totals stay, at every level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,12 @@ class Repairer:
             order = np.argsort(label, kind="stable")
             out.append((order, np.searchsorted(label[order], np.arange(int(label.max()) + 2))))
         return tuple(out)
+
+    def within(self, context: Context) -> Repairer:
+        """Return what mends the leaves of a part of the tree; what does not depend on leaves is shared."""
+        other = replace(self, context=context)
+        vars(other).update({name: made for name, made in vars(self).items() if name != "context"})
+        return other
 
     def finish(self, leaf: Node, tally: Tally) -> Node:
         """Return the leaf with all soft rules kept, or as it is if no change does that; both are reported."""

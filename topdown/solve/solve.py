@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from topdown.model.geography import Geography
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
@@ -24,7 +25,9 @@ from topdown.solve.tree.statistics import TreeStatistics
 from topdown.solve.walk import Walk
 from topdown.workers import workers_with
 
-TASKS_PER_WORKER = 8
+CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
+RUN_LEAVES = 4_096  # of a run, about: less than a second
+RUNS_AHEAD = 3  # runs a worker that are under way or wait
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +73,16 @@ def solve(
 
 
 def descend(descent: Walk, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
-    """Split from the root to the leaves, in this process or several; returns the leaves with records."""
+    """Split from the root to the leaves, in this process or several; returns the leaves with records.
+
+    Above the cut a task is a node. Below it is a run of nodes, which is solved as a tree of its own.
+    """
     tally = Tally()
     geography = context.geography
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         descent.prepare()
         nodes = [descent.root(tally)]
-        last = len(geography.levels) - 1
-        cut = next(
-            (i for i in range(last) if len(geography.levels[i]) >= TASKS_PER_WORKER * workers),
-            max(last - 1, 0),
-        )
-        total = sum(len(level) for level in geography.levels[1:])
-        done = 0
+        cut, total, done = cut_of(geography), sum(len(level) for level in geography.levels[1:]), 0
         with workers_with(descent, workers) as pool:
             for depth in range(cut):
                 below: list[Node] = []
@@ -93,16 +93,20 @@ def descend(descent: Walk, context: Context, workers: int, report: Report) -> tu
                 done += len(geography.levels[depth + 1])
                 report(Event("solve", done, total, geography.levels[depth + 1].name))
             leaves: list[Node] = []
-            if last == 0:
-                leaves = [descent.finish(node, tally) for node in nodes]
-            else:
-                n_tasks = len(nodes)
-                for i, (part, counted) in enumerate(pool.map(_subtree, _large_first(cut, nodes)), start=1):
-                    leaves += part
-                    tally.merge(counted)
-                    report(Event("solve", done + (total - done) * i // n_tasks, total, geography.leaves.name))
+            runs = _runs(geography, cut, nodes)
+            for i, (part, counted) in enumerate(pool.map(_run, runs, most=RUNS_AHEAD * workers), start=1):
+                leaves += part
+                tally.merge(counted)
+                report(Event("solve", done + (total - done) * i // len(runs), total, geography.leaves.name))
     report(Event("solve", total, total, geography.leaves.name))
     return leaves, tally
+
+
+def cut_of(geography: Geography) -> int:
+    """Return the highest level whose largest node has few leaves, never the leaves themselves but in a tree of one."""
+    last = len(geography.levels) - 1
+    sizes = (int(np.diff(geography.first_leaves(depth)).max()) for depth in range(last))
+    return next((depth for depth, size in enumerate(sizes) if size <= CUT_LEAVES), max(last - 1, 0))
 
 
 def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
@@ -134,22 +138,43 @@ def said_of_estimates(descent: Walk) -> dict[str, Any]:
     return {"statistics": {"targets": choose(descent.context).document()}}
 
 
-Task = tuple[int, Node]
-
-
-def _large_first(depth: int, nodes: list[Node]) -> list[Task]:
+def _large_first(depth: int, nodes: list[Node]) -> list[tuple[int, Node]]:
     """Return the tasks of one level; large ones start first so that no worker ends late."""
     return [(depth, n) for n in sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))]
 
 
-def _split(descent: Walk, task: Task) -> tuple[list[Node], Tally]:
+def _split(descent: Walk, task: tuple[int, Node]) -> tuple[list[Node], Tally]:
     tally = Tally()
     return descent.children(*task, tally), tally
 
 
-def _subtree(descent: Walk, task: Task) -> tuple[list[Node], Tally]:
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Nodes first..last-1 of the cut, of which `nodes` have records."""
+
+    cut: int
+    first: int
+    last: int
+    nodes: list[Node]
+
+
+def _runs(geography: Geography, cut: int, nodes: list[Node]) -> list[_Nodes]:
+    """Return the runs of nodes with records, in order; each ends where it has `RUN_LEAVES` leaves or more."""
+    index = np.array([node.index for node in nodes], dtype=np.int64)
+    found = []
+    for first, last in geography.stretches(cut, RUN_LEAVES):
+        p, q = np.searchsorted(index, (first, last)).tolist()
+        if q > p:
+            found.append(_Nodes(cut, first, last, nodes[p:q]))
+    return found
+
+
+def _run(descent: Walk, run: _Nodes) -> tuple[list[Node], Tally]:
     tally = Tally()
-    return [descent.finish(leaf, tally) for leaf in descent.subtree(*task, tally)], tally
+    own, firsts = descent.part(run.cut, run.first, run.last)
+    inside = [replace(node, index=node.index - firsts[run.cut]) for node in run.nodes]
+    leaves = own.below(run.cut, inside, tally)
+    return [replace(leaf, index=leaf.index + firsts[-1]) for leaf in leaves], tally
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:

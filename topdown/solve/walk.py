@@ -39,6 +39,10 @@ class Walk(ABC):
         """Split one node of level `depth` over its children; children without records are left out."""
 
     @abstractmethod
+    def part(self, depth: int, first: int, last: int) -> tuple[Walk, tuple[int, ...]]:
+        """Return the solver of all below nodes first..last-1 of a level, and its first node of every level."""
+
+    @abstractmethod
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
         """Return how published children compare with the split of their published parent.
 
@@ -73,12 +77,11 @@ class Walk(ABC):
             error.node = error.node or self.context.geography.levels[depth].codes[parent.index]
             raise
 
-    def subtree(self, depth: int, node: Node, tally: Tally) -> list[Node]:
-        """Solve everything below one node and return its leaves with records, in leaf order."""
-        nodes = [node]
-        for below in range(depth, len(self.context.geography.levels) - 1):
-            nodes = [child for parent in nodes for child in self.children(below, parent, tally)]
-        return nodes
+    def below(self, depth: int, nodes: list[Node], tally: Tally) -> list[Node]:
+        """Solve everything below some nodes of a level, in order, and return the leaves with records as published."""
+        for level in range(depth, len(self.context.geography.levels) - 1):
+            nodes = [child for parent in nodes for child in self.children(level, parent, tally)]
+        return [self.finish(leaf, tally) for leaf in nodes]
 
 
 def with_records(cells: Ints, counts: Ints, index: Ints) -> list[Node]:

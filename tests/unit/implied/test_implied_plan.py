@@ -15,7 +15,7 @@ from topdown.model.contradiction import Contradiction, find_contradiction
 from topdown.model.kinds import find_kinds
 from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import polytopes_of
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_truth_lies_in_every_table(census: Census) -> None:
     """The solver's limits must never cut off the confidential table itself; a person more must be cut off."""
     geography, rules = census.context.geography, census.context.rules
     exact, kinds = totals(census, "block"), find_kinds(rules)
-    polytopes = Polytopes(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
+    polytopes = polytopes_of(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
     for level in (0, 1):
         assert polytopes.limited(level)
         truth = census.truth[level]

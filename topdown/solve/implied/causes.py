@@ -17,7 +17,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.solve.chain import Tables, exact_beside
 from topdown.solve.groups import Ints
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.polytopes import Polytopes, polytopes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +83,9 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
     kept = arranged(schema, invariants, geography.level_names, rules)
     totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
     if kept.split is None:
-        return Polytopes(find_kinds(full), full, geography, totals)
+        return polytopes_of(find_kinds(full), full, geography, totals)
     answers = np.zeros((len(geography.levels[kept.depth]), len(kept.split.sources)), np.int64)
-    return Polytopes(find_kinds(full, answers=kept.split.labels), full, geography, totals, answers)
+    return polytopes_of(find_kinds(full, answers=kept.split.labels), full, geography, totals, answers)
 
 
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems

@@ -1,0 +1,161 @@
+"""A tree solved part by part is the tree solved whole, to the last byte, whoever solves the parts."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import policies, solved
+from tests.helpers.depth import repeats
+from topdown.model.geography import Geography, from_prefixes
+from topdown.model.kinds import find_kinds
+from topdown.model.public import derive_rules
+from topdown.plan.prepare import Context, prepare
+from topdown.solve import level_facts, solve
+from topdown.solve.descend import Descent
+from topdown.solve.implied.classify import plan_verdicts
+from topdown.solve.solve import Solved, cut_of
+
+QUICK = ["blocks, caps, nested", "soft"]
+CHOSEN = [*QUICK, *(pytest.param(p, marks=pytest.mark.slow) for p in policies.POLICIES if p not in QUICK)]
+SOFT = (
+    policies.BLOCKS
+    + """
+[[no_more_than]]
+name = "no more women than men at home"
+cells = { dwelling = ["home"], sex = ["female"] }
+than = { dwelling = ["home"], sex = ["male"] }
+"""
+    + policies.BASIS
+)
+
+
+def by_parts(
+    census: solved.Census, answers: solved.NoisyAnswers, leaves: tuple[int, int], workers: int
+) -> Solved:
+    """Solve with other sizes of the cut and of runs."""
+    tables = policies.exact_tables(census)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solve, "CUT_LEAVES", leaves[0])
+        patch.setattr(solve, "RUN_LEAVES", leaves[1])
+        exact = policies.exact_values(census)
+        return solve.solve(census.context, answers, exact, tables=tables, workers=workers)
+
+
+def check_equal(census: solved.Census, answers: solved.NoisyAnswers, workers: int) -> None:
+    """Fail unless runs of single counties give the bytes of one run of everything."""
+    whole, parts = (by_parts(census, answers, leaves, n) for leaves, n in (((99, 99), 1), ((6, 1), workers)))
+    assert whole.document == parts.document
+    for column in ("node", "cell", "count"):
+        np.testing.assert_array_equal(getattr(whole.leaves, column), getattr(parts.leaves, column))
+
+
+@pytest.mark.parametrize("policy", CHOSEN)
+@given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
+@settings(max_examples=repeats(1, 3), deadline=None)
+def test_parts_give_the_bytes_of_the_whole(policy: str, seed: int, size: float) -> None:
+    """A verifier that cuts the tree elsewhere, or has more cores, would find another release."""
+    with tempfile.TemporaryDirectory() as folder:
+        census = policies.make_census(Path(folder), seed, policies.POLICIES.get(policy, SOFT))
+        check_equal(census, solved.noisy(census, seed + 1, size=size), 1)
+
+
+def test_forked_workers_give_the_bytes_of_the_whole(tmp_path: Path) -> None:
+    """A part that reads what its process inherited instead of what it was given would differ in workers only."""
+    census = policies.make_census(tmp_path, 4, policies.POLICIES["blocks, caps, nested"])
+    check_equal(census, solved.noisy(census, 5, size=3.0), 3)
+
+
+def only_in_the_first_county(folder: Path) -> solved.Census:
+    """Return a census whose facilities are all in one county, so that the others know nothing of them."""
+    text = policies.POLICIES["blocks, caps, nested"]
+    census = policies.make_census(folder, 8, text)
+    rows = (folder / "leaves.csv").read_text().splitlines()
+    for i, row in enumerate(rows[1:], start=1):
+        n = "1" if row[0] == "1" else "0"
+        rows[i] = ",".join([*row.split(",")[:2], n, n])
+    (folder / "leaves.csv").write_text("\n".join(rows) + "\n")
+    context = solve_context(folder)
+    leaves = census.truth[-1]
+    open_there = context.rules.open[-1][leaves.node, context.rules.class_of_cell[leaves.cell]]
+    kept = replace(
+        leaves, node=leaves.node[open_there], cell=leaves.cell[open_there], count=leaves.count[open_there]
+    )
+    fitted = policies.fit_records(context, kept)
+    return solved.Census(context, fitted.at_every_level(context.geography))
+
+
+def solve_context(folder: Path) -> Context:
+    """Return the context of a run file that lies in a folder."""
+    return prepare(folder / "run.toml").context
+
+
+def test_what_is_asked_of_all_leaves_comes_with_a_part(tmp_path: Path) -> None:
+    """A county without dormitories would find fewer kinds of cells and no limits, and take another way."""
+    census = only_in_the_first_county(tmp_path)
+    exact, tables = policies.exact_values(census), policies.exact_tables(census)
+    answers = solved.noisy(census, 9, size=3.0)
+    whole = Descent(census.context, answers, exact, tables=tables)
+    n = len(census.context.geography.levels[1])
+    assert n > 1
+    part = whole.part(1, n - 1, n)[0]
+    own = part.known.polytopes
+    plan = census.context.plan
+    anew = derive_rules(plan.schema, own.geography, plan.invariants, part.context.facts)
+    assert find_kinds(anew).n_kinds < own.kinds.n_kinds == whole.known.polytopes.kinds.n_kinds
+    assert own.all_leaves is whole.known.polytopes.all_leaves
+    for name in ("chains", "places", "verdicts"):
+        assert getattr(part.known, name) is getattr(whole.known, name)
+    check_equal(census, answers, 1)
+
+
+def test_a_part_asks_nothing_of_all_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a part asks of its own leaves, instead of being told, can differ from what the nation says."""
+    census = policies.make_census(tmp_path, 2, policies.POLICIES["counties, caps, mixed"])
+    answers = solved.noisy(census, 3)
+    whole = Descent(
+        census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
+    )
+    whole.prepare()
+    asked: list[str] = []
+    for name in ("find_kinds", "polytopes_of", "build_levels", "chain_of", "places", "plan_verdicts"):
+        monkeypatch.setattr(level_facts, name, lambda *_, name=name, **__: asked.append(name))
+    room = sys.modules[Context.__module__]
+    monkeypatch.setattr(room, "derive_rules", lambda *_: asked.append("derive_rules"))
+    part, _ = whole.part(1, 0, 1)
+    _ = part.known, part.context.rules, part.statistics, part.repairer.rows, part.context.inhabited
+    assert asked == []
+    assert plan_verdicts(census.context) == whole.known.verdicts
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(1, 12))
+def test_stretches_are_all_nodes_once(sizes: list[int], n_leaves: int) -> None:
+    """A node in no run would lose its people; a run that never closes would hold the nation."""
+    geography = tree_of(sizes)
+    found = list(geography.stretches(1, n_leaves))
+    assert [(0, len(sizes))] == [(found[0][0], found[-1][1])]
+    for (first, last), (following, _) in zip(found, [*found[1:], (len(sizes), 0)], strict=True):
+        assert last == following
+        assert sum(sizes[first : last - 1]) < n_leaves
+        assert sum(sizes[first:last]) >= n_leaves or last == len(sizes)
+
+
+def test_the_cut_is_never_the_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of leaves would have nothing to solve, and a cut above a giant county would hold it all."""
+    geography = tree_of([3, 9])
+    for most, cut in ((100, 0), (11, 1), (2, 1)):
+        monkeypatch.setattr(solve, "CUT_LEAVES", most)
+        assert cut == cut_of(geography)
+
+
+def tree_of(sizes: list[int]) -> Geography:
+    """Return a land of counties with so many blocks."""
+    codes = tuple(f"{county}{block}" for county, n in enumerate(sizes) for block in range(n))
+    return from_prefixes(("land", "county", "block"), (0, 1, 2), codes)
