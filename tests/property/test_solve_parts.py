@@ -45,6 +45,7 @@ def by_parts(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solve, "CUT_LEAVES", leaves[0])
         patch.setattr(solve, "RUN_LEAVES", leaves[1])
+        patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact = policies.exact_values(census)
         return solve.solve(census.context, answers, exact, tables=tables, workers=workers)
 
@@ -149,13 +150,21 @@ def test_stretches_are_all_nodes_once(sizes: list[int], n_leaves: int) -> None:
 
 def test_the_cut_is_never_the_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of leaves would have nothing to solve, and a cut above a giant county would hold it all."""
+    monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     geography = tree_of([3, 9])
     for most, cut in ((100, 0), (11, 1), (2, 1)):
         monkeypatch.setattr(solve, "CUT_LEAVES", most)
-        assert cut == cut_of(geography)
+        assert cut == cut_of(geography, 1)[0]
 
 
 def tree_of(sizes: list[int]) -> Geography:
     """Return a land of counties with so many blocks."""
     codes = tuple(f"{county}{block}" for county, n in enumerate(sizes) for block in range(n))
     return from_prefixes(("land", "county", "block"), (0, 1, 2), codes)
+
+
+def test_many_workers_get_many_runs() -> None:
+    """A state of a million cells would leave all but a few of many cores idle."""
+    geography = tree_of([5] * 9)
+    assert cut_of(geography, 1) == (1, 45 // 8)
+    assert cut_of(geography, 64) == (1, 1)

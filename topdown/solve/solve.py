@@ -25,8 +25,9 @@ from topdown.solve.tree.statistics import TreeStatistics
 from topdown.solve.walk import Walk
 from topdown.workers import workers_with
 
+TASKS_PER_WORKER = 8  # runs, at least, where the tree has so many
 CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
-RUN_LEAVES = 4_096  # of a run, about: less than a second
+RUN_LEAVES = 4_096  # of a run, at most about: less than a second of 2,016 cells
 RUNS_AHEAD = 3  # runs a worker that are under way or wait
 
 
@@ -82,7 +83,8 @@ def descend(descent: Walk, context: Context, workers: int, report: Report) -> tu
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         descent.prepare()
         nodes = [descent.root(tally)]
-        cut, total, done = cut_of(geography), sum(len(level) for level in geography.levels[1:]), 0
+        cut, run_leaves = cut_of(geography, workers)
+        total, done = sum(len(level) for level in geography.levels[1:]), 0
         with workers_with(descent, workers) as pool:
             for depth in range(cut):
                 below: list[Node] = []
@@ -93,7 +95,7 @@ def descend(descent: Walk, context: Context, workers: int, report: Report) -> tu
                 done += len(geography.levels[depth + 1])
                 report(Event("solve", done, total, geography.levels[depth + 1].name))
             leaves: list[Node] = []
-            runs = _runs(geography, cut, nodes)
+            runs = _runs(geography, cut, run_leaves, nodes)
             for i, (part, counted) in enumerate(pool.map(_run, runs, most=RUNS_AHEAD * workers), start=1):
                 leaves += part
                 tally.merge(counted)
@@ -102,11 +104,20 @@ def descend(descent: Walk, context: Context, workers: int, report: Report) -> tu
     return leaves, tally
 
 
-def cut_of(geography: Geography) -> int:
-    """Return the highest level whose largest node has few leaves, never the leaves themselves but in a tree of one."""
-    last = len(geography.levels) - 1
-    sizes = (int(np.diff(geography.first_leaves(depth)).max()) for depth in range(last))
-    return next((depth for depth, size in enumerate(sizes) if size <= CUT_LEAVES), max(last - 1, 0))
+def cut_of(geography: Geography, workers: int) -> tuple[int, int]:
+    """Return where to cut, and how many leaves a run should have; the result of a solve does not depend on them.
+
+    The cut is the highest level whose largest node has few leaves and that has a task for every worker several times;
+    failing that, the level above the leaves.
+    """
+    last, tasks = len(geography.levels) - 1, TASKS_PER_WORKER * workers
+    for depth in range(last):
+        largest = int(np.diff(geography.first_leaves(depth)).max())
+        if largest <= CUT_LEAVES and len(geography.levels[depth]) >= tasks:
+            break
+    else:
+        depth = max(last - 1, 0)
+    return depth, max(min(RUN_LEAVES, len(geography.leaves) // tasks), 1)
 
 
 def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
@@ -158,11 +169,11 @@ class _Nodes:
     nodes: list[Node]
 
 
-def _runs(geography: Geography, cut: int, nodes: list[Node]) -> list[_Nodes]:
-    """Return the runs of nodes with records, in order; each ends where it has `RUN_LEAVES` leaves or more."""
+def _runs(geography: Geography, cut: int, run_leaves: int, nodes: list[Node]) -> list[_Nodes]:
+    """Return the runs of nodes with records, in order; each ends where it has so many leaves or more."""
     index = np.array([node.index for node in nodes], dtype=np.int64)
     found = []
-    for first, last in geography.stretches(cut, RUN_LEAVES):
+    for first, last in geography.stretches(cut, run_leaves):
         p, q = np.searchsorted(index, (first, last)).tolist()
         if q > p:
             found.append(_Nodes(cut, first, last, nodes[p:q]))
