@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
+from tests.helpers.ledgers import with_ledger
 from topdown.model.geography import Geography, from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import derive_rules
+from topdown.pipeline import generate
 from topdown.plan.prepare import Context, prepare
 from topdown.solve import level_facts, solve
 from topdown.solve.descend import Descent
 from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.solve import Solved, cut_of
+from topdown.synth import synth
 
 QUICK = ["blocks, caps, nested", "soft"]
 CHOSEN = [*QUICK, *(pytest.param(p, marks=pytest.mark.slow) for p in policies.POLICIES if p not in QUICK)]
@@ -168,3 +171,32 @@ def test_many_workers_get_many_runs() -> None:
     geography = tree_of([5] * 9)
     assert cut_of(geography, 1) == (1, 45 // 8)
     assert cut_of(geography, 64) == (1, 1)
+
+
+@pytest.mark.slow
+def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is published, not only what is solved, would depend on the machine."""
+    made = synth(tmp_path, people=4_000, schema="toy", seed=6)
+    assert made.run_file is not None
+    prepared = prepare(with_ledger(made.run_file))
+    release = tmp_path / "release"
+    generate(prepared, release)
+    first = contents(release)
+    for path in [
+        release / name for name in first if not name.startswith(("measurements/", "public/", "plan"))
+    ]:
+        path.unlink()
+    monkeypatch.setattr(solve, "CUT_LEAVES", 60)
+    monkeypatch.setattr(solve, "RUN_LEAVES", 5)
+    monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
+    generate(prepared, release, workers=2)
+    again = contents(release)
+    assert first.keys() == again.keys()
+    assert [name for name in first if first[name] != again[name]] == []
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file of a folder by its path inside."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
