@@ -60,11 +60,9 @@ def _most_crossing(support: Support, patterns: Patterns, steps: tuple[Stage, ...
     key, cell = key[opened], cell[opened]
     supergroup, most = support.of_cell[cell], 0
     for stage in steps:
-        if stage.table is None:
-            rows = np.isin(key, patterns.reserved)
-            most = max(most, _crossing(stage, cell[rows], supergroup[rows]))
-        else:
-            most = max(most, _crossing(stage, cell, supergroup))
+        rows = np.isin(key, patterns.reserved) | (stage.table is not None)
+        most = max(most, _crossing(stage, cell[rows], supergroup[rows]))
+        if stage.table is not None:
             supergroup = join(supergroup, stage.labels(cell))[0]
     return most
 

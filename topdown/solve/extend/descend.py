@@ -102,10 +102,6 @@ class Extension(Walk):
             out.append(cells * p.n_patterns + key % p.n_patterns)
         return np.concatenate(out) if out else np.zeros(0, dtype=np.int64)
 
-    def part(self, depth: int, first: int, last: int) -> tuple[Extension, tuple[int, ...]]:
-        """Return this solver: what the base table leaves open is not cut."""
-        return self, (0,) * len(self.context.geography.levels)
-
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
         """Weigh the children stage by stage, see `Beside`."""
         if parent is None:
