@@ -38,6 +38,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "audit": "Compute the exact privacy loss of a plan or release.",
         "evaluate": "Compare a release with the confidential records.",
         "interval": "Print intervals for counts of any union of areas.",
+        "tables": "Write tables of a release for ordinary programs.",
     },
     "Look things up": {
         "account": "Compute the exact privacy loss of composed measurements.",

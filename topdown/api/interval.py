@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from topdown.model.query import Query
     from topdown.plan.prepare import Context
     from topdown.plan.unions import Union
-    from topdown.publish.intervals import Ints
+    from topdown.publish.intervals import Intervals as Columns
+    from topdown.publish.intervals import TableRows
 
 USUAL = Fraction(19, 20)
 
@@ -43,12 +44,13 @@ def interval(
     """
     from topdown.api.release_folder import require_release
     from topdown.documents.interval import Intervals
-    from topdown.measure.released import read_microdata
+    from topdown.measure.released import read_open_microdata
     from topdown.plan.document import exact_text
     from topdown.plan.prepare import load_context
     from topdown.plan.unions import read_unions
     from topdown.publish.intervals import intervals_sentence
     from topdown.publish.microdata import PERSONS
+    from topdown.publish.unions import intervals_of_unions, rows_of_unions
     from topdown.solve.exact import exact_tables, exact_totals
     from topdown.solve.measurements import MeasurementReader
     from topdown.solve.tree.covered import check_intervals
@@ -57,7 +59,7 @@ def interval(
     folder = place(release, "release")
     require_release(folder)
     context = load_context(folder)
-    chance = _coverage(coverage, context.plan.coverage or USUAL)
+    chance = coverage_of(coverage, context.plan.coverage or USUAL)
     check_intervals(context, asked=True)
     asked = context.plan.query(query)
     unions = read_unions(place(areas, "areas"), context.geography)
@@ -72,15 +74,10 @@ def interval(
             code="C212",
             fix="use a query of the plan, or its attributes by name",
         ) from None
-    answers = read_microdata(folder / PERSONS, context).sparse_answers(asked)
-    leaves = [union.leaves(context.geography) for union in unions]
-    found = []
-    for union, inside, numbers_of in zip(unions, leaves, told, strict=True):
-        count = [0] * asked.n_answers
-        chosen = inside[answers.node]
-        for cell, n in zip(answers.cell[chosen].tolist(), answers.count[chosen].tolist(), strict=True):
-            count[cell] += n
-        found.append(_union(context, asked, union, count, (numbers_of, 1 - chance), int(inside.sum())))
+    leaves = read_open_microdata(folder / PERSONS, context)
+    rows = rows_of_unions(context, asked, unions, leaves)
+    columns = intervals_of_unions(context, asked, unions, rows, told, chance)
+    found = [_union(context, asked, union, (rows, columns, i)) for i, union in enumerate(unions)]
     return Intervals(
         release=context.plan.release.id,
         plan_hash=context.plan.plan_hash,
@@ -91,7 +88,8 @@ def interval(
     )
 
 
-def _coverage(given: str | Fraction | None, usual: Fraction) -> Fraction:
+def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
+    """Return a chance that was asked for, or the usual one; ConfigError C210 outside the range."""
     from topdown.plan.document import exact
     from topdown.plan.make import LEAST_COVERAGE, MOST_COVERAGE
 
@@ -109,46 +107,27 @@ def _coverage(given: str | Fraction | None, usual: Fraction) -> Fraction:
 
 
 def _union(
-    context: Context,
-    query: Query,
-    union: Union,
-    count: list[int],
-    told: tuple[tuple[Ints, Ints], Fraction],
-    n_leaves: int,
+    context: Context, query: Query, union: Union, of: tuple[TableRows, Columns, int]
 ) -> IntervalsOfUnion:
     import numpy as np
 
     from topdown.documents.interval import IntervalOfAnswer, IntervalsOfUnion
-    from topdown.publish.intervals import bounds, cells_of_answers, is_exact
 
-    (estimate, stddev), tails = told
-    counts = np.array(count, dtype=np.int64)
-    is_open = np.zeros(context.rules.open[0].shape[1], dtype=bool)
-    for at, members in zip(context.rules.open, union.members, strict=True):
-        is_open |= at[members].any(axis=0)
-    listed = is_open.astype(np.int64) @ cells_of_answers(context, query) > 0
-    if not query.factors:
-        listed[:] = True
-    sure = not is_open.any() or all(
-        is_exact(context.plan, query, depth) for depth, members in enumerate(union.members) if len(members)
-    )
-    low, high = bounds(estimate, stddev, tails, [])
-    low, high = np.minimum(low, counts), np.maximum(high, counts)
-    if sure:
-        estimate, stddev, low, high = 1000 * counts, 0 * counts, counts, counts
+    rows, columns, number = of
     shape = tuple(len(f.group_labels) for f in query.factors)
     answers = []
-    for i in np.flatnonzero(listed).tolist():
-        groups = np.unravel_index(i, shape) if shape else ()
+    for i in np.flatnonzero(rows.node == number).tolist():
+        groups = np.unravel_index(rows.answer[i], shape) if shape else ()
         answers.append(
             IntervalOfAnswer(
                 labels={f.name: f.group_labels[int(g)] for f, g in zip(query.factors, groups, strict=True)},
-                count=count[i],
-                estimate=int(estimate[i]) / 1000,
-                stddev=int(stddev[i]) / 1000,
-                low=int(low[i]),
-                high=int(high[i]),
-                basis="exact" if sure else "tree",
+                count=int(rows.count[i]),
+                estimate=int(columns.estimate[i]) / 1000,
+                stddev=int(columns.stddev[i]) / 1000,
+                low=int(columns.low[i]),
+                high=int(columns.high[i]),
+                basis="exact" if columns.exact[i] else "tree",
             )
         )
+    n_leaves = int(union.leaves(context.geography).sum())
     return IntervalsOfUnion(area=union.name, n_areas=union.n_areas, n_leaves=n_leaves, answers=answers)

@@ -40,6 +40,7 @@ DOCUMENTS = {
     "simulation": "SimulationErrors",
     "solve": "Solve",
     "synth": "Synth",
+    "tables": "Tables",
     "verify": "Verify",
 }
 """Struct by name of the document, which is that of its module too, with _ for a point."""

@@ -54,6 +54,14 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
     return LeafCounts(len(leaves), schema.n_cells, found.key, found.count)
 
 
+def read_open_microdata(path: Path, context: Context) -> Histogram:
+    """Read the microdata as `read_microdata`; CertificateError V090 also for records that public facts exclude."""
+    leaves, rules = read_microdata(path, context), context.rules
+    if not rules.open[-1][leaves.node, rules.class_of_cell[leaves.cell]].all():
+        raise _damaged(path, "records where public facts allow none")
+    return leaves
+
+
 def _positions(column: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
     found = pc.index_in(column.cast(pa.string()), value_set=labels)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)

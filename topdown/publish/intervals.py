@@ -123,15 +123,20 @@ def is_exact(plan: Plan, query: Query, depth: int) -> bool:
 
 
 def intervals_of(
-    context: Context, tables: Mapping[Place, TableRows], numbers: Numbers
+    context: Context,
+    tables: Mapping[Place, TableRows],
+    numbers: Numbers,
+    coverage: Fraction | None = None,
 ) -> dict[Place, Intervals]:
-    """Return the columns of every table of a plan with `[estimates] coverage`.
+    """Return the columns of tables beside their counts.
 
     Args:
-        context: plan and public facts. tables: rows by query and level. numbers: whence estimates come.
+        context: plan and public facts. tables: rows by query and level, every level of each query. numbers: whence
+            estimates come. coverage: chance of an interval; the plan's if None.
     """
     plan = context.plan
-    if plan.coverage is None:
+    chance = plan.coverage if coverage is None else coverage
+    if chance is None:
         raise TypeError("the plan asks for no intervals")
     exact = {(name, depth): is_exact(plan, plan.query(name), depth) for name, depth in tables}
     told = numbers.at({place: (at.node, at.answer) for place, at in tables.items() if not exact[place]})
@@ -146,7 +151,7 @@ def intervals_of(
         above = []
         if depth == len(plan.levels) - 1 and plan.query(name).n_answers >= LEAST_ANSWERS:
             above = _above(context, tables, found, name)
-        low, high = bounds(estimate, stddev, 1 - plan.coverage, above)
+        low, high = bounds(estimate, stddev, 1 - chance, above)
         low, high = np.minimum(low, at.count), np.maximum(high, at.count)
         low, high = np.where(sure, at.count, low), np.where(sure, at.count, high)
         found[name, depth] = Intervals(estimate, stddev, low, high, sure)
