@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ MISCOUNTED_FIX = (
     'put a text with quotation marks or line breaks in quotation marks, doubling those inside ("a ""b"" c")'
 )
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
-_QUOTES = pa_csv.ParseOptions(newlines_in_values=True)
+SEPARATORS = ",;\t"
+_HEADER_BYTES = 2**16
 
 
 class UnreadableError(Exception):
@@ -86,6 +88,11 @@ def find_odd(header: list[str], needed: tuple[str, ...], ignored: tuple[str, ...
     return None
 
 
+def names_in(header: list[str], names: tuple[str, ...], called: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what columns are called in a file: what `called` says if the file has that, else their own name."""
+    return tuple(called[name] if called.get(name) in header else name for name in names)
+
+
 def shown(name: str, most: int = MOST_SHOWN) -> str:
     """Return a name from a file as it may stand in a message: printable and short."""
     text = "".join(c if c.isprintable() else "?" for c in name)
@@ -113,7 +120,7 @@ def header_of(path: Path) -> list[str]:
                 return list(file.schema_arrow.names)
         if path.stat().st_size == 0:
             return []
-        with pa_csv.open_csv(path, parse_options=_QUOTES) as reader:
+        with pa_csv.open_csv(path, parse_options=_parsing(path)) as reader:
             return list(reader.schema.names)
     except _UNREADABLE as error:
         raise UnreadableError(shown((str(error).splitlines() or [""])[0], 160)) from None
@@ -146,6 +153,24 @@ def read_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.
         raise UnreadableError(shown((str(error).splitlines() or [""])[0], 160)) from None
 
 
+def separator_of(path: Path) -> str:
+    """Return what separates the fields of a CSV: the first of comma, semicolon and tab that its header has.
+
+    One of these inside the quotation marks of a name does not count.
+
+    Raises: OSError, pa.ArrowException: it cannot be read.
+    """
+    with pa.input_stream(str(path), compression="detect") as stream:
+        header = stream.read(_HEADER_BYTES)
+    bare = re.sub(rb'"[^"]*"', b"", header)
+    first = re.split(rb"[\r\n]", bare.lstrip(b"\xef\xbb\xbf\r\n"), maxsplit=1)[0].decode("utf-8", "replace")
+    return next((mark for mark in SEPARATORS if mark in first), SEPARATORS[0])
+
+
+def _parsing(path: Path) -> pa_csv.ParseOptions:
+    return pa_csv.ParseOptions(newlines_in_values=True, delimiter=separator_of(path))
+
+
 def _parquet_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path, buffer_size=BUFFER_BYTES) as file:
         fields = [file.schema_arrow.field(name) for name in columns]
@@ -161,7 +186,7 @@ def _csv_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.
     n_rows = 0
     with pa.input_stream(str(path), compression="detect") as stream:
         counted = _Counted(stream)
-        with pa_csv.open_csv(counted, parse_options=_QUOTES, convert_options=options) as reader:
+        with pa_csv.open_csv(counted, parse_options=_parsing(path), convert_options=options) as reader:
             yield pa.RecordBatch.from_arrays(
                 [pa.nulls(0, kind) for kind in columns.values()], names=list(columns)
             )

@@ -21,7 +21,7 @@ from topdown.ledger.records import VERSION, Begun, Commit, Drawn, Event, Intent,
 from topdown.measure.run_ledger import drawn_laws
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
-from topdown.plan.public_tables import write_public
+from topdown.plan.public_files import write_public
 from topdown.publish.certified import certified_privacy
 from topdown.publish.publish import publish
 

@@ -23,7 +23,7 @@ from topdown.model.schema import Attribute, Schema
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.plan import Base, Plan, ReleaseInfo
 from topdown.plan.prepare import Context
-from topdown.plan.public_tables import geography_sha256
+from topdown.plan.public_files import geography_sha256
 from topdown.plan.secrets import Extended, ReleaseChain
 from topdown.resources import find
 

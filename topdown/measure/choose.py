@@ -28,7 +28,7 @@ from topdown.measure.run_ledger import place_of
 from topdown.measure.truth import records_digest
 from topdown.noise import AesBits
 from topdown.plan.prepare import Prepared
-from topdown.plan.public_tables import geography_sha256
+from topdown.plan.public_files import geography_sha256
 from topdown.selection.chance import RealChance
 from topdown.selection.plan import Subsampling
 

@@ -53,9 +53,14 @@ class NameColumn:
 
     def __init__(self, names: Sequence[str], unknown: Refused) -> None:
         self._names, self._faults = Names(names), Faults(unknown)
+        self._plain = not any(name.isdigit() and name[0] == "0" and name != "0" for name in names)
 
     def read(self, column: pa.Array, first_row: int) -> Ints:
         """Return the index of every row's name, -1 where it is not known; int64 (n_rows,)."""
+        if self._plain and pa.types.is_integer(
+            column.type
+        ):  # digits: no name that is known begins with a zero
+            column = column.cast(pa.string())
         coded = pa.types.is_dictionary(column.type)
         if not is_text(column.type.value_type if coded else column.type):
             self._faults.wrong_kind(

@@ -8,7 +8,7 @@ from pathlib import Path
 from topdown.ledger.durable import Disk
 from topdown.plan.base import BaseFiles, check_same_base
 from topdown.plan.prepare import Prepared
-from topdown.plan.public_tables import write_public
+from topdown.plan.public_files import write_public
 
 
 def write_public_side(out: Path, prepared: Prepared, disk: Disk) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from topdown.columns import (
     find_odd,
     header_of,
     listed,
+    names_in,
     read_batches,
     shown,
 )
@@ -60,10 +61,12 @@ class Form:
     Args:
         ignored: names of columns that are there and are not read; any other column is refused.
         has_count: whether a column `count` says how many records a row stands for; else each row is one.
+        called: what columns are called in the file, where that is another name.
     """
 
     ignored: tuple[str, ...] = ()
     has_count: bool = True
+    called: Mapping[str, str] = field(default_factory=dict)
 
 
 PLAIN = Form()
@@ -71,7 +74,7 @@ PLAIN = Form()
 
 def form_of(run: RunFile) -> Form:
     """Return the form that a run file says its records have."""
-    return Form(run.input.ignore, run.input.count)
+    return Form(run.input.ignore, run.input.count, run.input.columns)
 
 
 def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
@@ -88,13 +91,15 @@ def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.
     try:
         header = header_of(path)
         wanted = (*names, "count") if form.has_count else names
-        odd = find_odd(header, wanted, form.ignored)
+        theirs = names_in(header, wanted, form.called)
+        odd = find_odd(header, theirs, form.ignored)
         if odd is not None:
             raise _odd(odd)
-        types = {name: pa.dictionary(pa.int32(), pa.string()) for name in wanted}
-        for batch in read_batches(path, types | ({"count": pa.string()} if form.has_count else {})):
+        text, coded = pa.string(), pa.dictionary(pa.int32(), pa.string())
+        types = {of: text if name == "count" else coded for name, of in zip(wanted, theirs, strict=True)}
+        for batch in read_batches(path, types):
             n_rows += batch.num_rows
-            yield batch
+            yield batch.rename_columns(list(wanted))
     except UnreadableError:
         refused = Refused(
             "D021",

@@ -10,7 +10,7 @@ from topdown.model.geography import Geography
 from topdown.model.public import PublicFacts
 from topdown.plan.base import FOLDER, LEAVES, PLAN, BaseFiles, check_same_plan
 from topdown.plan.plan import Base, Plan, plan_from_document
-from topdown.plan.public_tables import public_sha256, read_leaves
+from topdown.plan.public_files import public_sha256, read_leaves
 from topdown.plan.secrets import Extended
 
 

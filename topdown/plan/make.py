@@ -26,7 +26,7 @@ from topdown.plan.budget import calibrated, check_shares
 from topdown.plan.document import at
 from topdown.plan.files import LevelTable, PassTable
 from topdown.plan.plan import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
-from topdown.plan.public_tables import geography_sha256, public_sha256
+from topdown.plan.public_files import geography_sha256, public_sha256
 from topdown.plan.runfile import RunFile
 from topdown.plan.secrets import ReleaseChain, check_guarantee
 from topdown.plan.solvable import check_solvable

@@ -28,7 +28,8 @@ from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import make_plan
 from topdown.plan.plan import Plan, plan_from_document
-from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
+from topdown.plan.public_files import geography_sha256, public_sha256, read_release_public
+from topdown.plan.public_tables import read_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.plan.secrets import Extended, ReleaseChain, check_guarantee
 from topdown.resources import find
@@ -115,9 +116,16 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
             invariants = load_invariants(find("invariants", run.invariants, beside), schema)
         with at("input", "ignore"):
             _check_ignored(run, schema, invariants)
+        with at("input", "columns"):
+            _check_called(run, schema, invariants)
         with at("input", "leaves"):
             geography, facts = read_public(
-                beside / run.input.leaves, run.geography, invariants.columns, beside, run.input.ignore
+                beside / run.input.leaves,
+                run.geography,
+                invariants.columns,
+                beside,
+                run.input.ignore,
+                run.input.columns,
             )
         if base is None:
             context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
@@ -143,6 +151,22 @@ def _check_ignored(run: RunFile, schema: Schema, invariants: Invariants) -> None
             code="C133",
             fix="take it out of the list"
             + ("; for one record a row, write count = false" if both[0] == "count" else ""),
+        )
+
+
+def _check_called(run: RunFile, schema: Schema, invariants: Invariants) -> None:
+    """Refuse another name for a column that no table has, or one name for two columns (ConfigError C138)."""
+    known = {"geocode", "count", *(a.name for a in schema.attributes), *invariants.columns}
+    called = run.input.columns
+    unknown = [name for name in called if name not in known]
+    names = [called.get(name, name) for name in known]
+    twice = [name for name in called if names.count(called[name]) > 1]
+    if unknown or twice:
+        problem = f"{unknown[0]!r}, which is not read" if unknown else f"{twice[0]!r} as another column is"
+        raise ConfigError(
+            f"input.columns names {problem}",
+            code="C138",
+            fix=f"name each of these at most once: {', '.join(sorted(known))}",
         )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from topdown.caps import RAISE_TABLE
@@ -24,12 +23,14 @@ from topdown.columns import (
     is_parquet,
     is_text,
     listed,
+    names_in,
     read_rows,
     shown,
 )
 from topdown.columns import whole_numbers as whole
 from topdown.errors import DataError
 from topdown.model.geography import Geography, from_parents, from_prefixes
+from topdown.model.parent_columns import from_columns, joined_codes
 from topdown.model.public import PublicFacts
 from topdown.plan.runfile import GeographyTable
 
@@ -42,6 +43,8 @@ def read_table(
     number_columns: tuple[str, ...] = (),
     *,
     ignored: tuple[str, ...] | None = (),
+    called: Mapping[str, str] | None = None,
+    integers: bool = False,
 ) -> pa.Table:
     """Read the named columns of a CSV(.gz) or Parquet table as it holds them; CSV as text, with leading zeros.
 
@@ -50,6 +53,8 @@ def read_table(
         text_columns: must be text, without empty values.
         number_columns: see `whole_numbers`.
         ignored: other columns that may be there; None allows any.
+        called: what columns are called in the file, where that is another name (`names_in`).
+        integers: whether text columns may hold integers; they are written in digits.
 
     Raises:
         DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
@@ -60,10 +65,11 @@ def read_table(
     named = (*text_columns, *number_columns)
     try:
         header = header_of(path)
-        odd = None if not header else find_odd(header, named, tuple(header) if ignored is None else ignored)
+        theirs = names_in(header, named, called or {})
+        odd = None if not header else find_odd(header, theirs, tuple(header) if ignored is None else ignored)
         if odd is not None:
             raise _odd(path, odd, header)
-        table = read_rows(path, dict.fromkeys(named, pa.string()))  # refuses an empty file
+        table = read_rows(path, dict.fromkeys(theirs, pa.string()))  # refuses an empty file
     except UnreadableError as error:
         raise DataError(
             f"{path} cannot be read: {error}",
@@ -79,8 +85,12 @@ def read_table(
         raise DataError(
             f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
         )
+    table = pa.table({name: table.column(of) for name, of in zip(named, theirs, strict=True)})
     for name in text_columns:
         column = table.column(name)
+        if integers and pa.types.is_integer(column.type):
+            column = column.cast(pa.string())
+            table = table.set_column(table.column_names.index(name), name, column)
         if not is_text(column.type):
             raise DataError(
                 f"{path}: column {name!r} holds {column.type}, not text; leading zeros may be lost",
@@ -145,6 +155,7 @@ def read_public(
     columns: tuple[str, ...],
     beside: Path,
     ignored: tuple[str, ...] | None = (),
+    called: Mapping[str, str] | None = None,
 ) -> tuple[Geography, PublicFacts]:
     """Read leaf facts and build the tree.
 
@@ -154,12 +165,17 @@ def read_public(
         columns: public columns the invariants need.
         beside: folder that paths are relative to.
         ignored: columns of either table that are not read; None allows any.
+        called: what columns are called in the table of leaves, where that is another name.
 
     Raises:
         DataError: see `read_table`, `whole_numbers`, `from_prefixes`, `from_parents`; also a leaf listed twice, or
             leaves that differ between the two tables (D012, D018).
     """
-    table = read_table(leaves_path, ("geocode",), columns, ignored=ignored)
+    parts = [[part.strip() for part in name.split("+")] for name in geography.columns]
+    above = tuple(dict.fromkeys(part for names in parts for part in names))
+    table = read_table(
+        leaves_path, ("geocode", *above), columns, ignored=ignored, called=called, integers=bool(parts)
+    )
     codes = table.column("geocode").to_pylist()
     first_row: dict[str, int] = {}
     for row, code in enumerate(codes, start=1):
@@ -172,7 +188,13 @@ def read_public(
                 node=code,
             )
         first_row[code] = row
-    tree = _tree(geography, tuple(codes), beside, ignored)
+    if parts:
+        held = {name: table.column(name).to_pylist() for name in above}
+        tree = from_columns(
+            geography.levels, [joined_codes([held[part] for part in names]) for names in parts], codes
+        )
+    else:
+        tree = _tree(geography, tuple(codes), beside, ignored)
     order = np.array([first_row.get(code, 0) - 1 for code in tree.leaves.codes])
     if len(tree.leaves) != len(codes) or (order < 0).any():
         odd = sorted(set(codes) ^ set(tree.leaves.codes))[0]
@@ -204,83 +226,3 @@ def _tree(
             fix="make geography.levels and the table agree",
         )
     return tree
-
-
-def geography_sha256(geography: Geography) -> str:
-    """Hash the tree alone, names of levels with it: SHA-256 in hex."""
-    return _hash_of_tree(geography).hexdigest()
-
-
-def _hash_of_tree(geography: Geography) -> hashlib._Hash:
-    digest = hashlib.sha256()
-    for level in geography.levels:
-        digest.update(f"level {level.name} {len(level)}\n".encode())
-        digest.update("\n".join(level.codes).encode())
-        digest.update(level.parent.astype("<i8").tobytes())
-    return digest
-
-
-def public_sha256(geography: Geography, facts: PublicFacts) -> str:
-    """Hash the tree and the facts (not the files' bytes): SHA-256 in hex."""
-    digest = _hash_of_tree(geography)
-    for name in sorted(facts.columns):
-        digest.update(f"\ncolumn {name}\n".encode())
-        digest.update(facts.columns[name].astype("<i8").tobytes())
-    return digest.hexdigest()
-
-
-def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None:
-    """Write `geography.parquet` (level, geocode, parent) and `leaves.parquet` (geocode, columns) for the release."""
-    folder.mkdir(parents=True, exist_ok=True)
-    level, code, parent = [], [], []
-    for i, here in enumerate(geography.levels):
-        level += [here.name] * len(here)
-        code += list(here.codes)
-        parent += [""] if i == 0 else [geography.levels[i - 1].codes[p] for p in here.parent]
-    columns = {
-        "level": pa.array(level).dictionary_encode(),
-        "geocode": pa.array(code),
-        "parent": pa.array(parent),
-    }
-    _write(folder / "geography.parquet", pa.table(columns), "topdown.geography")
-    leaf_columns = {"geocode": pa.array(geography.leaves.codes)}
-    leaf_columns |= {name: pa.array(values) for name, values in facts.columns.items()}
-    _write(folder / "leaves.parquet", pa.table(leaf_columns), "topdown.leaves")
-
-
-def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
-    """Read back what `write_public` wrote."""
-    table = read_table(folder / "geography.parquet", ("geocode", "parent", "level"))
-    rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
-    tree = from_parents([(code, parent, level) for code, parent, level in rows])
-    return tree, read_leaves(folder / "leaves.parquet", tree)
-
-
-def read_leaves(path: Path, geography: Geography) -> PublicFacts:
-    """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
-    names = tuple(name for name in _columns(path) if name != "geocode")
-    table = read_table(path, ("geocode",), names)
-    if tuple(table.column("geocode").to_pylist()) != geography.leaves.codes:
-        raise DataError(
-            f"{path} has other leaves than the geography",
-            code="D018",
-            file=str(path),
-            fix="get the release again; do not mix files of two runs",
-        )
-    return PublicFacts({name: whole_numbers(table, name, path) for name in names})
-
-
-def _columns(path: Path) -> list[str]:
-    try:
-        return header_of(path)
-    except (UnreadableError, TooLargeError):
-        return []
-
-
-def _write(path: Path, table: pa.Table, document_type: str) -> None:
-    part = path.with_suffix(".parquet.tmp")
-    with pq.ParquetWriter(part, table.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(table)
-        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata
-        writer.add_key_value_metadata({"type": document_type, "version": "1"})
-    part.replace(path)

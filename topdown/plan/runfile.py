@@ -31,20 +31,27 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public.
 
     `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
+    `columns` says what columns are called in the tables, as geocode = "settlement_id".
     """
 
     records: str
     leaves: str
     ignore: tuple[str, ...] = ()
     count: bool = True
+    columns: dict[str, str] = {}
 
 
 class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Levels from the root down: by prefixes of the geocode, or by a table geocode,parent,level."""
+    """Levels from the root down: by prefixes of the geocode, a table geocode,parent,level, or columns of the leaves.
+
+    `columns` names those with the code of the area that a leaf lies in, one a level above the leaves; the root may lack
+    one and is then everything. "region + district" joins two codes.
+    """
 
     levels: tuple[str, ...]
     prefix_lengths: tuple[int, ...] = ()
     table: str = ""
+    columns: tuple[str, ...] = ()
 
 
 class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -108,12 +115,20 @@ def load_runfile(path: Path) -> RunFile:
 
 def _check(run: RunFile, path: Path) -> None:
     geo = run.geography
-    if bool(geo.prefix_lengths) == bool(geo.table):
+    if sum(map(bool, (geo.prefix_lengths, geo.table, geo.columns))) != 1:
         raise ConfigError(
-            f"{path}: geography needs either prefix_lengths or table",
+            f"{path}: geography needs one of prefix_lengths, table and columns",
             code="C040",
             file=str(path),
-            fix="keep one of the two",
+            fix="keep one of the three",
+        )
+    if geo.columns and len(geo.levels) - len(geo.columns) not in (1, 2):
+        raise ConfigError(
+            f"{path}: geography.columns has {len(geo.columns)} columns for {len(geo.levels)} levels",
+            code="C041",
+            file=str(path),
+            fix="name a column for every level above the leaves, or for all of these but the first",
+            key=("geography", "columns"),
         )
     if geo.prefix_lengths and (
         len(geo.prefix_lengths) != len(geo.levels)

@@ -22,7 +22,7 @@ from topdown.model.public import PublicFacts
 from topdown.plan.base import FOLDER
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
-from topdown.plan.public_tables import geography_sha256, public_sha256
+from topdown.plan.public_files import geography_sha256, public_sha256
 from topdown.plan.secrets import Extended
 from topdown.publish.manifest import write_manifest
 from topdown.publish.microdata import write_microdata

@@ -12,7 +12,7 @@ import pytest
 
 from topdown.plan.init import run_file_text
 from topdown.plan.prepare import prepare
-from topdown.plan.public_tables import write_public
+from topdown.plan.public_files import write_public
 
 Rows = list[tuple[str, ...]]
 
