@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from topdown.commands.base import command
-from topdown.errors import EXIT_OK, ConfigError
+from topdown.errors import EXIT_OK, ConfigError, DataError
 from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown.plan.init import Answers
+
+DRAFTED = ("schema.toml", "invariants.toml", "settings.toml")
 
 
 def _bundled(kind: str) -> list[CompletionItem]:
@@ -30,6 +37,10 @@ def _bundled(kind: str) -> list[CompletionItem]:
             "topdown init --settings my.toml --records p.csv --leaves l.csv --out r.toml",
             "Settings of your own.",
         ),
+        (
+            "topdown init --codes codes.csv --levels country,region,town ...",
+            "A schema of your own, drafted from a public list of codes.",
+        ),
     ),
 )
 @click.option(
@@ -43,7 +54,7 @@ def _bundled(kind: str) -> list[CompletionItem]:
     default="pl94",
     show_default=True,
     shell_complete=lambda ctx, param, text: [i for i in _bundled("schemas") if i.value.startswith(text)],
-    help="Bundled name.",
+    help="Bundled name, or a file ending in .toml; with --codes the name of yours.",
 )
 @click.option(
     "--settings",
@@ -52,6 +63,13 @@ def _bundled(kind: str) -> list[CompletionItem]:
     shell_complete=lambda ctx, param, text: [i for i in _bundled("settings") if i.value.startswith(text)],
     help="Bundled name, or a file ending in .toml.",
 )
+@click.option(
+    "--codes",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Public table attribute, label (and recode, group): draft schema, invariants and settings from it.",
+)
+@click.option("--no-count", is_flag=True, help="Each row of the records is one record.")
 @click.option("--levels", metavar="A,B,...", default="", help="Levels of the geography, root first.")
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
@@ -70,6 +88,8 @@ def init(
     leaves: Path,
     schema: str,
     settings: str,
+    codes: Path | None,
+    no_count: bool,
     levels: str,
     out: Path,
     witness: Path | None,
@@ -77,13 +97,14 @@ def init(
 ) -> int:
     """Write a complete, commented run file.
 
-    Makes the ledger of its data set too, or joins the one that is there. The tables are not opened. Answers only a
-    person can give are marked "?" in it.
+    Makes the ledger of its data set too, or joins the one that is there. The records are not opened: labels come from
+    a bundled schema or from --codes, levels from you. Answers only a person can give are marked "?" in it.
     """
     from topdown.documents.init import Init, LedgerPlace
     from topdown.measure.run_ledger import create_for_run
-    from topdown.outputs import refuse_needed, refuse_release, write_new
-    from topdown.plan.init import Answers, run_file_text
+    from topdown.outputs import refuse_existing, refuse_needed, refuse_release, same, write_new
+    from topdown.plan.draft import draft, read_codes
+    from topdown.plan.init import run_file_text
     from topdown.plan.runfile import load_runfile
     from topdown.screen.look import bold
 
@@ -94,7 +115,34 @@ def init(
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
     if witness is None and records.parent.is_dir() and not os.access(records.parent, os.W_OK):
         witness = out.parent
-    text = run_file_text(schema, settings, records, leaves, out, names, Answers(witness=witness))
+    answers = replace(_from_leaves(leaves, names), witness=witness, has_count=not no_count)
+    drafted: tuple[str, ...] = ()
+    if codes is None:
+        schema, answers = _named(schema, answers, out)
+        text = run_file_text(schema, settings, records, leaves, out, names, answers)
+    else:
+        if same(codes, records):
+            raise DataError(
+                f"{codes} is the table of records, and labels are never taken from records",
+                code="D065",
+                fix="write the public labels into a table attribute,label",
+            )
+        if not names:
+            raise ConfigError(
+                "a schema of your own needs --levels",
+                code="C139",
+                fix="name them, root first: --levels A,B,C",
+            )
+        ours = draft(read_codes(codes, schema), names, f"drafted by topdown init from {codes.name}")
+        answers = replace(answers, title="?", schema=DRAFTED[0], invariants=DRAFTED[1])
+        text = run_file_text(
+            schema, DRAFTED[2], records, leaves, out, names, answers, settings_text=ours.settings
+        )
+        for name in DRAFTED:
+            refuse_existing(out.parent / name, force=force)
+        drafted = tuple(str(out.parent / name) for name in DRAFTED)
+        for path, body in zip(drafted, (ours.schema, ours.invariants, ours.settings), strict=True):
+            write_new(Path(path), body.encode("utf-8"), force=force)
     write_new(out, text.encode("utf-8"), force=force)
     place = create_for_run(out) if witness is not None or records.parent.is_dir() else None
     run = load_runfile(out)
@@ -104,6 +152,7 @@ def init(
     screen.document(
         Init(
             run_file=str(out),
+            drafted=list(drafted),
             open_answers=unasked,
             missing_files=missing,
             check_prefix_lengths=correct,
@@ -114,6 +163,8 @@ def init(
     screen.last("Wrote ", bold(str(out)), marked)
     if unasked:
         screen.say("  ".join(unasked), indent=2)
+    if drafted:
+        screen.say("Drafted ", ", ".join(drafted), ": read them; labels and levels must be public.")
     for path in missing:
         screen.warn(f"{path} does not exist yet")
     if place is None:
@@ -124,3 +175,36 @@ def init(
         screen.warn("geography.prefix_lengths is a guess: correct it to the geocodes of your leaves")
     screen.next((f"topdown plan {out}", "what it would measure, at what cost; edit the file first"))
     return EXIT_OK
+
+
+def _from_leaves(leaves: Path, levels: tuple[str, ...]) -> Answers:
+    """Say what the header of the public table of leaves tells of levels and names of columns."""
+    from topdown.columns import TooLargeError, UnreadableError, header_of
+    from topdown.plan.init import Answers
+
+    try:
+        header = header_of(leaves) if leaves.is_file() else []
+    except (UnreadableError, TooLargeError):
+        header = []  # plan says what is wrong
+    inner = levels[1:-1]
+    if not inner or not set(inner) <= set(header):
+        return Answers()
+    columns = (levels[:1] if levels[0] in header else ()) + inner
+    renamed = "geocode" not in header and levels[-1] in header
+    key = levels[-1] if renamed else "geocode"
+    others = tuple(name for name in header if name not in (*columns, key))
+    return Answers(columns=columns, called=(("geocode", key),) if renamed else (), ignore=others)
+
+
+def _named(schema: str, answers: Answers, out: Path) -> tuple[str, Answers]:
+    """Return the name of a schema that is given as a file, and how the run file calls the file."""
+    from topdown.plan.files import load_schema
+
+    if not schema.endswith(".toml"):
+        return schema, answers
+    path = Path(schema)
+    if not path.is_file():
+        raise ConfigError(f"{schema} does not exist", code="C003", fix="give a schema file")
+    return load_schema(path).name, replace(
+        answers, schema=os.path.relpath(path.resolve(), out.resolve().parent)
+    )

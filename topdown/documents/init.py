@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from topdown.documents.shared import LedgerId, Part
 
@@ -19,6 +21,9 @@ class Init(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.init"
 
     version: Literal[1] = 1
     run_file: str
+    drafted: Annotated[
+        list[str], Meta(description="Schema, invariants, settings, drafted from a list of codes")
+    ]
     open_answers: list[str]
     missing_files: list[str]
     check_prefix_lengths: bool

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from topdown.errors import ConfigError
@@ -23,7 +25,7 @@ from topdown.model.constraint import (
 )
 from topdown.model.query import Neighbours
 from topdown.model.schema import Attribute, Recode, Schema
-from topdown.plan.document import read_toml
+from topdown.plan.document import dec_hook, read_toml
 from topdown.resources import find
 
 MOST_TIMES = 1_000_000
@@ -273,6 +275,11 @@ def _basis(table: ConstraintTable) -> Basis:
 
 def _cells(table: ConstraintTable) -> Selection:
     return tuple(table.cells.items())
+
+
+def parse_settings(text: str) -> SettingsFile:
+    """Return settings that are drafted and in no file yet."""
+    return msgspec.convert(tomllib.loads(text), SettingsFile, dec_hook=dec_hook)
 
 
 def load_settings(path: Path) -> SettingsFile:

@@ -14,7 +14,7 @@ from topdown.errors import ConfigError
 from topdown.laws import law_of_mechanism
 from topdown.names import checked_name
 from topdown.plan.document import exact_text
-from topdown.plan.files import SettingsFile, load_settings
+from topdown.plan.files import SettingsFile, load_settings, parse_settings
 from topdown.resources import find
 
 CENSUS_PREFIXES = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
@@ -31,6 +31,7 @@ class Answers:
         ignore, has_count: columns of the tables that are not read; whether the records have a column count.
         already: what other releases of the data set may have spent, for the ledger's limit.
         witness: folder of the ledger's witness; the records' if None.
+        columns: of the leaves, that hold the codes of the areas above. called: other names of columns.
     """
 
     release_id: str = ""
@@ -45,6 +46,8 @@ class Answers:
     has_count: bool = True
     already: Fraction = Fraction(0)  # what the ledger must have room for besides
     witness: Path | None = None
+    columns: tuple[str, ...] = ()
+    called: tuple[tuple[str, str], ...] = ()
 
 
 def default_levels(settings: SettingsFile) -> tuple[str, ...]:
@@ -70,6 +73,8 @@ def run_file_text(
     out: Path,
     levels: tuple[str, ...] = (),
     answers: Answers = Answers(),
+    *,
+    settings_text: str = "",
 ) -> str:
     """Return the text of a run file.
 
@@ -80,12 +85,16 @@ def run_file_text(
         out: where the run file will be.
         levels: levels of the geography, root first; all levels of the settings below "us" if empty.
         answers: what is known already.
+        settings_text: of settings that are no file yet; they are read instead of `settings_name`.
 
     Raises:
         ConfigError: schema and settings do not belong together, or a level has no known geocode length.
     """
-    path = find("settings", settings_name, Path.cwd())
-    settings = load_settings(path)
+    if settings_text:
+        body, settings = settings_text, parse_settings(settings_text)
+    else:
+        path = find("settings", settings_name, Path.cwd())
+        body, settings = path.read_text(encoding="utf-8"), load_settings(path)
     if schema != settings.schema:
         raise ConfigError(
             f"settings {settings.name!r} are for schema {settings.schema!r}, not {schema!r}",
@@ -96,7 +105,6 @@ def run_file_text(
     for name in chosen:
         checked_name(name, "level")
     head = _head(settings, chosen, records, leaves, out, answers)
-    body = path.read_text(encoding="utf-8")
     base = (
         f"\n[base]  # extends a release of schema {settings.extends}: topdown extend\n"
         if settings.extends
@@ -114,6 +122,11 @@ def _head(
     lengths = list(answers.prefix_lengths) or usual
     known = census or answers.prefix_lengths
     note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
+    places = f"prefix_lengths = {lengths}  # {note}"
+    if answers.columns:
+        places = f"columns = {_list(answers.columns)}  # of the leaves: codes of the areas above"
+    pairs = ", ".join(f"{_key(name)} = {quote(of)}" for name, of in answers.called)
+    called = f"columns = {{ {pairs} }}  # what columns are called in the tables\n" if pairs else ""
     limit = usual_limit(settings, levels) + answers.already
     unit = "rho" if law_of_mechanism(settings.mechanism).loss_name == "rho" else "epsilon"
     delta = settings.budget.delta
@@ -121,41 +134,45 @@ def _head(
     data_set = answers.data_set or records.name.split(".")[0]
     witness = ""
     if answers.witness is not None:
-        place = _quote(_relative(answers.witness, folder))
+        place = quote(_relative(answers.witness, folder))
         witness = f"witness = {place}  # folder of the small file that notices an older ledger\n"
     return f"""\
 # A release, from records to microdata. Check it with: topdown plan {out.name}
 # Paths are relative to this file. Exact numbers are whole, or fractions in quotes.
 type = "topdown.run"
 version = 1
-schema = {_quote(answers.schema or settings.schema)}
-invariants = {_quote(answers.invariants or settings.invariants)}
-settings = {_quote(settings.name)}  # where the numbers below came from; they may be changed here
+schema = {quote(answers.schema or settings.schema)}
+invariants = {quote(answers.invariants or settings.invariants)}
+settings = {quote(settings.name)}  # where the numbers below came from; they may be changed here
 neighbours = "{settings.neighbours}"  # bounded: one record replaced; add_remove: one record more or less
 mechanism = "{settings.mechanism}"
 
 [release]
-id = {_quote(answers.release_id or data_set + "-r1")}
-title = {_quote(answers.title or settings.title)}
-data_set = {_quote(data_set)}  # privacy loss adds up over all releases from one data set
-agency = {_quote(answers.agency)}  # only a person can answer; while it is "?", the release is stamped DRAFT
-contact = {_quote(answers.contact)}
+id = {quote(answers.release_id or data_set + "-r1")}
+title = {quote(answers.title or settings.title)}
+data_set = {quote(data_set)}  # privacy loss adds up over all releases from one data set
+agency = {quote(answers.agency)}  # only a person can answer; while it is "?", the release is stamped DRAFT
+contact = {quote(answers.contact)}
 
 [input]
-records = {_quote(_relative(records, folder))}  # confidential; only the measure stage opens it
-leaves = {_quote(_relative(leaves, folder))}  # public facts, one row a leaf
+records = {quote(_relative(records, folder))}  # confidential; only the measure stage opens it
+leaves = {quote(_relative(leaves, folder))}  # public facts, one row a leaf
 count = {"true" if answers.has_count else "false"}  # false: the records have no column count, each row is one
 # Columns of the tables that are not read; any other that nobody asked for is refused.
 ignore = {_list(answers.ignore)}
-
+{called}
 [geography]
-levels = [{", ".join(_quote(name) for name in levels)}]
-prefix_lengths = {lengths}  # {note}
+levels = [{", ".join(quote(name) for name in levels)}]
+{places}
 
 [ledger]
-path = {_quote(f"ledger/{_file_name(data_set)}.jsonl")}
+path = {quote(f"ledger/{_file_name(data_set)}.jsonl")}
 {witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
 {beside}"""
+
+
+def _key(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "").isalnum() else quote(name)
 
 
 def _file_name(data_set: str) -> str:
@@ -166,12 +183,13 @@ def _file_name(data_set: str) -> str:
 
 
 def _list(names: tuple[str, ...]) -> str:
-    line = ", ".join(_quote(name) for name in names)
+    line = ", ".join(quote(name) for name in names)
     lines = textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
     return f"[{line}]" if len(lines) < 2 else "\n  ".join(["[", *lines]) + ",\n]"
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Return a text as TOML has it; ConfigError C061 for control characters."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     if any(ord(c) < 32 for c in escaped):
         raise ConfigError(f"{text!r} has a control character", code="C061", fix="rename the file")

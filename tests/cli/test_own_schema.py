@@ -1,0 +1,134 @@
+"""`topdown init --codes`: a schema of one's own from a public list, never from records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.country import LEVELS, write_country
+from tests.helpers.folders import files
+from topdown.plan.draft import draft, read_codes
+from topdown.plan.files import load_schema
+
+INIT = ("init", "--codes", "codes.csv", "--schema", "arvandia", "--levels", ",".join(LEVELS), "--no-count")
+TABLES = ("--records", "people.csv", "--leaves", "places.csv")
+
+
+def codes(path: Path, *rows: str, header: str = "attribute,label,recode,group") -> Path:
+    """Write a list of codes."""
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def test_no_label_or_level_comes_from_records(topdown, check, tmp_path):
+    """A label that only records hold would tell the reader of a draft that somebody has it."""
+    write_country(tmp_path, 300, 12, ages=20, nationalities=3)
+    said = topdown(*INIT, *TABLES, "--out", "a/run.toml", "--json")
+    assert said.code == 0, said.err
+    check(said.document)
+    (tmp_path / "people.csv").write_text("settlement,sex,secret\n999,third,Zorn\n")
+    assert topdown(*INIT, *TABLES, "--out", "b/run.toml").code == 0
+    drafts = ("schema.toml", "invariants.toml", "settings.toml")
+    assert {n: files(tmp_path / "a")[n] for n in drafts} == {n: files(tmp_path / "b")[n] for n in drafts}
+    assert b"Zorn" not in b"".join(files(tmp_path / "b").values())
+    refused = topdown(
+        *INIT, "--records", "codes.csv", "--leaves", "places.csv", "--out", "c/run.toml", "--json"
+    )
+    assert (refused.code, refused.document["code"]) == (2, "D065")
+    (tmp_path / "link.csv").symlink_to("people.csv")
+    arguments = (
+        "init",
+        "--codes",
+        "link.csv",
+        "--levels",
+        "land,town",
+        *TABLES,
+        "--out",
+        "d/run.toml",
+        "--json",
+    )
+    refused = topdown(*arguments)
+    assert (refused.code, refused.document["code"]) == (2, "D065")
+    assert not (tmp_path / "c").exists()
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_draft_can_be_planned_as_it_is(topdown, tmp_path):
+    """A draft that plan refuses leaves a newcomer with three files to repair."""
+    write_country(tmp_path, 300, 12, ages=20, nationalities=3)
+    said = topdown(*INIT, *TABLES, "--out", "run.toml", "--json")
+    assert said.document["open_answers"] == ["release.title", "release.agency", "release.contact"]
+    planned = topdown("plan", "run.toml", "--json")
+    assert planned.code == 0, planned.err
+    assert list(LEVELS) == [level["level"] for level in planned.document["levels"]]
+    again = topdown(*INIT, *TABLES, "--out", "other.toml")
+    assert (again.code, "C080" in again.err) == (2, True)
+    assert not (tmp_path / "other.toml").exists()
+    own = topdown("init", *TABLES, "--schema", "schema.toml", "--settings", "settings.toml",
+                  "--levels", ",".join(LEVELS), "--no-count", "--out", "second.toml")  # fmt: skip
+    assert own.code == 0, own.err
+    assert topdown("plan", "second.toml").code == 0
+
+
+def test_the_schema_is_what_the_list_says(tmp_path):
+    """Labels in another order, or a group with another's labels, change every table."""
+    path = codes(
+        tmp_path / "c.csv",
+        *('b,"say ""yes""",,', "a,2,half,low", "a,10,half,high", "b,no,,", "a,3,half,low", "a,2,odd,o"),
+        *("a,10,odd,e", "a,3,odd,o"),
+    )
+    schema = read_codes(path, "mine")
+    assert [(a.name, a.labels) for a in schema.attributes] == [
+        ("b", ('say "yes"', "no")),
+        ("a", ("2", "10", "3")),
+    ]
+    halves, odd = schema.attributes[1].recodes
+    assert (halves.group_labels, halves.group_of) == (("low", "high"), (0, 1, 0))
+    assert (odd.group_labels, odd.group_of) == (("o", "e"), (0, 1, 0))
+    text = draft(schema, ("land", "town"), "a list").schema
+    (tmp_path / "s.toml").write_text(text)
+    assert schema.attributes == load_schema(tmp_path / "s.toml").attributes
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["a,1,,", "a,1,,"], "there twice"),
+        (["a,1,r,x", "a,2,r,", "a,3,r,y"], "given together"),
+        (["a,1,r,x", "a,2,,", "a,3,r,y"], "has no group"),
+        (["geocode,1,,"], "reserved"),
+    ],
+)
+def test_wrong_lists_are_refused_by_name(topdown, tmp_path, rows, said):
+    """A label that is lost without a word makes its people unknown to the schema."""
+    codes(tmp_path / "codes.csv", *rows)
+    refused = topdown(*INIT, *TABLES, "--out", "run.toml")
+    assert (refused.code, said in " ".join(refused.err.split())) == (2, True), refused.err
+    assert not list(tmp_path.glob("*.toml"))
+
+
+def test_levels_are_named_by_people(topdown, tmp_path):
+    """A level guessed from a table would be nobody's decision."""
+    codes(tmp_path / "codes.csv", "a,1,,", "a,2,,")
+    refused = topdown("init", "--codes", "codes.csv", *TABLES, "--out", "run.toml", "--json")
+    assert (refused.code, refused.document["code"]) == (2, "C139")
+
+
+def test_the_list_that_tables_write_is_read_back(topdown, release, tmp_path):
+    """A published list that cannot be read back makes the next office type it again."""
+    assert topdown("tables", release, "--by", "age", "--out", "t").code == 0
+    found = read_codes(tmp_path / "t" / "codes.csv", "toy")
+    expected = load_schema(Path(__file__).resolve().parents[2] / "schemas" / "toy.toml")
+    assert expected.attributes == found.attributes
+
+
+def test_rounding_goes_through_nested_recodes_only(topdown, tmp_path):
+    """A chain with groups that cross is refused by plan, or costs an integer program at every area."""
+    rows = [f"age,{i},{name},{group}" for i in range(8) for name, group in
+            (("halves", i // 4), ("pairs", i // 2), ("odd", i % 2), ("all", 0), ("same", i))]  # fmt: skip
+    codes(tmp_path / "codes.csv", *rows, "sex,f,,", "sex,m,,")
+    assert topdown(*INIT, *TABLES, "--out", "run.toml").code == 0
+    text = (tmp_path / "settings.toml").read_text()
+    tables = [line.split('"')[1] for line in text.split("[[level]]")[1].splitlines() if "weight" in line]
+    assert tables == ["total", "sex", "sex * halves", "sex * pairs", "detailed"]
