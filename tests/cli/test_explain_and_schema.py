@@ -121,6 +121,7 @@ def test_the_validator_can_fail(check):
         "type": "topdown.init",
         "version": 1,
         "run_file": "r",
+        "drafted": [],
         "open_answers": [],
         "missing_files": [],
         "check_prefix_lengths": False,

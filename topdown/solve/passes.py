@@ -20,6 +20,7 @@ from topdown.solve.least_squares import policy
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.quadratics import Dense
 from topdown.solve.least_squares.soft import priced
+from topdown.solve.least_squares.structured import Structured
 from topdown.solve.level import LevelModel
 from topdown.solve.split import Split, bounds_fit
 from topdown.solve.statistics import PassRows
@@ -123,7 +124,8 @@ def _problem(
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
     allowed = split.allowed[first]
-    rows = PassRows(step, last, split.cells, split.counts, table, first, fixed, allowed)
+    plain = not bounds.n_groups and not over_persons and fixed.n_groups <= 1
+    rows = PassRows(step, last, split.cells, split.counts, table, first, fixed, allowed, plain)
     quadratic = split.objective.quadratic(level, rows)
     order = np.arange(n_rows)
     if split.counts is not None:
@@ -140,7 +142,7 @@ def _problem(
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     soft = level.comparisons[:, split.cells[first][order]][: None if over_persons else 0]
     problem = Problem(
-        quadratic=quadratic.in_order(order) if isinstance(quadratic, Dense) else quadratic,
+        quadratic=quadratic.in_order(order) if isinstance(quadratic, Dense | Structured) else quadratic,
         pointers=pointers,
         sums=sums,
         allowed=np.ascontiguousarray(allowed[order]),

@@ -21,7 +21,11 @@ from topdown.solve.groups import FixedTable, Floats, Ints
 from topdown.solve.kernels import gram
 from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.quadratics import Dense
+from topdown.solve.least_squares.structured import Partition, Structured
 from topdown.solve.level import LevelModel
+
+WIDE_CELLS = 2_048  # of a schema above which a dense Hessian costs more than a step without one
+FEW_ROWS = 300  # of such a schema's splits that a dense Hessian solves sooner
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,7 @@ class PassRows:
         first: int64 (n_rows,), one cell of each row, as a place in `cells`.
         fixed: the table that is already fixed, on cells.
         allowed: bool (n_rows, m), where records may be.
+        plain: whether nothing bounds the rows but a table's sums.
     """
 
     step: Pass
@@ -46,12 +51,13 @@ class PassRows:
     first: Ints
     fixed: FixedTable
     allowed: NDArray[np.bool_]
+    plain: bool = False
 
 
 class Objective(Protocol):
     """What one split is fitted to."""
 
-    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild:
+    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild | Structured:
         """Return the quadratic of a pass, (n_rows, m)."""
 
     def keep(self, children: NDArray[np.bool_]) -> Objective:
@@ -95,7 +101,11 @@ class OwnStatistics:
 @final
 @dataclass(frozen=True, eq=False)
 class OwnObjective:
-    """The children's own noisy answers, float64 (n_answers_of_all_queries, m)."""
+    """The children's own noisy answers.
+
+    Args:
+        answers: float64 (n_answers_of_all_queries, m).
+    """
 
     answers: Floats
 
@@ -103,8 +113,12 @@ class OwnObjective:
         """Return the answers of some of the children."""
         return replace(self, answers=np.ascontiguousarray(self.answers[:, children]))
 
-    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense:
-        """Return the weighted distance from the answers of the pass's queries."""
+    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | Structured:
+        """Return the weighted distance from the answers of the pass's queries.
+
+        Many rows of a wide schema that nothing bounds get a structured quadratic: its steps cost time in proportion to
+        them.
+        """
         step, table, first = rows.step, rows.table, rows.first
         chosen = np.array([level.query_names.index(name) for name in step.queries])
         labels = np.ascontiguousarray(level.labels[chosen][:, rows.cells])
@@ -112,12 +126,33 @@ class OwnObjective:
         direct = rows.last or all(refines(table, labels[q]) for q in range(len(chosen)))
         at = labels[:, first] if direct else labels
         places = level.offsets[chosen][:, None] + at
+        wide = level.labels.shape[1] > WIDE_CELLS and at.shape[1] > FEW_ROWS
+        if direct and rows.plain and wide:
+            found = structured(at, places, weights, self.answers)
+            if found is not None:
+                return found
         g = np.einsum("q,qnm->nm", weights, self.answers[places])
         hessian = gram(np.ascontiguousarray(at), weights)
         if direct:
             separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
             return Dense(hessian, g, sum(separate), float(weights.min()))
         return margin(step.table, hessian, g, table, first)
+
+
+def structured(at: Ints, places: Ints, weights: Floats, answers: Floats) -> Structured | None:
+    """Return the weighted distance as queries that partition the rows; None where its steps would be no quicker.
+
+    Args:
+        at: int64 (n_queries, n), answer of each row. places: the same, among all answers.
+        weights: (n_queries,). answers: of all queries, (n_answers, m).
+    """
+    queries, n, crossing = [], at.shape[1], 0
+    for labels, where, weight in zip(at, places, weights, strict=True):
+        _, first, label = np.unique(labels, return_index=True, return_inverse=True)
+        queries.append(Partition(label.reshape(-1), np.full(len(first), weight), answers[where[first]]))
+        crossing += len(first) if len(first) < n else 0
+    alone = any(len(query.weight) == n for query in queries)
+    return Structured(tuple(queries), np.zeros(n, dtype=np.int64)) if alone and crossing <= n // 4 else None
 
 
 def margin(name: str, hessian: Floats, g: Floats, table: Ints, first: Ints) -> Dense:

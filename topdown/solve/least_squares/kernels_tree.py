@@ -107,8 +107,12 @@ def project_from(v, allowed, s, threshold, out):
     above it ends at or below the true threshold, and from there entries are only dropped.
 
     Args:
-        v, allowed, out: (n,). s: persons, 0 or more. threshold: any number, infinite for no guess.
+        v, allowed, out: (n,). s: persons, negative where the sum is free. threshold: any number, infinite for no guess.
     """
+    if s < 0.0:
+        for k in range(len(v)):
+            out[k] = max(v[k], 0.0) if allowed[k] else 0.0
+        return 0.0
     count = 0
     total = 0.0
     for k in range(len(v)):
@@ -153,7 +157,7 @@ def admm_steps(
 
     Args:
         tree, schur: of this penalty. fixed: (n_groups, m). g: (n, m), linear term. rho: penalty. relax: 1 to 2.
-        z, u: (n, m). pointers, sums: runs of the flattened table with known sums, and these. allowed: flat n * m.
+        z, u: (n, m). pointers, sums: runs of the flattened table, and their sums. allowed: flat n * m.
         threshold: per run, of the step before; infinite for none.
         most, s, t: (n_rules, m), of soft rules. pull, room: (n_rules,), their penalty and the price over it.
         steps: most steps to take. tolerance: stop when both residuals are below, in persons.

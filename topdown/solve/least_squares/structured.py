@@ -7,7 +7,7 @@ How its step is taken without a dense Hessian is in `tree_step`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,11 @@ class Structured:
     def scale(self) -> float:
         """Smallest weight."""
         return float(self.weight.min())
+
+    def in_order(self, order: Ints) -> Structured:
+        """Return the same with its rows in another order."""
+        queries = tuple(replace(query, label=query.label[order]) for query in self.queries)
+        return Structured(queries, self.supergroup[order])
 
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g."""

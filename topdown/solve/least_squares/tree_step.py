@@ -68,9 +68,10 @@ class TreeStep:
 
     def polish(self, z: Floats, taken: int) -> Solution | None:
         """Finish the root without rules exactly."""
-        if self.problem.fixed.n_groups or len(self.problem.compared.rows) or z.shape[1] > 1:
+        p = self.problem
+        if p.fixed.n_groups or len(p.compared.rows) or z.shape[1] > 1 or (p.sums < 0).any():
             return None
-        return Solution.without_multipliers(self.problem, polish(self.problem, self.quadratic, z), taken)
+        return Solution.without_multipliers(p, polish(p, self.quadratic, z), taken)
 
 
 def proportional(problem: Problem) -> Floats:
@@ -78,7 +79,7 @@ def proportional(problem: Problem) -> Floats:
     fixed, (n, _) = problem.fixed, problem.shape
     if not fixed.n_groups:
         allowed = problem.allowed.reshape(-1).astype(np.float64)
-        share = problem.sums / np.maximum(np.add.reduceat(allowed, problem.pointers[:-1]), 1)
+        share = np.maximum(problem.sums, 0) / np.maximum(np.add.reduceat(allowed, problem.pointers[:-1]), 1)
         return np.ascontiguousarray((np.repeat(share, np.diff(problem.pointers)) * allowed).reshape(n, -1))
     total = np.maximum(fixed.answers.sum(axis=1), 1e-300)
     return np.ascontiguousarray(problem.sums[:, None] * (fixed.answers / total[:, None])[fixed.of])
