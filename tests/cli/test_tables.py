@@ -156,6 +156,8 @@ def test_names_stand_beside_their_areas(topdown, made, tmp_path):
     assert topdown("tables", made, "--by", "age", "--names", "n.csv", "--out", "t").code == 0
     table = rows(tmp_path / "t" / "tables" / "total" / f"{level}.csv")
     assert {(leaves[2], "Saint, A")} == {(r["geocode"], r["name"]) for r in table if r["name"]}
+    Path("n.csv").write_text(f"{level},name\n{leaves[2]},A\n")
+    assert topdown("tables", made, "--names", "n.csv", "--out", "v", "--json").document["n_named"] == 1
     for text, said in (("elsewhere,Atlantis", "no area"), (f"{leaves[0]},A\n{leaves[0]},B", "two names")):
         Path("n.csv").write_text(f"geocode,name\n{text}\n")
         refused = topdown("tables", made, "--names", "n.csv", "--out", "u")

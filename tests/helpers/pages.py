@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+SAVED = re.compile(r"Save\s+it\s+as\s+`([\w.]+)`:\s*\Z")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -18,20 +19,27 @@ def run_page(page: Path, topdown) -> int:
     """Run a page from top to bottom; return the number of commands and snippets that ran.
 
     Args:
-        page: Markdown with console, text and python blocks; text shows lines of the console block before it.
+        page: Markdown with console, text, python and csv blocks; text shows lines of the console block before it, csv
+            is saved under the name that the text before it gives.
         topdown: runs the command line.
 
     """
     said, n_run = "", 0
-    for language, body in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if language == "console":
+    page_text = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(page_text):
+        language, body = block.groups()
+        saved = SAVED.search(page_text[: block.start()])
+        if language == "csv":
+            assert saved, f"no file name before:\n{body[:60]}"
+            Path(saved.group(1)).write_text(body, encoding="utf-8")
+        elif language == "console":
             said = ""
             for line in body.splitlines():
                 prompt, program, *arguments = shlex.split(line)
                 assert (prompt, program) == ("$", "topdown")
                 outcome = topdown(*arguments)
                 assert outcome.code == 0, f"{line}\n{outcome.out}{outcome.err}"
-                said += " " + flat(outcome.out)
+                said += " " + flat(outcome.out + " " + outcome.err)
                 n_run += 1
         elif language == "text":
             missing = [line for line in body.splitlines() if flat(line) not in said]

@@ -1,0 +1,27 @@
+"""The tutorials, typed from top to bottom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.pages import run_page
+
+PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "tutorials").glob("*.md"))
+
+
+def test_your_own_country(topdown, tmp_path):
+    """A newcomer whose second command is refused does not type a third."""
+    page = next(page for page in PAGES if page.stem == "your-own-country")
+    assert run_page(page, topdown) == 9
+    assert (tmp_path / "districts" / "areas" / "sex_by_marital.csv").is_file()
+    assert b"people.csv" not in b"".join(path.read_bytes() for path in tmp_path.glob("release/*.json"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_of_tutorials_lead_somewhere(page):
+    """A page that was renamed leaves a dead link."""
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).is_file(), target
