@@ -8,9 +8,11 @@ from typing import Any
 from topdown.plan.plan import Plan
 from topdown.rehearse.memory import needed_bytes
 from topdown.screen import figures
+from topdown.solve.wide import most_dense_rows
 
 # Measured on two cores; good to a factor of two, which is what a person needs before starting a run.
 START_SECONDS, SECONDS_A_NUMBER, SECONDS_A_SOLVE = 3.0, 4e-7, 2e-4
+SECONDS_A_WIDE_NUMBER = 2.5e-6  # least squares, rounding and intervals of schemas of thousands of cells
 
 
 def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
@@ -26,8 +28,9 @@ def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
             for m in level.measurements
         )
     nodes = sum(level.n_nodes for level in plan.levels)
+    a_number = SECONDS_A_WIDE_NUMBER if most_dense_rows(plan) < plan.schema.n_cells else SECONDS_A_NUMBER
     return {
-        "seconds": round(START_SECONDS + SECONDS_A_NUMBER * plan.n_numbers + SECONDS_A_SOLVE * n_solves, 1),
+        "seconds": round(START_SECONDS + a_number * plan.n_numbers + SECONDS_A_SOLVE * n_solves, 1),
         "memory_bytes": needed_bytes(plan),
         "disk_bytes": int(1.3 * bits / 8 + 200 * nodes + 100_000),
     }

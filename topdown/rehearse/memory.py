@@ -8,6 +8,7 @@ from pathlib import Path
 
 from topdown.errors import ConfigError
 from topdown.plan.plan import Plan
+from topdown.solve.wide import most_dense_rows
 
 START_BYTES, BYTES_A_NUMBER = 800e6, 8  # measured on two cores; good to a factor of two
 BYTES_A_PAIR = 52  # of cells, in the dense least squares; measured at 5,000 cells
@@ -15,8 +16,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def needed_bytes(plan: Plan) -> int:
-    """Estimate the memory of a run, good to a factor of two; an extension solves without the dense matrices."""
-    pairs = 0 if plan.base is not None else plan.schema.n_cells**2
+    """Estimate the memory of a run, good to a factor of two; extensions and plain wide plans form no large matrices."""
+    pairs = 0 if plan.base is not None else most_dense_rows(plan) ** 2
     return int(START_BYTES) + BYTES_A_NUMBER * plan.n_numbers + BYTES_A_PAIR * pairs
 
 

@@ -25,6 +25,7 @@ from topdown.solve.least_squares.structured import Partition, Structured
 from topdown.solve.level import LevelModel
 
 WIDE_CELLS = 2_048  # of a schema above which a dense Hessian costs more than a step without one
+CROSSING = 4  # rows there must be at least for every answer that is none of one row
 FEW_ROWS = 300  # of such a schema's splits that a dense Hessian solves sooner
 
 
@@ -152,7 +153,11 @@ def structured(at: Ints, places: Ints, weights: Floats, answers: Floats) -> Stru
         queries.append(Partition(label.reshape(-1), np.full(len(first), weight), answers[where[first]]))
         crossing += len(first) if len(first) < n else 0
     alone = any(len(query.weight) == n for query in queries)
-    return Structured(tuple(queries), np.zeros(n, dtype=np.int64)) if alone and crossing <= n // 4 else None
+    return (
+        Structured(tuple(queries), np.zeros(n, dtype=np.int64))
+        if alone and CROSSING * crossing <= n
+        else None
+    )
 
 
 def margin(name: str, hessian: Floats, g: Floats, table: Ints, first: Ints) -> Dense:

@@ -22,9 +22,12 @@ from topdown import caps
 from topdown.columns import TooLargeError, header_of
 from topdown.errors import TopdownError
 from topdown.ledger.durable import Disk
+from topdown.model.constraint import Invariants
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.document import read_toml
+from topdown.plan.plan import Estimates, Pass
 from topdown.rehearse.memory import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, needed_bytes
+from topdown.solve.wide import most_dense_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -155,6 +158,25 @@ def test_a_plan_fits_the_memory(tmp_path):
     many = replace(plan, schema=schema_of(500, 400))
     assert needed_bytes(many) > 2e12
     assert code(check_memory, many, int(1e12)) == "C141"
+
+
+def test_a_plain_wide_plan_needs_no_squares(tmp_path):
+    """A country of 9,600 cells was said to need six gigabytes where one is used; a small machine would be refused."""
+    plan = make_context(tmp_path).plan
+    plain = replace(plan, schema=schema_of(120, 80), invariants=Invariants("none", "none", "many"))
+    queries = ("total", "a0", "a1", "detailed")
+    passes = (Pass("total", ("total",)), Pass("detailed", queries))
+    plain = replace(plain, levels=tuple(replace(level, passes=passes) for level in plan.levels))
+    assert most_dense_rows(plain) == 4 * (1 + 120 + 80)
+    assert needed_bytes(plain) < 2 * START_BYTES
+    crossed = (Pass("total", ("total", "a0")), Pass("detailed", queries))
+    for other in (
+        replace(plain, levels=tuple(replace(level, passes=crossed) for level in plan.levels)),
+        replace(plain, levels=tuple(replace(level, passes=passes[1:] * 2) for level in plan.levels)),
+        replace(plain, estimates=Estimates("tree", None)),
+        replace(plain, invariants=replace(plain.invariants, at_least=plan.invariants.at_least)),
+    ):
+        assert most_dense_rows(other) == 120 * 80
 
 
 def test_the_limit_of_a_process_counts():
