@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 SAVED = re.compile(r"Save\s+it\s+as\s+`([\w.]+)`:\s*\Z")
+NOT_RUN = ("r", "sql")  # programs that need not be there
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -16,7 +17,7 @@ def flat(text: str) -> str:
 
 
 def run_page(page: Path, topdown) -> int:
-    """Run a page from top to bottom; return the number of commands and snippets that ran.
+    """Run a page, each command to its exit code; return the number of commands and snippets that ran.
 
     Args:
         page: Markdown with console, text, python and csv blocks; text shows lines of the console block before it, csv
@@ -25,6 +26,7 @@ def run_page(page: Path, topdown) -> int:
 
     """
     said, n_run = "", 0
+    names: dict[str, object] = {}  # blocks of Python follow one another, as a reader types them
     page_text = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(page_text):
         language, body = block.groups()
@@ -35,17 +37,20 @@ def run_page(page: Path, topdown) -> int:
         elif language == "console":
             said = ""
             for line in body.splitlines():
-                prompt, program, *arguments = shlex.split(line)
+                command, _, expected = line.partition("   # exit ")
+                prompt, program, *arguments = shlex.split(command)
                 assert (prompt, program) == ("$", "topdown")
                 outcome = topdown(*arguments)
-                assert outcome.code == 0, f"{line}\n{outcome.out}{outcome.err}"
+                assert outcome.code == int(expected or 0), f"{line}\n{outcome.out}{outcome.err}"
                 said += " " + flat(outcome.out + " " + outcome.err)
                 n_run += 1
         elif language == "text":
             missing = [line for line in body.splitlines() if flat(line) not in said]
             assert not missing, f"{missing} not in\n{said}"
         else:
+            if language in NOT_RUN:
+                continue
             assert language == "python"
-            exec(compile(body, str(page), "exec"), {})  # noqa: S102
+            exec(compile(body, str(page), "exec"), names)  # noqa: S102
             n_run += 1
     return n_run

@@ -1,0 +1,35 @@
+"""The made-up country of 425,000 people and 9,600 cells, from its tables to a verified release, within its bars."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.country import LEVELS, write_country
+
+SECONDS, KIBIBYTES = 60, 2**20  # of CPU, and of memory: one GiB
+
+
+def used(folder: Path, *arguments: str) -> tuple[float, int]:
+    """Run a topdown command; return its CPU seconds and its most memory in KiB."""
+    process = subprocess.Popen([sys.executable, "-m", "topdown.cli", *arguments, "-q"], cwd=folder)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
+@pytest.mark.slow
+def test_a_country_of_9600_cells_takes_a_minute_and_a_gigabyte(tmp_path: Path) -> None:
+    """Work that grows with the square of the cells makes an office with ages in single years wait for an hour."""
+    write_country(tmp_path, 425_000, 900)
+    tables = ("--records", "people.csv", "--leaves", "places.csv", "--no-count")
+    used(tmp_path, "init", "--codes", "codes.csv", "--levels", ",".join(LEVELS), *tables, "--out", "run.toml")
+    seconds, memory = used(tmp_path, "generate", "run.toml", "--out", "release", "--yes", "--workers", "1")
+    assert seconds <= SECONDS
+    assert memory <= KIBIBYTES
+    used(tmp_path, "verify", "release")
