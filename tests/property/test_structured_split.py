@@ -17,7 +17,7 @@ from topdown.solve.groups import FixedTable, LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.policy import solve
 from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.structured import Structured
+from topdown.solve.least_squares.structured import MOST_CROSSING, Structured
 from topdown.solve.least_squares.tree_step import TreeStep
 from topdown.solve.statistics import OwnObjective, PassRows, structured
 
@@ -79,3 +79,13 @@ def test_a_split_of_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
         level.passes[-1], True, cells, None, table, cells, FixedTable.none(n, 1).floats(), allowed, True
     )
     assert isinstance(OwnObjective(np.zeros((width, 1))).quadratic(level, rows), Structured)
+
+
+def test_answers_that_cross_are_few_or_the_matrix_is_formed() -> None:
+    """More answers than a Schur complement holds would end a run in the solver, after the budget was spent."""
+    n = 5 * MOST_CROSSING
+    at = np.stack([np.arange(n) // 4, np.arange(n)])
+    answers, weights = np.zeros((n + n // 4, 1)), np.ones(2)
+    assert structured(at, np.stack([at[0], n // 4 + at[1]]), weights, answers) is None
+    few = np.stack([np.arange(n) // 5, np.arange(n)])
+    assert structured(few, np.stack([few[0], n // 5 + few[1]]), weights, answers) is not None

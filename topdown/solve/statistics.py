@@ -21,7 +21,7 @@ from topdown.solve.groups import FixedTable, Floats, Ints
 from topdown.solve.kernels import gram
 from topdown.solve.least_squares.per_child import PerChild
 from topdown.solve.least_squares.quadratics import Dense
-from topdown.solve.least_squares.structured import Partition, Structured
+from topdown.solve.least_squares.structured import MOST_CROSSING, Partition, Structured
 from topdown.solve.level import LevelModel
 
 WIDE_CELLS = 2_048  # of a schema above which a dense Hessian costs more than a step without one
@@ -153,11 +153,8 @@ def structured(at: Ints, places: Ints, weights: Floats, answers: Floats) -> Stru
         queries.append(Partition(label.reshape(-1), np.full(len(first), weight), answers[where[first]]))
         crossing += len(first) if len(first) < n else 0
     alone = any(len(query.weight) == n for query in queries)
-    return (
-        Structured(tuple(queries), np.zeros(n, dtype=np.int64))
-        if alone and CROSSING * crossing <= n
-        else None
-    )
+    few = crossing <= min(n // CROSSING, MOST_CROSSING)
+    return Structured(tuple(queries), np.zeros(n, dtype=np.int64)) if alone and few else None
 
 
 def margin(name: str, hessian: Floats, g: Floats, table: Ints, first: Ints) -> Dense:

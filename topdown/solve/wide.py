@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topdown.plan.plan import LevelPlan, Plan
+from topdown.solve.least_squares.structured import MOST_CROSSING
 from topdown.solve.statistics import CROSSING, FEW_ROWS, WIDE_CELLS
 
 
@@ -12,9 +13,8 @@ def most_dense_rows(plan: Plan) -> int:
     bounded = rules.at_least or rules.at_most or rules.no_more_than or rules.exact
     own = plan.estimates is None or plan.estimates.targets == "own"
     plain = n > WIDE_CELLS and own and not bounded and all(_is_plain(level) for level in plan.levels)
-    if not plain:
-        return n
-    return min(n, max(FEW_ROWS, CROSSING * max(_crossing(plan, level) for level in plan.levels)))
+    crossing = max(_crossing(plan, level) for level in plan.levels) if plain else n
+    return n if crossing > MOST_CROSSING else min(n, max(FEW_ROWS, CROSSING * (crossing + 1)))
 
 
 def _crossing(plan: Plan, level: LevelPlan) -> int:
