@@ -81,6 +81,9 @@ def test_codes_of_any_length_go_to_a_verified_release(topdown, tmp_path):
     assert made.code == 0, made.err
     assert made.document["n_records"] == 7
     assert topdown("verify", "r").code == 0
+    truth = ("evaluate", "r", "--truth", run.parent / "people.csv", "--no-count")
+    assert topdown(*truth, "--column", "geocode=settlement").code == 0
+    assert (topdown(*truth).code, topdown(*truth, "--column", "geocode").code) == (2, 2)
 
 
 def test_other_shapes_are_the_same_tables(tmp_path):

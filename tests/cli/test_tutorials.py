@@ -21,7 +21,7 @@ def test_first_release(topdown, tmp_path):
 
 def test_your_own_country(topdown, tmp_path):
     """A newcomer whose second command is refused does not type a third."""
-    assert run_page(DOCS / "tutorials" / "your-own-country.md", topdown) == 9
+    assert run_page(DOCS / "tutorials" / "your-own-country.md", topdown) == 10
     assert (tmp_path / "districts" / "areas" / "sex_by_marital.csv").is_file()
     assert b"people.csv" not in b"".join(path.read_bytes() for path in tmp_path.glob("release/*.json"))
     assert run_page(DOCS / "how-to" / "read-a-release.md", topdown) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from topdown.api.call import PathText, at_least_one, place, public
@@ -59,6 +59,7 @@ def evaluate(
     force: bool = False,
     ignore: Sequence[str] = (),
     count: bool = True,
+    columns: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Compare a release with the confidential records. The result is CONFIDENTIAL: it is about real errors.
 
@@ -69,6 +70,7 @@ def evaluate(
         force: replace that file.
         ignore: columns of the records that are not read.
         count: whether the records have a column `count`; else each row is one record.
+        columns: what columns are called in the records, where that is another name.
 
     Returns:
         errors by level and query, and how often each invariant holds.
@@ -93,7 +95,7 @@ def evaluate(
     if target is not None:
         refuse_needed(target, "--out", (records,))
         refuse_existing(target, force=force)
-    document = compare(folder, records, Form(tuple(ignore), count))
+    document = compare(folder, records, Form(tuple(ignore), count, dict(columns or {})))
     if target is not None:
         write_evaluation(document, target, folder, truth=records, force=force)
     return convert(document, Evaluation)

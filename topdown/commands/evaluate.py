@@ -33,6 +33,13 @@ _MAIN = 6  # tables of a level shown without --details
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the JSON document.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="A column of the records that is not read.")
+@click.option(
+    "--column",
+    "columns",
+    metavar="A=B",
+    multiple=True,
+    help="Column A is called B in the records; repeatable.",
+)
 @click.option("--no-count", is_flag=True, help="The records have no column count: each row is one.")
 @click.option("--details", is_flag=True, help="All tables, and their answers one by one.")
 def evaluate(
@@ -42,6 +49,7 @@ def evaluate(
     truth: Path,
     out: Path | None,
     ignore: tuple[str, ...],
+    columns: tuple[str, ...],
     no_count: bool,
     force: bool,
     details: bool,
@@ -54,7 +62,12 @@ def evaluate(
 
     from topdown.screen.look import Span
 
-    found = topdown.evaluate(release, truth, out=out, force=force, ignore=ignore, count=not no_count)
+    called = dict(pair.split("=", 1) for pair in columns if "=" in pair)
+    if len(called) < len(columns):
+        raise click.UsageError("--column needs pairs of different columns, as geocode=settlement")
+    found = topdown.evaluate(
+        release, truth, out=out, force=force, ignore=ignore, count=not no_count, columns=called
+    )
     document: dict[str, Any] = to_builtins(found)
     screen.document(document)
     warning = Span(document["heading"], "error")
