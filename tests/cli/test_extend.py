@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
+
+import pyarrow.parquet as pq
 
 from tests.helpers.extension import make_land
 from tests.helpers.schemas import check_release
@@ -48,6 +51,15 @@ def test_evaluate_and_audit_read_an_extension(topdown, tmp_path):
     said = topdown("evaluate", tmp_path / "more", "--truth", tmp_path / "full.csv", "--no-count")
     assert said.code == 0
     assert topdown("audit", tmp_path / "more").code == 0
+    written = topdown("tables", tmp_path / "more", "--out", tmp_path / "t", "--json")
+    assert written.code == 0, written.err
+    counts = pq.read_table(tmp_path / "more" / "microdata" / "persons.parquet")["count"].to_pylist()
+    for table in written.document["tables"]:
+        if not table["wide"]:
+            rows = csv.DictReader((tmp_path / "t" / f"{table['path']}.csv").read_text().splitlines())
+            assert sum(counts) == sum(int(row["count"]) for row in rows), table["path"]
+    refused = topdown("tables", tmp_path / "more", "--coverage", "19/20", "--out", tmp_path / "u", "--json")
+    assert (refused.code, refused.document["code"]) == (2, "C211")
 
 
 def test_nested_bounds_are_proved_for_an_extension(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,18 @@ def test_the_list_that_tables_write_is_read_back(topdown, release, tmp_path):
     found = read_codes(tmp_path / "t" / "codes.csv", "toy")
     expected = load_schema(Path(__file__).resolve().parents[2] / "schemas" / "toy.toml")
     assert expected.attributes == found.attributes
+
+
+def test_budget_goes_to_what_tells_records_apart(tmp_path):
+    """An attribute of one label is the total once more: what is spent on it tells nothing."""
+    for rows, expected in (
+        (("a,1,,", "b,1,,", "b,2,,"), {"total": "1/2", "detailed": "1/2"}),
+        (("a,1,,", "b,1,,", "b,2,,", "c,1,,", "c,2,,"),
+         {"total": "1/4", "b": "1/8", "c": "1/8", "detailed": "1/2"}),
+    ):  # fmt: skip
+        schema = read_codes(codes(tmp_path / "c.csv", *rows), "mine")
+        settings = tomllib.loads(draft(schema, ("land", "town"), "a list").settings)
+        assert [expected] * 2 == [level["queries"] for level in settings["level"]]
 
 
 def test_rounding_goes_through_nested_recodes_only(topdown, tmp_path):

@@ -153,7 +153,8 @@ schema = {quote(schema.name)}
 
 
 def _settings_text(schema: Schema, levels: Sequence[str]) -> str:
-    alone = [a.name for a in schema.attributes] if len(schema.attributes) > 1 else []
+    telling = [a.name for a in schema.attributes if len(a.labels) > 1]
+    alone = telling if len(telling) > 1 else []
     quarter = Fraction(1, 4)
     shares = {"total": quarter if alone else 2 * quarter}
     shares |= {name: quarter / len(alone) for name in alone}
