@@ -6,7 +6,7 @@ from math import log2
 from typing import Any
 
 from topdown.plan.plan import Plan
-from topdown.rehearse.memory import needed_bytes
+from topdown.rehearse.memory import allowed_bytes, needed_bytes
 from topdown.screen import figures
 from topdown.solve.wide import most_dense_rows
 
@@ -34,3 +34,17 @@ def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
         "memory_bytes": needed_bytes(plan),
         "disk_bytes": int(1.3 * bits / 8 + 200 * nodes + 100_000),
     }
+
+
+def memory_warning(plan: Plan, allowed: int | None = None) -> list[dict[str, str]]:
+    """Warn of a plan that may need more memory than this process may use; generate refuses what needs twice as much.
+
+    Args:
+        plan: of the run. allowed: bytes; `allowed_bytes` if None.
+    """
+    most = allowed_bytes() if allowed is None else allowed
+    needed = needed_bytes(plan)
+    if needed <= most:
+        return []
+    text = f"about {figures.size(needed)} of memory are needed, and this process may use {figures.size(most)}"
+    return [{"code": "C141", "text": text}]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topdown.api.ledger_view import LedgerView, view_ledger
-from topdown.api.needs import estimate
+from topdown.api.needs import estimate, memory_warning
 from topdown.api.noise_compared import gaussian_needs
 from topdown.api.plan_extension import base_summary, ledger_warning
 from topdown.model.constraint import Basis
@@ -113,6 +113,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "warnings": [
                 *_warnings(plan, ledger, unasked),
                 *spent_on_exact(plan),
+                *memory_warning(plan),
                 *ledger_problem(prepared),
                 *extra,
             ],

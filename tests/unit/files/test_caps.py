@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from tests.helpers.small_release import make_context
 from topdown import caps
+from topdown.api.needs import memory_warning
 from topdown.columns import TooLargeError, header_of
 from topdown.errors import TopdownError
 from topdown.ledger.durable import Disk
@@ -155,6 +156,9 @@ def test_a_plan_fits_the_memory(tmp_path):
     assert needed >= START_BYTES + BYTES_A_PAIR * plan.schema.n_cells**2
     assert code(check_memory, plan, needed - needed // 2) == ""
     assert code(check_memory, plan, needed // 2 - 1) == "C141"
+    assert memory_warning(plan, needed) == []
+    (warning,) = memory_warning(plan, needed - 1)
+    assert warning["code"] == "C141"
     many = replace(plan, schema=schema_of(500, 400))
     assert needed_bytes(many) > 2e12
     assert code(check_memory, many, int(1e12)) == "C141"
