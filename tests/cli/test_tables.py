@@ -15,6 +15,7 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.interval_census import release
+from topdown.api.tables import tables
 from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
 
 
@@ -22,6 +23,14 @@ from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a release with intervals, once."""
     return release(tmp_path_factory.mktemp("tables")).release
+
+
+@pytest.fixture(scope="module")
+def written(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write all its tables, once."""
+    out = tmp_path_factory.mktemp("written") / "t"
+    tables(made, out)
+    return out
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -59,12 +68,11 @@ def test_tables_come_from_the_microdata_and_list_every_area(topdown, check, made
         assert sum(counted.values()) == sum(int(r["count"]) for r in table)
 
 
-def test_intervals_are_those_of_the_release(topdown, made, tmp_path):
+def test_intervals_are_those_of_the_release(made, written):
     """Two intervals for one number, one published and one in a table, would each deny the other."""
-    assert topdown("tables", made, "--out", "t").code == 0
     for published in sorted((made / "tables" / "age").glob("*.parquet")):
         theirs = pq.read_table(published).to_pylist()
-        ours = rows(tmp_path / "t" / "tables" / "age" / f"{published.stem}.csv")
+        ours = rows(written / "tables" / "age" / f"{published.stem}.csv")
         assert theirs == [
             {name: type(value)(our[name]) for name, value in their.items()}
             for their, our in zip(theirs, ours, strict=True)
@@ -89,10 +97,9 @@ def test_wide_tables_hold_the_same_numbers_and_kinds_for_maps(topdown, made, tmp
         assert ['"String"', '"String"'] + ['"Integer64"'] * (len(wide[0]) - 2) == kinds
 
 
-def test_description_fits_the_files(topdown, made, tmp_path):
+def test_description_fits_the_files(written):
     """A description that names a column or hash the file lacks sends programs and readers astray."""
-    assert topdown("tables", made, "--out", "t").code == 0
-    top = tmp_path / "t"
+    top = written
     package = json.loads((top / "datapackage.json").read_text())
     assert "one number chosen beforehand" in package["description"]
     assert "not for use as official statistics" in package["description"]
@@ -115,15 +122,14 @@ def test_description_fits_the_files(topdown, made, tmp_path):
             assert {(resource["path"], name) for name in header} <= described
 
 
-def test_codes_put_every_label_into_its_groups(topdown, made, tmp_path):
+def test_codes_put_every_label_into_its_groups(made, written):
     """A reader who adds up groups by a wrong list gets wrong groups."""
-    assert topdown("tables", made, "--out", "t").code == 0
     expected = set()
     for a in json.loads((made / "plan.json").read_text())["schema"]["attributes"]:
         for i, label in enumerate(a["labels"]):
             groups = {(r["name"], r["group_labels"][r["group_of"][i]]) for r in a["recodes"]} or {("", "")}
             expected |= {(a["name"], label, *group) for group in groups}
-    assert expected == {tuple(r.values()) for r in rows(tmp_path / "t" / "codes.csv")}
+    assert expected == {tuple(r.values()) for r in rows(written / "codes.csv")}
 
 
 def test_districts_are_those_of_the_interval_command(topdown, made, tmp_path):
