@@ -51,6 +51,7 @@ ALLOWED = {
         "solve",
         "solved_again",
         "synth",
+        "tune",
     },
     "ledger": {"ledger", "laws", "caps", "errors"},
     "measure": {
@@ -114,6 +115,7 @@ ALLOWED = {
         "progress",
         "workers",
     },
+    "tune": {"tune", "plan", "solve", "names", "caps", "errors"},
     "workers": {"workers", "errors"},
     "selection": {"selection", "noise", "accountant", "errors"},
 }

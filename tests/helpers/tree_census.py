@@ -10,6 +10,7 @@ from tests.helpers.dense_tree import Case
 from tests.helpers.solved import Census, NoisyAnswers
 from topdown.model.query import parse_query
 from topdown.plan.plan import Estimates
+from topdown.plan.prepare import Context
 from topdown.solve.answers import HeldAnswers
 from topdown.solve.tree.covered import choose
 from topdown.solve.tree.gls import open_values
@@ -40,3 +41,13 @@ def case_of(census: Census, answers: NoisyAnswers) -> Case:
         tuple(open_values(lattice, rules.class_of_cell, at) for at in rules.open),
         HeldAnswers(nodes, tuple(answers.values[d][nodes[d]].astype(np.int32) for d in depths)),
     )
+
+
+def on_one_pattern(context: Context) -> Context:
+    """Return the context as if what is open in most of its leaves were open in every inhabited area, and no more."""
+    rules = context.rules
+    patterns, counts = np.unique(rules.open[-1][rules.inhabited[-1]], axis=0, return_counts=True)
+    is_open = tuple(inside[:, None] & patterns[counts.argmax()] for inside in rules.inhabited)
+    other = replace(context)
+    vars(other)["rules"] = replace(rules, open=is_open)  # a cached property
+    return other
