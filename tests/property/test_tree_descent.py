@@ -148,6 +148,26 @@ def test_cells_are_fitted_to_all_that_is_measured_at_and_below_a_child(toy: solv
         assert expected == pytest.approx(x, abs=1e-7)
 
 
+def test_bounds_of_the_check_use_what_lies_below_every_child(toy: solved.Census) -> None:
+    """A curvature or inverse above the true one would certify what is far off; one without K certifies nothing."""
+    descent = descent_of(toy, solved.noisy(toy, 9))
+    cells = np.flatnonzero(toy.truth[0].answers(toy.context.plan.query("detailed"))[0])
+    parent = Node(0, cells, np.ones(len(cells), dtype=np.int64))
+    _, below = descent.statistics.split(1, 0, len(toy.context.geography.levels[1]))
+    quadratic = below.quadratic(descent.known.levels[1], rows_of(descent, 1, cells, 1, parent))
+    rest = np.random.default_rng(1).normal(size=quadratic.g.shape)
+    expected = 0.0
+    for j in range(rest.shape[1]):
+        block = quadratic.beyond.block(j)
+        is_open = np.diag(block) > 0
+        rest[~is_open, j] = 0.0
+        whole = (quadratic.hessian + block)[np.ix_(is_open, is_open)]
+        assert np.linalg.eigvalsh(whole)[0] >= quadratic.curvature
+        expected += rest[is_open, j] @ np.linalg.solve(whole, rest[is_open, j])
+    without = replace(quadratic, least_beyond=0.0)
+    assert expected <= quadratic.inverse_norm(rest, 0.0) < without.inverse_norm(rest, 0.0)
+
+
 def without_the_land(case: Case) -> Dense:
     """Return the dense estimate when the land is not measured: then counties have nothing to do with each other."""
     return solve_densely(replace(case, weights=(tuple(0.0 for _ in case.weights[0]), *case.weights[1:])))

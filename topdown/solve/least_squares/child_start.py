@@ -12,7 +12,7 @@ from topdown.solve.least_squares.problem import Problem
 from topdown.solve.least_squares.quadratics import Dense
 
 ROUNDS = 10
-ROUNDING = 6e-14  # what steps leave of a residual, relative to the largest sum of a row
+ROUNDING = 2e-15  # what many steps leave of a residual, relative to the largest sum of a row
 
 
 def pace_of(problem: Problem) -> Pace:

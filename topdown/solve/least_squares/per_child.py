@@ -47,9 +47,10 @@ class PerChild:
         hessian: A, (n, n), positive semidefinite.
         beyond: K_j; nothing where records may not be.
         g: (n, m).
-        curvature: a number below the smallest eigenvalue of A, 0 if that is singular. scale: see `Quadratic`.
+        curvature: a number below the smallest eigenvalue of every A + K_j, 0 if one is singular. scale: see `Quadratic`.
         told: the fixed table; curvature along its answers plays no part.
         allowed: bool (n, m), where records may be.
+        least_beyond: a number below the smallest eigenvalue of every K_j where records may be.
     """
 
     hessian: Floats
@@ -59,6 +60,7 @@ class PerChild:
     scale: float
     told: FixedTable
     allowed: NDArray[np.bool_]
+    least_beyond: float = 0.0
 
     def times(self, x: Floats) -> Floats:
         """Return (A + K_j) x_j in column j, (n, m)."""
@@ -84,6 +86,7 @@ class PerChild:
         return max(float(largest.max(initial=0.0)), self.scale)
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
-        """Return r'A^-1 r, a bound above r'(A + K)^-1 r."""
+        """Return r'(A + k)^-1 r with k = `least_beyond`, a bound above r'(A + K)^-1 r for r where records may be."""
         del enough
-        return max(float((r * cho_solve(cho_factor(self.hessian), r)).sum()), 0.0)
+        lower = self.hessian + self.least_beyond * np.eye(len(self.hessian))
+        return max(float((r * cho_solve(cho_factor(lower), r)).sum()), 0.0)

@@ -98,8 +98,9 @@ class TreeObjective:
             equal = lattice.equal_axes(product, product)
             blocks = [written_out(lattice, k, v, dense, equal) for k, v in zip(matrices, values, strict=True)]
             beyond = Stacked(np.stack(blocks))
-        curvature, scale = _separate(labels, weights), float(level.weights.min())
-        return PerChild(hessian, beyond, np.ascontiguousarray(g), curvature, scale, fixed, rows.allowed)
+        least, scale = _least(matrices), float(level.weights.min())
+        curvature = _separate(labels, weights) + least
+        return PerChild(hessian, beyond, np.ascontiguousarray(g), curvature, scale, fixed, rows.allowed, least)
 
     def _table(self, level: LevelModel, rows: PassRows, counts: Ints) -> PerChild:
         """Return the quadratic of a pass's table: its estimate given the parent's table, and that one's information."""
@@ -144,6 +145,12 @@ class TreeObjective:
             rows.fixed.at(rows.first),
             rows.allowed,
         )
+
+
+def _least(matrices: tuple[Floats, ...]) -> float:
+    """Return a number below the smallest eigenvalue of matrices by components: theirs are those of all components."""
+    found = min(float(np.linalg.eigvalsh(k).min()) for k in matrices)
+    return max(found, 0.0) * (1 - 1e-9)
 
 
 def _separate(labels: Ints, weights: Floats) -> float:
