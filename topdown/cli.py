@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "init": "Write a complete, commented run file.",
         "ledger": "Make the ledger of a data set, or write down what happened to it.",
         "plan": "Show what a release would measure, at what cost; spend nothing.",
+        "tune": "Write a run file with shares that suit the tree estimate.",
         "generate": "Spend the budget once and write the release.",
         "extend": "Extend a release by new attributes and keep its table.",
         "select": "Make a private choice from the records and charge it to the ledger.",

@@ -19,6 +19,7 @@ from topdown.model.constraint_table import leaf_rules, of_kinds
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
+from topdown.plan.runfile import RunFile
 from topdown.plan.secrets import ReleaseChain
 from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss, claims_of, composed_loss
@@ -63,7 +64,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     check_intervals(context)
     told: dict[str, Any] = {"estimates": choose(context).document()} if plan.fits_tree else {}
     if plan.estimates is not None:
-        told["accuracy"] = _accuracy(context)
+        told["accuracy"] = mean_deviations(context)
     return (
         base
         | told
@@ -114,6 +115,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
                 *_warnings(plan, ledger, unasked),
                 *spent_on_exact(plan),
                 *memory_warning(plan),
+                *tuned_for_others(run),
                 *ledger_problem(prepared),
                 *extra,
             ],
@@ -121,7 +123,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     )
 
 
-def _accuracy(context: Context) -> list[dict[str, Any]]:
+def mean_deviations(context: Context) -> list[dict[str, Any]]:
     """Return the mean deviation of every table's estimates; 0 where all answers are exact by policy."""
     plan, order = context.plan, [level.name for level in context.plan.levels]
     out = []
@@ -248,6 +250,15 @@ def spent_on_exact(plan: Plan) -> list[dict[str, str]]:
                 text = f"{per_cent} % of the budget measures {m.query} of level {level.name}, which is exact"
                 found.append({"code": "B030", "text": text})
     return found
+
+
+def tuned_for_others(run: RunFile) -> list[dict[str, str]]:
+    """Warn of shares that were tuned for other estimates than the plan's."""
+    given = run.estimates
+    if given is None or given.tuned_for in ("", given.targets):
+        return []
+    text = f'the shares were tuned for targets = "{given.tuned_for}", and each area is fitted otherwise'
+    return [{"code": "B031", "text": text}]
 
 
 def _warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[str, str]]:

@@ -41,6 +41,7 @@ DOCUMENTS = {
     "solve": "Solve",
     "synth": "Synth",
     "tables": "Tables",
+    "tune": "Tune",
     "verify": "Verify",
 }
 """Struct by name of the document, which is that of its module too, with _ for a point."""

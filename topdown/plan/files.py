@@ -126,10 +126,14 @@ class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What splits are fitted to, the children's own measurements or those below them too; coverage of intervals."""
+    """What splits are fitted to, the children's own measurements or those below them too; coverage of intervals.
+
+    `tuned_for` says which targets the shares were tuned for; it changes no release, but `plan` warns of others.
+    """
 
     targets: Literal["own", "tree"] = "own"
     coverage: Fraction | None = None
+    tuned_for: Literal["", "own", "tree"] = ""
 
 
 class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -47,6 +47,8 @@ def best_shares(model: Uniform, start: Sequence[Floats], wishes: Wishes) -> list
     """
     cuts = np.cumsum([len(part) for part in start])[:-1]
     live = wishes.deviations > 0
+    if not live.any():
+        return list(start)
     worthless = np.concatenate(wishes.worthless)
     begin = np.clip(np.log(np.where(worthless, 1.0, np.concatenate(start))), LEAST, 0.0)
 

@@ -47,7 +47,8 @@ class PerChild:
         hessian: A, (n, n), positive semidefinite.
         beyond: K_j; nothing where records may not be.
         g: (n, m).
-        curvature: a number below the smallest eigenvalue of every A + K_j, 0 if one is singular. scale: see `Quadratic`.
+        curvature: a number below the smallest eigenvalue of every A + K_j, 0 if one is singular.
+        scale: see `Quadratic`.
         told: the fixed table; curvature along its answers plays no part.
         allowed: bool (n, m), where records may be.
         least_beyond: a number below the smallest eigenvalue of every K_j where records may be.
