@@ -14,6 +14,7 @@ def test_init_marks_open_answers(topdown, check):
     assert "release.agency  release.contact" in said.out
     assert "people.csv.gz does not exist yet" in said.err
     assert 'agency = "?"' in Path("ri/run.toml").read_text()
+    assert 'targets = "tree"' in Path("ri/run.toml").read_text()
     again = topdown("init", *TABLES, "--out", "ri/run.toml")
     assert (again.code, "error[C080]" in again.err) == (2, True)
     forced = topdown("init", *TABLES, "--out", "ri/run.toml", "--force", "--json")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,10 @@ import pytest
 from tests.helpers.interval_census import release
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
-from topdown.errors import ConfigError
+from topdown import evaluate
+from topdown.cli import main
+from topdown.documents.evaluation import IntervalsHeld
+from topdown.errors import CertificateError, ConfigError
 from topdown.pipeline import generate
 from topdown.plan.prepare import prepare
 from topdown.publish.verify import verify
@@ -171,6 +176,43 @@ def test_numbers_between_thousandths_are_refused(made: Path, tmp_path: Path) -> 
     found = changed(made, tmp_path, LEAF, odd)
     assert {f.code for f in found.findings} <= {"V109", "V150"}
     assert not found.ok
+
+
+def test_evaluate_counts_the_intervals_that_hold_the_truth(made: Path, tmp_path: Path, capsys) -> None:
+    """An office that judges intervals by a wrong share would trust, or distrust, them for nothing."""
+    with (made.parent / "records.csv").open(encoding="utf-8") as file:
+        people = list(csv.DictReader(file))
+    document = evaluate(made, made.parent / "records.csv")
+    for level, digits in (("land", 0), ("county", 1), ("block", 3)):
+        tables = {
+            table.query: table for table in next(at for at in document.levels if at.level == level).tables
+        }
+        for name, keys in (
+            ("total", []),
+            ("sex * age", ["sex", "age"]),
+            ("detailed", ["dwelling", "sex", "age"]),
+        ):
+            true: Counter[tuple[str, ...]] = Counter()
+            for row in people:
+                true[row["geocode"][:digits] or "0", *(row[key] for key in keys)] += int(row["count"])
+            rows = pq.read_table(
+                made / f"tables/{'_by_'.join(name.split(' * '))}/{level}.parquet"
+            ).to_pylist()
+            noisy = [row for row in rows if row["basis"] == "tree"]
+            held = [
+                row
+                for row in noisy
+                if row["low"] <= true[row["geocode"], *(row[key] for key in keys)] <= row["high"]
+            ]
+            assert IntervalsHeld(n_intervals=len(noisy), n_held=len(held)) == tables[name].intervals
+    assert main(["evaluate", str(made), "--truth", str(made.parent / "records.csv")]) == 0
+    assert "95 % max held" in " ".join(capsys.readouterr().out.split())
+    damaged = tmp_path / "copy"
+    shutil.copytree(made, damaged)
+    (damaged / LEAF).write_bytes(b"")
+    with pytest.raises(CertificateError) as caught:
+        evaluate(damaged, made.parent / "records.csv")
+    assert caught.value.code == "V090"
 
 
 def test_a_plan_without_estimates_is_refused_before_anything_is_spent(tmp_path: Path) -> None:

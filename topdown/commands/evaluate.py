@@ -76,6 +76,8 @@ def evaluate(
     screen.say(
         f"Error of {release} against the true records, in {document['unit']}s. Bias: released minus true."
     )
+    if any("intervals" in table for level in document["levels"] for table in level["tables"]):
+        screen.say("Held: published intervals that hold the true count, of those that are not exact.")
     screen.say(f"{n['released']:,} {document['unit']}s released, {n['true']:,} true.")
     for level in document["levels"]:
         _level(screen, level, warning, details)
@@ -95,14 +97,18 @@ def _level(screen: Screen, level: dict[str, Any], warning: Any, details: bool) -
     )
     asked = sorted(level["tables"], key=lambda table: not table["measured"])
     shown = asked if details else asked[:_MAIN]
+    has_intervals = any("intervals" in table for table in level["tables"])
     rows: list[list[str]] = []
     for table in shown:
-        rows.append([table["query"], *_figures(table)])
+        rows.append([table["query"], *_figures(table), *([_held(table)] if has_intervals else [])])
         rows += [
-            [f"  {answer['label']}", *_figures(answer)] for answer in table.get("answers", ()) if details
+            [f"  {answer['label']}", *_figures(answer), *([""] if has_intervals else [])]
+            for answer in table.get("answers", ())
+            if details
         ]
     names = ("MAE", "RMSE", "bias", "95 %", "max")
-    screen.table([Column("table", wraps=True), *(Column(name, right=True) for name in names)], rows)
+    more = ("held",) if has_intervals else ()
+    screen.table([Column("table", wraps=True), *(Column(name, right=True) for name in names + more)], rows)
     if len(shown) < len(asked):
         screen.say(dim(f"({len(asked) - len(shown)} more tables: --details)"), indent=4)
     bins = [
@@ -134,6 +140,12 @@ def _figures(of: dict[str, Any]) -> list[str]:
         f"{worst['95']:,}",
         f"{worst['max']:,}",
     ]
+
+
+def _held(table: dict[str, Any]) -> str:
+    """Say how many in a hundred intervals hold the true count."""
+    of = table.get("intervals", {"n_intervals": 0})
+    return f"{100 * of['n_held'] / of['n_intervals']:.1f} %" if of["n_intervals"] else "-"
 
 
 def _number(value: float, sign: str = "") -> str:

@@ -58,7 +58,7 @@ def _bundled(kind: str) -> list[CompletionItem]:
 )
 @click.option(
     "--settings",
-    default="pl94_2020_marginal_first",
+    default="pl94_2020_tree",
     show_default=True,
     shell_complete=lambda ctx, param, text: [i for i in _bundled("settings") if i.value.startswith(text)],
     help="Bundled name, or a file ending in .toml.",

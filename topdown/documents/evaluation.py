@@ -27,6 +27,13 @@ class AnswerError(Statistics, frozen=True, kw_only=True):
     label: str
 
 
+class IntervalsHeld(Part, frozen=True, kw_only=True):
+    """How many numbers of a table are not exact and have an interval, and how many intervals hold the true count."""
+
+    n_intervals: Count
+    n_held: Count
+
+
 class TableError(Statistics, frozen=True, kw_only=True):
     """Error of one query at all areas of a level."""
 
@@ -35,6 +42,7 @@ class TableError(Statistics, frozen=True, kw_only=True):
     n_answers: Count
     mean_total_variation: float | None
     answers: list[AnswerError] | UnsetType = UNSET
+    intervals: IntervalsHeld | UnsetType = UNSET
 
 
 class PopulationError(Statistics, frozen=True, kw_only=True):

@@ -38,18 +38,18 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(ROWS, columns=names):
-                places = [_positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
+                places = [positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
                 count = batch.column("count").cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
                 if any((index < 0).any() for index in places):
-                    raise _damaged(path, "a geocode or label that the plan does not know")
+                    raise damaged(path, "a geocode or label that the plan does not know")
                 if (count <= 0).any():
-                    raise _damaged(path, "a count that is not positive")
+                    raise damaged(path, "a count that is not positive")
                 total += int(count.sum(dtype=np.float64))
                 if total >= 2**31:
-                    raise _damaged(path, "more records than a release can have")
+                    raise damaged(path, "more records than a release can have")
                 runs.add(places[0] * schema.n_cells + schema.cells(tuple(places[1:])), count)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise _damaged(path, type(error).__name__) from None
+        raise damaged(path, type(error).__name__) from None
     found = runs.total()
     return LeafCounts(len(leaves), schema.n_cells, found.key, found.count)
 
@@ -58,18 +58,20 @@ def read_open_microdata(path: Path, context: Context) -> Histogram:
     """Read the microdata as `read_microdata`; CertificateError V090 also for records that public facts exclude."""
     leaves, rules = read_microdata(path, context), context.rules
     if not rules.open[-1][leaves.node, rules.class_of_cell[leaves.cell]].all():
-        raise _damaged(path, "records where public facts allow none")
+        raise damaged(path, "records where public facts allow none")
     return leaves
 
 
-def _positions(column: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
+def positions(column: pa.Array | pa.ChunkedArray, labels: pa.Array) -> NDArray[np.int64]:
+    """Return the place of every text among the labels, -1 for one that is none of them."""
     found = pc.index_in(column.cast(pa.string()), value_set=labels)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _damaged(path: Path, why: str) -> CertificateError:
+def damaged(path: Path, why: str, what: str = "the microdata") -> CertificateError:
+    """Return the error of a file that cannot be read as what it is (V090)."""
     return CertificateError(
-        f"{path} is not the microdata of this release ({why})",
+        f"{path} is not {what} of this release ({why})",
         code="V090",
         file=str(path),
         fix="run topdown verify on the release; get it again if a check fails",

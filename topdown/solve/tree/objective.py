@@ -100,7 +100,9 @@ class TreeObjective:
             beyond = Stacked(np.stack(blocks))
         least, scale = _least(matrices), float(level.weights.min())
         curvature = _separate(labels, weights) + least
-        return PerChild(hessian, beyond, np.ascontiguousarray(g), curvature, scale, fixed, rows.allowed, least)
+        return PerChild(
+            hessian, beyond, np.ascontiguousarray(g), curvature, scale, fixed, rows.allowed, least
+        )
 
     def _table(self, level: LevelModel, rows: PassRows, counts: Ints) -> PerChild:
         """Return the quadratic of a pass's table: its estimate given the parent's table, and that one's information."""
