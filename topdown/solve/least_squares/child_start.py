@@ -12,14 +12,14 @@ from topdown.solve.least_squares.problem import Problem
 from topdown.solve.least_squares.quadratics import Dense
 
 ROUNDS = 10
-ROUNDING = 2e-15  # what many steps leave of a residual, relative to the largest sum of a row
+ROUNDING = 5e-16  # what many steps leave of a residual, relative to the largest sum of a row
 
 
 def pace_of(problem: Problem) -> Pace:
     """Return the pace for a split without soft rules, as a step of each child's own takes none (TypeError)."""
     if len(problem.compared.rows):
         raise TypeError("a linear step of each child takes no soft rules")
-    floor = max(1e-9, ROUNDING * float(problem.sums.max(initial=0.0)))
+    floor = ROUNDING * float(problem.sums.max(initial=0.0))
     return Pace(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
 
 

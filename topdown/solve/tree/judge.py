@@ -44,8 +44,9 @@ class LeafPath:
 def residual_persons(levels: Sequence[Measured], paths: Sequence[LeafPath], exact: Sequence[Ints]) -> float:
     """Return the largest deviation from the normal equations, or of a parent from its children, in persons.
 
-    A gradient is divided by the leaves' curvature: H over all cells of all leaves is at least the leaves' weight of the
-    queries that tell every cell apart; where they have none, the smallest weight of any query takes its place.
+    A gradient is divided by the leaves' least curvature, than which H over all cells of all leaves has no less: their
+    weight of the queries that tell every cell apart; where they have none, the least eigenvalue of all their queries
+    together on these leaves' open cells.
 
     Args:
         levels: root first. paths: of some leaves.
@@ -61,13 +62,21 @@ def residual_persons(levels: Sequence[Measured], paths: Sequence[LeafPath], exac
         found = found - design @ np.linalg.lstsq(design, found, rcond=None)[0]
     n_cells, leaves = levels[-1].labels.shape[1], levels[-1]
     apart = [w for of, w in zip(leaves.labels, leaves.weights, strict=True) if len(np.unique(of)) == n_cells]
-    least = sum(apart) or min(level.weights.min() for level in levels)
+    least = sum(apart) or _least_curvature(leaves, np.unique(cells))
     apart_by = [
         float(np.abs(x - total).max())
         for path in paths
         for x, total in zip(path.estimates, path.below, strict=False)
     ]
-    return max(float(np.abs(found).max(initial=0.0) / least), *apart_by)
+    return max([float(np.abs(found).max(initial=0.0) / least), *apart_by])
+
+
+def _least_curvature(leaves: Measured, cells: Ints) -> float:
+    """Return the least eigenvalue of the sum of weight times Q'Q on some cells."""
+    gram = np.zeros((len(cells), len(cells)))
+    for labels, weight in zip(leaves.labels[:, cells], leaves.weights, strict=True):
+        gram += weight * (labels[:, None] == labels[None, :])
+    return float(np.linalg.eigvalsh(gram)[0])
 
 
 def _gradient(levels: Sequence[Measured], path: LeafPath) -> Floats:
