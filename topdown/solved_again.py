@@ -12,11 +12,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from topdown.errors import TopdownError
-from topdown.measure.released import read_microdata
+from topdown.measure.released import positions, read_microdata, table_rows
 from topdown.pipeline import warm_up
-from topdown.plan.prepare import load_context
+from topdown.plan.prepare import Context, load_context
 from topdown.progress import Report, silent
+from topdown.publish.intervals import Numbers
+from topdown.publish.tables import table_path, workload
 from topdown.publish.verify import Finding, VerifyResult, verify
 from topdown.publish.verify.result import Findings
 from topdown.solve.again import Again, Judged, compare
@@ -70,6 +74,8 @@ def _solve(release: Path, workers: int, report: Report, out: Findings) -> str:
         stated = json.loads((release / SOLVED).read_text(encoding="utf-8"))
         published = read_microdata(release / MICRODATA, context)
         again = compare(context, descent, own, published, stated, workers=workers, report=report)
+        if own.numbers is not None:
+            _estimates(release, context, own.numbers, out)
     except TopdownError as error:
         text = f"could not be solved again ({error.code})"
         out.add(
@@ -119,6 +125,28 @@ def _finding(code: str, judged: Judged, what: str, why: str, fix: str) -> Findin
     of = "the table" if judged.is_top else "the split"
     text = f"{of} of {judged.level} {judged.node} differs in {judged.weighed.n_cells:,} counts and {what}: "
     return Finding(code, text + judged.weighed.why, MICRODATA, node=judged.node, why=why, fix=fix)
+
+
+def _estimates(release: Path, context: Context, numbers: Numbers, out: Findings) -> None:
+    """Compare every published estimate and deviation that is not exact with those of the measurements."""
+    rows, stored = {}, {}
+    for query in workload(context.plan):
+        for depth, level in enumerate(context.plan.levels):
+            node, answer, table = table_rows(
+                release, context, query, level.name, ("estimate", "stddev", "basis")
+            )
+            noisy = positions(table.column("basis"), ("exact", "tree")) == 1
+            rows[query.name, depth] = node[noisy], answer[noisy]
+            stored[query.name, depth] = [table.column(i).to_numpy()[noisy] for i in ("estimate", "stddev")]
+    for (name, depth), told in numbers.at(rows).items():
+        found = [np.rint(1000 * column) for column in stored[name, depth]]
+        n = int(((found[0] != told[0]) | (found[1] != told[1])).sum())
+        if n:
+            level = context.plan.levels[depth]
+            text = f"{name} at {level.name}: {n:,} rows have another estimate or deviation than the measurements give"
+            why = "on other libraries a few can end a thousandth apart; more, or farther, are no estimates"
+            place = table_path(context.plan.query(name), level.name)
+            out.add(Finding("V176", text, place, why=why, fix=SAME_SOFTWARE))
 
 
 def _statements(again: Again, stated: dict[str, Any], out: Findings) -> None:

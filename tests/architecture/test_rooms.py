@@ -64,6 +64,7 @@ ALLOWED = {
         "plan",
         "model",
         "columns",
+        "names",
         "outputs",
         "errors",
         "progress",

@@ -100,6 +100,7 @@ def test_the_page_runs(topdown, toy):
     assert run_page(page, topdown) == 2
 
 
+@pytest.mark.slow
 def test_tuned_shares_with_other_estimates_are_a_warning(topdown, run):
     """Shares that leave a level to those below it make it worse where nothing comes from below."""
     tuned = run.parent / "tuned.toml"

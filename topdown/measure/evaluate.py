@@ -18,7 +18,7 @@ from topdown.measure.released import released_counts
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query, parse_query
 from topdown.plan.plan import Plan
-from topdown.plan.prepare import Context, load_context
+from topdown.plan.prepare import load_context
 
 HEADING = "CONFIDENTIAL - DO NOT PUBLISH"
 POPULATION_BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1_000, 9_999), (10_000, None))

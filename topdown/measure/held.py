@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from topdown.measure.released import damaged, positions
+from topdown.measure.released import positions, table_rows
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
-from topdown.names import joined
 from topdown.plan.prepare import Context
 
 
@@ -30,22 +27,9 @@ def intervals_held(
     Raises:
         CertificateError: V090 the table is damaged.
     """
-    path = release / "tables" / joined(query.name.split(" * ")) / f"{level}.parquet"
-    codes = context.geography.levels[context.geography.level_names.index(level)].codes
-    names = [factor.name for factor in query.factors]
-    try:
-        with pq.ParquetFile(path) as file:
-            table = file.read(columns=["geocode", *names, "low", "high", "basis"])
-        node = positions(table.column("geocode"), pa.array(codes, pa.string()))
-        values = [positions(table.column(f.name), pa.array(f.group_labels, pa.string())) for f in query.factors]
-        low, high = (table.column(name).cast(pa.int64()).to_numpy() for name in ("low", "high"))
-        made = positions(table.column("basis"), pa.array(["exact", "tree"], pa.string())) == 1
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise damaged(path, type(error).__name__, "a table with intervals") from None
-    if any((index < 0).any() for index in (node, *values)):
-        raise damaged(path, "a geocode or label that the plan does not know", "a table with intervals")
-    shape = tuple(len(f.group_labels) for f in query.factors)
-    answer = np.ravel_multi_index(tuple(values), shape) if shape else np.zeros_like(node)
+    node, answer, table = table_rows(release, context, query, level, ("low", "high", "basis"))
+    low, high = (table.column(name).to_numpy() for name in ("low", "high"))
+    made = positions(table.column("basis"), pa.array(["exact", "tree"], pa.string())) == 1
     key = node * query.n_answers + answer
     known = np.concatenate([run.node * query.n_answers + run.cell for run in truth])
     true = np.concatenate([run.count for run in truth])

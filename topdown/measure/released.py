@@ -1,7 +1,8 @@
-"""The microdata of a release as a histogram, for comparison with the truth."""
+"""The microdata and tables of a release, for comparison with the truth and with a second solve."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,11 @@ from topdown.errors import CertificateError
 from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.runs import ROWS, Runs
 from topdown.model.histogram import Histogram
+from topdown.model.query import Query
+from topdown.names import joined
 from topdown.plan.prepare import Context
+
+Ints = NDArray[np.int64]
 
 
 def read_microdata(path: Path, context: Context) -> Histogram:
@@ -62,7 +67,33 @@ def read_open_microdata(path: Path, context: Context) -> Histogram:
     return leaves
 
 
-def positions(column: pa.Array | pa.ChunkedArray, labels: pa.Array) -> NDArray[np.int64]:
+def table_rows(
+    release: Path, context: Context, query: Query, level: str, names: Sequence[str]
+) -> tuple[Ints, Ints, pa.Table]:
+    """Return nodes, answers and some columns of the rows of a published table.
+
+    Raises:
+        CertificateError: V090 the table is missing or damaged.
+    """
+    path = release / "tables" / joined(query.name.split(" * ")) / f"{level}.parquet"
+    codes = context.geography.levels[context.geography.level_names.index(level)].codes
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read(columns=["geocode", *(f.name for f in query.factors), *names])
+        node = positions(table.column("geocode"), pa.array(codes, pa.string()))
+        values = [
+            positions(table.column(f.name), pa.array(f.group_labels, pa.string())) for f in query.factors
+        ]
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise damaged(path, type(error).__name__, "a table") from None
+    if any((index < 0).any() for index in (node, *values)):
+        raise damaged(path, "a geocode or label that the plan does not know", "a table")
+    shape = tuple(len(f.group_labels) for f in query.factors)
+    answer = np.ravel_multi_index(tuple(values), shape) if shape else np.zeros_like(node)
+    return node, np.asarray(answer, dtype=np.int64), table
+
+
+def positions(column: pa.Array | pa.ChunkedArray, labels: pa.Array) -> Ints:
     """Return the place of every text among the labels, -1 for one that is none of them."""
     found = pc.index_in(column.cast(pa.string()), value_set=labels)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
