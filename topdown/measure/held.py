@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from topdown.measure.released import positions, table_rows
+from topdown.measure.released import damaged, positions, table_rows
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
 from topdown.plan.prepare import Context
@@ -28,8 +29,11 @@ def intervals_held(
         CertificateError: V090 the table is damaged.
     """
     node, answer, table = table_rows(release, context, query, level, ("low", "high", "basis"))
-    low, high = (table.column(name).to_numpy() for name in ("low", "high"))
-    made = positions(table.column("basis"), pa.array(["exact", "tree"], pa.string())) == 1
+    try:
+        low, high = (table.column(name).cast(pa.int64()).to_numpy() for name in ("low", "high"))
+        made = positions(table.column("basis"), pa.array(["exact", "tree"], pa.string())) == 1
+    except pa.ArrowException as error:
+        raise damaged(release / "tables", type(error).__name__, "a table with intervals") from None
     key = node * query.n_answers + answer
     known = np.concatenate([run.node * query.n_answers + run.cell for run in truth])
     true = np.concatenate([run.count for run in truth])
