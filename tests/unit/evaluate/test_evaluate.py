@@ -206,7 +206,7 @@ def test_an_evaluation_by_stretches_is_the_whole_one(tmp_path: Path, monkeypatch
     for n_leaves in (10**6, 7):
         monkeypatch.setattr(beside_truth, "LEAVES", n_leaves)
         both = beside_truth.BesideTruth(context, released, truth)
-        levels = [_level(both, depth, evaluated_queries(context.plan)) for depth in range(3)]
+        levels = [_level(tmp_path, both, depth, evaluated_queries(context.plan)) for depth in range(3)]
         for table in (table for level in levels for table in level["tables"]):  # type: ignore[attr-defined]
             table["mean_total_variation"] = round(table["mean_total_variation"], 12)
         found.append((levels, exactness(both)))
