@@ -15,7 +15,7 @@ from pgsr import kernels
 from pgsr.hierarchy import Ints, Tree
 from pgsr.kernels_borrow import block_precision, fit_rows, lean_family
 from pgsr.kernels_bounded import track_down
-from pgsr.kernels_cells import block_noise, fit_cells, isotonic_cells, share_cells
+from pgsr.kernels_cells import block_noise, isotonic_cells, share_cells
 from pgsr.relaxed import TreeLeastSquares
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ def base_of_cells(tree: Tree, answers: Floats, totals: Ints, variances: Floats, 
     block_noise(smooth, own, joint, noise)
     root = smooth[0]
     for i in range(rounds):
-        fit_cells(smooth, tree.first_child, kept, share)
+        fit_rows(smooth, tree.first_child, kept, share)
         isotonic_cells(smooth.copy(), own, high, smooth)
         root = smooth[0].copy() if i == 0 else root
     smooth[0] = root

@@ -21,7 +21,7 @@ def fit_rows(values: Floats, first_child: NDArray[np.int64], own: Floats, share:
     Args:
         values: changed in place.
         first_child: see `Tree.first_child`.
-        own, share: of `TreeLeastSquares`.
+        own, share: of `TreeLeastSquares`, one a node; or of `share_cells`, one a node and size.
     """
     n_inner = first_child.shape[0] - 1
     for g in range(n_inner - 1, -1, -1):

@@ -55,23 +55,6 @@ def share_cells(precision: Floats, first_child: Ints, own: Floats, share: Floats
 
 
 @kernel
-def fit_cells(values: Floats, first_child: Ints, own: Floats, share: Floats) -> None:
-    """Replace values by the consistent ones nearest to them, in every cell with weights of its own."""
-    n_inner = first_child.shape[0] - 1
-    for g in range(n_inner - 1, -1, -1):
-        below = np.zeros(values.shape[1])
-        for c in range(first_child[g], first_child[g + 1]):
-            below += values[c]
-        values[g] = below + own[g] * (values[g] - below)
-    for g in range(n_inner):
-        lack = values[g].copy()
-        for c in range(first_child[g], first_child[g + 1]):
-            lack -= values[c]
-        for c in range(first_child[g], first_child[g + 1]):
-            values[c] += lack * share[c]
-
-
-@kernel
 def block_noise(base: Floats, own: Floats, joint: Floats, out: Floats) -> None:
     """Fill the variance of noise in every cell: of its block of equal values together, at most that of the tree."""
     for r in range(base.shape[0]):

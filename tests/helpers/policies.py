@@ -19,6 +19,12 @@ than = {{ age = ["18_64"] }}
 times = 9
 {BASIS}"""
 BLOCKS = f'[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\n{BASIS}'
+FEWER_WOMEN = f"""
+[[no_more_than]]
+name = "no more women than men at home"
+cells = {{ dwelling = ["home"], sex = ["female"] }}
+than = {{ dwelling = ["home"], sex = ["male"] }}
+{BASIS}"""
 COUNTIES = BLOCKS.replace("block", "county")
 DWELLINGS = BLOCKS.replace('"total"', '"dwelling"')
 FULL_BARRACKS = f"""

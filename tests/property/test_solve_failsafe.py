@@ -143,7 +143,9 @@ def test_populations_never_change(seed: int) -> None:
             return original(self, depth, parent, tally)
 
         patch.setattr(descend.Descent, "children", children)
-        patch.setattr("topdown.solve.solve.cut_of", lambda *_: (1, 10**9))  # one run: nodes keep their numbers
+        patch.setattr(
+            "topdown.solve.solve.cut_of", lambda *_: (1, 10**9)
+        )  # one run: nodes keep their numbers
         result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
     for depth, table in enumerate(result.leaves.at_every_level(census.context.geography)[:-1]):
         totals = {(depth, i): n for i, n in enumerate(table.totals().tolist()) if n}

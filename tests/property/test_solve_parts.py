@@ -28,16 +28,7 @@ from topdown.synth import synth
 
 QUICK = ["blocks, caps, nested", "soft"]
 CHOSEN = [*QUICK, *(pytest.param(p, marks=pytest.mark.slow) for p in policies.POLICIES if p not in QUICK)]
-SOFT = (
-    policies.BLOCKS
-    + """
-[[no_more_than]]
-name = "no more women than men at home"
-cells = { dwelling = ["home"], sex = ["female"] }
-than = { dwelling = ["home"], sex = ["male"] }
-"""
-    + policies.BASIS
-)
+SOFT = policies.BLOCKS + policies.FEWER_WOMEN
 
 
 def by_parts(

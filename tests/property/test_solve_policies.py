@@ -57,16 +57,7 @@ def test_a_broken_promise_about_rounding_stops_the_solve(
 
 def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path) -> None:
     """A rounding that mends a soft rule is an integer program; the promise of a flow was made without soft rules."""
-    more = (
-        policies.BLOCKS
-        + """
-[[no_more_than]]
-name = "no more women than men at home"
-cells = { dwelling = ["home"], sex = ["female"] }
-than = { dwelling = ["home"], sex = ["male"] }
-"""
-        + policies.BASIS
-    )
+    more = policies.BLOCKS + policies.FEWER_WOMEN
     n_milp = 0
     for seed in range(6):
         census = policies.make_census(tmp_path / str(seed), seed, more)
