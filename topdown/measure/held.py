@@ -31,7 +31,7 @@ def intervals_held(
     node, answer, table = table_rows(release, context, query, level, ("low", "high", "basis"))
     try:
         low, high = (table.column(name).cast(pa.int64()).to_numpy() for name in ("low", "high"))
-        made = positions(table.column("basis"), pa.array(["exact", "tree"], pa.string())) == 1
+        made = positions(table.column("basis"), ("exact", "tree")) == 1
     except pa.ArrowException as error:
         raise damaged(release / "tables", type(error).__name__, "a table with intervals") from None
     key = node * query.n_answers + answer

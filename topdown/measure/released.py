@@ -80,10 +80,8 @@ def table_rows(
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=["geocode", *(f.name for f in query.factors), *names])
-        node = positions(table.column("geocode"), pa.array(codes, pa.string()))
-        values = [
-            positions(table.column(f.name), pa.array(f.group_labels, pa.string())) for f in query.factors
-        ]
+        node = positions(table.column("geocode"), codes)
+        values = [positions(table.column(f.name), f.group_labels) for f in query.factors]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise damaged(path, type(error).__name__, "a table") from None
     if any((index < 0).any() for index in (node, *values)):
@@ -93,9 +91,10 @@ def table_rows(
     return node, np.asarray(answer, dtype=np.int64), table
 
 
-def positions(column: pa.Array | pa.ChunkedArray, labels: pa.Array) -> Ints:
+def positions(column: pa.Array | pa.ChunkedArray, labels: Sequence[str] | pa.Array) -> Ints:
     """Return the place of every text among the labels, -1 for one that is none of them."""
-    found = pc.index_in(column.cast(pa.string()), value_set=labels)
+    known = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
+    found = pc.index_in(column.cast(pa.string()), value_set=known)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
