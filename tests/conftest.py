@@ -5,7 +5,10 @@ HYPOTHESIS_PROFILE=search draws new examples.
 
 import os
 import signal
+import tempfile
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True)
@@ -17,3 +20,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for ignored in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def free_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give examples that make folders of their own one place that is gone after the session."""
+    tmp_path_factory.getbasetemp()  # pytest keeps its own folders where they were
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="topdown-tests-") as folder:
+        tempfile.tempdir = folder
+        yield
+        tempfile.tempdir = before
