@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -52,7 +53,7 @@ def test_dependent_on_the_screen_and_as_json(topdown):
         (("--continuous", "--dependent", "0:4"), "C005"),
         (("--continuous", "--integer"), "C005"),
         (("--continuous", "--also", "2:1/2000"), "C005"),
-        (("--dependent", "0:4", "--compare"), "C005"),
+        (("--dependent", "0:4", "--out", "law.json"), "C005"),
         (("--dependent", "0:4", "--cells", "3"), "C005"),
         (("--continuous", "--worst-case"), "C005"),
         (("--cells", "3"), "C005"),
@@ -76,3 +77,20 @@ def test_strange_wishes_are_refused(topdown, more, code):
     found = topdown("noise", *USUAL, *more)
     assert found.code == 2
     assert code in found.err
+
+
+@pytest.mark.parametrize(
+    "mode", [("--continuous", "--cells", "2"), ("--dependent", "0:12")], ids=lambda m: m[0]
+)
+def test_other_modes_compare_and_draw(topdown, tmp_path, mode):
+    """The two options of the usual mode mean the same here: other noise is shown, and the laws are drawn."""
+    plot = tmp_path / "law.svg"
+    asked = ("noise", *USUAL, *mode, "--compare", "--plot", plot)
+    found = topdown(*asked)
+    assert found.code == 0
+    assert found.out == topdown("noise", *USUAL, *mode).out
+    drawn = plot.read_text()
+    panels, tall = (5, 92) if mode[0] == "--dependent" else (1, 224)
+    assert drawn.count("<g ") == panels
+    assert tall == max(float(height) for height in re.findall('<rect x[^>]* height="([0-9.]+)"', drawn))
+    assert topdown(*asked).code == 2

@@ -47,7 +47,7 @@ from topdown.screen.console import Screen
 @click.option("--cells", type=int, metavar="K", help="Lattice widths in the sensitivity of a real query.")
 @click.option("--dependent", metavar="0:M", help="For counts 0 .. M: noise that depends on the count.")
 @click.option("--worst-case", is_flag=True, help="Minimise the worst count's loss, with --dependent.")
-@click.option("--compare", is_flag=True, help="Show noise of other kinds too.")
+@click.option("--compare", is_flag=True, help="Show noise of other kinds too; the other two modes always do.")
 @click.option("--large-delta", is_flag=True, help="Allow a delta above 1/1000.")
 @click.option(
     "--check",
@@ -56,7 +56,12 @@ from topdown.screen.console import Screen
     help="Check a saved law instead of making one.",
 )
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Save the law, with its proof.")
-@click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="Draw the law.")
+@click.option(
+    "--plot",
+    metavar="FILE.svg",
+    type=click.Path(path_type=Path),
+    help="Draw the law, or with --dependent those of five counts.",
+)
 @click.option("--force", is_flag=True, help="Let --out and --plot replace files.")
 def noise(
     screen: Screen,
@@ -104,15 +109,15 @@ def noise(
         )
     refuse_mixed(
         {"--integer": integer, "--continuous": continuous, "--dependent": dependent is not None},
-        {"--also": bool(also), "--compare": compare, "--out": out is not None, "--plot": plot is not None},
+        {"--also": bool(also), "--out": out is not None},
         {"--cells": cells is not None, "--worst-case": worst_case},
     )
     if continuous:
         real = RealWish(epsilon, delta, sensitivity or "1", loss or "l1", large_delta, cells)
-        return make_continuous(screen, real)
+        return make_continuous(screen, real, plot=plot, force=force)
     moved = whole(sensitivity or "1")
     if dependent is not None:
         counts = CountWish(epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case)
-        return make_dependent(screen, counts)
+        return make_dependent(screen, counts, plot=plot, force=force)
     wish = Wish(epsilon, delta, moved, loss or "l1", also, large_delta)
     return noise_integer.make(screen, wish, compare=compare, out=out, plot=plot, force=force)

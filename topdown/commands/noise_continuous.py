@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.decimals import significant
@@ -35,11 +36,11 @@ class RealWish:
     cells: int | None
 
 
-def make_continuous(screen: Screen, wish: RealWish) -> int:
-    """Enclose the best noise for a real query and show it.
+def make_continuous(screen: Screen, wish: RealWish, *, plot: Path | None, force: bool) -> int:
+    """Enclose the best noise for a real query, draw its lattice law where asked, and show it.
 
     Raises:
-        ConfigError: C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
+        ConfigError: C080, C132, C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
 
     """
     from topdown.accountant.exact import rational
@@ -48,7 +49,18 @@ def make_continuous(screen: Screen, wish: RealWish) -> int:
     promise = promise_of(wish.epsilon, wish.delta, large_delta=wish.large_delta)
     cells = default_cells(promise) if wish.cells is None else wish.cells
     question = RealQuestion(promise, rational(wish.sensitivity, "the sensitivity"), cells)
-    return show_continuous(screen, sandwich(question, wish.loss))
+    found = sandwich(question, wish.loss)
+    if plot is not None:
+        from topdown.commands.files import write_new
+        from topdown.noise.optimal.picture import lattice_svg
+
+        title = (
+            f"Noise on multiples of {question.width} for a real query: \u03b5 {promise.epsilon} "
+            f"at \u03b4 {promise.delta}"
+        )
+        drawn = lattice_svg(found.law.first, found.law.weights, question.width, title)
+        write_new(plot, drawn, force=force)
+    return show_continuous(screen, found)
 
 
 def show_continuous(screen: Screen, found: RealNoise) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.decimals import significant
@@ -54,11 +55,11 @@ class CountWish:
     worst_case: bool
 
 
-def make_dependent(screen: Screen, wish: CountWish) -> int:
-    """Find the best kernel for a range of counts, and show it beside the simple rules.
+def make_dependent(screen: Screen, wish: CountWish, *, plot: Path | None, force: bool) -> int:
+    """Find the best kernel for a range of counts, draw it where asked, and show it beside the simple rules.
 
     Raises:
-        ConfigError: C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
+        ConfigError: C080, C132, C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
 
     """
     from topdown.accountant.exact import rational
@@ -75,11 +76,13 @@ def make_dependent(screen: Screen, wish: CountWish) -> int:
         wish.sensitivity,
         worst_case=wish.worst_case,
     )
-    return show_dependent(screen, question)
+    return show_dependent(screen, question, plot=plot, force=force)
 
 
-def show_dependent(screen: Screen, question: CountQuestion) -> int:
-    """Find the best kernel, and show it beside the simple rules.
+def show_dependent(
+    screen: Screen, question: CountQuestion, *, plot: Path | None = None, force: bool = False
+) -> int:
+    """Find the best kernel, draw it where asked, and show it beside the simple rules.
 
     Raises:
         NoSolutionError, InternalError: nothing is shown.
@@ -90,6 +93,15 @@ def show_dependent(screen: Screen, question: CountQuestion) -> int:
     answer = best_kernel(question)
     law = additive_law(question)
     document = dependent_document(answer, rules_of(question, law))
+    if plot is not None:
+        from topdown.commands.files import write_new
+        from topdown.noise.optimal.picture import kernel_svg
+
+        title = (
+            f"Answers that depend on the count: \u03b5 {question.epsilon} at \u03b4 {question.delta}, "
+            f"counts up to {question.sensitivity} apart"
+        )
+        write_new(plot, kernel_svg(answer.kernel.weights, title), force=force)
     screen.document(document)
     kind = (
         "largest expected loss of a count"

@@ -1,7 +1,9 @@
-"""A noise law as a small SVG, without any plotting library."""
+"""Noise laws as a small SVG, without any plotting library: one bar a value, one panel a law."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
 from xml.sax.saxutils import escape, quoteattr
@@ -9,47 +11,106 @@ from xml.sax.saxutils import escape, quoteattr
 from topdown.decimals import fixed
 from topdown.noise.optimal.law import OptimalLaw
 
-_WIDTH, _HEIGHT, _MARGIN, _TITLE_WIDTH = 640, 320, 48, 84
+_WIDTH, _MARGIN, _TITLE_WIDTH = 640, 48, 84
+_ONE_PANEL, _PANEL, _GAP = 224, 92, 24  # heights of the only panel, of one of several, between two
 _SHOWN = Fraction(1, 2000)  # of the largest probability: smaller bars are under a pixel
+_PANELS = 5
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One law: the probability of every place on the axis, and what is said beside it."""
+
+    masses: Mapping[int, Fraction]
+    said: str = ""
 
 
 def law_svg(law: OptimalLaw, title: str) -> str:
-    """Return an SVG of the probabilities: one bar for each value whose bar can be seen."""
+    """Return an SVG of the probabilities of a law of whole numbers: one bar for each that can be seen."""
     masses = {value: law.mass(value) for value in range(law.first, law.last + 1)}
-    largest = max(masses.values())
-    seen = [value for value, mass in masses.items() if mass >= _SHOWN * largest]
-    first, last = min(*seen, -1), max(*seen, 1)
+    return _svg([_Panel(masses)], title, "error of the answer", str)
+
+
+def lattice_svg(first: int, weights: Sequence[int], width: Fraction, title: str) -> str:
+    """Return an SVG of a law on the multiples of a width.
+
+    Args:
+        first: the multiple of the first weight.
+        weights: of consecutive multiples, integers in the same unit.
+        width: of the lattice, in the unit of the answer.
+        title: said above, at most two lines of it.
+    """
+    total = sum(weights)
+    masses = {first + i: Fraction(weight, total) for i, weight in enumerate(weights)}
+    return _svg(
+        [_Panel(masses)],
+        title,
+        "error of the rounded answer",
+        lambda at: f"{float(at * width):.3g}",
+    )
+
+
+def kernel_svg(weights: Sequence[Sequence[int]], title: str) -> str:
+    """Return an SVG of the laws of the answer for up to five counts, from the first to the last.
+
+    Args:
+        weights: of the answers 0 .. M in the columns, for each count 0 .. M in the rows.
+        title: said above, at most two lines of it.
+    """
+    top = len(weights) - 1
+    counts = sorted({round(i * top / (_PANELS - 1)) for i in range(_PANELS)})
+    panels = [
+        _Panel({y: Fraction(w, sum(weights[n])) for y, w in enumerate(weights[n])}, f"count {n}")
+        for n in counts
+    ]
+    return _svg(panels, title, "answer", str)
+
+
+def _svg(panels: Sequence[_Panel], title: str, axis: str, named: Callable[[int], str]) -> str:
+    """Draw the panels below each other over one axis and one scale."""
+    largest = max(max(panel.masses.values()) for panel in panels)
+    seen = {at for panel in panels for at, mass in panel.masses.items() if mass >= _SHOWN * largest}
+    first, last = min(*seen, -1) if len(panels) == 1 else min(seen), max(*seen, 1)
     step = (_WIDTH - 2 * _MARGIN) / (last - first + 1)
-    floor = _HEIGHT - _MARGIN
-
-    def height(mass: Fraction) -> float:
-        return float(mass / largest) * (_HEIGHT - 2 * _MARGIN)
-
-    bars = "".join(
-        f'<rect x="{_MARGIN + (value - first) * step:.2f}" y="{floor - height(masses[value]):.2f}" '
-        f'width="{max(step - 1, 0.5):.2f}" height="{height(masses[value]):.2f}"/>'
-        for value in seen
-    )
-    every = max(1, (last - first) // 12)
-    ticks = "".join(
-        f'<text x="{_MARGIN + (value - first + 0.5) * step:.1f}" y="{floor + 18}" text-anchor="middle">{value}</text>'
-        for value in range(first, last + 1)
-        if value % every == 0
-    )
-    scale = "".join(
-        f'<text x="{_MARGIN - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
-        for y, said in ((_MARGIN, fixed(largest, 3, up=None)), (floor, "0"))
-    )
+    tall = _ONE_PANEL if len(panels) == 1 else _PANEL
+    floors = [_MARGIN + tall + i * (tall + _GAP) for i in range(len(panels))]
+    height = floors[-1] + _MARGIN
     heading = "".join(
         f'<text x="{_WIDTH / 2}" y="{20 + 17 * i}" text-anchor="middle" font-size="13">{escape(line)}</text>'
         for i, line in enumerate(wrap(title, _TITLE_WIDTH)[:2])
     )
+    every = max(1, (last - first) // 12)
+    ticks = "".join(
+        f'<text x="{_MARGIN + (at - first + 0.5) * step:.1f}" y="{floors[-1] + 18}" text-anchor="middle">'
+        f"{escape(named(at))}</text>"
+        for at in range(first, last + 1)
+        if at % every == 0
+    )
+
+    def drawn(panel: _Panel, floor: int) -> str:
+        bars = "".join(
+            f'<rect x="{_MARGIN + (at - first) * step:.2f}" y="{floor - float(mass / largest) * tall:.2f}" '
+            f'width="{max(step - 1, 0.5):.2f}" height="{float(mass / largest) * tall:.2f}"/>'
+            for at, mass in panel.masses.items()
+            if mass >= _SHOWN * largest
+        )
+        scale = "".join(
+            f'<text x="{_MARGIN - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
+            for y, said in ((floor - tall, fixed(largest, 3, up=None)), (floor, "0"))
+        )
+        said = f'<text x="{_WIDTH - _MARGIN}" y="{floor - tall - 6}" text-anchor="end">{escape(panel.said)}</text>'
+        return (
+            f'{scale}<path d="M{_MARGIN} {floor}H{_WIDTH - _MARGIN}" stroke="#999"/>'
+            f'<g fill="#0b6e99">{bars}</g>{said}'
+        )
+
+    middle = (floors[0] - tall + floors[-1]) / 2
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-size="12" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-size="12" '
         f'font-family="sans-serif" fill="#333" role="img" aria-label={quoteattr(title)}>'
-        f'<rect width="100%" height="100%" fill="#fff"/>{heading}{ticks}{scale}'
-        f'<path d="M{_MARGIN} {floor}H{_WIDTH - _MARGIN}" stroke="#999"/><g fill="#0b6e99">{bars}</g>'
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">error of the answer</text>'
-        f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 {_HEIGHT / 2})">probability'
+        f'<rect width="100%" height="100%" fill="#fff"/>{heading}{ticks}'
+        + "".join(drawn(panel, floor) for panel, floor in zip(panels, floors, strict=True))
+        + f'<text x="{_WIDTH / 2}" y="{height - 10}" text-anchor="middle">{escape(axis)}</text>'
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">probability'
         "</text></svg>\n"
     )
