@@ -211,12 +211,15 @@ def test_nobody_to_ask_and_no_approval(topdown, run):
 
 def test_the_self_check_is_a_command(topdown, check):
     """Whoever doubts the promise can compute the ratios of the shipped code."""
-    said = topdown("select", "check", "--json")
+    said = topdown("select", "--self-check", "--json")
     assert said.code == 0
     check(said.document)
     assert said.document["holds"]
     assert "11/7" in {row["worst"] for row in said.document["ratios"]}
-    assert "All ratios are within" in topdown("select", "check").out
+    assert "All ratios are within" in topdown("select", "--self-check").out
+    for more in (("sites",), ("--k", 3), ("--epsilon", "1")):
+        assert "C005" in topdown("select", "--self-check", *more).err
+    assert "C005" in topdown("select").err
 
 
 def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from topdown.documents.selection_result import SelectionResult
 
 NOTHING, LARGE = "nothing", 2
-Action = Literal["sites", "order", "frequent", "check"]
+Action = Literal["sites", "order", "frequent"]
 _OF = {
     "sites": {"candidates", "radius", "centres", "k", "per", "most"},
     "order": {"candidates", "radius", "centres", "most_records"},
     "frequent": {"query", "level", "cap", "more_than"},
-    "check": set[str](),
 }
 _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("query",)}
 
@@ -41,12 +40,15 @@ _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("
             "topdown select frequent run.toml --query sex --epsilon 1/2 --out often/",
             "Name answers that many people share.",
         ),
-        ("topdown select check", "Exact ratios of the shipped choices."),
+        ("topdown select --self-check", "Exact ratios of the shipped choices."),
     ),
     exits=(0, 1, 2, 130),
 )
 @click.argument(
-    "action", metavar="sites|order|frequent|check", type=click.Choice(["sites", "order", "frequent", "check"])
+    "action",
+    metavar="sites|order|frequent",
+    required=False,
+    type=click.Choice(["sites", "order", "frequent"]),
 )
 @click.argument("source", metavar="RUN.toml", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--epsilon", metavar="E", help="Exact, up to 10: 1/2. What one record may cost.")
@@ -62,16 +64,18 @@ _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("
 @click.option("--level", metavar="LEVEL", help="Of the areas; the root if not given.")
 @click.option("--cap", type=int, metavar="N", help="Reports that one record counts in; 1 if not given.")
 @click.option("--more-than", type=int, metavar="N", help="Answers of fewer are rarely named; 0 if not given.")
+@click.option("--self-check", is_flag=True, help="Compute exact ratios of the shipped choices instead.")
 @click.option("--yes", is_flag=True, help="Spend without asking.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted choice.")
 @click.option("--again", is_flag=True, help="Choose a second time, and pay again.")
 def select(
     screen: Screen,
     *,
-    action: Action,
+    action: Action | None,
     source: Path | None,
     epsilon: str | None,
     out: Path | None,
+    self_check: bool,
     yes: bool,
     resume: bool,
     again: bool,
@@ -81,9 +85,15 @@ def select(
 
     Publishes the choice and what it cost, never how many records it covers. See docs/how-to/selection.md.
     """
-    if action == "check":
-        return _check(screen)
     given = {name for name, value in options.items() if value not in (None, ())}
+    if self_check:
+        if action or given or epsilon or out:
+            raise ConfigError("--self-check reads and chooses nothing", code="C005", fix="give it alone")
+        return _check(screen)
+    if action is None:
+        raise ConfigError(
+            "select needs sites, order or frequent", code="C005", fix="see: topdown select --help"
+        )
     missing = [name for name in _NEEDS[action] if name not in given]
     missing += [name for name, value in (("epsilon", epsilon), ("out", out)) if value is None]
     odd = sorted(given - _OF[action])

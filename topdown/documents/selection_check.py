@@ -1,4 +1,4 @@
-"""The document of `topdown select check`."""
+"""The document of `topdown select --self-check`."""
 
 from __future__ import annotations
 

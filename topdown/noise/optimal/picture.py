@@ -42,11 +42,14 @@ def lattice_svg(first: int, weights: Sequence[int], width: Fraction, title: str)
     """
     total = sum(weights)
     masses = {first + i: Fraction(weight, total) for i, weight in enumerate(weights)}
+    reach, digits = max(-first, 1) * width, 0
+    while reach * 10**digits < 100:
+        digits += 1
     return _svg(
         [_Panel(masses)],
         title,
         "error of the rounded answer",
-        lambda at: f"{float(at * width):.3g}",
+        lambda at: fixed(at * width, digits, up=None),
     )
 
 

@@ -25,7 +25,7 @@ QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger
 ANSWER, JOURNAL, COVERAGE = "choice/answer/part-000.json", "choice/journal.json", "public/coverage.csv"
 MANIFEST, PART, LEVEL = "manifest.json", "answer/part-000", "answer"
 NOT_CHECKED = (
-    "that the choice was drawn as the certificate says (no file can show it; see topdown select check)"
+    "that the choice was drawn as the certificate says (no file can show it; see topdown select --self-check)"
 )
 _SHARP = Fraction(1, 10**9)  # how much of e^epsilon a plan may leave unused
 _NOT_PROTECTED = [
