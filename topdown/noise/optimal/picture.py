@@ -92,10 +92,10 @@ def _svg(panels: Sequence[_Panel], title: str, axis: str, named: Callable[[int],
 
     def drawn(panel: _Panel, floor: int) -> str:
         bars = "".join(
-            f'<rect x="{_MARGIN + (at - first) * step:.2f}" y="{floor - float(mass / largest) * tall:.2f}" '
-            f'width="{max(step - 1, 0.5):.2f}" height="{float(mass / largest) * tall:.2f}"/>'
-            for at, mass in panel.masses.items()
-            if mass >= _SHOWN * largest
+            f'<rect x="{_MARGIN + (at - first) * step:.2f}" y="{floor - high:.2f}" '
+            f'width="{max(step - 1, 0.5):.2f}" height="{high:.2f}"/>'
+            for at, high in ((at, float(mass / largest) * tall) for at, mass in panel.masses.items())
+            if high >= _SHOWN * tall
         )
         scale = "".join(
             f'<text x="{_MARGIN - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
