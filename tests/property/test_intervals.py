@@ -18,7 +18,7 @@ from tests.helpers.dense_tree import solve_densely
 from tests.helpers.interval_census import asks, numbers, true_rows
 from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import case_of
-from topdown.api.plan_summary import spent_on_exact
+from topdown.api.plan_waste import fitted_by_no_pass, spent_on_exact
 from topdown.cli import main
 from topdown.errors import ConfigError
 from topdown.model.query import parse_query
@@ -225,3 +225,16 @@ def test_budget_spent_on_exact_numbers_is_named(tmp_path: Path) -> None:
     per_cent = int(100 * land.measurements[0].loss / plan.loss)
     expected = f"{per_cent} % of the budget measures total of level land, which is exact"
     assert [w["text"] for w in spent_on_exact(replace(plan, levels=(wasted, *plan.levels[1:])))] == [expected]
+
+
+def test_queries_that_no_pass_fits_are_named(tmp_path: Path) -> None:
+    """Budget that brings no table nearer to the truth is spent without a word; where all answers count, it is not."""
+    plan = solved.make_census(tmp_path, 9).context.plan
+    assert fitted_by_no_pass(plan, []) == []
+    level = plan.levels[1]
+    left_out = level.passes[-1].queries[0]
+    passes = tuple(replace(p, queries=tuple(q for q in p.queries if q != left_out)) for p in level.passes)
+    lazy = replace(plan, levels=(plan.levels[0], replace(level, passes=passes), *plan.levels[2:]))
+    (said,) = fitted_by_no_pass(lazy, [])
+    assert said["text"].startswith(f"{left_out} of level {level.name} is measured")
+    assert fitted_by_no_pass(lazy, [{"level": level.name, "targets": "tree"}]) == []

@@ -14,6 +14,7 @@ from topdown.api.ledger_view import LedgerView, view_ledger
 from topdown.api.needs import estimate, memory_warning
 from topdown.api.noise_compared import gaussian_needs
 from topdown.api.plan_extension import base_summary, ledger_warning
+from topdown.api.plan_waste import fitted_by_no_pass, spent_on_exact
 from topdown.model.constraint import Basis
 from topdown.model.constraint_table import leaf_rules, of_kinds
 from topdown.plan.document import exact_text
@@ -114,6 +115,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
             "warnings": [
                 *_warnings(plan, ledger, unasked),
                 *spent_on_exact(plan),
+                *fitted_by_no_pass(plan, told.get("estimates", [])),
                 *memory_warning(plan),
                 *tuned_for_others(run),
                 *ledger_problem(prepared),
@@ -238,18 +240,6 @@ def ledger_problem(prepared: Prepared) -> list[dict[str, str]]:
     except BudgetError as error:
         return [{"code": error.code, "text": f"{error.text}: generate will refuse it"}]
     return []
-
-
-def spent_on_exact(plan: Plan) -> list[dict[str, str]]:
-    """Name the measurements of a plan with estimates whose answers are all exact by policy, from 1 % of the loss on."""
-    found = []
-    for depth, level in enumerate(plan.levels if plan.estimates is not None else ()):
-        for m in level.measurements:
-            per_cent = int(100 * m.loss / plan.loss)
-            if per_cent and is_exact(plan, plan.query(m.query), depth):
-                text = f"{per_cent} % of the budget measures {m.query} of level {level.name}, which is exact"
-                found.append({"code": "B030", "text": text})
-    return found
 
 
 def tuned_for_others(run: RunFile) -> list[dict[str, str]]:
