@@ -171,6 +171,20 @@ def test_the_same_choice_is_not_paid_twice_unasked(topdown, run):
     assert topdown("verify", "two").code == 0
 
 
+def test_a_choice_that_comes_out_the_same_again_is_told_from_the_first(topdown, run):
+    """Two draws with one outcome are two charges; each folder must be found to be its own, not the other's."""
+    Path("one.csv").write_text("candidate,geocode\nNorth,1101\n")
+    wish = ("select", "order", run, "--candidates", "one.csv", "--epsilon", "1/4", "--yes")
+    for out, more in (("first", ()), ("second", ("--again",))):
+        assert topdown(*wish, "--out", out, *more).code == 0
+    assert Path("first/result.json").read_bytes() == Path("second/result.json").read_bytes()
+    for out in ("first", "second"):
+        assert topdown("verify", out).code == 0
+    journal = Path("second/choice/journal.json")
+    journal.write_bytes(Path("first/choice/journal.json").read_bytes())
+    assert topdown("verify", "second").code == 1
+
+
 def test_the_limit_of_the_ledger_holds_for_choices(topdown, run):
     """A choice beyond the limit that is drawn all the same spends what was not granted."""
     run.write_text(run.read_text().replace("limit = ", 'limit = "1/100" # '))

@@ -36,6 +36,20 @@ def test_line_written_otherwise(copy: Small) -> None:
     assert codes(attack(copy), "ledger") == {"V021"}
 
 
+def test_noise_that_came_out_the_same_before(copy: Small) -> None:
+    """An earlier measurement with the same files is another one: taken for this one, an honest release would fail."""
+
+    def twice(events: list[dict[str, Any]]) -> None:
+        own, n = events[1:], len(events) - 1
+        events[1:] = [event | ({"journal": "cd" * 16} if "journal" in event else {}) for event in own]
+        for event in own:
+            moved = {"intent": event["intent"] + n} if "intent" in event else {}
+            moved |= {"intents": [i + n for i in event["intents"]]} if "intents" in event else {}
+            events.append(event | moved)
+
+    assert not codes(rewrite_ledger(copy, twice), "ledger")
+
+
 def test_no_commit(copy: Small) -> None:
     """Noise without a commit may be one of several draws somebody chose from."""
     assert {"V022", "V023"} == codes(rewrite_ledger(copy, lambda events: events.pop()), "ledger")

@@ -6,8 +6,18 @@ import hashlib
 from fractions import Fraction
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
-from topdown.publish.verify.journal_file import check_drawn, check_journal
-from topdown.publish.verify.ledger_file import FILE, Begun, Commit, Drawn, Law, LedgerFile, Opened, Void
+from topdown.publish.verify.journal_file import check_drawn, check_journal, named_journal
+from topdown.publish.verify.ledger_file import (
+    FILE,
+    Begun,
+    Commit,
+    Drawn,
+    Law,
+    LedgerFile,
+    Opened,
+    Void,
+    sealing,
+)
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.result import Finding, Findings
@@ -32,7 +42,7 @@ def check_ledger(session: Session, out: Findings) -> str:
         _add(out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged")
     commits = [c for c in ledger.commits if c.plan_hash == plan.computed_hash]
     sealed = _digest(session)
-    commit = next((c for c in commits if c.files == sealed), None)
+    commit = sealing(commits, sealed, named_journal(session))
     if not commits:
         _add(out, "V022", "no commit of this plan is in the ledger", "the measurements were never completed")
     elif commit is None:

@@ -12,7 +12,8 @@ from typing import Any
 from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.check_files import canonical_json
 from topdown.publish.verify.check_privacy import everything_released
-from topdown.publish.verify.ledger_file import Choice, Commit, Opened, odds_of
+from topdown.publish.verify.journal_file import named_journal
+from topdown.publish.verify.ledger_file import Choice, Commit, Opened, odds_of, sealing
 from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_file import canonical
 from topdown.publish.verify.privacy.compare import Comparison
@@ -229,7 +230,7 @@ def _paid(session: Session) -> tuple[Commit | None, list[Choice]]:
     """Return the commit that seals the answer in the folder, and the charges of its journal."""
     mine = [c for c in session.ledger.commits if c.plan_hash == _question(session)["plan_hash"]]
     due = hashlib.sha256(f"{session.sha256(ANSWER)}  {PART}.json\n".encode()).hexdigest()
-    commit = next((c for c in mine if c.files == due), mine[-1] if mine else None)
+    commit = sealing(mine, due, named_journal(session, JOURNAL)) or (mine[-1] if mine else None)
     live = (i for seq, i in session.ledger.intents.items() if seq not in session.ledger.voided)
     return commit, [i for i in live if isinstance(i, Choice) and commit and i.journal == commit.journal]
 

@@ -13,6 +13,14 @@ JOURNAL = "measurements/journal.json"
 _KEYS = {"journal", "layout", "plan_hash", "type", "version"}
 
 
+def named_journal(session: Session, path: str = JOURNAL) -> object:
+    """Return the journal that a folder says is its own; None if its file cannot be read, which is checked later."""
+    try:
+        return parse_json(read_bytes(session.root, path, "V026"), "V026", path).get("journal")
+    except UnreadableError:
+        return None
+
+
 def check_journal(session: Session, commit: Commit | None, out: Findings) -> None:
     """Check that the folder names the measurement that the ledger committed to, in canonical JSON."""
     try:

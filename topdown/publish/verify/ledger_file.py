@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -152,6 +153,15 @@ class Commit(_Line, frozen=True, kw_only=True, tag="commit"):
     plan_hash: str
     journal: str
     files: str
+
+
+def sealing(commits: Sequence[Commit], files: str, journal: object) -> Commit | None:
+    """Return the commit that seals files with this digest for a journal, or the last that seals them.
+
+    Drawn twice, noise can come out the same: the digest alone names both commits.
+    """
+    same = [commit for commit in commits if commit.files == files]
+    return next((commit for commit in same if commit.journal == journal), same[-1] if same else None)
 
 
 class Void(_Line, frozen=True, kw_only=True, tag="void"):
