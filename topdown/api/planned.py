@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from topdown.accountant.exact import Exact
     from topdown.api.budget_for import BudgetFor
     from topdown.api.noise_compared import NoiseCompared
+    from topdown.api.plans_compared import PlansCompared
     from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
 
@@ -80,6 +81,21 @@ class Planned:
 
         wanted = None if epsilon is None else rational(epsilon, "epsilon")
         return compare_noise(self.plan, rational(delta, "delta"), wanted)
+
+    def compare(self, other: Planned) -> PlansCompared:
+        """Compare with another plan of the same schema: cost, noise, and how far estimates will be off.
+
+        Args:
+            other: from `topdown.plan`.
+
+        Raises:
+            ConfigError: C005 two schemas or units.
+
+        Cost: that of both summaries.
+        """
+        from topdown.api.plans_compared import compare_plans
+
+        return compare_plans(self.summary, other.summary)
 
     def budget_for(self, epsilon: Exact, delta: Exact = "1e-10") -> BudgetFor:
         """Find the budget of at most four digits that costs at most epsilon at delta, with the plan's own shares.

@@ -24,6 +24,7 @@ EXIT_DIFFERS = 5
             "topdown plan run.toml --compare-noise 1:1/1000000",
             "Compare two kinds of noise, both at epsilon 1 and delta 1/1000000.",
         ),
+        ("topdown plan a.toml --compare b.toml", "Show costs, noise and errors of two plans side by side."),
         ("topdown plan run.toml --budget-for 5", "Find the rho that costs at most epsilon 5 at delta 1e-10."),
         (
             "topdown plan run.toml --exit-code --json",
@@ -42,6 +43,12 @@ EXIT_DIFFERS = 5
 @click.option("--details", is_flag=True, help="All queries, with exact losses and variances.")
 @click.option(
     "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
+)
+@click.option(
+    "--compare",
+    metavar="OTHER.toml",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show another run file's plan beside this one.",
 )
 @click.option(
     "--compare-noise",
@@ -63,6 +70,7 @@ def plan(
     base: Path | None,
     details: bool,
     old: Path | None,
+    compare: Path | None,
     compare_noise: str | None,
     budget_for: str | None,
     exit_code: bool,
@@ -76,7 +84,8 @@ def plan(
     from topdown.api.plan_file import changes
     from topdown.commands.plan_budget import find_budget, show_budget
     from topdown.commands.plan_changes import show_changes
-    from topdown.commands.plan_noise import compare, show_noise
+    from topdown.commands.plan_compare import show_compared
+    from topdown.commands.plan_noise import compare_as, show_noise
     from topdown.commands.plan_screen import plan_line, show_plan
     from topdown.plan.bases import read_plan_document
 
@@ -84,8 +93,9 @@ def plan(
     document = planned.plan.to_document()
     compared = read_plan_document(old) if old else None
     summary = planned.summary
-    noise = None if compare_noise is None else compare(planned, compare_noise)
+    noise = None if compare_noise is None else compare_as(planned, compare_noise)
     wished = None if budget_for is None else find_budget(planned, budget_for)
+    beside = None if compare is None else planned.compare(topdown.plan(compare))
     target = out or run_file.parent / "plan.json"
     saved = read_plan_document(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(changes(saved, document))
@@ -97,6 +107,7 @@ def plan(
         | {"saved": None if exit_code else str(target), "differs": differs}
         | ({} if noise is None else {"noise_compared": noise.document()})
         | ({} if wished is None else {"budget_for": wished.document()})
+        | ({} if beside is None else {"compared": beside.document()})
         | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
     )
     show_plan(screen, summary, details=details)
@@ -104,6 +115,8 @@ def plan(
         show_noise(screen, planned.plan, noise)
     if wished is not None:
         show_budget(screen, wished)
+    if beside is not None:
+        show_compared(screen, beside, str(compare))
     if found is not None:
         screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
         show_changes(screen, found, everything=details)

@@ -19,7 +19,7 @@ _TAKE = 'A run file has the second kind with mechanism = "optimal"; shares split
 _HAS = "This plan has noise of the second kind; its shares split ε and δ."
 
 
-def compare(planned: Planned, wish: str) -> NoiseCompared:
+def compare_as(planned: Planned, wish: str) -> NoiseCompared:
     """Compare as "EPSILON:DELTA" or "DELTA" says."""
     epsilon, colon, delta = wish.rpartition(":")
     return planned.compare_noise(rational(delta, "delta"), rational(epsilon, "epsilon") if colon else None)

@@ -227,6 +227,31 @@ class ExpectedAccuracy(Part, frozen=True, kw_only=True):
     half_width: float
 
 
+class DeviationBeside(Part, frozen=True, kw_only=True):
+    """Standard deviation at one level, records, of this plan and the other; null where a plan has none."""
+
+    level: str
+    query: str
+    stddev: float | None
+    other: float | None
+
+
+class ComparedPlan(Part, frozen=True, kw_only=True):
+    """Another plan of the same schema: what it costs and needs, and its deviations beside this plan's."""
+
+    plan_hash: Sha256
+    title: str
+    settings: str
+    neighbours: Neighbours
+    loss_name: LossName
+    loss: Rational
+    certified: CertifiedLoss
+    n_numbers: Count
+    needs: NeededResources
+    noise: list[DeviationBeside]
+    estimates: list[DeviationBeside]
+
+
 class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan_summary"):
     """What topdown plan --json prints: the plan, the ledger, estimates and warnings."""
 
@@ -259,3 +284,4 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     base: ExtendedBase | UnsetType = UNSET
     noise_compared: ComparedNoise | UnsetType = UNSET
     budget_for: BudgetFor | UnsetType = UNSET
+    compared: ComparedPlan | UnsetType = UNSET
