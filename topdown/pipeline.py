@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from topdown.errors import BudgetError, CertificateError, DataError
 from topdown.held import held
 from topdown.ledger.durable import Disk
+from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context, Prepared, load_context
 from topdown.progress import Event, Report, silent
 
@@ -122,8 +123,8 @@ def _generate(
         clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
         report(Event("rehearse", 1, 1, "passed, uncharged"))
     measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
-    context = load_context(out)
-    solved = clock.run("solve", lambda: _solve(out, context, workers=workers, report=report))
+    context = load_context(out, prepared.context)
+    solved = clock.run("solve", lambda: _solve(out, context, work=out / WORK, workers=workers, report=report))
     content = clock.run(
         "publish",
         lambda: publish(
@@ -241,11 +242,13 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     return solved.leaves, solved.document
 
 
-def _solve(release: Path, context: Context, *, workers: int = 1, report: Report = silent) -> Solved:
+def _solve(
+    release: Path, context: Context, *, work: Path | None = None, workers: int = 1, report: Report = silent
+) -> Solved:
     from topdown.solve.release import solve_folder
     from topdown.solve.solve import write_document
 
-    solved = solve_folder(release, context, workers=workers, report=report)
+    solved = solve_folder(release, context, work=work, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved
 

@@ -20,7 +20,7 @@ from topdown.model.kinds import find_kinds
 from topdown.model.public import derive_rules
 from topdown.pipeline import generate
 from topdown.plan.prepare import Context, prepare
-from topdown.solve import level_facts, solve
+from topdown.solve import level_facts, sections, solve
 from topdown.solve.descend import Descent
 from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.solve import Solved, cut_of
@@ -39,6 +39,7 @@ def by_parts(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solve, "CUT_LEAVES", leaves[0])
         patch.setattr(solve, "RUN_LEAVES", leaves[1])
+        patch.setattr(sections, "SECTION_LEAVES", 2 * leaves[1])
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact = policies.exact_values(census)
         return solve.solve(census.context, answers, exact, tables=tables, workers=workers)
@@ -181,6 +182,7 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
         path.unlink()
     monkeypatch.setattr(solve, "CUT_LEAVES", 60)
     monkeypatch.setattr(solve, "RUN_LEAVES", 5)
+    monkeypatch.setattr(sections, "SECTION_LEAVES", 20)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     generate(prepared, release, workers=2)
     again = contents(release)

@@ -89,11 +89,14 @@ class Geography:
             first = pointers[first]
         return first
 
-    def stretches(self, depth: int, n_leaves: int) -> Iterator[tuple[int, int]]:
-        """Yield runs first..last-1 of nodes of a level: each ends where its leaves are `n_leaves` or more."""
-        leaves, first = self.first_leaves(depth), 0
-        while first < len(leaves) - 1:
-            last = min(int(np.searchsorted(leaves, leaves[first] + n_leaves)), len(leaves) - 1)
+    def stretches(
+        self, depth: int, n_leaves: int, first: int = 0, end: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Yield runs of nodes first..end-1 of a level, or of all: each ends where its leaves are `n_leaves` or more."""
+        leaves = self.first_leaves(depth)
+        end = len(leaves) - 1 if end is None else end
+        while first < end:
+            last = min(int(np.searchsorted(leaves, leaves[first] + n_leaves)), end)
             yield first, last
             first = last
 

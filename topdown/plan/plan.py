@@ -23,6 +23,7 @@ from topdown.plan.document import dec_hook, enc_hook
 from topdown.plan.files import Mechanism
 
 VERSION = 2  # of plan.json
+WORK = "work"  # inside the release folder: finished parts of a solve, gone before the release is sealed
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,7 @@ from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.model.support import Support
 from topdown.outputs import refuse_needed
-from topdown.plan.base import (
-    BaseFiles,
-    check_same_base,
-    describe_base,
-    read_support,
-)
+from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support
 from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
@@ -268,14 +263,16 @@ def load_policy(release: Path) -> ReleaseChain:
     return ReleaseChain(plan, with_facts(read_bases(files, plan.base), files, geography), geography, facts)
 
 
-def load_context(release: Path) -> Context:
-    """Read a plan and its public facts back from a release folder.
+def load_context(release: Path, same: Context | None = None) -> Context:
+    """Read a plan and its public facts back from a release folder; `same` is returned if it turns out to be that.
 
     Raises:
         ConfigError: plan.json is missing, damaged, or was made for other public facts.
     """
     plan, geography, facts = _load_public(release)
     if plan.base is None:
+        if same is not None and same.plan.plan_hash == plan.plan_hash:  # which covers the public facts
+            return same
         return Context(plan, geography, facts)
     files = BaseFiles.of_extension(release)
     check_same_base(plan, files)

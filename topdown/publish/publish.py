@@ -12,6 +12,7 @@ from topdown.canonical import json_bytes
 from topdown.errors import CertificateError
 from topdown.model.histogram import Histogram
 from topdown.plan.document import exact_text
+from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.publish.atomic import TEMPORARY, write_bytes
@@ -83,6 +84,7 @@ def publish(
     report(Event("publish", 4, _STEPS, "certificate"))
     write_bytes(release / README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
+    shutil.rmtree(release / WORK, ignore_errors=True)
     _refuse_strangers(release, tables)
     n = len(write_manifest(release, plan.plan_hash))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))

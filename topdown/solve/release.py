@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
+from topdown import __version__
 from topdown.plan.prepare import Context
 from topdown.progress import Report, silent
+from topdown.solve.checkpoints import Checkpoints
 from topdown.solve.descend import Descent
 from topdown.solve.digest import inputs_sha256, records_sha256
 from topdown.solve.exact import exact_tables, exact_totals
@@ -16,6 +19,8 @@ from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.measurements import MeasurementReader
 from topdown.solve.solve import Solved, descend, numbers_of, said_of_estimates, solved
 from topdown.solve.walk import Walk
+
+_COMPUTING = ("numpy", "scipy", "numba", "ortools")
 
 
 def open_release(release: Path, context: Context) -> Walk:
@@ -37,22 +42,34 @@ def solve_folder(
     context: Context,
     *,
     descent: Walk | None = None,
+    work: Path | None = None,
     workers: int = 1,
     report: Report = silent,
 ) -> Solved:
-    """Solve a measured release; its document names what it was made from and what came out. Writes nothing.
+    """Solve a measured release; its document names what it was made from and what came out.
+
+    Writes nothing but finished parts to `work`, and goes on from those that lie there.
 
     Args:
         release: folder with plan, public facts and measurements. context: of that plan.
         descent: from `open_release`, if it is there already.
+        work: folder of finished parts (`Checkpoints`); None: nothing is kept.
         workers, report: see `solve`.
     """
     descent = descent or open_release(release, context)
-    leaves, tally = descend(descent, context, workers, report)
+    inputs = inputs_sha256(release, context.plan)
+    kept = None if work is None else Checkpoints(work, made_from(context.plan.plan_hash, inputs))
+    leaves, tally = descend(descent, context, workers, report, kept)
     out = replace(solved(context, leaves, tally), numbers=numbers_of(descent))
     out.document.update(said_of_estimates(descent))
-    out.document["inputs_sha256"] = inputs_sha256(release, context.plan)
+    out.document["inputs_sha256"] = inputs
     out.document["records_sha256"] = records_sha256(out.leaves)
     if context.plan.base is not None:
         out.document["staged"] = True
     return out
+
+
+def made_from(plan_hash: str, inputs: str) -> dict[str, str]:
+    """Return what decides a solve to the last byte on one machine: what it reads, and the programs that compute."""
+    programs = ["topdown " + __version__, *(f"{name} {version(name)}" for name in _COMPUTING)]
+    return {"plan_hash": plan_hash, "inputs_sha256": inputs, "programs": ", ".join(programs)}

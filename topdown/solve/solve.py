@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,27 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.answers import NoisyAnswers
+from topdown.solve.checkpoints import Checkpoints
 from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
+from topdown.solve.sections import (
+    NodeRun,
+    NodeSpan,
+    PackedRows,
+    SolvedPart,
+    joined,
+    moved,
+    rows_of,
+    runs_of,
+    sections_of,
+)
 from topdown.solve.tally import Tally
 from topdown.solve.tree.covered import choose
 from topdown.solve.tree.numbers import TreeNumbers, tree_numbers
 from topdown.solve.tree.statistics import TreeStatistics
 from topdown.solve.walk import Walk
-from topdown.workers import workers_with
+from topdown.workers import Workers, workers_with
 
 TASKS_PER_WORKER = 8  # runs, at least, where the tree has so many
 CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
@@ -73,35 +86,88 @@ def solve(
     return out
 
 
-def descend(descent: Walk, context: Context, workers: int, report: Report) -> tuple[list[Node], Tally]:
-    """Split from the root to the leaves, in this process or several; returns the leaves with records.
+def descend(
+    descent: Walk, context: Context, workers: int, report: Report, kept: Checkpoints | None = None
+) -> tuple[Histogram, Tally]:
+    """Split from the root to the leaves, in this process or several; returns the leaves as published.
 
-    Above the cut a task is a node. Below it is a run of nodes, which is solved as a tree of its own.
+    Above the cut a task is a node. Below it is a run of nodes, which is solved as a tree of its own. Leaves of a
+    finished section are put away in few bytes.
+
+    Args:
+        descent: the solver. context: plan and public facts. workers, report: see `solve`.
+        kept: where finished parts are kept, and found after a stop; None: nowhere.
     """
-    tally = Tally()
-    geography = context.geography
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         descent.prepare()
-        nodes = [descent.root(tally)]
-        cut, run_leaves = cut_of(geography, workers)
-        total, done = sum(len(level) for level in geography.levels[1:]), 0
         with workers_with(descent, workers) as pool:
-            for depth in range(cut):
-                below: list[Node] = []
-                for part, counted in pool.map(_split, _large_first(depth, nodes)):
-                    below += part
-                    tally.merge(counted)
-                nodes = sorted(below, key=lambda n: n.index)
-                done += len(geography.levels[depth + 1])
-                report(Event("solve", done, total, geography.levels[depth + 1].name))
-            leaves: list[Node] = []
-            runs = _runs(geography, cut, run_leaves, nodes)
-            for i, (part, counted) in enumerate(pool.map(_run, runs, most=RUNS_AHEAD * workers), start=1):
-                leaves += part
-                tally.merge(counted)
-                report(Event("solve", done + (total - done) * i // len(runs), total, geography.leaves.name))
-    report(Event("solve", total, total, geography.leaves.name))
-    return leaves, tally
+            top = kept.above() if kept is not None else None
+            if top is None:
+                cut, _ = cut_of(context.geography, workers)
+                top = cut, _above(descent, pool, cut, report)
+                if kept is not None:
+                    kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
+            found = _below(descent, pool, *top, workers, report, kept)
+    n_leaves = len(context.geography.leaves)
+    report(_done(context.geography, len(context.geography.levels) - 1))
+    return joined(found, n_leaves, context.plan.schema.n_cells), top[1].tally
+
+
+def _above(descent: Walk, pool: Workers[Walk], cut: int, report: Report) -> SolvedPart:
+    """Solve the root and everything above the cut."""
+    geography, tally = descent.context.geography, Tally()
+    nodes = [descent.root(tally)]
+    for depth in range(cut):
+        below: list[Node] = []
+        for part, counted in pool.map(_split, _large_first(depth, nodes)):
+            below += part
+            tally.merge(counted)
+        nodes = sorted(below, key=lambda n: n.index)
+        report(_done(geography, depth + 1))
+    return SolvedPart(rows_of(nodes), tally)
+
+
+def _below(
+    descent: Walk,
+    pool: Workers[Walk],
+    cut: int,
+    top: SolvedPart,
+    workers: int,
+    report: Report,
+    kept: Checkpoints | None,
+) -> list[PackedRows]:
+    """Solve all sections that are not kept, add what is tallied to that of the top, and return the leaves of each."""
+    geography, run_leaves = descent.context.geography, cut_of(descent.context.geography, workers)[1]
+    sections = sections_of(geography, cut)
+    parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
+    nodes, due = top.rows.nodes(), [i for i, part in enumerate(parts) if part is None]
+    runs = [(i, run) for i in due for run in runs_of(geography, sections[i], run_leaves, nodes)]
+    solved_runs = pool.map(_run, (run for _, run in runs), most=RUNS_AHEAD * workers)
+    n_done = 0
+    for i in due:
+        leaves: list[Node] = []
+        tally = Tally()
+        for nodes_of_run, counted in islice(solved_runs, sum(of == i for of, _ in runs)):
+            leaves += nodes_of_run
+            tally.merge(counted)
+            n_done += 1
+            report(_done(geography, cut, n_done / len(runs)))
+        parts[i] = made = SolvedPart(rows_of(leaves), tally)
+        if kept is not None:
+            kept.write_section(i, sections[i], made)
+    found = [part for part in parts if part is not None]
+    for part in found:
+        top.tally.merge(part.tally)
+    return [part.rows for part in found]
+
+
+def _done(geography: Geography, depth: int, share: float = 0.0) -> Event:
+    """Say that a level is solved, and a share of what is below."""
+    sizes = [len(level) for level in geography.levels[1:]]
+    done, total = sum(sizes[:depth]), sum(sizes)
+    return Event(
+        "solve", done + int((total - done) * share), total, geography.levels[-1 if share else depth].name
+    )
 
 
 def cut_of(geography: Geography, workers: int) -> tuple[int, int]:
@@ -120,15 +186,9 @@ def cut_of(geography: Geography, workers: int) -> tuple[int, int]:
     return depth, max(min(RUN_LEAVES, len(geography.leaves) // tasks), 1)
 
 
-def solved(context: Context, leaves: list[Node], tally: Tally) -> Solved:
-    """Put leaves and tallies together."""
-    node = np.concatenate(
-        [np.full(len(n.cells), n.index, dtype=np.int64) for n in leaves] or [np.zeros(0, np.int64)]
-    )
-    cell = np.concatenate([n.cells for n in leaves] or [np.zeros(0, np.int64)])
-    count = np.concatenate([n.counts for n in leaves] or [np.zeros(0, np.int64)])
-    table = Histogram.build(len(context.geography.leaves), context.plan.schema.n_cells, node, cell, count)
-    return Solved(table, tally.to_document(context.plan))
+def solved(context: Context, leaves: Histogram, tally: Tally) -> Solved:
+    """Put the table and what was tallied together."""
+    return Solved(leaves, tally.to_document(context.plan))
 
 
 def numbers_of(descent: Walk) -> TreeNumbers | None:
@@ -159,33 +219,11 @@ def _split(descent: Walk, task: tuple[int, Node]) -> tuple[list[Node], Tally]:
     return descent.children(*task, tally), tally
 
 
-@dataclass(frozen=True, eq=False)
-class _Nodes:
-    """Nodes first..last-1 of the cut, of which `nodes` have records."""
-
-    cut: int
-    first: int
-    last: int
-    nodes: list[Node]
-
-
-def _runs(geography: Geography, cut: int, run_leaves: int, nodes: list[Node]) -> list[_Nodes]:
-    """Return the runs of nodes with records, in order; each ends where it has so many leaves or more."""
-    index = np.array([node.index for node in nodes], dtype=np.int64)
-    found = []
-    for first, last in geography.stretches(cut, run_leaves):
-        p, q = np.searchsorted(index, (first, last)).tolist()
-        if q > p:
-            found.append(_Nodes(cut, first, last, nodes[p:q]))
-    return found
-
-
-def _run(descent: Walk, run: _Nodes) -> tuple[list[Node], Tally]:
-    tally = Tally()
-    own, firsts = descent.part(run.cut, run.first, run.last)
-    inside = [replace(node, index=node.index - firsts[run.cut]) for node in run.nodes]
-    leaves = own.below(run.cut, inside, tally)
-    return [replace(leaf, index=leaf.index + firsts[-1]) for leaf in leaves], tally
+def _run(descent: Walk, run: NodeRun) -> tuple[list[Node], Tally]:
+    tally, cut = Tally(), run.span.depth
+    own, firsts = descent.part(cut, run.span.first, run.span.last)
+    leaves = own.below(cut, moved(run.nodes, -firsts[cut]), tally)
+    return moved(leaves, firsts[-1]), tally
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
