@@ -17,6 +17,7 @@ from topdown.measure.runs import ROWS, Runs
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
 from topdown.names import joined
+from topdown.plan.code_columns import code_column
 from topdown.plan.prepare import Context
 
 Ints = NDArray[np.int64]
@@ -36,9 +37,7 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
     """
     schema, leaves = context.plan.schema, context.geography.leaves
     names = ["geocode", *(a.name for a in schema.attributes), "count"]
-    known = [
-        pa.array(labels, pa.string()) for labels in (leaves.codes, *(a.labels for a in schema.attributes))
-    ]
+    known = [code_column(labels) for labels in (leaves.codes, *(a.labels for a in schema.attributes))]
     runs, total = Runs(), 0
     try:
         with pq.ParquetFile(path) as file:

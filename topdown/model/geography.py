@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count, pairwise
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import DataError
+from topdown.model.codes import Codes, are_plain, codes_of
 
 T = TypeVar("T", bound=np.generic)
 
@@ -22,13 +23,13 @@ class Level:
 
     Args:
         name: as used in settings and invariants.
-        codes: geocode of each node.
+        codes: geocode of each node (`codes_of`).
         parent: index of each node's parent in the level above (all 0 at the root), nondecreasing, so that the
             children of a node are a contiguous run.
     """
 
     name: str
-    codes: tuple[str, ...]
+    codes: Sequence[str]
     parent: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -113,7 +114,7 @@ class Geography:
 
 
 def from_prefixes(
-    names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: tuple[str, ...]
+    names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: Sequence[str]
 ) -> Geography:
     """Build a geography from geocodes in which each level is a prefix of the next.
 
@@ -126,6 +127,43 @@ def from_prefixes(
     Raises:
         DataError: a geocode has another length, appears twice, or the first level has several nodes.
     """
+    coded = codes_of(leaves)
+    if isinstance(coded, Codes) and are_plain(coded, prefix_lengths[-1]):
+        levels = _by_bytes(prefix_lengths, np.sort(coded.coded))
+        if levels is not None:
+            return _named(names, prefix_lengths, levels)
+    return one_by_one(names, prefix_lengths, leaves)
+
+
+_Found = list[tuple[Sequence[str], NDArray[np.int64]]]  # codes and parents, root first
+
+
+def _by_bytes(prefix_lengths: tuple[int, ...], leaves: NDArray[np.bytes_]) -> _Found | None:
+    """Return the nodes of sorted codes of ASCII; None where they have errors."""
+    levels: _Found = []
+    number = np.zeros(len(leaves), dtype=np.int64)  # of the node of the level above that holds each leaf
+    for n in prefix_lengths:
+        here = leaves.astype(f"S{n}") if n else np.full(len(leaves), b"0")
+        new = here[1:] != here[:-1]
+        first = np.concatenate(([0], 1 + np.flatnonzero(new)))
+        levels.append((Codes(here[first]), number[first]))
+        number[1:] = np.cumsum(new)
+    return levels if len(levels[0][0]) == 1 and len(levels[-1][0]) == len(leaves) else None
+
+
+def _named(names: tuple[str, ...], prefix_lengths: tuple[int, ...], levels: _Found) -> Geography:
+    """Name the levels, and a root that no geocode names."""
+    if prefix_lengths[0] == 0:
+        names_of_root = chain(["0"], ("root" + "-" * n for n in count()))
+        root = next(code for code in names_of_root if not any(code in codes for codes, _ in levels[1:]))
+        levels[0] = codes_of((root,)), levels[0][1]
+    return Geography(
+        tuple(Level(name, codes, parent) for name, (codes, parent) in zip(names, levels, strict=False))
+    )
+
+
+def one_by_one(names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: Sequence[str]) -> Geography:
+    """Do what `from_prefixes` does, for codes of any letters, and name what is wrong."""
     length = prefix_lengths[-1]
     wrong = next((code for code in leaves if len(code) != length), None)
     if wrong is not None:
@@ -147,17 +185,12 @@ def from_prefixes(
             code="D013",
             fix="add a root level with prefix length 0 in front, or give one root's leaves only",
         )
-    root = tuple(codes[0])
-    if prefix_lengths[0] == 0:
-        taken = {code for level in codes for code in level}
-        names_of_root = chain(["0"], ("root" + "-" * n for n in count()))
-        root = (next(code for code in names_of_root if code not in taken),)
-    levels = [Level(names[0], root, np.zeros(1, dtype=np.int64))]
-    for name, n_up, up, here in zip(names[1:], prefix_lengths, codes, codes[1:], strict=False):
+    levels: _Found = [(codes_of(codes[0]), np.zeros(1, dtype=np.int64))]
+    for n_up, up, here in zip(prefix_lengths, codes, codes[1:], strict=False):
         position = {code: i for i, code in enumerate(up)}
         parent = np.array([position[code[:n_up]] for code in here], dtype=np.int64)
-        levels.append(Level(name, tuple(here), parent))
-    return Geography(tuple(levels))
+        levels.append((codes_of(here), parent))
+    return _named(names, prefix_lengths, levels)
 
 
 def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
@@ -212,7 +245,7 @@ def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
                 node=childless[0],
             )
         parents = np.array([i for i, _ in pairs], dtype=np.int64)
-        levels.append(Level(names.pop(), tuple(code for _, code in pairs), parents))
+        levels.append(Level(names.pop(), codes_of([code for _, code in pairs]), parents))
         seen += len(pairs)
     if seen != len(rows):
         raise DataError(

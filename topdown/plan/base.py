@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from topdown.model.histogram import Histogram
 from topdown.model.public import Rules
 from topdown.model.schema import Schema
 from topdown.model.support import Support, base_labels
+from topdown.plan.code_columns import code_column
 from topdown.plan.plan import Base, Plan
 
 FOLDER, PLAN = "base", "plan.json"
@@ -161,6 +163,6 @@ def read_support(
     return Support(schema, rules, base_labels(schema, base, names), found.at_every_level(geography))
 
 
-def _positions(column: pa.ChunkedArray, labels: tuple[str, ...]) -> NDArray[np.int64]:
-    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(labels, pa.string()))
+def _positions(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int64]:
+    found = pc.index_in(column.cast(pa.string()), value_set=code_column(labels))
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from topdown.columns import TooLargeError, UnreadableError, header_of
 from topdown.errors import DataError
+from topdown.model.codes import Codes
 from topdown.model.geography import Geography, from_parents
+from topdown.model.listed_tree import from_listing
 from topdown.model.public import PublicFacts
+from topdown.plan.code_columns import code_column, read_codes
 from topdown.plan.public_tables import read_table, whole_numbers
+
+_AT_ONCE = 65_536  # geocodes hashed
 
 
 def geography_sha256(geography: Geography) -> str:
@@ -24,7 +30,8 @@ def _hash_of_tree(geography: Geography) -> hashlib._Hash:
     digest = hashlib.sha256()
     for level in geography.levels:
         digest.update(f"level {level.name} {len(level)}\n".encode())
-        digest.update("\n".join(level.codes).encode())
+        for at in range(0, len(level), _AT_ONCE):
+            digest.update(("\n" * (at > 0) + "\n".join(level.codes[at : at + _AT_ONCE])).encode())
         digest.update(level.parent.astype("<i8").tobytes())
     return digest
 
@@ -41,18 +48,17 @@ def public_sha256(geography: Geography, facts: PublicFacts) -> str:
 def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None:
     """Write `geography.parquet` (level, geocode, parent) and `leaves.parquet` (geocode, columns) for the release."""
     folder.mkdir(parents=True, exist_ok=True)
-    level, code, parent = [], [], []
-    for i, here in enumerate(geography.levels):
-        level += [here.name] * len(here)
-        code += list(here.codes)
-        parent += [""] if i == 0 else [geography.levels[i - 1].codes[p] for p in here.parent]
+    code = [code_column(level.codes) for level in geography.levels]
+    parent = [pa.array([""])]
+    parent += [up.take(pa.array(at.parent)) for up, at in zip(code, geography.levels[1:], strict=False)]
+    of = np.repeat(np.arange(len(code), dtype=np.int32), [len(level) for level in geography.levels])
     columns = {
-        "level": pa.array(level).dictionary_encode(),
-        "geocode": pa.array(code),
-        "parent": pa.array(parent),
+        "level": pa.DictionaryArray.from_arrays(of, pa.array(geography.level_names)),
+        "geocode": pa.concat_arrays(code),
+        "parent": pa.concat_arrays(parent),
     }
     _write(folder / "geography.parquet", pa.table(columns), "topdown.geography")
-    leaf_columns = {"geocode": pa.array(geography.leaves.codes)}
+    leaf_columns = {"geocode": code[-1]}
     leaf_columns |= {name: pa.array(values) for name, values in facts.columns.items()}
     _write(folder / "leaves.parquet", pa.table(leaf_columns), "topdown.leaves")
 
@@ -60,16 +66,29 @@ def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None
 def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
     """Read back what `write_public` wrote."""
     table = read_table(folder / "geography.parquet", ("geocode", "parent", "level"))
-    rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
-    tree = from_parents([(code, parent, level) for code, parent, level in rows])
+    tree = _listed(table)
+    if tree is None:
+        rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
+        tree = from_parents([(code, parent, level) for code, parent, level in rows])
     return tree, read_leaves(folder / "leaves.parquet", tree)
+
+
+def _listed(table: pa.Table) -> Geography | None:
+    """Return the tree of a table that is ordered as `write_public` orders it; None for any other."""
+    of = table.column("level").combine_chunks().dictionary_encode()
+    of = of.combine_chunks() if isinstance(of, pa.ChunkedArray) else of
+    codes, parents = (read_codes(c) for c in (table.column("geocode"), table.column("parent").slice(1)))
+    if table.column("parent")[0].as_py() or not (isinstance(codes, Codes) and isinstance(parents, Codes)):
+        return None
+    level = of.indices.to_numpy().astype(np.int64)
+    return from_listing(tuple(of.dictionary.to_pylist()), level, codes, parents)
 
 
 def read_leaves(path: Path, geography: Geography) -> PublicFacts:
     """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
     names = tuple(name for name in _columns(path) if name != "geocode")
     table = read_table(path, ("geocode",), names)
-    if tuple(table.column("geocode").to_pylist()) != geography.leaves.codes:
+    if read_codes(table.column("geocode")) != geography.leaves.codes:
         raise DataError(
             f"{path} has other leaves than the geography",
             code="D018",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +29,11 @@ from topdown.columns import (
 )
 from topdown.columns import whole_numbers as whole
 from topdown.errors import DataError
+from topdown.model.codes import Codes
 from topdown.model.geography import Geography, from_parents, from_prefixes
 from topdown.model.parent_columns import from_columns, joined_codes
 from topdown.model.public import PublicFacts
+from topdown.plan.code_columns import read_codes
 from topdown.plan.runfile import GeographyTable
 
 MAX_COUNT = 2**31 - 1
@@ -176,26 +178,16 @@ def read_public(
     table = read_table(
         leaves_path, ("geocode", *above), columns, ignored=ignored, called=called, integers=bool(parts)
     )
-    codes = table.column("geocode").to_pylist()
-    first_row: dict[str, int] = {}
-    for row, code in enumerate(codes, start=1):
-        if code in first_row:
-            raise DataError(
-                f"{leaves_path}, row {row}: leaf {code!r} was already given in row {first_row[code]}",
-                code="D012",
-                file=str(leaves_path),
-                fix="keep one row a leaf",
-                node=code,
-            )
-        first_row[code] = row
+    codes = read_codes(table.column("geocode"))
+    _check_once(leaves_path, codes)
     if parts:
         held = {name: table.column(name).to_pylist() for name in above}
         tree = from_columns(
             geography.levels, [joined_codes([held[part] for part in names]) for names in parts], codes
         )
     else:
-        tree = _tree(geography, tuple(codes), beside, ignored)
-    order = np.array([first_row.get(code, 0) - 1 for code in tree.leaves.codes])
+        tree = _tree(geography, codes, beside, ignored)
+    order = rows_of(codes, tree.leaves.codes)
     if len(tree.leaves) != len(codes) or (order < 0).any():
         odd = sorted(set(codes) ^ set(tree.leaves.codes))[0]
         raise DataError(
@@ -208,8 +200,42 @@ def read_public(
     return tree, PublicFacts({name: whole_numbers(table, name, leaves_path)[order] for name in columns})
 
 
+def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
+    """Return the row of each code that is wanted, -1 where there is none.
+
+    Args:
+        codes: of the rows, each once.
+    """
+    if not (isinstance(codes, Codes) and isinstance(wanted, Codes)):
+        row = {code: i for i, code in enumerate(codes)}
+        return np.array([row.get(code, -1) for code in wanted], dtype=np.int64)
+    by_code = np.argsort(codes.coded, kind="stable")
+    held = codes.coded[by_code]
+    at = np.minimum(np.searchsorted(held, wanted.coded), len(held) - 1)
+    return np.where(held[at] == wanted.coded, by_code[at], -1)
+
+
+def _check_once(path: Path, codes: Sequence[str]) -> None:
+    """Refuse a table that gives a leaf twice (DataError D012)."""
+    if isinstance(codes, Codes):
+        held = np.sort(codes.coded)
+        if not (held[1:] == held[:-1]).any():
+            return
+    first_row: dict[str, int] = {}
+    for row, code in enumerate(codes, start=1):
+        if code in first_row:
+            raise DataError(
+                f"{path}, row {row}: leaf {code!r} was already given in row {first_row[code]}",
+                code="D012",
+                file=str(path),
+                fix="keep one row a leaf",
+                node=code,
+            )
+        first_row[code] = row
+
+
 def _tree(
-    geography: GeographyTable, codes: tuple[str, ...], beside: Path, ignored: tuple[str, ...] | None
+    geography: GeographyTable, codes: Sequence[str], beside: Path, ignored: tuple[str, ...] | None
 ) -> Geography:
     if geography.prefix_lengths:
         return from_prefixes(geography.levels, geography.prefix_lengths, codes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from topdown.errors import InternalError
 from topdown.model.histogram import Histogram
+from topdown.plan.code_columns import code_column
 from topdown.plan.prepare import Context
 from topdown.publish.atomic import write_bytes, write_parquet
 
@@ -19,9 +21,9 @@ PERSONS, PERSONS_CSV = "microdata/persons.parquet", "microdata/persons.csv.gz"
 _BLOCK_BYTES = 2**22
 
 
-def labelled(index: NDArray[np.int64], labels: tuple[str, ...]) -> pa.DictionaryArray:
+def labelled(index: NDArray[np.int64], labels: Sequence[str]) -> pa.DictionaryArray:
     """Return a text column from label numbers, stored as a dictionary."""
-    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(labels, pa.string()))
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), code_column(labels))
 
 
 def check_leaves(context: Context, leaves: Histogram) -> None:

@@ -34,7 +34,7 @@ class SheetAreas:
 
     kind: str
     column: Literal["geocode", "area"]
-    codes: tuple[str, ...]
+    codes: Sequence[str]
     names: tuple[str, ...] = ()
 
 

@@ -44,7 +44,7 @@ def check_stages(context: Context, patterns: Patterns) -> None:
         children = np.bincount(
             geography.levels[depth].parent[support.inhabited[depth]], minlength=above.n_nodes
         )
-        for node in np.flatnonzero((children > 1) & (people // 2 * n_queries > MOST_CROSSING)):
+        for node in np.flatnonzero((children > 1) & (people // 2 * n_queries > MOST_CROSSING)).tolist():
             # An answer crosses if two rows have it, and there are no more rows than people.
             found = _most_crossing(support, patterns, steps, above.cell[pointers[node] : pointers[node + 1]])
             place = f" of level {level.name!r} below {geography.levels[depth - 1].codes[node]}"

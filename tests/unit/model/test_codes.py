@@ -1,0 +1,145 @@
+"""Geocodes in a block of bytes are the texts they stand for, and trees built from them are those built one by one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from topdown.errors import DataError
+from topdown.model.codes import Codes, codes_of
+from topdown.model.geography import Geography, from_parents, from_prefixes, one_by_one
+from topdown.model.listed_tree import from_listing
+from topdown.model.public import PublicFacts
+from topdown.plan.code_columns import code_column, read_codes
+from topdown.plan.public_files import read_release_public, write_public
+from topdown.plan.public_tables import rows_of
+
+texts = st.lists(st.text(st.sampled_from("01aé\U0001f3e0\0 "), max_size=5), max_size=12)
+
+
+@settings(deadline=None)
+@given(texts)
+@example(["x" * 20_000, *"abcdef"])
+def test_codes_are_the_texts(codes: list[str]) -> None:
+    """A geocode that came back otherwise, or in another place, would give its people to another area."""
+    held = codes_of(codes)
+    assert isinstance(held, Codes) == (all(codes) and "\0" not in "".join(codes) and len(str(codes)) < 10_000)
+    assert codes == list(held)
+    assert tuple(codes) == held
+    assert [held[i] for i in range(-len(codes), len(codes))] == codes * 2
+    assert codes[1:4] == list(held[1:4])
+    for text in [*codes, "0", "", "\0", "2", "0" * 9]:
+        assert (text in codes) == (text in held)
+    assert [codes.index(code) for code in codes] == [held.index(code) for code in codes]
+    with pytest.raises(ValueError, match="not"):
+        held.index("2")
+    chunks = pa.chunked_array([codes[:3], codes[3:]], pa.string())
+    for column in (chunks, chunks.slice(1), chunks.dictionary_encode()):
+        read = read_codes(column)
+        assert column.to_pylist() == list(read)
+        assert pa.array(column.to_pylist(), pa.string()).equals(code_column(read))
+        assert type(read) is type(codes_of(column.to_pylist()))
+
+
+@given(
+    st.sets(st.text("01a", min_size=3, max_size=3), min_size=1), st.sampled_from([(0, 1, 3), (1, 3), (0, 3)])
+)
+@example({"0aé", "0bé"}, (1, 3))
+@example({"012", "01"}, (0, 3))
+def test_prefixes_give_the_tree_of_each_code_by_itself(codes: set[str], lengths: tuple[int, ...]) -> None:
+    """A tree in another order would have another hash: nobody could resume or extend an older release."""
+    names = ("top", "middle", "leaf")[-len(lengths) :]
+    leaves = tuple(sorted(codes, key=lambda code: code[::-1]))
+    found = [
+        answer_of(lambda make=make: make(names, lengths, leaves)) for make in (one_by_one, from_prefixes)
+    ]
+    if isinstance(found[0], str):
+        assert found[0] == found[1]
+    else:
+        same(*found)
+
+
+def answer_of(make: Callable[[], Geography]) -> Geography | str:
+    """Return a tree, or the code of the error that refuses it."""
+    try:
+        return make()
+    except DataError as error:
+        return error.code
+
+
+def same(one: Geography, other: Geography) -> None:
+    """Fail unless two trees are one."""
+    assert one.level_names == other.level_names
+    for a, b in zip(one.levels, other.levels, strict=True):
+        assert list(a.codes) == list(b.codes)
+        np.testing.assert_array_equal(a.parent, b.parent)
+
+
+Listed = tuple[str, str, str]
+
+
+def edits(rows: list[Listed]) -> dict[str, list[Listed]]:
+    """Return lists of nodes that are no tree, or are not in its order."""
+    swapped = [*rows[:-2], rows[-1], rows[-2]]
+    return {
+        "as it is": rows,
+        "two leaves swapped": swapped,
+        "a leaf twice": [*rows, rows[-1]],
+        "a county called as a leaf is": [rows[0], (rows[-1][0], rows[0][0], "county"), *rows[1:]],
+        "a county without leaves": [*rows[:2], ("99", rows[0][0], "county"), *rows[2:]],
+        "a parent nobody is": [*rows[:-1], (rows[-1][0], "98", "leaf")],
+        "two roots": [("r", "", "land"), *rows],
+        "leaves first": rows[::-1],
+        "a root within itself": [(rows[0][0], rows[0][0], "land"), *rows[1:]],
+        "a leaf among the counties": [*rows[:1], rows[-1], *rows[1:-1]],
+    }
+
+
+@pytest.mark.parametrize("edit", list(edits([("0", "", "land"), ("00", "0", "county")])))
+def test_a_listed_tree_is_that_of_its_parents(edit: str) -> None:
+    """A table in another order, or with an error, read as if it were ours would put areas into the wrong ones."""
+    rows = [("0", "", "land"), ("00", "0", "county"), ("01", "0", "county")]
+    rows += [(f"{county}{leaf}", county, "leaf") for county in ("00", "01") for leaf in "abc"]
+    rows = edits(rows)[edit]
+    names = tuple(dict.fromkeys(level for _, _, level in rows))
+    level = np.array([names.index(of) for _, _, of in rows], dtype=np.int64)
+    codes, parents = (codes_of([row[i] for row in rows]) for i in (0, 1))
+    parents = codes_of(list(parents)[1:])
+    found = from_listing(names, level, codes, parents) if isinstance(parents, Codes) else None
+    if edit == "a root within itself":  # the reader asks whether the first parent is empty
+        return
+    assert (found is not None) == (edit == "as it is")
+    if found is not None:
+        same(from_parents(rows), found)
+
+
+@pytest.mark.parametrize("root", ["", "0"])
+def test_a_release_reads_back_its_tree_in_any_order(tmp_path: Path, root: str) -> None:
+    """An older release whose table has another order, or a table altered at its root, is read with all its checks."""
+    tree = from_prefixes(("land", "county", "leaf"), (0, 1, 3), ("1aa", "1bé"[:2] + "c", "2aa"))
+    write_public(tmp_path, tree, PublicFacts({}))
+    same(tree, read_release_public(tmp_path)[0])
+    table = pq.read_table(tmp_path / "geography.parquet").slice(0, 99)
+    parent = pa.array([root, *table.column("parent").to_pylist()[1:]])
+    pq.write_table(
+        table.set_column(2, "parent", parent).take([5, 0, 2, 1, 3, 4]), tmp_path / "geography.parquet"
+    )
+    if root:
+        with pytest.raises(DataError, match="without a parent"):
+            read_release_public(tmp_path)
+    else:
+        same(tree, read_release_public(tmp_path)[0])
+
+
+@given(st.lists(st.text("01é", min_size=1, max_size=4), min_size=1, unique=True), st.data())
+def test_rows_are_found_as_in_a_dict(codes: list[str], data: st.DataObject) -> None:
+    """Facts of a leaf taken from another row would close the wrong cells."""
+    wanted = data.draw(st.lists(st.sampled_from([*codes, "2", "00000"])))
+    expected = [codes.index(code) if code in codes else -1 for code in wanted]
+    assert expected == rows_of(codes_of(codes), codes_of(wanted)).tolist() if wanted else True
+    assert expected == rows_of(codes, wanted).tolist()
