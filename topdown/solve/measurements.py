@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import pyarrow as pa
@@ -17,21 +18,23 @@ from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import CertificateError
 from topdown.plan.prepare import Context
 
+KEPT_OPEN = 4  # parts, in each process
+
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """Files of one level, opened as far as their footers.
+    """Where the row groups of one level lie, in two numbers each; footers are read anew with the groups.
 
     Args:
         measured: indices of the measured nodes, int64, increasing.
         first: row group k holds measured nodes first[k] .. first[k + 1] - 1.
-        places: file, footer and number within the file of every row group.
+        begins: part i holds row groups begins[i] .. begins[i + 1] - 1.
 
     """
 
     measured: NDArray[np.int64]
     first: NDArray[np.int64]
-    places: tuple[tuple[Path, Any, int], ...]
+    begins: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +50,8 @@ class MeasurementFiles:
     """The measurement files of one release.
 
     Guarantees: every number returned stands beside its node and query in a file of this plan; a missing,
-    mixed-up or damaged file raises. Holds no open file and pickles to a path, so it may cross a fork or be
-    sent to another process.
+    mixed-up or damaged file raises. Keeps the parts it read last open, each process its own, and pickles to a
+    path, so it may cross a fork or be sent to another process.
 
     Args:
         release: the release folder.
@@ -61,6 +64,7 @@ class MeasurementFiles:
         self.release, self.context, self._n_groups = Path(release), context, n_groups
         self._levels: dict[int, _Level] = {}
         self._cache: OrderedDict[tuple[int, int], RowGroup] = OrderedDict()
+        self._parts: OrderedDict[tuple[int, Path], pq.ParquetFile] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[MeasurementFiles], tuple[Path, Context, int]]:
         return type(self), (self.release, self.context, self._n_groups)
@@ -86,50 +90,66 @@ class MeasurementFiles:
 
     def _open(self, level_index: int) -> _Level:
         level = self.context.plan.levels[level_index]
-        folder = self.release / "measurements" / level.name
-        expected = {
-            b"type": b"topdown.measurements",
-            b"version": b"1",
-            b"plan_hash": self.context.plan.plan_hash.encode(),
-            b"level": level.name.encode(),
-        }
-        places: list[tuple[Path, Any, int]] = []
-        first, n_parts = [0], 0
+        first, begins = [0], [0]
         while first[-1] < level.n_measured:
-            path = folder / f"part-{n_parts:03d}.parquet"
+            path = self._path(level_index, len(begins) - 1)
             try:
                 footer = pq.read_metadata(path)
-                stated = footer.metadata or {}
-                queries = json.loads(stated.get(b"queries", b"[]"))
+                sound = self._is_of(level_index, footer)
             except (OSError, pa.ArrowException, ValueError):
                 raise damaged(path) from None
             rows = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
             whole = bool(rows) and all(n and n % len(level.measurements) == 0 for n in rows)
-            if (
-                any(stated.get(key) != value for key, value in expected.items())
-                or queries != [m.query for m in level.measurements]
-                or not whole
-            ):
+            if not (sound and whole):
                 raise damaged(path)
-            places += [(path, footer, g) for g in range(len(rows))]
             for n in rows:
                 first.append(first[-1] + n // len(level.measurements))
-            n_parts += 1
-        if first[-1] != level.n_measured or (folder / f"part-{n_parts:03d}.parquet").exists():
-            raise damaged(folder)
+            begins.append(begins[-1] + len(rows))
+        if first[-1] != level.n_measured or self._path(level_index, len(begins) - 1).exists():
+            raise damaged(self._path(level_index, 0).parent)
         measured = np.flatnonzero(self.context.inhabited[level_index]).astype(np.int64)
-        return _Level(measured, np.array(first, dtype=np.int64), tuple(places))
+        return _Level(measured, np.array(first, dtype=np.int64), np.array(begins, dtype=np.int64))
+
+    def _is_of(self, level_index: int, footer: pq.FileMetaData) -> bool:
+        """Tell whether a file says that it holds this plan's measurements of a level (ValueError: it says nonsense)."""
+        plan, stated = self.context.plan, footer.metadata or {}
+        level = plan.levels[level_index]
+        due = {
+            "type": "topdown.measurements",
+            "version": "1",
+            "plan_hash": plan.plan_hash,
+            "level": level.name,
+        }
+        queries = json.loads(stated.get(b"queries", b"[]"))
+        told = all(stated.get(key.encode()) == value.encode() for key, value in due.items())
+        return told and queries == [m.query for m in level.measurements]
+
+    def _path(self, level_index: int, part: int) -> Path:
+        name = self.context.plan.levels[level_index].name
+        return self.release / "measurements" / name / f"part-{part:03d}.parquet"
+
+    def _part(self, level_index: int, path: Path) -> pq.ParquetFile:
+        """Return an open part; one that another process opened is left to that. ValueError: it was exchanged."""
+        key = (os.getpid(), path)
+        if key not in self._parts:
+            while len(self._parts) >= KEPT_OPEN:
+                self._parts.popitem(last=False)[1].close()
+            file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+            if not self._is_of(level_index, file.metadata):
+                raise ValueError
+            self._parts[key] = file
+        self._parts.move_to_end(key)
+        return self._parts[key]
 
     def _read(self, level_index: int, k: int) -> RowGroup:
         level, opened = self.context.plan.levels[level_index], self.level(level_index)
-        path, footer, g = opened.places[k]
+        part = int(np.searchsorted(opened.begins, k, side="right")) - 1
+        path, g = self._path(level_index, part), k - int(opened.begins[part])
         nodes = opened.measured[opened.first[k] : opened.first[k + 1]]
         codes = self.context.geography.levels[level_index].codes
         try:
-            with pq.ParquetFile(
-                path, metadata=footer, page_checksum_verification=True, pre_buffer=False
-            ) as file:
-                table = file.read_row_group(g, columns=["node", "query", "answers"], use_threads=False)
+            columns = ["node", "query", "answers"]
+            table = self._part(level_index, path).read_row_group(g, columns=columns, use_threads=False)
             lists = table.column("answers").combine_chunks()
             sound = (
                 table.column("node").to_pylist() == [codes[i] for i in nodes for _ in level.measurements]
@@ -137,7 +157,7 @@ class MeasurementFiles:
                 and lists.null_count == lists.values.null_count == 0
                 and lists.values.type == pa.int32()
             )
-        except (OSError, pa.ArrowException, ValueError, KeyError, AttributeError):
+        except (OSError, pa.ArrowException, ValueError, LookupError, AttributeError):
             sound = False
         if not sound:
             raise damaged(path)
@@ -170,7 +190,7 @@ class MeasurementReader(MeasurementFiles):
         low, high = (int(i) for i in np.searchsorted(level.measured, (first_node, last_node)))
         width = self.context.plan.levels[level_index].answers_per_node
         pieces = []
-        for k in range(int(np.searchsorted(level.first, low, side="right")) - 1, len(level.places)):
+        for k in range(int(np.searchsorted(level.first, low, side="right")) - 1, len(level.first) - 1):
             start = int(level.first[k])
             if start >= high:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import traceback
 from fractions import Fraction
 
@@ -194,3 +195,22 @@ def test_the_reader_reads_any_run_of_nodes(toy):
             assert whole[inside].tolist() == answers.tolist()
     other = pickle.loads(pickle.dumps(reader))  # noqa: S301 - made two lines up
     assert whole.tolist() == other.answers(2, 0, 8)[1].tolist()
+
+
+@pytest.mark.parametrize("what", ["removed", "of another level", "shorter"])
+def test_a_part_exchanged_after_it_was_found_is_refused(toy, what):
+    """Footers are read anew with the groups: a file put there meanwhile must pass for what it is."""
+    prepared = toy.prepare()
+    measure(prepared, toy.folder / "out")
+    reader = MeasurementReader(toy.folder / "out", prepared.context)
+    last = sorted((toy.folder / "out/measurements/block").glob("part-*.parquet"))[-1]
+    reader.level(2)
+    if what == "removed":
+        last.unlink()
+    elif what == "of another level":
+        shutil.copy(toy.folder / "out/measurements/county/part-000.parquet", last)
+    else:
+        shutil.copy(last.with_name("part-000.parquet"), last)
+    with pytest.raises(CertificateError) as error:
+        reader.answers(2, 0, 8)
+    assert error.value.code == "V020"
