@@ -15,8 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.depth import repeats
-from tests.helpers.small_release import Small, build, edit_json, reseal, write_canonical, write_stamped
-from topdown.publish.verify import VerifyResult, verify
+from tests.helpers.small_release import (
+    Small,
+    build,
+    edit_json,
+    edit_table,
+    reseal,
+    write_canonical,
+    write_stamped,
+)
+from topdown.publish.verify import VerifyResult, session, verify
 from topdown.publish.verify.check_files import check_manifest
 from topdown.publish.verify.result import Findings
 from topdown.publish.verify.session import Session
@@ -326,3 +334,23 @@ def test_other_columns(copy: Path, sound: Small) -> None:
     for odd in (extra, floats, table.drop_columns(["sex"])):
         write_stamped(path, odd, "topdown.microdata", sound.context.plan.plan_hash)
         assert {"V100"} == {f.code for f in attack(copy).check("whole numbers").findings}
+
+
+@pytest.mark.parametrize("kept", [0, 10])
+def test_tables_too_many_to_keep_are_read_again(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """What verify finds in a nation must not depend on the memory it takes; an unreadable table stays unreadable."""
+    path = next(iter(sorted((copy / "tables/total").glob("*.parquet"))))
+    edit_table(path, lambda rows: rows[0].update(count=rows[0]["count"] + 1))
+    other = sorted((copy / "tables").glob("*/*.parquet"))[0]
+    other.write_bytes(other.read_bytes()[:-9])
+    found = said(attack(copy))
+    assert {"hierarchy", "tables"} <= {name for name, ok, *_ in found if not ok}
+    monkeypatch.setattr(session, "KEPT_ROWS", kept)
+    assert found == said(verify(copy))
+
+
+def said(result: VerifyResult) -> list[tuple[Any, ...]]:
+    """Return what each check says, without its time."""
+    return [(check.name, check.ok, check.text, check.findings) for check in result.checks]

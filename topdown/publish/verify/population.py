@@ -31,7 +31,7 @@ class Population:
     """
 
     leaf: Whole
-    value: dict[str, Whole]
+    value: dict[str, NDArray[np.int32]]
     cell: Whole
     count: Whole
     _sums: dict[tuple[str, int], tuple[Whole, Whole]] = field(default_factory=dict)
@@ -72,7 +72,10 @@ def load_population(
     file = ParquetTable(root, path, code, "topdown.microdata", columns, most, plan.stamps)
     table = file.read()
     leaf = codes(table.column("geocode"), tree.geocodes[-1])
-    value = {a.name: codes(table.column(a.name), pa.array(a.labels, TEXT)) for a in schema.attributes}
+    value = {
+        a.name: codes(table.column(a.name), pa.array(a.labels, TEXT)).astype(np.int32)
+        for a in schema.attributes
+    }
     cell = np.zeros(len(leaf), dtype=np.int64)
     known = leaf >= 0
     for a in schema.attributes:

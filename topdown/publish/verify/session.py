@@ -22,6 +22,7 @@ from topdown.publish.verify.result import CheckResult, Finding
 from topdown.publish.verify.tree import Tree, inhabited, load_facts, load_tree
 
 T = TypeVar("T")
+KEPT_ROWS = 1 << 21  # of published tables, 16 bytes each
 
 
 class NotAvailableError(Exception):
@@ -47,6 +48,7 @@ class Session:
     results: list[CheckResult] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     _memo: dict[str, Any] = field(default_factory=dict)
+    _rows: dict[str, int] = field(default_factory=dict)
 
     def once(self, key: str, owner: str, load: Callable[[], T]) -> T:
         """Return `load()`, computed once; NotAvailableError if it cannot be read."""
@@ -145,14 +147,17 @@ class Session:
         return self.once("population", "whole numbers", load)
 
     def table(self, query: Query, level: int) -> Table:
-        """Return one published table."""
+        """Return one published table; those that are too many to keep are read again when asked for again."""
         plan, tree = self.plan, self.tree
         listed = None if plan.coverage is None else self.possible_answers.listed(query, level)
-        return self.once(
-            f"table {query.name} {level}",
-            "tables",
-            lambda: load_table(self.root, plan, tree, query, level, listed),
-        )
+        name = f"table {query.name} {level}"
+        table = self.once(name, "tables", lambda: load_table(self.root, plan, tree, query, level, listed))
+        self._rows[name] = 0  # of all others that are kept
+        if sum(self._rows.values()) + len(table.key) > KEPT_ROWS:
+            del self._memo[name], self._rows[name]
+        else:
+            self._rows[name] = len(table.key)
+        return table
 
     @property
     def possible_answers(self) -> PossibleAnswers:
