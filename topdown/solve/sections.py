@@ -72,6 +72,14 @@ def rows_of(nodes: Sequence[Node]) -> PackedRows:
     return PackedRows(*(_narrow(column[order]) for column in (node, cell, count)))
 
 
+def end_to_end(parts: Sequence[PackedRows]) -> PackedRows:
+    """Return the records of parts that follow each other."""
+    parts = parts or (rows_of(()),)
+    return PackedRows(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("node", "cell", "count"))
+    )
+
+
 def joined(parts: list[PackedRows], n_nodes: int, n_cells: int) -> Histogram:
     """Return the table of a level from all its parts, in order; `parts` is emptied on the way."""
     columns = [np.empty(sum(len(p.node) for p in parts), dtype=np.int64) for _ in range(3)]

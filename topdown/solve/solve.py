@@ -25,6 +25,7 @@ from topdown.solve.sections import (
     NodeSpan,
     PackedRows,
     SolvedPart,
+    end_to_end,
     joined,
     moved,
     rows_of,
@@ -145,14 +146,14 @@ def _below(
     solved_runs = pool.map(_run, (run for _, run in runs), most=RUNS_AHEAD * workers)
     n_done = 0
     for i in due:
-        leaves: list[Node] = []
+        leaves: list[PackedRows] = []
         tally = Tally()
-        for nodes_of_run, counted in islice(solved_runs, sum(of == i for of, _ in runs)):
-            leaves += nodes_of_run
-            tally.merge(counted)
+        for run in islice(solved_runs, sum(of == i for of, _ in runs)):
+            leaves.append(run.rows)
+            tally.merge(run.tally)
             n_done += 1
             report(_done(geography, cut, n_done / len(runs)))
-        parts[i] = made = SolvedPart(rows_of(leaves), tally)
+        parts[i] = made = SolvedPart(end_to_end(leaves), tally)
         if kept is not None:
             kept.write_section(i, sections[i], made)
     found = [part for part in parts if part is not None]
@@ -219,11 +220,11 @@ def _split(descent: Walk, task: tuple[int, Node]) -> tuple[list[Node], Tally]:
     return descent.children(*task, tally), tally
 
 
-def _run(descent: Walk, run: NodeRun) -> tuple[list[Node], Tally]:
+def _run(descent: Walk, run: NodeRun) -> SolvedPart:
     tally, cut = Tally(), run.span.depth
     own, firsts = descent.part(cut, run.span.first, run.span.last)
     leaves = own.below(cut, moved(run.nodes, -firsts[cut]), tally)
-    return moved(leaves, firsts[-1]), tally
+    return SolvedPart(rows_of(moved(leaves, firsts[-1])), tally)
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
