@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
@@ -107,3 +108,32 @@ def test_one_worker_is_this_process() -> None:
         assert isinstance(workers, Here)
     with workers_with(SHARED, 2) as workers:
         assert isinstance(workers, Forked)
+
+
+_births = {"seconds": 0.0}
+os.register_at_fork(after_in_child=lambda: time.sleep(_births["seconds"]))
+
+
+def sleep_long(shared: Table, n: int) -> int:
+    """Work for longer than anybody waits."""
+    time.sleep(20)
+    return n
+
+
+def test_a_worker_that_is_stopped_as_it_starts_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker still has the handlers of its parent then; running them instead of stopping, it hung the release."""
+    monkeypatch.setitem(_births, "seconds", 0.3)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    start = time.monotonic()
+    try:
+        with Forked(SHARED, 1) as workers, pytest.raises(ZeroDivisionError):
+            for _ in workers.map(sleep_long, _failing_after_one(), 2):
+                pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert time.monotonic() - start < 10
+
+
+def _failing_after_one() -> Iterator[int]:
+    yield 0
+    raise ZeroDivisionError

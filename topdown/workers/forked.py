@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +20,7 @@ from topdown.errors import InternalError
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _held: Any = None  # the shared value; set in forked workers only, which are given it as they start
 
@@ -65,7 +66,22 @@ class Forked(Generic[Shared]):
             ) from None
 
     def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Future[Result]:
-        return self._executor.submit(_run, work, task)
+        with _held_back():  # the first task starts the processes
+            return self._executor.submit(_run, work, task)
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Keep signals waiting, here and in processes started meanwhile until these are ready for them.
+
+    A worker that is stopped before it has handlers of its own would run this process's handlers, which do not
+    stop it: whoever waits for its end would wait for ever.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run(work: Callable[[Any, Task], Result], task: Task) -> Result:
@@ -79,6 +95,7 @@ def _start(shared: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     with suppress(Exception):  # where the system has no such call
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     threadpool_limits(limits=1)

@@ -1,0 +1,126 @@
+"""What `topdown plan` says a run needs, beside what it took: CPU seconds and memory of one worker, on several shapes.
+
+Run: `python -m bench.bench_needs` (all shapes) or with names of shapes. Rhode Island needs ../shared beside the
+checkout. Seconds are CPU seconds of the whole run, memory is the largest resident size.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.helpers.country import LEVELS, write_country
+from topdown.plan.init import Answers, run_file_text
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
+
+
+def topdown(folder: Path, *arguments: str) -> str:
+    """Run the command in a folder; return what it printed."""
+    command = [sys.executable, "-m", "topdown.cli", *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def made_up(people: int, *more: str) -> Callable[[Path], None]:
+    """Return a shape of made-up people."""
+
+    def write(folder: Path) -> None:
+        topdown(folder, "synth", "--out", "in", "--people", str(people), *more)
+        (folder / "run.toml").symlink_to("in/run.toml")
+
+    return write
+
+
+def tree_of(people: int) -> Callable[[Path], None]:
+    """Return a shape of made-up people, fitted to the estimate of the whole tree."""
+
+    def write(folder: Path) -> None:
+        made_up(people)(folder)
+        run = folder / "in" / "run.toml"
+        text = run.read_text()
+        estimates = '[estimates]\ntargets = "tree"\ncoverage = "19/20"\n\n'
+        run.write_text(text.replace("[ledger]\n", estimates + "[ledger]\n", 1))
+
+    return write
+
+
+def rhode_island(settings: str) -> Callable[[Path], None]:
+    """Return real blocks under some settings."""
+
+    def write(folder: Path) -> None:
+        run = folder / "in" / "run.toml"
+        run.parent.mkdir()
+        answers = Answers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+        levels = ("state", "county", "tract", "block_group", "block")
+        tables = DATA / "persons.csv.gz", DATA / "blocks.csv.gz"
+        run.write_text(run_file_text("pl94", settings, *tables, run, levels, answers))
+        topdown(folder, "ledger", "new", "in/run.toml")
+
+    return write
+
+
+def country(folder: Path) -> None:
+    """Write the made-up country of 9,600 cells."""
+    inside = folder / "in"
+    write_country(inside, 425_000, 900)
+    tables = ("--records", "people.csv", "--leaves", "places.csv", "--no-count")
+    topdown(
+        inside, "init", "--codes", "codes.csv", "--levels", ",".join(LEVELS), *tables, "--out", "run.toml"
+    )
+
+
+SHAPES: dict[str, Callable[[Path], None]] = {
+    "toy, 2,000": made_up(2_000, "--schema", "toy"),
+    "pl94, 20,000": made_up(20_000),
+    "pl94 tree, 20,000": tree_of(20_000),
+    "pl94, 1,000,000": made_up(1_000_000),
+    "pl94 tree, 1,000,000": tree_of(1_000_000),
+    "Rhode Island": rhode_island("pl94_2020"),
+    "Rhode Island, tree": rhode_island("pl94_2020_tree"),
+    "9,600 cells": country,
+}
+
+
+def measured(folder: Path) -> tuple[float, int]:
+    """Return CPU seconds and largest resident bytes of one release, from a process that does nothing else."""
+    code = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        "u = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(u.ru_utime + u.ru_stime, u.ru_maxrss * 1024)\n"
+    )
+    release = ["generate", "in/run.toml", "--out", "release", "--yes", "--workers", "1"]
+    command = [sys.executable, "-c", code, sys.executable, "-m", "topdown.cli", *release]
+    said = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.split()
+    return float(said[0]), int(said[1])
+
+
+def main() -> None:
+    """Print both for every shape that was named, or all."""
+    print(
+        f"{'shape':24s} {'numbers':>12s} {'solves':>9s} {'CPU s':>14s} {'ratio':>6s} {'GB':>12s} {'ratio':>6s}"
+    )
+    for name in sys.argv[1:] or SHAPES:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            SHAPES[name](folder)
+            plan = json.loads(topdown(folder, "plan", "in/run.toml", "--json"))
+            seconds, memory = measured(folder)
+            needs = plan["needs"]
+            numbers = sum(level["n_numbers"] for level in plan["levels"])
+            solves = sum(level["n_solves"] for level in plan["levels"])
+            print(
+                f"{name:24s} {numbers:12,} {solves:9,} "
+                f"{needs['seconds']:6.1f}:{seconds:7.1f} {needs['seconds'] / seconds:6.2f} "
+                f"{needs['memory_bytes'] / 1e9:5.2f}:{memory / 1e9:6.2f} {needs['memory_bytes'] / memory:6.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
