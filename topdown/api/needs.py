@@ -6,17 +6,22 @@ from math import log2
 from typing import Any
 
 from topdown.plan.plan import Plan
-from topdown.rehearse.memory import allowed_bytes, needed_bytes
+from topdown.rehearse.memory import allowed_bytes, kind_of, needed_bytes
 from topdown.screen import figures
-from topdown.solve.wide import most_dense_rows
 
-# Measured on two cores; good to a factor of two, which is what a person needs before starting a run.
-START_SECONDS, SECONDS_A_NUMBER, SECONDS_A_SOLVE = 3.0, 4e-7, 2e-4
-SECONDS_A_WIDE_NUMBER = 2.5e-6  # least squares, rounding and intervals of schemas of thousands of cells
+# CPU seconds of one worker, measured with bench/bench_needs.py on one machine; extensions were measured less.
+START_SECONDS = 2.2
+SECONDS_A_QUERY = 0.055  # of one level: certified losses of the statements
+SECONDS_A_CELL = 1.3e-3  # the table of the root, twice: in the rehearsal, too
+SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 1.7e-6, "extension": 4e-7}
+SECONDS_A_SOLVE = 2e-4
 
 
 def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
-    """Return seconds, memory_bytes and disk_bytes (the noise cannot be compressed below its entropy)."""
+    """Return what a run with one worker needs: seconds (of CPU), memory_bytes and disk_bytes.
+
+    The noise cannot be compressed below its entropy.
+    """
     bits = 0.0
     for depth, level in enumerate(plan.levels):
         every = level.n_measured * sum(m.n_answers for m in level.measurements)
@@ -28,9 +33,12 @@ def estimate(plan: Plan, n_solves: int) -> dict[str, Any]:
             for m in level.measurements
         )
     nodes = sum(level.n_nodes for level in plan.levels)
-    a_number = SECONDS_A_WIDE_NUMBER if most_dense_rows(plan) < plan.schema.n_cells else SECONDS_A_NUMBER
+    n_queries = sum(len(level.measurements) for level in plan.levels)
+    root = 0 if plan.base is not None else SECONDS_A_CELL * plan.schema.n_cells
+    start = START_SECONDS + SECONDS_A_QUERY * n_queries + root
+    below = SECONDS_A_NUMBER[kind_of(plan)] * plan.n_numbers + SECONDS_A_SOLVE * n_solves
     return {
-        "seconds": round(START_SECONDS + a_number * plan.n_numbers + SECONDS_A_SOLVE * n_solves, 1),
+        "seconds": round(start + below, 1),
         "memory_bytes": needed_bytes(plan),
         "disk_bytes": int(1.3 * bits / 8 + 200 * nodes + 100_000),
     }

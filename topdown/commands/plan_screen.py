@@ -176,8 +176,8 @@ def _solving(screen: Screen, s: dict[str, Any]) -> None:
     _feasible(screen, s["feasible"]["verdicts"])
     n = s["needs"]
     screen.say(
-        bold("Needs"), f"  about {_about(n['seconds'])}, {figures.size(n['memory_bytes'])} memory, "
-        f"{figures.size(n['disk_bytes'])} disk", hang=7,
+        bold("Needs"), f"  about {_about(n['seconds'])} of one core, {figures.size(n['memory_bytes'])} memory with one "
+        f"worker, {figures.size(n['disk_bytes'])} disk", hang=7,
     )  # fmt: skip
     for warning in s["warnings"]:
         if warning["code"] != "B010":

@@ -5,20 +5,37 @@ from __future__ import annotations
 import os
 import resource
 from pathlib import Path
+from typing import Literal
 
 from topdown.errors import ConfigError
 from topdown.plan.plan import Plan
 from topdown.solve.wide import most_dense_rows
 
-START_BYTES, BYTES_A_NUMBER = 800e6, 8  # measured on two cores; good to a factor of two
+# Of one worker, measured with bench/bench_needs.py. Extensions were measured less.
+START_BYTES, EXTENSION_BYTES = 350e6, 800e6
 BYTES_A_PAIR = 52  # of cells, in the dense least squares; measured at 5,000 cells
+BYTES_A_NUMBER = {"own": 0.6, "tree": 2.4, "wide": 40, "extension": 8}  # beside what a run needs at all
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 def needed_bytes(plan: Plan) -> int:
-    """Estimate the memory of a run, good to a factor of two; extensions and plain wide plans form no large matrices."""
-    pairs = 0 if plan.base is not None else most_dense_rows(plan) ** 2
-    return int(START_BYTES) + BYTES_A_NUMBER * plan.n_numbers + BYTES_A_PAIR * pairs
+    """Estimate the memory of a run with one worker; extensions and plain wide plans form no large matrices.
+
+    Within a factor of 1.5 on the shapes of bench/bench_needs.py, and of 2 elsewhere.
+    """
+    kind = kind_of(plan)
+    pairs = 0 if kind == "extension" else most_dense_rows(plan) ** 2
+    start = EXTENSION_BYTES if kind == "extension" else START_BYTES
+    return int(start + BYTES_A_NUMBER[kind] * plan.n_numbers) + BYTES_A_PAIR * pairs
+
+
+def kind_of(plan: Plan) -> Literal["own", "tree", "wide", "extension"]:
+    """Return what decides how much a number costs: how its table is fitted."""
+    if plan.base is not None:
+        return "extension"
+    if most_dense_rows(plan) < plan.schema.n_cells:
+        return "wide"
+    return "tree" if plan.fits_tree else "own"
 
 
 def allowed_bytes() -> int:
