@@ -32,7 +32,7 @@ from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import public_regions
 from topdown.solve.implied.classify import judge, verdicts
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.solve.polytopes import Limits, Polytopes, polytopes_of
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -162,7 +162,7 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
     polytopes = public_regions(census.schema, census.invariants, census.geography, rules)
     for depth in range(3):
-        if polytopes.limited(depth) or not polytopes.needed[depth]:
+        if polytopes.decided(depth) is not Limits.TOO_MANY:
             tables = fitting_tables(rules, polytopes, depth, None)
             chain = chain_of(polytopes, depth, tables, (1,) * len(tables), None)
             assert not isinstance(places(rules, polytopes, depth, chain), NoFlow)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.helpers.problems import limits_around, rounding_of_stage
 from topdown.solve import reference
 from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.chain import Chain, laminar_places
+from topdown.solve.chain import Chain, NoFlow, Why, laminar_places
 from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
 from topdown.solve.rounding import check_rounding, round_table
 from topdown.solve.rounding_problem import RoundingProblem
@@ -107,14 +107,14 @@ def draw(seed: int, kind: str) -> RoundingProblem:
         return replace(problem, totals=FixedTable.total(n, some.sum(axis=0)))
     if kind == "crossing":
         crossing = np.stack([middle, rng.integers(0, 2, n), np.arange(n)])
-        return replace(problem, chain=crossing, bound_places=None)
+        return replace(problem, chain=crossing, bound_places=NoFlow(Why.NOT_REFINED))
     if kind == "exact":
         of = np.arange(n) % 2
-        return replace(problem, exact=FixedTable(of, held(of, 2, some)), bound_places=None)
+        return replace(problem, exact=FixedTable(of, held(of, 2, some)), bound_places=NoFlow(Why.NOT_REFINED))
     if kind == "limits":
         of = rng.integers(0, 3, n)
         limits = limits_around(rng, held(of, 3, some).astype(float), slack=False).astype(np.int64)
-        return replace(problem, bounds=KindLimits(of, 3, limits), bound_places=None)
+        return replace(problem, bounds=KindLimits(of, 3, limits), bound_places=NoFlow(Why.NOT_REFINED))
     return problem
 
 

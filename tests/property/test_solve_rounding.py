@@ -91,11 +91,11 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
         exact_of, np.array([up[exact_of == a].sum(axis=0) for a in range(int(exact_of.max()) + 1)])
     )
     if crossing:
-        problem = replace(problem, exact=exact, bound_places=None)
+        problem = replace(problem, exact=exact, bound_places=NoFlow(Why.NOT_REFINED))
     else:
         chain = np.stack([problem.chain[0], exact_of, *problem.chain[1:]])
         weights = (problem.weights[0], 0, *problem.weights[1:])
-        places = tuple((t + (t > 0), a) for t, a in problem.bound_places or ())
+        places = tuple((t + (t > 0), a) for t, a in problem.places)
         problem = replace(
             problem,
             chain=chain,
@@ -148,7 +148,7 @@ def test_integer_program_agrees_with_enumeration_on_crossing_tables(seed: int) -
     problem = make_problem(seed)
     rng = np.random.default_rng(seed)
     crossing = np.stack([problem.chain[1], rng.integers(0, 2, 4), np.arange(4)])
-    problem = replace(problem, chain=crossing, bound_places=None)
+    problem = replace(problem, chain=crossing, bound_places=NoFlow(Why.NOT_REFINED))
     result = round_by_milp(problem)
     check_rounding(problem, result.counts)
     assert result.optimal
@@ -221,7 +221,7 @@ def test_the_integer_check_catches_each_broken_constraint(damage: str) -> None:
         exact=FixedTable.none(2, 2),
         exact_place=None,
         bounds=LowerBounds(np.array([0, -1]), np.array([[1, 0]])),
-        bound_places=None,
+        bound_places=NoFlow(Why.NOT_REFINED),
         arcs=(),
         comparisons=np.zeros((0, 2), dtype=np.int64),
         most=np.zeros((0, 2), dtype=np.int64),

@@ -12,6 +12,7 @@ import numpy as np
 from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
 from topdown.model.histogram import Histogram
 from topdown.solve.answers import NoisyAnswers
+from topdown.solve.chain import NoFlow
 from topdown.solve.conflict import conflicting
 from topdown.solve.failsafe import mend
 from topdown.solve.groups import Bounds, Ints, KindLimits, LowerBounds
@@ -30,6 +31,7 @@ from topdown.solve.parts import (
     rules_part,
 )
 from topdown.solve.passes import Fit, estimate
+from topdown.solve.polytopes import Limits
 from topdown.solve.region_network import Arcs
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
@@ -109,8 +111,7 @@ class Descent(Walk):
 
     def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth`, after a repair of its table if it cannot be split."""
-        doubtful = self.known.polytopes.needed[depth] and not self.known.levels[depth].limited
-        if not doubtful:
+        if self.known.polytopes.decided(depth) is not Limits.TOO_MANY:
             with suppress(NoSplitError):
                 return self._children(depth, parent, tally)
         return self._children(depth, self._mended(depth, parent, tally), tally)
@@ -233,7 +234,7 @@ class Descent(Walk):
             if not dropped:
                 fractional, fit = kept, its_fit
         chain = self.known.chains[depth]
-        flow = level.limited and self.known.places[depth] is not None
+        flow = level.limited and not isinstance(self.known.places[depth], NoFlow)
         arcs: tuple[Arcs, ...] = (
             tuple(self.known.polytopes.arcs(depth, int(i)) for i in index) if flow else ()
         )

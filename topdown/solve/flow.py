@@ -140,7 +140,7 @@ def _forced_units(problem: RoundingProblem, t: int, whole: Ints) -> tuple[Ints, 
     """Return codes (answer * m + child) of table t and the units that bounds and exact tables force through them."""
     m = whole.shape[1]
     codes, units = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    places, bounds = problem.bound_places or (), problem.bounds
+    places, bounds = problem.places, problem.bounds
     here = np.array([b for b, (table, _) in enumerate(places) if table == t], dtype=np.int64)
     answers = np.array([places[b][1] for b in here], dtype=np.int64)
     bound, child = np.nonzero(bounds.lower[here] > 0)

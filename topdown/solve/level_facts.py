@@ -23,14 +23,14 @@ class Known:
         polytopes: what can be split down to the leaves.
         levels: solver's view of every level.
         chains: rounding chain of every level.
-        places: per level, where lower bounds sit in the rounding chain; None where rounding is not a flow.
+        places: per level, where lower bounds sit in the rounding chain, or why rounding is no flow.
         verdicts: what the plan promises of every level; the solver holds itself to it.
     """
 
     polytopes: Polytopes
     levels: tuple[LevelModel, ...]
     chains: tuple[Chain, ...]
-    places: tuple[Places | None, ...]
+    places: tuple[Places | NoFlow, ...]
     verdicts: tuple[Verdict, ...]
 
 
@@ -54,6 +54,5 @@ def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) 
         chain_of(polytopes, v.index, v.chain, v.chain_weights, v.exact.of_cell if v.exact_beside else None)
         for v in levels
     )
-    found = [places(context.rules, polytopes, i, chain) for i, chain in enumerate(chains)]
-    in_chain = tuple(None if isinstance(at, NoFlow) else at for at in found)
+    in_chain = tuple(places(context.rules, polytopes, i, chain) for i, chain in enumerate(chains))
     return Known(polytopes, levels, chains, in_chain, plan_verdicts(context))

@@ -17,6 +17,7 @@ intersection is no generalised polymatroid: with leaves {a, c} and {b, d} of one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,20 @@ from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs, Pieces, network
 
 Marks = NDArray[np.bool_]
+
+
+class Limits(StrEnum):
+    """Whether the nodes of a level keep limits on sets of kinds, and what follows, in words."""
+
+    NOT_NEEDED = "lower bounds and open cells say which tables can be split"
+    KEPT = (
+        "every area keeps the most people that each set of its {k} kinds of cells can hold (2^{k} numbers), "
+        "added up from its leaves"
+    )
+    TOO_MANY = (
+        "the {k} kinds of cells are more than the {most} whose limits are kept, so a table that cannot be split goes "
+        "to the failsafe, which changes it least and reports it"
+    )
 
 
 @dataclass(frozen=True)
@@ -74,18 +89,19 @@ class Polytopes:
         """Whether the deepest exact level has more than totals."""
         return self.answers is not None
 
-    def limited(self, depth: int) -> bool:
-        """Tell whether nodes of a level have limits; where they are needed but too many, splits may fail.
+    def decided(self, depth: int) -> Limits:
+        """Decide whether nodes of a level have limits; where they are needed but too many, splits may fail.
 
         Lower bounds on disjoint cells and open cells say everything at leaves without upper bounds, and above if
         no total below is exact and each bound's open cells are open and closed together.
         """
-        return self.needed[depth] and self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
+        if not self.all_leaves.needed[depth]:
+            return Limits.NOT_NEEDED
+        return Limits.KEPT if self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth) else Limits.TOO_MANY
 
-    @property
-    def needed(self) -> tuple[bool, ...]:
-        """Whether lower bounds and open cells of a level leave tables in that cannot be split."""
-        return self.all_leaves.needed
+    def limited(self, depth: int) -> bool:
+        """Tell whether nodes of a level have limits."""
+        return self.decided(depth) is Limits.KEPT
 
     @cached_property
     def _leaves(self) -> tuple[Marks, Ints, Ints]:

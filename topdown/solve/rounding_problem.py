@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topdown.solve.chain import NoFlow, Places
 from topdown.solve.groups import Bounds, FixedTable, Floats, Ints
 from topdown.solve.region_network import Arcs
 
@@ -27,7 +28,7 @@ class RoundingProblem:
         exact: an exact table that tells more.
         exact_place: its place in the chain where it is kept as mandatory flow there; None where `arcs` keep it.
         bounds: lower bounds of disjoint rows, or limits on sets of kinds of rows.
-        bound_places: (table, answer) of each lower bound; None if the chain cannot express them as a flow.
+        bound_places: (table, answer) of each lower bound, or why the chain cannot express them as a flow.
         arcs: limits as a flow network for each child.
         comparisons: int64 (n_rules, n), soft rules: rows that should add up to at most `most`, int64 (n_rules, m).
     """
@@ -41,7 +42,7 @@ class RoundingProblem:
     exact: FixedTable
     exact_place: int | None
     bounds: Bounds
-    bound_places: tuple[tuple[int, int], ...] | None
+    bound_places: Places | NoFlow
     arcs: tuple[Arcs, ...]
     comparisons: Ints
     most: Ints
@@ -53,7 +54,12 @@ class RoundingProblem:
     @property
     def is_flow(self) -> bool:
         """Whether the chain expresses everything but soft rules as a flow."""
-        return self.bound_places is not None
+        return not isinstance(self.bound_places, NoFlow)
+
+    @property
+    def places(self) -> Places:
+        """(table, answer) of each lower bound that is mandatory flow."""
+        return () if isinstance(self.bound_places, NoFlow) else self.bound_places
 
     @property
     def placed(self) -> tuple[tuple[int, FixedTable], ...]:

@@ -17,9 +17,12 @@ from topdown.model.public import derive_rules, with_answers
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.files import load_invariants, load_schema
 from topdown.plan.make import check_supported
+from topdown.solve.chain import NoFlow
 from topdown.solve.implied.causes import public_regions, worst_case
 from topdown.solve.implied.classify import plan_verdicts, verdicts
 from topdown.solve.implied.naming import kind_names
+from topdown.solve.level_facts import known_of
+from topdown.solve.polytopes import Limits
 
 TOP = Path(__file__).resolve().parents[3]
 LEVELS = ("state", "county", "block")
@@ -145,10 +148,14 @@ def test_many_kinds_under_exact_totals_are_refused() -> None:
 def test_many_kinds_in_one_bound_are_not_guaranteed() -> None:
     """The one case left to the failsafe must be named with its bound, and only above the leaves."""
     bound = AtLeast("all of them", (("a", tuple(map(str, range(16)))),), "v")
-    judged = verdicts(WIDE, Invariants("t", "", "wide", at_least=(bound,), none_where_zero=ZEROS), LEVELS)
+    invariants = Invariants("t", "", "wide", at_least=(bound,), none_where_zero=ZEROS)
+    geography, facts = worst_case(invariants, LEVELS)
+    judged = verdicts(WIDE, invariants, LEVELS)
     assert [v.kind for v in judged] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     assert judged[0].constraints == ("all of them",)
     assert "failsafe" in judged[0].sentence
+    polytopes = public_regions(WIDE, invariants, geography, derive_rules(WIDE, geography, invariants, facts))
+    assert [polytopes.decided(d) for d in range(3)] == [Limits.TOO_MANY, Limits.TOO_MANY, Limits.NOT_NEEDED]
 
 
 def test_a_rounding_chain_that_is_no_flow_is_said(tmp_path: Path) -> None:
@@ -158,6 +165,13 @@ def test_a_rounding_chain_that_is_no_flow_is_said(tmp_path: Path) -> None:
     assert (land.kind, county.kind, block.kind) == ("complete", "complete_integral", "complete_integral")
     assert "at least two people per dormitory" in land.sentence
     assert land.constraints == ("at least two people per dormitory",)
+    known = known_of(context, {}, {})
+    assert [NoFlow, tuple, tuple] == [type(found) for found in known.places]
+    why, names = known.places[0].told(
+        tuple(r.table for r in context.plan.levels[0].rounding), context.rules.bound_names, ()
+    )
+    assert land.sentence.endswith(f"; rounding is an integer program, because {why}")
+    assert names == land.constraints
 
 
 def test_a_set_without_lower_bounds_is_judged() -> None:

@@ -19,8 +19,8 @@ from topdown.model.schema import Schema
 from topdown.plan.make import check_exact_levels, check_supported
 from topdown.plan.prepare import Context
 from topdown.solve.chain import NoFlow, chain_of, fitting_tables, places
-from topdown.solve.implied.causes import Cause, Ground, causes_of, public_regions, worst_case
-from topdown.solve.polytopes import Polytopes
+from topdown.solve.implied.causes import Ground, causes_of, public_regions, worst_case
+from topdown.solve.polytopes import Limits
 
 Kind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
 Needs = Literal["nothing", "combination_table"]
@@ -120,20 +120,18 @@ def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verd
 def _judge(ground: Ground, depth: int) -> Verdict:
     polytopes, name = ground.polytopes, ground.level_names[depth]
     causes = causes_of(ground, depth)
-    limited = polytopes.limited(depth)
-    if polytopes.needed[depth] and not limited:
-        said = "; ".join(text for text, _, _ in causes)
-        why = (
-            f"{said}; the {polytopes.kinds.n_kinds} kinds of cells are more than the {MAX_KINDS - 1} whose limits are "
-            "kept, so a table that cannot be split goes to the failsafe, which changes it least and reports it"
-        )
+    decided = polytopes.decided(depth)
+    limited = decided is Limits.KEPT
+    asked = "; ".join(text for text, _, _ in causes)
+    followed = decided.format(k=polytopes.kinds.n_kinds, most=MAX_KINDS - 1)
+    if decided is Limits.TOO_MANY:
         names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
-        return Verdict(name, "not_guaranteed", (), "nothing", why, names)
+        return Verdict(name, "not_guaranteed", (), "nothing", f"{asked}; {followed}", names)
     beside = ground.beside(depth)
     laminar = ("Edmonds 1970",) if beside is not None else ()  # two laminar families (`model.exact_tables`)
     named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
     theorems = tuple(dict.fromkeys(named))
-    why = _with_limits(polytopes, causes) if limited else _plain(ground, depth)
+    why = f"{asked}: {followed}" if limited else _plain(ground, depth)
     if limited and beside is not None:
         why += f'; "{" and ".join(beside[1])}", exact here, is kept beside them'
     needs: Needs = "combination_table" if limited else "nothing"
@@ -149,15 +147,6 @@ def _judge(ground: Ground, depth: int) -> Verdict:
         hindrance, names = found.told(ground.tables[depth], ground.rules.bound_names, names)
     why += f"; rounding is an integer program, because {hindrance}"
     return Verdict(name, "complete", theorems, needs, why, names)
-
-
-def _with_limits(polytopes: Polytopes, causes: list[Cause]) -> str:
-    k = polytopes.kinds.n_kinds
-    said = "; ".join(text for text, _, _ in causes)
-    return (
-        f"{said}: every area keeps the most people that each set of its {k} kinds of cells can hold (2^{k} numbers), "
-        "added up from its leaves"
-    )
 
 
 def _plain(ground: Ground, depth: int) -> str:
