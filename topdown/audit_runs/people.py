@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from topdown.model.public import Rules, one_cell_each
+from topdown.model.public import Rules, cell_classes
 
 Marks = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ class LeafPeople:
     @cached_property
     def _one_of_each(self) -> Ints:
         """Return the first of all cells that no rule tells apart, increasing."""
-        return np.sort(one_cell_each(self.rules)[1])
+        return np.sort(cell_classes(self.rules).first)
 
     def allows(self, leaf: int, cell: int) -> bool:
         """Tell whether no rule closes a cell at a leaf."""

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from topdown.model.cell_classes import distinct_rows, tell_apart
 from topdown.model.constraint import Invariants
 from topdown.model.constraint_table import CLOSING, Ints, Kind, Marks, leaf_rules
 from topdown.model.feasibility import Bound, Promises, Total
 from topdown.model.geography import Geography
 from topdown.model.nested import nest
-from topdown.model.public import PublicFacts, classes
+from topdown.model.public import PublicFacts
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 
@@ -62,17 +63,16 @@ def state(
             bounds.append(Bound(len(rules), cells, row.low, row.high))
         rules.append((row.kind, row.name))
     columns = [c for _, c, _ in closing] + [b.atoms for b in bounds] + [t.atoms for t in totals]
-    atoms, _ = classes(np.array(columns, dtype=bool).reshape(-1, schema.n_cells).T)
-    of_column = iter(atoms.T)
-    closes = np.zeros((len(rules), len(atoms)), dtype=bool)
+    atoms = tell_apart(columns, schema.n_cells)
+    closes = np.zeros((len(rules), len(atoms.first)), dtype=bool)
     shut = np.zeros((n_leaves, len(rules)), dtype=bool)
-    for rule, _, where in closing:
-        closes[rule], shut[:, rule] = next(of_column), where
-    patterns, pattern = classes(shut)
-    bounds = [replace(bound, atoms=next(of_column)) for bound in bounds]
-    totals = [replace(total, atoms=next(of_column)) for total in totals]
+    for rule, cells, where in closing:
+        closes[rule], shut[:, rule] = cells[atoms.first], where
+    patterns, pattern = distinct_rows(shut)
+    bounds = [replace(bound, atoms=bound.atoms[atoms.first]) for bound in bounds]
+    totals = [replace(total, atoms=total.atoms[atoms.first]) for total in totals]
     bounds.sort(key=lambda b: int(b.atoms.sum()))
-    sets = np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms))
+    sets = np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms.first))
     nest(sets, [rules[b.rule][1] for b in bounds])  # refuses those that cross
     return Promises(
         geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(totals), np.arange(n_leaves)

@@ -9,7 +9,7 @@ import numpy as np
 
 from topdown.model.constraint_table import NO_LIMIT, Ints, Marks
 from topdown.model.nested import Nest, nest
-from topdown.model.public import Rules, one_cell_each
+from topdown.model.public import Rules, cell_classes
 
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
 
@@ -81,21 +81,14 @@ def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
     Raises:
         ConfigError: two bounds share some cells, and neither's hold the other's.
     """
-    rules, first, one = one_cell_each(rules, answers)  # seconds less where there are a million cells
-    answers = None if answers is None else answers[first]
-    groups = np.array([*rules.bound_cells, *rules.cap_cells], dtype=bool).reshape(
-        -1, len(rules.class_of_cell)
-    )
-    n_bounds = len(rules.bound_cells)
-    reachable = rules.open[0][0][rules.class_of_cell]
-    nest(groups & reachable, (*rules.bound_names, *rules.cap_names))  # refuses those that cross
-    answer = np.zeros(len(rules.class_of_cell), dtype=np.int64) if answers is None else answers
-    signature = np.vstack([rules.class_of_cell[None, :], groups, answer])[:, reachable]
-    distinct, kind = np.unique(signature, axis=1, return_inverse=True)
-    of_cell = np.full(len(reachable), -1, dtype=np.int64)
-    of_cell[reachable] = kind.reshape(-1)
-    columns = distinct[1 : 1 + len(groups)].astype(bool)
-    members, set_of = np.unique(columns, axis=0, return_inverse=True)
+    cells = cell_classes(rules, answers)
+    n_bounds, class_of = len(rules.bound_cells), rules.class_of_cell[cells.first]
+    reachable = rules.open[0][0][class_of]
+    kind = np.where(reachable, np.cumsum(reachable) - 1, -1)
+    groups = cells.marked([*rules.bound_cells, *rules.cap_cells])[:, reachable]
+    nest(groups, (*rules.bound_names, *rules.cap_names))  # refuses those that cross
+    answer = np.zeros(len(reachable), dtype=np.int64) if answers is None else answers[cells.first]
+    members, set_of = np.unique(groups, axis=0, return_inverse=True)
     order = np.argsort(members.sum(axis=1), kind="stable")
     members, set_of = members[order], np.argsort(order)[set_of.reshape(-1)]
     n_leaves = len(rules.caps)
@@ -106,6 +99,4 @@ def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
             low[:, s] = np.maximum(low[:, s], rules.lower[-1][:, g])
         else:
             high[:, s] = np.minimum(high[:, s], rules.caps[:, g - n_bounds])
-    return Kinds(
-        of_cell[one], distinct[0].astype(np.int64), members, low, high, distinct[-1].astype(np.int64)
-    )
+    return Kinds(kind[cells.of_cell], class_of[reachable], members, low, high, answer[reachable])

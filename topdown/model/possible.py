@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.cell_classes import distinct_rows
 from topdown.model.meeting import NO_LIMIT, meet
-from topdown.model.public import classes
 from topdown.model.schema import Schema
 
 Ints = NDArray[np.int64]
@@ -136,7 +136,7 @@ def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Se
     firsts = [np.unique(of, return_index=True)[1] for of in alike]
     shape = tuple(map(len, firsts))
     by_rule = [_members(schema, values, firsts).reshape(-1) for values in values_of]
-    signature, kind = classes(np.stack([np.ones(int(np.prod(shape)), bool), *by_rule], axis=1))
+    signature, kind = distinct_rows(np.stack([np.ones(int(np.prod(shape)), bool), *by_rule], axis=1))
     members = signature[:, 1:].T
     inside = members[len(zeros) :]
     above = np.array([b.above for b in bounds], dtype=bool)
@@ -145,7 +145,7 @@ def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Se
     is_open = _open(n_leaves, [*(z.leaves for z in zeros), *nobody], closes)
     names = [z.name for z in zeros]
     if not bounds:
-        rows = classes(is_open)[0].astype(np.float32)
+        rows = distinct_rows(is_open)[0].astype(np.float32)
         together = np.asarray(rows.T @ rows > 0)
         return Places(alike, kind.reshape(shape), is_open, is_open, together, (), tuple(dict.fromkeys(names)))
     sets, of_bound = _sets(inside & is_open.any(axis=0))
@@ -176,7 +176,7 @@ def find_places(schema: Schema, n_leaves: int, zeros: Sequence[Zero], bounds: Se
 def _alike(name: str, n_values: int, values_of: Sequence[Values]) -> Ints:
     """Return a number for each value of an attribute, equal where no rule tells them apart."""
     rows = [values[name] for values in values_of if name in values]
-    return classes(np.array(rows, dtype=bool).reshape(len(rows), n_values).T)[1]
+    return distinct_rows(np.array(rows, dtype=bool).reshape(len(rows), n_values).T)[1]
 
 
 def _members(schema: Schema, values: Values, firsts: Sequence[Ints]) -> Marks:
@@ -195,14 +195,14 @@ def along(values: NDArray[Any], axis: int, ndim: int) -> NDArray[Any]:
 
 def _open(n_leaves: int, leaves: Sequence[Marks], closes: Marks) -> Marks:
     """Mark the classes that no rule closes at each leaf; `closes`: bool (n_rules, n_classes)."""
-    patterns, which = classes(np.stack([np.ones(n_leaves, dtype=bool), *leaves], axis=1))
+    patterns, which = distinct_rows(np.stack([np.ones(n_leaves, dtype=bool), *leaves], axis=1))
     closed = patterns[:, 1:].astype(np.float32) @ closes.astype(np.float32)
     return np.asarray((closed == 0)[which])
 
 
 def _sets(inside: Marks) -> tuple[Marks, list[int]]:
     """Return the distinct sets of classes that are not empty, and which one each bound speaks of; -1 for none."""
-    sets, which = classes(inside)
+    sets, which = distinct_rows(inside)
     kept = sets.any(axis=1)
     place = np.where(kept, np.cumsum(kept) - 1, -1)
     return sets[kept], place[which].tolist()
@@ -216,7 +216,7 @@ def _covered(chosen: Marks, sets: Marks) -> Marks:
 def _together(moving: Marks, fixed: Marks, sets: Marks) -> Marks:
     """Mark the pairs of classes that some leaf has both and that no set fixed there tells apart."""
     n = moving.shape[1]
-    patterns = classes(np.concatenate([moving, fixed], axis=1))[0]
+    patterns = distinct_rows(np.concatenate([moving, fixed], axis=1))[0]
     apart = (sets[:, :, None] != sets[:, None, :]).reshape(len(sets), n * n).astype(np.float32)
     out = np.zeros((n, n), dtype=bool)
     step = max(MOST_PAIRS // (n * n), 1)

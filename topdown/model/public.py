@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.cell_classes import CellClasses, digits, tell_apart
 from topdown.model.constraint import Invariants
 from topdown.model.constraint_table import LeafRule, leaf_rules, of_kinds
 from topdown.model.geography import Geography
@@ -71,20 +72,6 @@ class Rules:
         return tuple(np.asarray(level.any(axis=1), dtype=bool) for level in self.open)
 
 
-def classes(signature: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return the distinct rows of a bool array in lexicographic order, and which of them each row is.
-
-    As `np.unique(axis=0)`, which takes seconds where there are a million rows.
-    """
-    code = np.zeros(len(signature), dtype=np.int64)
-    first = np.zeros(0, dtype=np.int64)
-    for start in range(0, max(signature.shape[1], 1), 40):
-        for column in signature.T[start : start + 40]:
-            code = 2 * code + column
-        _, first, code = np.unique(code, return_index=True, return_inverse=True)
-    return signature[first], code.reshape(-1).astype(np.int64)
-
-
 def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, facts: PublicFacts) -> Rules:
     """Turn leaf constraints into open classes and lower bounds for every node."""
     return rules_of(schema, geography, leaf_rules(invariants, facts.columns, len(geography.leaves)))
@@ -96,16 +83,17 @@ def rules_of(schema: Schema, geography: Geography, rows: Sequence[LeafRule]) -> 
     for row in of_kinds(rows, "never"):
         never |= schema.select(dict(row.cells))
     zeros, least, most = (of_kinds(rows, kind) for kind in ("none_where_zero", "at_least", "at_most"))
-    signature, class_of_cell = classes(np.stack([never, *(schema.select(dict(z.cells)) for z in zeros)]).T)
+    closing = [never, *(schema.select(dict(z.cells)) for z in zeros)]
+    cells = tell_apart(closing, schema.n_cells)
     n_leaves = len(geography.leaves)
 
     def by_leaf(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return np.array(numbers, dtype=np.int64).reshape(-1, n_leaves).T
 
     shut = by_leaf([np.zeros(n_leaves, dtype=np.int64), *(z.high for z in zeros)]) == 0
-    leaf_open = ~((shut.astype(np.int64) @ signature.T.astype(np.int64)) > 0)
+    leaf_open = ~((shut.astype(np.int64) @ cells.marked(closing).astype(np.int64)) > 0)
     return Rules(
-        class_of_cell,
+        cells.of_cell,
         geography.at_every_level(leaf_open, np.logical_or),
         tuple(schema.select(dict(row.cells)) for row in least),
         geography.at_every_level(by_leaf([row.low for row in least])),
@@ -170,31 +158,13 @@ def leaf_answers(
     return out
 
 
-def one_cell_each(
-    rules: Rules, answers: NDArray[np.int64] | None = None
-) -> tuple[Rules, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the same rules with one cell for all cells that no rule, and no exact table, tells apart.
+def cell_classes(rules: Rules, answers: NDArray[np.int64] | None = None) -> CellClasses:
+    """Find the cells that no rule, and no exact table, tells apart, in order of class, bounds, caps and answer.
 
     Args:
         rules: of a release.
         answers: int64 (n_cells,), answer of each cell in an exact table; None without one.
-
-    Returns:
-        The rules, the first old cell of each new one, and which one each old cell became.
     """
-    labels = [rules.class_of_cell] if answers is None else [rules.class_of_cell, answers]
-    bits = [
-        (of >> i & 1).astype(bool)
-        for of in labels
-        for i in reversed(range(max(int(of.max(initial=0)).bit_length(), 1)))
-    ]
-    _, of_cell = classes(np.stack([*bits, *rules.bound_cells, *rules.cap_cells], axis=1))
-    first = np.zeros(int(of_cell.max(initial=-1)) + 1, dtype=np.int64)
-    first[of_cell[::-1]] = np.arange(len(of_cell))[::-1]
-    small = replace(
-        rules,
-        class_of_cell=rules.class_of_cell[first],
-        bound_cells=tuple(cells[first] for cells in rules.bound_cells),
-        cap_cells=tuple(cells[first] for cells in rules.cap_cells),
-    )
-    return small, first, of_cell
+    n_cells = len(rules.class_of_cell)
+    sets = [*digits(rules.class_of_cell), *rules.bound_cells, *rules.cap_cells]
+    return tell_apart(sets if answers is None else [*sets, *digits(answers)], n_cells)

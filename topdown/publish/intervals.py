@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.cell_classes import distinct_rows
 from topdown.model.histogram import Histogram
-from topdown.model.public import classes
 from topdown.model.query import Query
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
@@ -90,7 +90,7 @@ def rows_of(context: Context, query: Query, depth: int, answers: Histogram) -> T
         answers: the table's nonzero answers.
     """
     is_open, n = cells_of_answers(context, query), query.n_answers
-    patterns, which = classes(context.rules.open[depth])
+    patterns, which = distinct_rows(context.rules.open[depth])
     open_answers = patterns.astype(np.int64) @ is_open > 0
     if int(open_answers.sum(axis=1)[which].sum()) > MOST_ROWS:
         return TableRows("nonzero", answers.node, answers.cell, answers.count)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError, InfeasibleError
+from topdown.model.cell_classes import distinct_rows
 from topdown.model.histogram import Histogram
-from topdown.model.public import classes, one_cell_each
+from topdown.model.public import cell_classes
 from topdown.plan.prepare import Context
 from topdown.solve.extend.reserves import find_reserves
 from topdown.solve.groups import Ints
@@ -67,15 +68,15 @@ def find_patterns(context: Context) -> Patterns:
     support = context.support
     if support is None:
         raise ConfigError("this plan extends no release", code="C091")
-    rules, first, class_of_cell = one_cell_each(context.rules)
-    leaf_open = rules.open[-1][:, rules.class_of_cell]
-    class_of_cell[~np.asarray(leaf_open.any(axis=0))[class_of_cell]] = -1
-    n_leaves, n_classes = len(leaf_open), len(first)
+    rules, cells = context.rules, cell_classes(context.rules)
+    leaf_open = rules.open[-1][:, rules.class_of_cell[cells.first]]
+    class_of_cell = np.where(np.any(leaf_open, axis=0)[cells.of_cell], cells.of_cell, -1)
+    n_leaves, n_classes = leaf_open.shape
     has = np.zeros((support.levels[0].n_cells, n_classes), dtype=bool)
     alive = np.flatnonzero(class_of_cell >= 0)
     has[support.of_cell[alive], class_of_cell[alive]] = True
-    of_family, family = classes(has)
-    found = [classes(leaf_open & mine) for mine in of_family]
+    of_family, family = distinct_rows(has)
+    found = [distinct_rows(leaf_open & mine) for mine in of_family]
     n_patterns = max(len(patterns) for patterns, _ in found)
     opened = np.zeros((len(of_family), n_patterns, n_classes), dtype=bool)
     for f, (patterns, _) in enumerate(found):
@@ -85,9 +86,7 @@ def find_patterns(context: Context) -> Patterns:
     key = leaves.cell * n_patterns + of_leaf[leaves.node, family[leaves.cell]]
     here = opened[family[leaves.cell], key % n_patterns]
     _check_open(context, leaves, here)
-    reserve = find_reserves(
-        context, leaves, here, np.array(rules.bound_cells, dtype=bool).reshape(-1, n_classes).T
-    )
+    reserve = find_reserves(context, leaves, here, cells.marked(rules.bound_cells).T)
     table = Histogram(n_leaves, leaves.n_cells * n_patterns, leaves.node, key, leaves.count)
     kept = Histogram.build(
         n_leaves, table.n_cells * n_classes, leaves.node[reserve[0]],

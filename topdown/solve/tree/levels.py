@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
-from topdown.model.public import classes
+from topdown.model.cell_classes import distinct_rows
 from topdown.solve.tree.lattice import Floats, Ints
 
 
@@ -38,7 +38,7 @@ def shape_of(is_open: NDArray[np.bool_], parent: Ints) -> Shape:
     Args:
         is_open: bool (n_nodes, n_dense). parent: int64 (n_nodes,).
     """
-    found, which = classes(is_open)
+    found, which = distinct_rows(is_open)
     kept = np.flatnonzero(found.any(axis=1))
     number = np.full(len(found), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
