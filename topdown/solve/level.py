@@ -158,8 +158,4 @@ def _sums(context: Context, polytopes: Polytopes, margins: Margins, depth: int) 
     if margins.split is None or depth > polytopes.unit_depth:
         return None
     labels, answers = margins.split
-    for level in range(polytopes.unit_depth, depth, -1):
-        up = np.zeros((len(context.geography.levels[level - 1]), answers.shape[1]), dtype=np.int64)
-        np.add.at(up, context.geography.levels[level].parent, answers)
-        answers = up
-    return labels, answers
+    return labels, context.geography.upward(answers, polytopes.unit_depth, depth)
