@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pgsr.borrow import Base, base_of, base_of_cells, counts_of, joint_precision, lean
 from pgsr.cumulative import smoothed, track
 from pgsr.hierarchy import Ints, Tree
+from pgsr.match_rows import match_rows
 from pgsr.rows import Sideways, read_tails
 from pgsr.totals import spread_known, whole_totals
 
@@ -83,7 +84,7 @@ def sideways_estimate(public: Sideways, noisy: Ints) -> Informed:
     found = _leaning(tree, base, public.totals, everywhere, exact)
     most = np.floor(NORMAL_95 * np.sqrt(2.0 * np.cumsum(public.variances)) + 0.5).astype(np.int64)
     widths = np.minimum(np.maximum(found.half_widths, read.loose), most[tree.level_of])
-    return Informed(found.counts, widths)
+    return Informed(match_rows(public, public.choice(noisy), read, found.counts), widths)
 
 
 def _leaning(tree: Tree, base: Base, totals: Ints, leans: NDArray[np.bool_], of_total: Floats) -> Informed:
