@@ -60,11 +60,15 @@ def matched_one_by_one(parent, children, n_sizes):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=4), min_size=1, max_size=3))
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=4), min_size=1, max_size=3)
+)
 def test_runs_are_matched_as_single_groups_would_be(drawn):
     """Runs of equal groups are cut and merged: where no two children tie, each group meets the one of its rank."""
     n, n_sizes = len(drawn), 24
-    children = [sorted({(n * s + c, Fraction(2), k) for s, k in dict(runs).items()}) for c, runs in enumerate(drawn)]
+    children = [
+        sorted({(n * s + c, Fraction(2), k) for s, k in dict(runs).items()}) for c, runs in enumerate(drawn)
+    ]
     total = sum(k for runs in children for _, _, k in runs)
     parent = [(2, Fraction(1), total // 3), (9, Fraction(3), total - total // 3)]
     parent = [run for run in parent if run[2]]
