@@ -23,7 +23,8 @@ from pgsr.words import sentence, unit_means
 from pgsr.words import step as step_in_words
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
-STEPS = ("move", "new", "dropped", "household")
+STEPS = ("move", "new", "dropped", "household", "appears")
+SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
 UNIT = 1 << 400
 TERMS = 100
 MOST_ATOMS = 500
@@ -42,7 +43,9 @@ def check_privacy(files: Files) -> Check:
         check.fail("the certificate is not that of the plan whose hash it states")
     relations = stated["relations"]
     if relations != [step for step in STEPS if step in relations] or not (
-        "move" in relations or relations == ["household"]
+        relations in SETS_OF_WHOLE_GROUPS
+        if {"household", "appears"} & set(relations)
+        else "move" in relations
     ):
         check.fail(f"the neighbour steps {', '.join(map(str, relations))} promise nothing")
         return check
@@ -75,12 +78,13 @@ def check_privacy(files: Files) -> Check:
     known = _known(document)
     if stated["conditional_on"] != known:
         check.fail(f"what is exact is {', '.join(known)}; the certificate states {stated['conditional_on']}")
-    if [row["relation"] for row in stated["secrets"]] != relations:
+    spoken_of = SETS_OF_WHOLE_GROUPS[1] if "household" in relations else relations
+    if [row["relation"] for row in stated["secrets"]] != spoken_of:
         check.fail("the certificate does not state one row for every neighbour step")
         return check
     for row in stated["secrets"]:
         check.n_checked += 1
-        _row(check, row, known, noise, parameters, by_step[row["relation"]])
+        _row(check, row, known, noise, parameters, by_step.get(row["relation"], []))
         _words(check, row, known, Sizes(**sizes), document["public_totals"], stated["unit"])
     check.summary = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
     return check
@@ -109,6 +113,8 @@ def _moved(kind: str, step: str, n_regions: int, sizes: dict[str, Any]) -> int:
         return 0 if n == 1 else 2 if kind == "histogram" else several
     if step == "household":
         return 0 if n == 1 else 2 if kind == "histogram" else several * (n - 1)
+    if step == "appears":
+        return 1 if kind == "histogram" else several * n
     lowest, highest = (0, min(1 - smallest, n - 1)) if step == "new" else (n - 1, n - 1)
     if kind == "histogram":
         return 1
@@ -139,7 +145,7 @@ def _row(
     """Check one neighbour step: its status, and no number but its own where it is not disclosed."""
     step = row["relation"]
     if step not in ("move", "household"):
-        exact = [name for name in known if not name.startswith("no group")]
+        exact = [name for name in known if step == "appears" or not name.startswith("no group")]
         expected = {"status": "disclosed", "exact": exact}
         numbers = {"loss", "epsilon", "best_guess", "right_in_100", "n_counts_moved"} & set(row)
         if numbers or any(row[key] != value for key, value in expected.items()):

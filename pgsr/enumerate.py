@@ -67,7 +67,7 @@ def enumerate_sensitivity(
 
     Args:
         kind: measured vector.
-        relation: neighbour step; "new" and "dropped" change the number of groups.
+        relation: neighbour step; "new", "dropped" and "appears" change the number of groups.
         tree: the regions; small.
         n_sizes: number of sizes N.
         total: number of groups of the first data set.
@@ -106,6 +106,8 @@ def _neighbours(leaves: Ints, relation: Relation, smallest: int) -> list[Ints]:
         steps = [(None, min(size - smallest, last)) for size in range(smallest, 2)]
     elif relation == "dropped":
         steps = [(last, None)]
+    elif relation == "appears":
+        steps = [(None, stop) for stop in range(last + 1)]
     elif relation == "household":
         steps = [(start, stop) for start in range(last + 1) for stop in range(last + 1) if start != stop]
     found = []

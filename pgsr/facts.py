@@ -33,7 +33,8 @@ def refuse_unknown(plan: Plan, regions: Hierarchy, total: int) -> None:
     missing = np.flatnonzero(spread_known(regions.tree, known) < 0)
     if len(missing):
         raise ConfigError(
-            f"{plan.mechanism} needs public numbers of groups; region {regions.regions[missing[0]]!r} has none",
+            f"{plan.mechanism} chooses how a region is measured by its public number of groups, before its noise is "
+            f"drawn; region {regions.regions[missing[0]]!r} has none",
             code="C183",
             fix="list all leaf regions in --public, list all units with --smallest 0, or use tracking+parent",
         )

@@ -29,8 +29,9 @@ class Plan:
         direction: sums over sizes from the largest ("tail", default) or the smallest ("cumulative").
         relations: neighbour steps that the noise covers: "move" (a group's size changes by one), "new" (one person
             founds a group), "dropped" (a group of the last size disappears). G is published exactly, so only
-            "move" is protected; it must be among them. Or "household" alone: a group has any other size. Default:
-            move, and new where groups of size 0 are not listed.
+            "move" is protected; it must be among them. Or "household": a group has any other size; with it, if at
+            all, "appears": a group of any size appears or disappears. Default: move, and new where groups of size
+            0 are not listed.
         unit: who adds one to the size of a group, in one word; with "household" what a group is, such as "household".
         total: number of groups G, checked against the data; None to publish the data's own.
         public: number of groups of some regions, checked against the data; what is released agrees with them.
@@ -51,7 +52,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         vector_kind(mechanism_named(self.mechanism), self.direction)
-        if self.steps == ("household",) and self.unit == UNIT:
+        if "household" in self.steps and self.unit == UNIT:
             raise ConfigError(
                 f"household protects whole groups, so that no {UNIT} is its unit",
                 code="C185",

@@ -8,6 +8,7 @@ from pgsr._account import DIGITS, account
 from pgsr.budget import Calibration
 from pgsr.hierarchy import Tree
 from pgsr.plan import Plan
+from pgsr.steps import stated_steps
 from pgsr.vectors import KEEP_NUMBERS, Relation, sensitivity
 from pgsr.words import NUMBER, exact_statistics, sentence, step, unit_means
 from topdown.errors import ConfigError
@@ -56,7 +57,7 @@ def privacy(plan: Plan, tree: Tree, noise: Calibration) -> dict[str, Any]:
         "loss_name": plan.budget.loss_name,
         "loss": str(noise.loss),
         "private_as_claimed": noise.private,
-        "secrets": [_row(relation, plan, tree, noise) for relation in noise.relations],
+        "secrets": [_row(relation, plan, tree, noise) for relation in stated_steps(noise.relations)],
     }
 
 

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pgsr.vectors import RELATIONS, Relation
 from topdown.errors import ConfigError
 
+WHOLE_GROUPS = {"household", "appears"}
+"""Steps of which a whole group is the unit; the second is protected by no release, so that it never stands alone."""
+
 
 def default_steps(smallest: int) -> tuple[Relation, ...]:
     """Return the neighbour steps covered unless others are named: where size 0 is listed, no group is new."""
@@ -22,13 +25,18 @@ def steps_in_order(relations: Sequence[str]) -> tuple[Relation, ...]:
             code="C168",
             fix=f"use one or more of: {', '.join(RELATIONS)}",
         )
-    if "household" in relations and set(relations) != {"household"}:
+    if not WHOLE_GROUPS.isdisjoint(relations) and not {"household"} <= set(relations) <= WHOLE_GROUPS:
         raise ConfigError(
-            "household covers every change of a group's size, and its unit is a whole group: it stands alone",
+            "household and appears are steps of whole groups, the others of one person: one release has one unit",
             code="C168",
-            fix="name household alone, or leave it out",
+            fix="name household, with appears or alone, or leave both out",
         )
     return tuple(relation for relation in RELATIONS if relation in relations)
+
+
+def stated_steps(covered: Sequence[Relation]) -> tuple[Relation, ...]:
+    """Return the steps that a release speaks of: those the noise covers; of a whole group both, covered or not."""
+    return ("household", "appears") if "household" in covered else tuple(covered)
 
 
 def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:

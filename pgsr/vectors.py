@@ -18,11 +18,11 @@ from pgsr.hierarchy import Ints, Tree
 from topdown.errors import InternalError
 
 Kind = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
-Relation = Literal["move", "new", "dropped", "household"]
+Relation = Literal["move", "new", "dropped", "household", "appears"]
 KINDS: tuple[Kind, ...] = ("histogram", "cumulative", "tail", "chain", "tail_chain", "region_major")
 ADAPTIVE: Kind = "tail_rows"
 """Tail counts, some of them replaced by rows (`rows.py`): no neighbour step moves more of them than of tail counts."""
-RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped", "household")
+RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped", "household", "appears")
 PERSON_STEPS = RELATIONS[:3]
 KEEP_NUMBERS: tuple[Relation, ...] = ("move", "household")
 """Steps that leave the number of groups of every region as it is: one person in or out, or any other size."""
@@ -77,6 +77,8 @@ def rows_entered(relation: Relation, n_sizes: int, smallest: int) -> tuple[int, 
     One person who founds a group makes one of size 1. Where groups of size 0 are counted, that is row 1, and
     somebody who adds nothing to a group's size may found one in row 0.
     """
+    if relation == "appears":
+        return tuple(range(n_sizes))
     if relation == "dropped":
         return (n_sizes - 1,)
     return (0,) if smallest == 1 or n_sizes == 1 else (0, 1)

@@ -76,6 +76,11 @@ def step(relation: str, sizes: Sizes, public: Mapping[str, int], unit: str) -> N
         return NeighbourStep(
             relation, name, f"one group of size {size} appears or disappears", (NUMBER,), totals
         )
+    if relation == "appears":
+        name = f"presence of one {unit}, whatever its size"
+        return NeighbourStep(
+            relation, name, "one group of any size appears or disappears", (NUMBER,), tuple(others)
+        )
     last = f"{sizes.largest}{' or more' if sizes.too_large == 'top-code' else ''}"
     name = f"presence of one group of the last size, {last}"
     return NeighbourStep(relation, name, f"one group of size {last} appears or disappears", (NUMBER,), totals)
@@ -96,6 +101,6 @@ def sentence(this: NeighbourStep, right_in_100: int, known: tuple[str, ...]) -> 
 
 def unit_means(unit: str, relations: Sequence[str]) -> str:
     """Return what the unit of privacy means, in one sentence."""
-    if list(relations) == ["household"]:
+    if "household" in relations:
         return f"one {unit} is one whole group, whatever its size"
     return f"one {unit} adds at most one to the size of one group"

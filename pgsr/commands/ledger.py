@@ -44,7 +44,7 @@ BOUND = ("data_set", "relations", "smallest", "unit")
 @click.option(
     "--relations",
     multiple=True,
-    type=click.Choice(["move", "new", "dropped", "household"]),
+    type=click.Choice(["move", "new", "dropped", "household", "appears"]),
     help="As for pgsr release.",
 )
 @click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--relations",
     multiple=True,
-    type=click.Choice(["move", "new", "dropped", "household"]),
+    type=click.Choice(["move", "new", "dropped", "household", "appears"]),
     help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
 )
 @click.option(

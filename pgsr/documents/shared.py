@@ -25,7 +25,7 @@ Stamp = Literal["", "NOT-A-RELEASE"]
 Vector = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain"]
 Calibration = Literal["correct", "published"]
 LossName = Literal["epsilon", "rho"]
-Relation = Literal["move", "new", "dropped", "household"]
+Relation = Literal["move", "new", "dropped", "household", "appears"]
 
 
 class Truth(Part, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ def made_of(folder, **options):
 def test_a_release_protects_whole_households_and_says_so(tmp_path):
     """Two cells of a level change: noise for one person's step would cost twice what is stated."""
     folder, stated = made_of(tmp_path)
-    (row,) = stated["secrets"]
+    row, other = stated["secrets"]
     assert set() == codes(verify(folder))
     assert (row["kind"], row["status"], row["n_counts_moved"], row["loss"]) == (
         "size",
@@ -38,6 +38,21 @@ def test_a_release_protects_whole_households_and_says_so(tmp_path):
     assert stated["unit_means"] == "one household is one whole group, whatever its size"
     assert "which of two sizes one group has" in row["sentence"]
     assert "presence" not in row["name"]
+    assert (other["relation"], other["status"]) == ("appears", "disclosed")
+    assert other["sentence"] == "disclosed by: number of groups"
+    assert "loss" not in other
+
+
+def test_noise_may_cover_groups_that_appear(tmp_path):
+    """A group of size 4 stands in four tail counts of a level: noise for three would cost more than is stated."""
+    both = {"relations": ("household", "appears"), "unit": "household"}
+    named = book(tmp_path, **both)
+    released(GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=tmp_path / "out", **both, **named)
+    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert set() == codes(verify(tmp_path / "out"))
+    assert [level["sensitivity"] for level in stated["levels"]] == [4, 4]
+    assert [row.get("n_counts_moved") for row in stated["privacy"]["secrets"]] == [6, None]
+    assert stated["privacy"]["relations"] == ["household", "appears"]
 
 
 @pytest.mark.parametrize(("mechanism", "moved"), [("M_H^dp", 2), ("tracking+parent", 3), ("M_c^ch", 3)])
@@ -66,6 +81,8 @@ def test_where_all_units_are_listed_their_numbers_stay_exact():
     [
         ({"relations": ("household",)}, "C185"),
         ({"relations": ("move", "household"), "unit": "household"}, "C168"),
+        ({"relations": ("move", "appears"), "unit": "household"}, "C168"),
+        ({"relations": ("appears",), "unit": "household"}, "C168"),
         ({**WHOLE, "mechanism": "tracking+parent+rows", "public": {"GA": 3, "NY": 3}}, "C184"),
         ({**WHOLE, "sizes": 1, "too_large": "top-code"}, "C169"),
     ],
@@ -91,6 +108,8 @@ def test_a_ledger_of_persons_takes_no_household(tmp_path):
         lambda p: p.update(relations=["move"]),
         lambda p: p.update(unit_means="one household adds at most one to the size of one group"),
         lambda p: p["secrets"][0].update(kind="presence"),
+        lambda p: p["secrets"].pop(),
+        lambda p: p.update(relations=["household", "appears"]),
         lambda p: p["secrets"][0].update(n_counts_moved=2, loss="1/4"),
     ],
 )

@@ -14,7 +14,11 @@ from pgsr.enumerate import enumerate_sensitivity, naive_vector
 from pgsr.vectors import KINDS, PERSON_STEPS, RELATIONS, Sensitivity, sensitivity
 
 TREES = (([-1], [0, 0]), ([-1], [0, 0], [0, 0, 1]), ([-1], [0], [0, 0]))
-MANY = [("household",), *(subset for n in (1, 2, 3) for subset in combinations(PERSON_STEPS, n))]
+MANY = [
+    ("household",),
+    ("household", "appears"),
+    *(subset for n in (1, 2, 3) for subset in combinations(PERSON_STEPS, n)),
+]
 SHARES = {2: ("1/5", "4/5"), 3: ("1/7", "2/7", "4/7")}
 
 

@@ -63,7 +63,7 @@ def exact_answers(leaves, true_largest, sizes, public):
 def changes(relation, sizes, public):
     """Return, over all pairs one step apart with one size more than is counted, which exact answers differ."""
     n_rows, found = sizes.n_sizes + 1, []
-    entered = range(2 - sizes.smallest) if relation == "new" else [sizes.n_sizes - 1]
+    entered = {"new": range(2 - sizes.smallest), "appears": range(n_rows)}.get(relation, [sizes.n_sizes - 1])
     for total in (0, 1, 2):
         for cells in compositions(total, n_rows * 2):
             here = np.array(cells).reshape(n_rows, 2)
