@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pgsr import kernels
 from pgsr.hierarchy import Ints, Tree
-from pgsr.kernels_borrow import block_precision, fit_rows, lean_family
+from pgsr.kernels_borrow import block_precision, fit_rows, lean_family, pooled_spread
 from pgsr.kernels_bounded import track_down
 from pgsr.kernels_cells import block_noise, isotonic_cells, share_cells
 from pgsr.relaxed import TreeLeastSquares
@@ -89,14 +89,17 @@ def lean(tree: Tree, base: Base, leans: NDArray[np.bool_]) -> tuple[Floats, Floa
     final, variance = base.values.copy(), base.noise.copy()
     variance[:, -1] = 0.0
     totals = base.values[:, -1].copy()
+    pooled = np.empty(len(base.values[0]) - 1)
     for g in range(tree.n_inner):
+        level = tree.columns(int(tree.level_of[g]))
+        if g == level.start:
+            pooled_spread(base.values, base.noise, tree.first_child, level.start, level.stop, pooled)
         b, e = tree.first_child[g], tree.first_child[g + 1]
         if not leans[b:e].any():
             continue
         above = np.stack([base.values[g], final[g], variance[g]])
-        lean_family(
-            above, base.values[b:e], base.noise[b:e], totals[b:e], leans[b:e], final[b:e], variance[b:e]
-        )
+        own = base.values[b:e], base.noise[b:e], totals[b:e], leans[b:e]
+        lean_family(above, *own, pooled, final[b:e], variance[b:e])
         final[b:e, -1] = np.inf
         kernels.isotonic_rows_real(final[b:e].copy(), np.zeros(e - b), totals[b:e], final[b:e])
     return final, variance

@@ -11,13 +11,14 @@ Row = list[Fraction]
 
 
 def lean_by_rationals(
-    above: Sequence[Row], base: Sequence[Row], noise: Sequence[Row]
+    above: Sequence[Row], base: Sequence[Row], noise: Sequence[Row], pooled: Row
 ) -> tuple[list[Row], list[Row]]:
     """Return cumulative counts of siblings that lean on their parent's, and their variances.
 
     Args:
         above: of the parent: cumulative counts before it leaned on its own parent, final ones, their variances.
         base, noise: cumulative counts and the variance of their noise, a row a child; all of them lean.
+        pooled: how much siblings of the level differ at least where variances are stated, per size.
     """
     parent, final, parent_variance = above
     n, of_parent = len(parent) - 1, parent[-1]
@@ -63,7 +64,9 @@ def lean_by_rationals(
             w, u = 1 / noise[c][s], trust[c] ** 4 / spread[c][s]
             out[c][s] = (w * base[c][s] + u * a[c] * final[s]) / (w + u) if totals[c] else Fraction(0)
             inverse.append(1 / (w + u) if totals[c] else Fraction(0))
-            variance[c][s] = inverse[c] + (u * a[c] / (w + u)) ** 2 * parent_variance[s]
+            wide = max((by_chance[c][s] + pooled[s] * scale[c]) * u, Fraction(1))
+            own = min((w + u * wide) / (w + u) ** 2, 1 / w) if totals[c] else Fraction(0)
+            variance[c][s] = own + (u * a[c] / (w + u)) ** 2 * parent_variance[s]
         lack = final[s] - sum(out[c][s] for c in children)
         for c in children:
             out[c][s] += lack * inverse[c] / sum(inverse)

@@ -18,8 +18,8 @@ Ints = NDArray[np.int64]
 TERMS = 40
 OF_NOISE, OF_MODEL = "noise of the level", "noise and likeness of siblings, closed form"
 MEANING = (
-    "meant to hold the true count 95 times in 100, not exact: 90 were found where the noise is far larger than most "
-    "counts; for a sum of counts add squared half widths, which neglects covariance"
+    "meant to hold the true count 95 times in 100 on average over cells, not exact; for a sum of counts add squared "
+    "half widths, which neglects covariance"
 )
 
 

@@ -12,6 +12,8 @@ from pgsr._jit import kernel
 
 Floats = NDArray[np.float64]
 PHI_START, LEAST_SPREAD, ROUNDS, PASSES = 1e-4, 0.0025, 3, 3
+DOUBT = 0.5
+"""Standard errors by which siblings may differ more than is fitted, in variances; set on made-up data."""
 
 
 @kernel
@@ -136,12 +138,57 @@ def fit_family(
 
 
 @kernel
+def pooled_spread(
+    base: Floats, noise: Floats, first_child: NDArray[np.int64], first: int, stop: int, out: Floats
+) -> None:
+    """Fill how much the parts of all regions of a level differ from them, per size, with half a standard error.
+
+    Few siblings under much noise often look all alike; together those of a level tell how unlike they are in the mean.
+
+    Args:
+        base, noise: as in `fit_family`, a row a node.
+        first_child: see `Tree.first_child`.
+        first, stop: the regions of the level.
+        out: filled.
+    """
+    n = base.shape[1] - 1
+    chance, part = np.empty(n + 1), np.empty(n + 1)
+    above, below = np.empty(n), np.empty(n)
+    out[:] = PHI_START
+    for _ in range(PASSES):
+        above[:] = 0.0
+        below[:] = 0.0
+        for g in range(first, stop):
+            whole = base[g, n]
+            if whole == 0.0:
+                continue
+            parent_chance(base[g], chance, part)
+            for c in range(first_child[g], first_child[g + 1]):
+                a = base[c, n] / whole
+                random, scale = base[c, n] * (1.0 - a), base[c, n] * base[c, n] * (1.0 - a)
+                if scale == 0.0:
+                    continue
+                for s in range(n):
+                    known = noise[c, s] + random * chance[s]
+                    off = base[c, s] - a * base[g, s]
+                    worth = scale / (known + out[s] * scale) ** 2
+                    above[s] += worth * (off * off - known)
+                    below[s] += worth * scale
+        for s in range(n):
+            out[s] = max(above[s] / below[s], 0.0) if below[s] > 0.0 else 0.0
+    for s in range(n):
+        if below[s] > 0.0:
+            out[s] += DOUBT * np.sqrt(2.0 / below[s])
+
+
+@kernel
 def lean_family(
     above: Floats,
     base: Floats,
     noise: Floats,
     totals: Floats,
     leans: NDArray[np.bool_],
+    pooled: Floats,
     out: Floats,
     variance: Floats,
 ) -> None:
@@ -150,6 +197,7 @@ def lean_family(
     Args:
         above: of the parent: cumulative counts before it leaned on its own parent, final ones, their variances.
         base, noise, totals, leans: as in `fit_family`.
+        pooled: see `pooled_spread`; the variances allow for siblings that differ as much.
         out, variance: filled, a row a child.
     """
     parent, smooth, parent_variance = above[0], above[1], above[2]
@@ -174,8 +222,10 @@ def lean_family(
             u = sure / max(random * chance[s] + phi[s] * scale, LEAST_SPREAD)
             lean = u * a / (w + u)
             inverse[c, s] = 1.0 / (w + u) if totals[c] > 0.0 else 0.0
+            wide = max((random * chance[s] + pooled[s] * scale) * u, 1.0)
+            own = min(inverse[c, s] * (w + u * wide) / (w + u), 1.0 / w)
             out[c, s] = w * base[c, s] / (w + u) + lean * smooth[s] if totals[c] > 0.0 else 0.0
-            variance[c, s] = inverse[c, s] + lean * lean * parent_variance[s]
+            variance[c, s] = own + lean * lean * parent_variance[s]
             lack[s] -= out[c, s]
             loose[s] += inverse[c, s]
     for c in range(n_children):

@@ -142,9 +142,10 @@ def test_leaning_is_what_its_twin_in_rationals_says(empty):
         n = below.stop - below.start
         out, variance = np.empty((n, 4)), np.empty((n, 4))
         totals = base.values[below, -1].copy()
-        lean_family(above, base.values[below], base.noise[below], totals, np.ones(n, np.bool_), out, variance)
+        own, pooled = (base.values[below], base.noise[below], totals), np.array([0.0, 0.02, 9.0])
+        lean_family(above, *own, np.ones(n, np.bool_), pooled, out, variance)
         rows = [[Fraction(value) for value in row] for row in above.tolist()]
-        expected = lean_by_rationals(rows, exact[below], noise[below])
+        expected = lean_by_rationals(rows, exact[below], noise[below], [Fraction(p) for p in pooled])
         for found, due in zip((out, variance), expected, strict=True):
             assert np.array([[float(v) for v in row] for row in due]) == pytest.approx(
                 found, rel=1e-9, abs=1e-9
@@ -188,3 +189,18 @@ def test_few_groups_a_region_are_left_to_tracking():
     )
     assert np.array_equal(plain.counts, informed.counts)
     assert informed.half_widths is None
+
+
+def test_bounds_hold_where_noise_hides_how_siblings_differ():
+    """Families of three that look alike by chance: their own likeness alone gave bounds that held 57 in 100."""
+    rng = np.random.default_rng(11)
+    tree = tree_of([[-1], [0] * 100, np.repeat(np.arange(100), 3).tolist()])
+    laws = np.exp(rng.normal(0, 0.35, (300, 1)) * np.arange(6)) * np.array([30, 30, 15, 14, 7, 4])
+    leaves = rng.multinomial(480, laws / laws.sum(axis=1, keepdims=True)).T.astype(np.int64)
+    truth = tree.sums(np.ascontiguousarray(leaves))
+    noisy = np.cumsum(truth, axis=0) + np.rint(rng.laplace(0, 300, truth.shape)).astype(np.int64)
+    variances = np.full(tree.n_nodes, 2 * 300.0**2)
+    found = informed_estimate(tree, noisy, variances, truth.sum(axis=0), tail=False, parent=True)
+    held = np.abs(found.counts - truth) <= found.half_widths
+    assert held[:, tree.n_inner :].mean() > 0.93
+    assert found.half_widths[:, tree.n_inner :].mean() < 300
