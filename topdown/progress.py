@@ -11,7 +11,7 @@ class Event:
     """A stage has done `done` of `total` units.
 
     Args:
-        stage: ledger, measure, solve, certify or publish.
+        stage: ledger, measure, workers, solve, certify or publish.
         done, total: units; done == total ends the stage.
         text: what the unit is, or a sentence worth a line ("commit 1 written").
     """

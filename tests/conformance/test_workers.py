@@ -7,20 +7,44 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from topdown.errors import DataError, InternalError
+from topdown.measure.confidential import Confidential
 from topdown.workers import Forked, Here, Workers, workers_with
 
 Table = dict[int, Callable[[int], int]]  # cannot be pickled: a worker has to inherit it
 SHARED: Table = {0: lambda n: n * n, 1: lambda n: -n}
 KINDS: dict[str, Callable[[], AbstractContextManager[Workers[Table]]]] = {
-    "here": lambda: nullcontext(Here(SHARED)),
-    "forked": lambda: Forked(SHARED, 3),
+    "here": lambda: holding("here", SHARED),
+    "forked": lambda: holding("forked", SHARED),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
+killable_kinds = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "here"])
+
+
+@dataclass
+class Box:
+    """Holds something."""
+
+    records: object
+
+
+def holding(kind: str, shared: Any, said: list[str] | None = None) -> AbstractContextManager[Workers[Any]]:
+    """Open workers of a kind that hold a value; they say in a list what is lost."""
+    if kind == "here":
+        return nullcontext(Here(shared))
+    return Forked(shared, 3, [].append if said is None else said.append)
+
+
+def killable(kind: str, said: list[str]) -> AbstractContextManager[Workers[Table]]:
+    """Open workers that say what is lost."""
+    return holding(kind, SHARED, said)
 
 
 def change(shared: Table, n: int) -> int:
@@ -40,6 +64,31 @@ def die(shared: Table, n: int) -> int:
     if n == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return n
+
+
+def die_once(shared: Table, task: tuple[int, str]) -> int:
+    """Be killed by the first task of its mark."""
+    n, mark = task
+    if mark.endswith("True"):
+        with suppress(FileExistsError):
+            Path(mark).touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+def slow_or_refused(shared: Table, task: tuple[int, str]) -> int:
+    """Refuse the third task; take a moment for the others, and leave a mark."""
+    n, mark = task
+    if n == 2:
+        raise DataError("no such number", code="D001")
+    time.sleep(0.1)
+    Path(mark).touch()
+    return n
+
+
+def give_back(shared: Table, n: int) -> object:
+    """Return confidential records."""
+    return Confidential(None)
 
 
 def ignores_interrupts(shared: Table, n: int) -> bool:
@@ -87,13 +136,56 @@ def test_nobody_is_left_behind(kind: str) -> None:
     assert multiprocessing.active_children() == []
 
 
+@every_kind
+def test_what_is_under_way_is_given_up_after_an_error(kind: str, tmp_path: Path) -> None:
+    """A run that has failed must not keep machines busy with work that nobody will ask for."""
+    tasks = [(n, str(tmp_path / str(n))) for n in range(200)]
+    began = time.monotonic()
+    with KINDS[kind]() as workers, pytest.raises(DataError):
+        list(workers.map(slow_or_refused, tasks))
+    assert time.monotonic() - began < 30
+    assert len(list(tmp_path.iterdir())) < 100
+
+
+@killable_kinds
 @pytest.mark.parametrize("most", [None, 2])
-def test_a_killed_worker_ends_the_run(most: int | None) -> None:
-    """A run that waits for the result of a killed worker waits for ever."""
-    with Forked(SHARED, 2) as workers, pytest.raises(InternalError, match="killed") as error:
-        list(workers.map(die, range(30), most))
-    assert error.value.code == "X046"
+def test_work_of_a_killed_worker_runs_again(kind: str, most: int | None, tmp_path: Path) -> None:
+    """A run of hours must not end, nor change its result, because memory ran short for a moment."""
+    said: list[str] = []
+    tasks = [(n, str(tmp_path / f"{n % 7 == 2}")) for n in range(30)]
+    with killable(kind, said) as workers:
+        assert list(range(30)) == list(workers.map(die_once, tasks, most))
+    assert said == ["lost a worker; its work is done again (1 of 3)"]
     assert multiprocessing.active_children() == []
+
+
+@killable_kinds
+@pytest.mark.parametrize("most", [None, 2])
+def test_work_that_kills_every_worker_ends_the_run(kind: str, most: int | None) -> None:
+    """A run that waits for the result of a killed worker waits for ever; the error has to say which work it is."""
+    said: list[str] = []
+    with killable(kind, said) as workers, pytest.raises(InternalError, match="4 times") as error:
+        list(workers.map(die, range(30), most, "area {}".format))
+    assert error.value.code == "X046"
+    assert "area 2" in dict(error.value.details)["one of"].split(", ")
+    assert [said[0][-8:], said[-1][-8:]] == ["(1 of 3)", "(3 of 3)"]
+    assert multiprocessing.active_children() == []
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "held", [lambda c: c, lambda c: (1, c), lambda c: [c], lambda c: {"records": c}, Box]
+)
+def test_confidential_records_are_given_to_no_worker(kind: str, held: Callable[[object], object]) -> None:
+    """Records that reach a worker of another machine lie unencrypted in its memory and its spill files."""
+    secret = held(Confidential(None))
+    with KINDS[kind]() as workers:
+        with pytest.raises(TypeError, match="confidential"):
+            list(workers.map(change, [secret]))
+        with pytest.raises(TypeError, match="confidential"):
+            list(workers.map(give_back, [0]))
+    with pytest.raises(TypeError, match="confidential"), holding(kind, secret) as workers:
+        list(workers.map(change, [0]))
 
 
 def test_the_parent_decides_when_a_worker_stops() -> None:

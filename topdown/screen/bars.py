@@ -16,7 +16,7 @@ from topdown.screen.look import Chunk, Span, dim
 from topdown.screen.streams import write_or_drop
 
 BAR = 26  # columns of a bar on a screen of 80
-SENTENCES = ("ledger",)  # every event is a line of its own
+SENTENCES = ("ledger", "workers")  # every event is a line of its own
 UNITS = {"measure": "areas", "solve": "areas", "simulate": "replicates", "audit": "pairs"}
 REDRAW, LOG_EVERY = 0.1, 10.0  # seconds
 
@@ -53,7 +53,8 @@ class Progress:
         first = event.stage not in self._began
         began = self._began.setdefault(event.stage, now)
         stage = "measure" if event.stage == "ledger" else event.stage
-        self.where = f"{'in' if event.done < event.total else 'after'} {stage}"
+        if stage != "workers":
+            self.where = f"{'in' if event.done < event.total else 'after'} {stage}"
         self.seconds[event.stage] = now - began
         if self._log is not None:
             record = {"time": _utc(), "stage": event.stage, "done": event.done, "total": event.total}

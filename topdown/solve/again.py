@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,10 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.node import Node
-from topdown.solve.solve import Solved
+from topdown.solve.solve import Solved, lost_to
 from topdown.solve.walk import Walk
 from topdown.solve.weigh import Weighed
-from topdown.workers import workers_with
+from topdown.workers import Place, workers_with
 
 CHANGED = "records of an area below were moved after the split, by the failsafe or to keep a rule"
 Flags = tuple[NDArray[np.bool_], ...]  # per level, one a node
@@ -83,7 +84,7 @@ def compare(
     published: Histogram,
     stated: dict[str, Any],
     *,
-    workers: int = 1,
+    workers: Place = 1,
     report: Report = silent,
 ) -> Again:
     """Compare a published table with one solved here, and judge every split in which they differ.
@@ -146,7 +147,7 @@ class _Splits:
         return Weighed() if parent is not None and not len(parent.cells) else None
 
 
-def _judge(descent: Walk, splits: _Splits, workers: int, report: Report) -> tuple[tuple[Judged, ...], str]:
+def _judge(descent: Walk, splits: _Splits, workers: Place, report: Report) -> tuple[tuple[Judged, ...], str]:
     """Judge level by level; returns the splits that are not equal, and the level at which that ended early."""
     judged: list[Judged] = []
     levels = splits.geography.levels
@@ -160,17 +161,23 @@ def _judge(descent: Walk, splits: _Splits, workers: int, report: Report) -> tupl
     return tuple(judged), ""
 
 
-def _judge_level(descent: Walk, splits: _Splits, depth: int, workers: int, report: Report) -> list[Judged]:
+def _judge_level(descent: Walk, splits: _Splits, depth: int, workers: Place, report: Report) -> list[Judged]:
     tasks, name = splits.tasks(depth), splits.geography.levels[depth + 1].name
     known = [(task, splits.settled(task)) for task in tasks]
     found = [(task[1], weighed) for task, weighed in known if weighed is not None]
     unsettled = [task for task, weighed in known if weighed is None]
-    with workers_with(descent, max(1, min(workers, len(unsettled)))) as pool:
-        for pair in pool.map(_judged, unsettled):
+    place = max(1, min(workers, len(unsettled))) if isinstance(workers, int) else workers
+    with workers_with(descent, place, lost_to(report)) as pool:
+        for pair in pool.map(_judged, unsettled, name=partial(_parent_named, splits.geography)):
             found.append(pair)
             report(Event("judge", len(found), len(tasks), name))
     found.sort(key=lambda pair: -1 if pair[0] is None else pair[0].index)
     return [_named(splits.geography, depth, parent, w) for parent, w in found if w.n_cells]
+
+
+def _parent_named(geography: Geography, task: _Task) -> str:
+    depth, parent, _ = task
+    return geography.root.codes[0] if parent is None else geography.levels[depth].codes[parent.index]
 
 
 def _judged(descent: Walk, task: _Task) -> tuple[Node | None, Weighed]:

@@ -19,6 +19,7 @@ from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.measurements import MeasurementReader
 from topdown.solve.solve import Solved, descend, numbers_of, said_of_estimates, solved
 from topdown.solve.walk import Walk
+from topdown.workers import Place
 
 _COMPUTING = ("numpy", "scipy", "numba", "ortools")
 
@@ -43,7 +44,7 @@ def solve_folder(
     *,
     descent: Walk | None = None,
     work: Path | None = None,
-    workers: int = 1,
+    workers: Place = 1,
     report: Report = silent,
 ) -> Solved:
     """Solve a measured release; its document names what it was made from and what came out.

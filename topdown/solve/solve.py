@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from topdown.solve.tree.covered import choose
 from topdown.solve.tree.numbers import TreeNumbers, tree_numbers
 from topdown.solve.tree.statistics import TreeStatistics
 from topdown.solve.walk import Walk
-from topdown.workers import Workers, workers_with
+from topdown.workers import Lost, Place, Workers, size_of, workers_with
 
 TASKS_PER_WORKER = 8  # runs, at least, where the tree has so many
 CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
@@ -59,7 +60,7 @@ def solve(
     answers: NoisyAnswers,
     exact: dict[str, Ints],
     *,
-    workers: int = 1,
+    workers: Place = 1,
     backend: str = "admm",
     tables: dict[str, Ints] | None = None,
     report: Report = silent,
@@ -72,7 +73,7 @@ def solve(
         context: plan and public facts.
         answers: noisy answers of every query at every inhabited node.
         exact: exact node totals by level name.
-        workers: processes; 1 solves in this one.
+        workers: processes, of which 1 is this one, or a cluster.
         tables: exact tables of the leaves other than totals, by query.
         backend: least-squares solver; all are checked alike (`backends/quadratic.py`).
         report: told after every subtree.
@@ -88,9 +89,9 @@ def solve(
 
 
 def descend(
-    descent: Walk, context: Context, workers: int, report: Report, kept: Checkpoints | None = None
+    descent: Walk, context: Context, workers: Place, report: Report, kept: Checkpoints | None = None
 ) -> tuple[Histogram, Tally]:
-    """Split from the root to the leaves, in this process or several; returns the leaves as published.
+    """Split from the root to the leaves, wherever workers are; returns the leaves as published.
 
     Above the cut a task is a node. Below it is a run of nodes, which is solved as a tree of its own. Leaves of a
     finished section are put away in few bytes.
@@ -101,14 +102,15 @@ def descend(
     """
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         descent.prepare()
-        with workers_with(descent, workers) as pool:
+        n_workers = size_of(workers)
+        with workers_with(descent, workers, lost_to(report)) as pool:
             top = kept.above() if kept is not None else None
             if top is None:
-                cut, _ = cut_of(context.geography, workers)
+                cut, _ = cut_of(context.geography, n_workers)
                 top = cut, _above(descent, pool, cut, report)
                 if kept is not None:
                     kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
-            found = _below(descent, pool, *top, workers, report, kept)
+            found = _below(descent, pool, *top, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_done(context.geography, len(context.geography.levels) - 1))
     return joined(found, n_leaves, context.plan.schema.n_cells), top[1].tally
@@ -120,7 +122,8 @@ def _above(descent: Walk, pool: Workers[Walk], cut: int, report: Report) -> Solv
     nodes = [descent.root(tally)]
     for depth in range(cut):
         below: list[Node] = []
-        for part, counted in pool.map(_split, _large_first(depth, nodes)):
+        tasks = _large_first(depth, nodes)
+        for part, counted in pool.map(_split, tasks, name=partial(_named, geography)):
             below += part
             tally.merge(counted)
         nodes = sorted(below, key=lambda n: n.index)
@@ -143,7 +146,8 @@ def _below(
     parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
     nodes, due = top.rows.nodes(), [i for i, part in enumerate(parts) if part is None]
     runs = [(i, run) for i in due for run in runs_of(geography, sections[i], run_leaves, nodes)]
-    solved_runs = pool.map(_run, (run for _, run in runs), most=RUNS_AHEAD * workers)
+    named = partial(_run_named, geography)
+    solved_runs = pool.map(_run, (run for _, run in runs), RUNS_AHEAD * workers, named)
     n_done = 0
     for i in due:
         leaves: list[PackedRows] = []
@@ -213,6 +217,20 @@ def said_of_estimates(descent: Walk) -> dict[str, Any]:
 def _large_first(depth: int, nodes: list[Node]) -> list[tuple[int, Node]]:
     """Return the tasks of one level; large ones start first so that no worker ends late."""
     return [(depth, n) for n in sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))]
+
+
+def _named(geography: Geography, task: tuple[int, Node]) -> str:
+    return geography.levels[task[0]].codes[task[1].index]
+
+
+def _run_named(geography: Geography, run: NodeRun) -> str:
+    codes = geography.levels[run.span.depth].codes
+    return " to ".join(dict.fromkeys((codes[run.span.first], codes[run.span.last - 1])))
+
+
+def lost_to(report: Report) -> Lost:
+    """Return what tells about lost workers in the way in which stages tell where they are."""
+    return lambda text: report(Event("workers", 1, 1, text))
 
 
 def _split(descent: Walk, task: tuple[int, Node]) -> tuple[list[Node], Tally]:

@@ -2,6 +2,16 @@
 
 from topdown.workers.forked import Forked
 from topdown.workers.here import Here
-from topdown.workers.workers import Workers, workers_with
+from topdown.workers.lost import Lost
+from topdown.workers.workers import Cluster, Place, Workers, size_of, workers_with
 
-__all__ = ["Forked", "Here", "Workers", "workers_with"]
+__all__ = [
+    "Cluster",
+    "Forked",
+    "Here",
+    "Lost",
+    "Place",
+    "Workers",
+    "size_of",
+    "workers_with",
+]

@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from topdown.errors import InternalError
+from topdown.workers.guard import refuse_confidential
+from topdown.workers.lost import Lost, Name, Pending, nobody, run_again
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -31,12 +32,14 @@ class Forked(Generic[Shared]):
     Args:
         shared: inherited, never pickled; what the caller changes in it later is not seen.
         n: processes.
+        lost: told about each process that was killed; all processes are started anew then.
     """
 
-    def __init__(self, shared: Shared, n: int) -> None:
+    def __init__(self, shared: Shared, n: int, lost: Lost = nobody) -> None:
+        refuse_confidential(shared)
+        self._shared, self._n, self._lost = shared, n, lost
         self._others = set(multiprocessing.active_children())
-        fork = multiprocessing.get_context("fork")
-        self._executor = ProcessPoolExecutor(n, fork, initializer=_start, initargs=(shared,))
+        self._executor = self._start()
 
     def __enter__(self) -> Forked[Shared]:
         return self
@@ -47,27 +50,56 @@ class Forked(Generic[Shared]):
         self._executor.shutdown(cancel_futures=True)
 
     def map(
-        self, work: Callable[[Shared, Task], Result], tasks: Iterable[Task], most: int | None = None
+        self,
+        work: Callable[[Shared, Task], Result],
+        tasks: Iterable[Task],
+        most: int | None = None,
+        name: Name[Task] | None = None,
     ) -> Iterator[Result]:
         """Yield the result of each task, see `Workers`."""
         ahead = iter(tasks)
-        try:
-            waiting = deque(self._submit(work, task) for task in islice(ahead, most))
-            while waiting:
-                done = waiting.popleft().result()
-                waiting.extend(self._submit(work, task) for task in islice(ahead, 1))
-                yield done
-        except BrokenProcessPool:
-            raise InternalError(
-                "a worker process was killed",
-                code="X046",
-                fix="was memory short? Run it again with fewer --workers; a release goes on with --resume, "
-                "its noise is kept",
-            ) from None
+        waiting = deque(self._submit(work, task) for task in islice(ahead, most))
+        while waiting:
+            answer = waiting[0].answer
+            if answer is None or _is_lost(answer):
+                self._again(work, waiting, name)
+                continue
+            waiting.popleft()
+            waiting.extend(self._submit(work, task) for task in islice(ahead, 1))
+            yield answer.result()
 
-    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Future[Result]:
-        with _held_back():  # the first task starts the processes
-            return self._executor.submit(_run, work, task)
+    def _again(
+        self,
+        work: Callable[[Shared, Task], Result],
+        waiting: deque[Pending[Task]],
+        name: Name[Task] | None,
+    ) -> None:
+        """Start new processes, and hand out again what has no result.
+
+        Tasks are begun in their order, so the first without a result are those that were under way.
+        """
+        self._executor.shutdown()  # until then, some futures do not know yet that they are lost
+        broken = [p for p in waiting if p.answer is None or _is_lost(p.answer)]
+        run_again(broken[: self._n], name, self._lost)
+        self._executor = self._start()
+        for pending in broken:
+            pending.answer = self._submit(work, pending.task).answer
+
+    def _start(self) -> ProcessPoolExecutor:
+        fork = multiprocessing.get_context("fork")
+        return ProcessPoolExecutor(self._n, fork, initializer=_start, initargs=(self._shared,))
+
+    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Pending[Task]:
+        refuse_confidential(task)
+        try:
+            with _held_back():  # the first task starts the processes
+                return Pending(task, self._executor.submit(_run, work, task))
+        except BrokenProcessPool:
+            return Pending(task, None)
+
+
+def _is_lost(answer: Future[Any]) -> bool:
+    return isinstance(answer.exception(), BrokenProcessPool)
 
 
 @contextmanager
@@ -85,7 +117,9 @@ def _held_back() -> Iterator[None]:
 
 
 def _run(work: Callable[[Any, Task], Result], task: Task) -> Result:
-    return work(_held, task)
+    done = work(_held, task)
+    refuse_confidential(done)
+    return done
 
 
 def _start(shared: object) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from topdown.workers.forked import Forked
 from topdown.workers.here import Here
+from topdown.workers.lost import Lost, Name, nobody
 
 Shared = TypeVar("Shared")
 Shared_co = TypeVar("Shared_co", covariant=True)
@@ -19,29 +20,65 @@ class Workers(Protocol[Shared_co]):
     """A place where tasks run; each worker holds the shared value from its start, so tasks stay small."""
 
     def map(
-        self, work: Callable[[Shared_co, Task], Result], tasks: Iterable[Task], most: int | None = None
+        self,
+        work: Callable[[Shared_co, Task], Result],
+        tasks: Iterable[Task],
+        most: int | None = None,
+        name: Name[Task] | None = None,
     ) -> Iterator[Result]:
         """Yield `work(shared, task)` for each task, in the order of the tasks.
 
-        A task may run anywhere and more than once: it changes nothing but what it returns.
+        A task may run anywhere and more than once: it changes nothing but what it returns. The tasks of a worker that
+        is lost run again, at most three times. Confidential values are refused.
 
         Args:
             work: a function of a module.
             tasks: taken one by one, as there is room.
             most: tasks, 1 or more, that may be under way or wait to be asked for; None: all.
+            name: what an error calls a task.
 
         Raises:
-            InternalError: X046 a worker was killed; what is still under way is given up.
+            InternalError: X046 a worker was lost too often; what is still under way is given up.
+            TypeError: something is confidential.
             Exception: what `work` raises, as it is.
         """
         ...
 
 
+class Cluster(Protocol):
+    """Workers of other machines, connected."""
+
+    @property
+    def n(self) -> int:
+        """Return how many tasks run at a time."""
+        ...
+
+    def workers(self, shared: Shared, lost: Lost) -> Workers[Shared]:
+        """Return workers that hold a value."""
+        ...
+
+
+Place = int | Cluster
+
+
+def size_of(place: Place) -> int:
+    """Return how many tasks run at a time."""
+    return place if isinstance(place, int) else place.n
+
+
 @contextmanager
-def workers_with(shared: Shared, n: int) -> Iterator[Workers[Shared]]:
-    """Open `n` workers that hold a value: processes of this machine, or 1, which is this process."""
-    if n == 1:
+def workers_with(shared: Shared, place: Place, lost: Lost = nobody) -> Iterator[Workers[Shared]]:
+    """Open workers that hold a value: a cluster's, processes of this machine, or 1, which is this process.
+
+    Args:
+        shared: what each worker holds.
+        place: where.
+        lost: told one sentence about each worker that is lost.
+    """
+    if not isinstance(place, int):
+        yield place.workers(shared, lost)
+    elif place == 1:
         yield Here(shared)
-        return
-    with Forked(shared, n) as workers:
-        yield workers
+    else:
+        with Forked(shared, place, lost) as workers:
+            yield workers

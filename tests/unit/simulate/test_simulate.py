@@ -246,12 +246,14 @@ def test_no_replicates_is_a_user_error(
     assert caught.value.code == "C005"
 
 
-def test_a_killed_worker_ends_a_simulation(prepared: Prepared, census: Path) -> None:
+def test_a_killed_worker_changes_no_replicate(prepared: Prepared, census: Path) -> None:
     """A simulation that lost a worker waited for its replicate for ever."""
-    replicates = simulate(prepared, census / "persons.csv.gz", replicates=50, workers=2)
-    assert next(replicates).number == 0
+    replicates = simulate(prepared, census / "persons.csv.gz", replicates=12, workers=2)
+    found = [next(replicates)]
     for worker in multiprocessing.active_children():
         worker.kill()
-    with pytest.raises(InternalError) as error:
-        list(replicates)
-    assert error.value.code == "X046"
+    found += replicates
+    alone = simulate(prepared, census / "persons.csv.gz", replicates=12)
+    for one, other in zip(alone, found, strict=True):
+        assert one.number == other.number
+        assert np.array_equal(one.leaves.count, other.leaves.count)
