@@ -5,7 +5,8 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ from topdown.ledger.durable import Disk
 from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context, Prepared, load_context
 from topdown.progress import Event, Report, silent
+from topdown.workers import Place, Where, opened
 
 if TYPE_CHECKING:
     from topdown.measure.measure import MeasureResult
@@ -34,7 +36,8 @@ class GenerateResult:
         seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
         n_records: records in the microdata.
         n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
-        peak_memory_bytes: largest resident size of this process plus that of its largest child times workers.
+        peak_memory_bytes: largest resident size of this process plus that of its largest child times workers;
+            of this process alone where the workers are Ray's.
         checks: what `verify` found; every check passed.
         measured: what the measure stage charged and drew.
     """
@@ -64,7 +67,7 @@ def generate(
     prepared: Prepared,
     out: Path,
     *,
-    workers: int = 1,
+    workers: Where = 1,
     csv: bool = False,
     again: bool = False,
     report: Report = silent,
@@ -78,7 +81,7 @@ def generate(
     Args:
         prepared: run file, plan, public facts.
         out: release folder.
-        workers: processes for the solve stage; the result does not depend on it.
+        workers: processes for the solve stage, or "ray"; the release does not depend on it.
         csv: also write one row a record.
         again: measure although the ledger holds this release or plan already, in another folder.
         report: told about progress.
@@ -88,9 +91,25 @@ def generate(
         DataError: D050 the disk is full or may not be written to.
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
+    with _held(out):
+        return _generate(prepared, out, workers, csv, again, report)
+
+
+def measure(
+    prepared: Prepared, out: Path, *, again: bool = False, report: Report = silent
+) -> tuple[MeasureResult, dict[str, float]]:
+    """Do the part of `generate` that opens the records; returns what was drawn, and seconds by stage."""
+    clock = _Clock()
+    with _held(out):
+        _, measured = _measure(prepared, out, clock, again, report)
+    return measured, clock.seconds
+
+
+@contextmanager
+def _held(out: Path) -> Iterator[None]:
     try:
         with held(out, Disk()):
-            return _generate(prepared, out, workers, csv, again, report)
+            yield
     except OSError as error:
         raise DataError(
             f"cannot write {error.filename or out}: {error.strerror}",
@@ -101,30 +120,18 @@ def generate(
 
 
 def _generate(
-    prepared: Prepared, out: Path, workers: int, csv: bool, again: bool, report: Report
+    prepared: Prepared, out: Path, workers: Where, csv: bool, again: bool, report: Report
 ) -> GenerateResult:
-    from topdown.measure.measure import is_measured, measure
-    from topdown.publish.certified import certified_privacy
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify_sealed
-    from topdown.rehearse.memory import check_memory
-    from topdown.rehearse.rehearse import rehearse
-    from topdown.solve.tree.covered import check_intervals
 
     clock = _Clock()
-    check_intervals(prepared.context)
-    measured_before = is_measured(prepared, out, again=again)
-    if not measured_before:
-        check_memory(prepared.context.plan)
-    clock.run("compile", lambda: warm_up(report))
-    privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
-    if not measured_before:
-        report(Event("rehearse", 0, 1, "a few areas with made-up people"))
-        clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
-        report(Event("rehearse", 1, 1, "passed, uncharged"))
-    measured = clock.run("measure", lambda: measure(prepared, out, report, again=again))
+    privacy, measured = _measure(prepared, out, clock, again, report)
     context = load_context(out, prepared.context)
-    solved = clock.run("solve", lambda: _solve(out, context, work=out / WORK, workers=workers, report=report))
+    with opened(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
+        release = out if isinstance(place, int) else out.resolve()
+        work = out / WORK
+        solved = clock.run("solve", lambda: _solve(release, context, work=work, workers=place, report=report))
     content = clock.run(
         "publish",
         lambda: publish(
@@ -160,12 +167,35 @@ def _generate(
     )
 
 
+def _measure(
+    prepared: Prepared, out: Path, clock: _Clock, again: bool, report: Report
+) -> tuple[dict[str, Any], MeasureResult]:
+    """Try everything that can fail without noise, then charge and draw what is not measured yet."""
+    from topdown.measure.measure import is_measured, measure
+    from topdown.publish.certified import certified_privacy
+    from topdown.rehearse.memory import check_memory
+    from topdown.rehearse.rehearse import rehearse
+    from topdown.solve.tree.covered import check_intervals
+
+    check_intervals(prepared.context)
+    measured_before = is_measured(prepared, out, again=again)
+    if not measured_before:
+        check_memory(prepared.context.plan)
+    clock.run("compile", lambda: warm_up(report))
+    privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
+    if not measured_before:
+        report(Event("rehearse", 0, 1, "a few areas with made-up people"))
+        clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
+        report(Event("rehearse", 1, 1, "passed, uncharged"))
+    return privacy, clock.run("measure", lambda: measure(prepared, out, report, again=again))
+
+
 def extend(
     prepared: Prepared,
     base: Path,
     out: Path,
     *,
-    workers: int = 1,
+    workers: Where = 1,
     csv: bool = False,
     again: bool = False,
     report: Report = silent,
@@ -243,7 +273,7 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
 
 
 def _solve(
-    release: Path, context: Context, *, work: Path | None = None, workers: int = 1, report: Report = silent
+    release: Path, context: Context, *, work: Path | None = None, workers: Place = 1, report: Report = silent
 ) -> Solved:
     from topdown.solve.release import solve_folder
     from topdown.solve.solve import write_document
@@ -263,8 +293,10 @@ def warm_up(report: Report = silent) -> None:
         report(Event("compile", 1, 1, "kernels compiled and cached"))
 
 
-def _peak_memory_bytes(workers: int) -> int:
+def _peak_memory_bytes(workers: Where) -> int:
     unit = 1 if sys.platform == "darwin" else 1024
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss if workers > 1 else 0
+    if workers == "ray" or workers == 1:
+        return int(own * unit)
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return int((own + workers * child) * unit)

@@ -25,6 +25,8 @@ from topdown.publish.verify import Finding, VerifyResult, verify
 from topdown.publish.verify.result import Findings
 from topdown.solve.again import Again, Judged, compare
 from topdown.solve.release import open_release, solve_folder
+from topdown.solve.solve import lost_to
+from topdown.workers import Place, Where, opened
 
 NAME = "solved again"
 NEEDED = ("manifest", "plan", "base", "measurements", "whole numbers")
@@ -37,7 +39,7 @@ UNJUDGED = (
 SAME_SOFTWARE = "verify it with the versions that certificate.json lists under software"
 
 
-def verify_and_solve(release: Path, *, workers: int = 1, report: Report = silent) -> VerifyResult:
+def verify_and_solve(release: Path, *, workers: Where = 1, report: Report = silent) -> VerifyResult:
     """Check a release from its files alone, and solve it again from its measurements.
 
     Guarantees: writes nothing; the result does not depend on the number of workers. Cost: the solve stage, in time
@@ -45,8 +47,11 @@ def verify_and_solve(release: Path, *, workers: int = 1, report: Report = silent
 
     Args:
         release: the folder that holds manifest.json.
-        workers: processes for solving.
+        workers: processes for solving, or "ray".
         report: told about progress.
+
+    Raises:
+        ConfigError: C230-C234 Ray.
     """
     result = verify(release)
     start, out = perf_counter(), Findings()
@@ -57,7 +62,8 @@ def verify_and_solve(release: Path, *, workers: int = 1, report: Report = silent
             Finding("V150", text, why="only files that it accepts are solved", fix="look at that check first")
         )
     else:
-        text = _solve(release, workers, report, out)
+        with opened(workers, release, lost_to(report)) as place:
+            text = _solve(release if isinstance(place, int) else release.resolve(), place, report, out)
     out.n_checked = max(out.n_checked, out.n_failed, 1)
     check = out.close(NAME, text, perf_counter() - start)
     return replace(
@@ -65,7 +71,7 @@ def verify_and_solve(release: Path, *, workers: int = 1, report: Report = silent
     )
 
 
-def _solve(release: Path, workers: int, report: Report, out: Findings) -> str:
+def _solve(release: Path, workers: Place, report: Report, out: Findings) -> str:
     warm_up(report)
     try:
         context = load_context(release)

@@ -16,6 +16,7 @@ ADAPTERS = {
     "ortools": {"topdown/solve/backends/ortools_flow.py"},
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
     "pandas": {"topdown/api/release.py"},
+    "ray": {"topdown/workers/ray.py"},
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
@@ -52,6 +53,7 @@ ALLOWED = {
         "solved_again",
         "synth",
         "tune",
+        "workers",
     },
     "ledger": {"ledger", "laws", "caps", "errors"},
     "measure": {
@@ -249,6 +251,18 @@ def test_heavy_libraries_stay_in_their_adapters() -> None:
         name = str(path.relative_to(ROOT))
         for library in {i.split(".")[0] for i in imports_of(path)} & EDGE_ONLY:
             assert name in ADAPTERS.get(library, set()), f"{name} imports {library}"
+
+
+def test_one_room_knows_of_the_cluster() -> None:
+    """A stage that reaches Ray by itself could send it records; `measure` must not come near it."""
+    users = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if "topdown.workers.ray" in imports_of(path)
+    }
+    assert {"workers/workers.py", "api/call.py"} == users
+    for path in (PACKAGE / "measure").rglob("*.py"):
+        assert not any(name.startswith("topdown.workers") for name in imports_of(path)), path
 
 
 SOLVERS = ("scipy.optimize", "scipy.sparse.csgraph", "ortools", "networkx", "highspy", "clarabel", "piqp")

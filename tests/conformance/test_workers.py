@@ -14,18 +14,22 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.cluster import cluster, needs_ray
 from topdown.errors import DataError, InternalError
 from topdown.measure.confidential import Confidential
 from topdown.workers import Forked, Here, Workers, workers_with
+from topdown.workers.lost import nobody
 
 Table = dict[int, Callable[[int], int]]  # cannot be pickled: a worker has to inherit it
 SHARED: Table = {0: lambda n: n * n, 1: lambda n: -n}
 KINDS: dict[str, Callable[[], AbstractContextManager[Workers[Table]]]] = {
     "here": lambda: holding("here", SHARED),
     "forked": lambda: holding("forked", SHARED),
+    "ray": lambda: holding("ray", SHARED),
 }
-every_kind = pytest.mark.parametrize("kind", KINDS)
-killable_kinds = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "here"])
+NAMES = ["here", "forked", pytest.param("ray", marks=needs_ray)]
+every_kind = pytest.mark.parametrize("kind", NAMES)
+killable_kinds = pytest.mark.parametrize("kind", NAMES[1:])
 
 
 @dataclass
@@ -39,7 +43,9 @@ def holding(kind: str, shared: Any, said: list[str] | None = None) -> AbstractCo
     """Open workers of a kind that hold a value; they say in a list what is lost."""
     if kind == "here":
         return nullcontext(Here(shared))
-    return Forked(shared, 3, [].append if said is None else said.append)
+    if kind == "ray":
+        return nullcontext(cluster().workers(shared, nobody if said is None else said.append))
+    return Forked(shared, 3, nobody if said is None else said.append)
 
 
 def killable(kind: str, said: list[str]) -> AbstractContextManager[Workers[Table]]:

@@ -6,10 +6,13 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from topdown.errors import ConfigError, disk_error
 from topdown.names import checked_path
+
+if TYPE_CHECKING:
+    from topdown.workers import Where
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,8 +41,13 @@ def place(path: PathText, what: str) -> Path:
     return Path(path)
 
 
-def at_least_one(workers: int) -> int:
-    """Return a number of processes; ConfigError C005 if it is none."""
-    if workers < 1:
-        raise ConfigError(f"cannot work with {workers} workers", code="C005", fix="give 1 or more")
+def checked(workers: Where) -> Where:
+    """Return where to solve; ConfigError C005 if that is nowhere, C230 or C231 if Ray cannot be used."""
+    if workers == "ray":
+        from topdown.workers.ray import require_ray
+
+        require_ray()
+        return workers
+    if not isinstance(workers, int) or workers < 1:
+        raise ConfigError(f"cannot work with {workers} workers", code="C005", fix='give 1 or more, or "ray"')
     return workers

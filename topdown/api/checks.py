@@ -5,32 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from topdown.api.call import PathText, at_least_one, place, public
+from topdown.api.call import PathText, checked, place, public
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
     from topdown.documents.evaluation import Evaluation
     from topdown.publish.verify import VerifyResult
+    from topdown.workers import Where
 
 
 @public
 def verify(
-    release: PathText, *, solve: bool = False, workers: int = 1, report: Report = silent
+    release: PathText, *, solve: bool = False, workers: Where = 1, report: Report = silent
 ) -> VerifyResult:
     """Check a release from its files alone; needs no confidential data.
 
     Args:
         release: folder of a release, or of a choice.
         solve: also solve again what was measured, and compare the records.
-        workers: processes for solving, 1 or more.
+        workers: processes for solving, 1 or more, or "ray", see `generate`.
         report: told about the progress of solving.
 
     Returns:
         every check with its findings; `ok` says whether all passed. A failed check is no error.
 
     Raises:
-        ConfigError: C088 the folder is no release, C122 it holds a simulation, C005 fewer than one worker.
+        ConfigError: C088 the folder is no release, C122 it holds a simulation, C005 no worker, C230-C234 Ray.
     """
     from topdown.api.release_folder import require_release
     from topdown.publish.verify.choice import is_choice, verify_choice
@@ -44,7 +45,7 @@ def verify(
     if solve:
         from topdown.solved_again import verify_and_solve
 
-        return verify_and_solve(folder, workers=at_least_one(workers), report=report)
+        return verify_and_solve(folder, workers=checked(workers), report=report)
     from topdown.publish.verify import verify as check
 
     return check(folder)

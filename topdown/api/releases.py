@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from topdown.api.call import PathText, at_least_one, place, public
+from topdown.api.call import PathText, checked, place, public
 from topdown.api.planned import Planned, opened, opened_again, require_answers
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
+    from topdown.measure.measure import MeasureResult
     from topdown.pipeline import GenerateResult
+    from topdown.workers import Where
+
+    Measured = tuple[MeasureResult, dict[str, float]]
+
+T = TypeVar("T")
 
 
 @public
@@ -19,7 +26,7 @@ def generate(
     run: PathText | Planned,
     out: PathText,
     *,
-    workers: int = 1,
+    workers: Where = 1,
     csv: bool = False,
     again: bool = False,
     resume: bool = False,
@@ -36,7 +43,8 @@ def generate(
     Args:
         run: run file, plan.json that `topdown plan` saved, or what `topdown.plan` returned.
         out: new or empty folder.
-        workers: processes for solving, 1 or more; the release does not depend on it.
+        workers: processes for solving, 1 or more, or "ray": the machines of the Ray cluster that RAY_ADDRESS names, or
+            one started here (docs/how-to/cluster.md). The release does not depend on it.
         csv: also write one row a record.
         again: spend a second time on a release or plan that the ledger holds already, in another folder.
         resume: go on with an interrupted run of this plan in `out`.
@@ -45,18 +53,54 @@ def generate(
 
     Raises:
         ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run
-            holds it, C082 plan.json is no longer the plan of its run file; or as `topdown.plan`.
+            holds it, C082 plan.json is no longer the plan of its run file, C230-C234 Ray; or as `topdown.plan`.
         DataError: the records break a rule, D050 the disk refuses.
         BudgetError: the ledger refuses.
         InfeasibleError: the constraints contradict each other.
         CertificateError: V900 the finished release fails its own verification; do not publish it.
     """
+    workers = checked(workers)
+    planned, target = _started(run, out, resume=resume, final=final)
+    return _spend(planned, target, workers, csv, again, report)
+
+
+@public
+def measure(
+    run: PathText | Planned,
+    out: PathText,
+    *,
+    again: bool = False,
+    resume: bool = False,
+    final: bool = False,
+    report: Report = silent,
+) -> Measured:
+    """Do the part of `generate` that opens the records: spend the budget once, and write the noisy answers.
+
+    `generate` with `resume` goes on from there, anywhere, and needs the records no more. All else is as for `generate`.
+
+    Args:
+        run, out, again, resume, final, report: see `generate`.
+
+    Returns:
+        what was charged and drawn, and wall seconds by stage.
+
+    Raises:
+        TopdownError: as `generate`, up to there.
+    """
+    from topdown import pipeline
+
+    planned, target = _started(run, out, resume=resume, final=final)
+    return _noted(planned, lambda: pipeline.measure(planned.prepared, target, again=again, report=report))
+
+
+def _started(run: PathText | Planned, out: PathText, *, resume: bool, final: bool) -> tuple[Planned, Path]:
+    """Open a run that extends nothing, and check its folder."""
     planned = run if isinstance(run, Planned) else opened_again(place(run, "run"))
     if planned.base is not None:
         raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return _spend(planned, target, at_least_one(workers), csv, again, report)
+    return planned, target
 
 
 @public
@@ -65,7 +109,7 @@ def extend(
     base: PathText,
     out: PathText,
     *,
-    workers: int = 1,
+    workers: Where = 1,
     csv: bool = False,
     again: bool = False,
     resume: bool = False,
@@ -99,7 +143,7 @@ def extend(
         )
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return _spend(planned, target, at_least_one(workers), csv, again, report)
+    return _spend(planned, target, checked(workers), csv, again, report)
 
 
 def check_start(
@@ -118,21 +162,33 @@ def check_start(
 
 
 def _spend(
-    planned: Planned, out: Path, workers: int, csv: bool, again: bool, report: Report
+    planned: Planned, out: Path, workers: Where, csv: bool, again: bool, report: Report
 ) -> GenerateResult:
     from topdown import pipeline
+
+    prepared, base = planned.prepared, planned.base
+    if base is not None:
+        return _noted(
+            planned,
+            lambda: pipeline.extend(
+                prepared, base, out, workers=workers, csv=csv, again=again, report=report
+            ),
+        )
+    return _noted(
+        planned,
+        lambda: pipeline.generate(prepared, out, workers=workers, csv=csv, again=again, report=report),
+    )
+
+
+def _noted(planned: Planned, run: Callable[[], T]) -> T:
+    """Run what may spend; an error carries a note that says what was spent."""
     from topdown.api.spent import note_spent, spent_so_far
     from topdown.interrupt import stops_interrupt
 
-    prepared = planned.prepared
-    before = spent_so_far(prepared)
+    before = spent_so_far(planned.prepared)
     try:
         with stops_interrupt():
-            if planned.base is not None:
-                return pipeline.extend(
-                    prepared, planned.base, out, workers=workers, csv=csv, again=again, report=report
-                )
-            return pipeline.generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
+            return run()
     except BaseException as error:
-        note_spent(prepared, error, before)
+        note_spent(planned.prepared, error, before)
         raise

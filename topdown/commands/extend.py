@@ -39,6 +39,9 @@ from topdown.screen.console import Screen
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
 @click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
+@click.option(
+    "--on", type=click.Choice(["here", "ray"]), default="here", help="Solve here, or on a Ray cluster."
+)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def extend(
@@ -52,6 +55,7 @@ def extend(
     resume: bool,
     again: bool,
     workers: int | None,
+    on: str,
     csv: bool,
     final: bool,
 ) -> int:
@@ -63,10 +67,11 @@ def extend(
     from topdown.api.planned import opened
     from topdown.api.releases import check_start
     from topdown.commands.approval import ask
-    from topdown.commands.generate import cores, spend
+    from topdown.commands.generate import on_text, spend, where
 
+    place = where(workers, on)
     planned = opened(source, base)
-    line = f"topdown extend {source} --base {base} --out {out} --resume"
+    line = f"topdown extend {source} --base {base} --out {out} --resume{on_text(on)}"
     check_start(planned, out, resume=resume, final=final, go_on=line)
     ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
     call = partial(
@@ -74,7 +79,7 @@ def extend(
         planned,
         base,
         out,
-        workers=workers or cores(),
+        workers=place,
         csv=csv,
         again=again,
         resume=resume,

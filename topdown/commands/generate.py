@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
 import topdown
 from topdown.commands.base import command
-from topdown.errors import EXIT_INTERRUPTED, EXIT_OK
+from topdown.errors import EXIT_INTERRUPTED, EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from topdown.documents.generate import Generate
     from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
+    from topdown.workers import Where
+
+T = TypeVar("T")
 
 
 @command(
@@ -49,6 +52,9 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
 @click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
+@click.option(
+    "--on", type=click.Choice(["here", "ray"]), default="here", help="Solve here, or on a Ray cluster."
+)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option(
@@ -64,6 +70,7 @@ def generate(
     resume: bool,
     again: bool,
     workers: int | None,
+    on: str,
     csv: bool,
     final: bool,
     log_json: Path | None,
@@ -77,8 +84,9 @@ def generate(
     from topdown.commands.approval import ask
     from topdown.outputs import open_log
 
+    place = where(workers, on)
     planned = opened_again(source)
-    line = f"topdown generate {source} --out {out} --resume"
+    line = f"topdown generate {source} --out {out} --resume{on_text(on)}"
     check_start(planned, out, resume=resume, final=final, go_on=line)
     needed = planned.prepared.needed
     if log_json is not None:
@@ -90,7 +98,7 @@ def generate(
             topdown.generate,
             planned,
             out,
-            workers=workers or cores(),
+            workers=place,
             csv=csv,
             again=again,
             resume=resume,
@@ -116,16 +124,28 @@ def spend(
         call: runs, and tells its `report` about progress.
         log: gets progress as JSON lines.
     """
+    prepared = planned.prepared
+    return run_or_tell(screen, prepared, line, call, partial(show_result, screen, prepared, out), log)
+
+
+def run_or_tell(
+    screen: Screen,
+    prepared: Prepared,
+    line: str,
+    call: Callable[..., T],
+    show: Callable[[T], int],
+    log: TextIO | None = None,
+) -> int:
+    """Run what may spend and show it, or say what an interrupted run has spent; return the exit code."""
     from topdown.api.spent import note_spent, spent_so_far
     from topdown.screen.bars import follow
 
-    prepared = planned.prepared
     before = spent_so_far(prepared)
     progress = follow(screen, log)
     try:
         result = call(report=progress)
         progress.close()
-        return show_result(screen, prepared, out, result)
+        return show(result)
     except (KeyboardInterrupt, click.Abort):
         progress.close()
         return stopped(screen, prepared, progress.where, line, before)
@@ -139,6 +159,24 @@ def spend(
 def cores() -> int:
     """Return the cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def where(workers: int | None, on: str) -> Where:
+    """Return where to solve by two options; ConfigError C005 if they exclude each other."""
+    if on == "here":
+        return workers or cores()
+    if workers is not None:
+        raise ConfigError(
+            "--workers counts processes of this machine; --on ray takes the whole cluster",
+            code="C005",
+            fix="leave one of the two out",
+        )
+    return "ray"
+
+
+def on_text(on: str) -> str:
+    """Return the option as it stands in a command line."""
+    return " --on ray" if on == "ray" else ""
 
 
 def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Generate:

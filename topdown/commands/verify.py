@@ -9,11 +9,12 @@ import click
 
 import topdown
 from topdown.commands.base import command
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from topdown import VerifyResult
+    from topdown.workers import Where
 
 
 @command(
@@ -29,24 +30,37 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
 @click.option("--solve", is_flag=True, help="Solve again from the measurements and compare the records.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for --solve; default: one a core.")
-def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, workers: int | None) -> int:
+@click.option(
+    "--on", type=click.Choice(["here", "ray"]), default="here", help="--solve here, or on a Ray cluster."
+)
+def verify(
+    screen: Screen, release: Path, *, everything: bool, solve: bool, workers: int | None, on: str
+) -> int:
     """Check a release from its files alone.
 
     Needs no confidential data and no solver: sums, invariants, budget and ledger are
     recomputed in whole numbers. With --solve the records are also solved again.
     """
     from topdown.api.release_folder import require_release
+    from topdown.commands.generate import where
     from topdown.commands.verify_screen import show_checks, show_findings
     from topdown.publish.verify.choice import is_choice
     from topdown.screen import figures
     from topdown.screen.look import FAIL, OK
 
+    if on == "ray" and not solve:
+        raise ConfigError(
+            "without --solve, verify is one process of this machine",
+            code="C005",
+            fix="leave --on out, or add --solve",
+        )
+    place = where(workers, on)
     if not is_choice(release):
         require_release(release)
     how = "Solves again what was measured." if solve else "Needs no confidential data and no solver."
     screen.say(f"Reads only the files of {release}. {how}")
     screen.blank()
-    result = _solved(screen, release, workers) if solve else topdown.verify(release)
+    result = _solved(screen, release, place) if solve else topdown.verify(release)
     screen.document(result.to_json())
     show_checks(screen, result, everything=everything)
     screen.blank()
@@ -66,12 +80,11 @@ def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, work
     return EXIT_OK
 
 
-def _solved(screen: Screen, release: Path, workers: int | None) -> VerifyResult:
-    from topdown.commands.generate import cores
+def _solved(screen: Screen, release: Path, workers: Where) -> VerifyResult:
     from topdown.screen.bars import follow
 
     progress = follow(screen)
     try:
-        return topdown.verify(release, solve=True, workers=workers or cores(), report=progress)
+        return topdown.verify(release, solve=True, workers=workers, report=progress)
     finally:
         progress.close()

@@ -26,6 +26,7 @@ DOCUMENTS = {
     "ledger": "LedgerState",
     "made_up": "MadeUp",
     "manifest": "Manifest",
+    "measure": "Measure",
     "noise": "Noise",
     "noise.continuous": "NoiseContinuous",
     "noise.dependent": "NoiseDependent",

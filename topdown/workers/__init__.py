@@ -3,7 +3,7 @@
 from topdown.workers.forked import Forked
 from topdown.workers.here import Here
 from topdown.workers.lost import Lost
-from topdown.workers.workers import Cluster, Place, Workers, size_of, workers_with
+from topdown.workers.workers import Cluster, Place, Where, Workers, opened, size_of, workers_with
 
 __all__ = [
     "Cluster",
@@ -11,7 +11,9 @@ __all__ = [
     "Here",
     "Lost",
     "Place",
+    "Where",
     "Workers",
+    "opened",
     "size_of",
     "workers_with",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
 
 from topdown.workers.forked import Forked
 from topdown.workers.here import Here
@@ -14,6 +15,7 @@ Shared = TypeVar("Shared")
 Shared_co = TypeVar("Shared_co", covariant=True)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Where = int | Literal["ray"]  # so many processes of this machine, or a cluster
 
 
 class Workers(Protocol[Shared_co]):
@@ -82,3 +84,19 @@ def workers_with(shared: Shared, place: Place, lost: Lost = nobody) -> Iterator[
     else:
         with Forked(shared, place, lost) as workers:
             yield workers
+
+
+@contextmanager
+def opened(where: Where, folder: Path, told: Lost = nobody) -> Iterator[Place]:
+    """Connect to a cluster, whose machines must see a folder with a plan; a number of processes is itself.
+
+    Args, Raises: see `ray.connected`; `told` gets the sentence that it returns.
+    """
+    if isinstance(where, int):
+        yield where
+        return
+    from topdown.workers.ray import connected
+
+    cluster: AbstractContextManager[Cluster] = connected(folder, told)
+    with cluster as place:
+        yield place

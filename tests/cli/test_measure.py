@@ -1,0 +1,59 @@
+"""`topdown measure`, then `generate --resume`: one charge, and the same folder as in one go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.helpers.ledgers import n_intents
+
+
+def test_a_release_goes_on_without_records(topdown, toy, tmp_path, check):
+    """What opens records and what needs a cluster have to be two commands, of one charge and one release."""
+    run = toy(tmp_path / "toy")
+    assert topdown("generate", run, "--out", "release", "--yes", "--resume").code == 2
+    said = topdown("measure", run, "--out", "release", "--yes", "--json")
+    assert (said.code, said.document["loss"], said.document["n_attempts"]) == (0, "2", 1)
+    check(said.document)
+    release, ledger = Path("release"), run.parent / "ledger" / "persons.jsonl"
+    assert {"plan.json", "measurements", "public"} == {p.name for p in release.iterdir()}
+    noise = {p: p.read_bytes() for p in release.rglob("*") if p.is_file()}
+    (run.parent / "persons.csv").unlink()
+    kept = topdown("measure", run, "--out", "release", "--yes", "--resume", "--json")
+    assert (kept.code, kept.document["n_drawn"], n_intents(ledger)) == (0, 0, 1)
+    screen = topdown("measure", run, "--out", "release", "--yes", "--resume")
+    assert f"topdown generate {run} --out release/ --resume" in screen.out.replace("\n", "")
+    made = topdown("generate", run, "--out", "release", "--yes", "--resume", "--workers", 1, "--json")
+    assert (made.code, made.document["checks"]["ok"], n_intents(ledger)) == (0, True, 1)
+    assert noise == {p: p.read_bytes() for p in noise}
+
+
+def test_measure_refuses_what_generate_refuses(topdown, toy, tmp_path):
+    """A second way to spend that is less strict would be taken by mistake."""
+    run = toy(tmp_path / "toy")
+    text = run.read_text()
+    before = {}
+    for name in ("generate", "measure"):
+        answers = [
+            topdown(name, run, "--out", "release", "--json"),
+            topdown(name, run, "--out", "release", "--approve", "abc", "--json"),
+            topdown(name, run, "--out", run.parent, "--yes", "--json"),
+            topdown(name, run, "--out", "release", "--yes", "--final", "--json"),
+        ]
+        run.write_text(text.replace("persons.csv", "nobody.csv"))
+        answers.append(topdown(name, run, "--out", "release", "--yes", "--json"))
+        run.write_text(text)
+        before[name] = [(said.code, json.loads(said.out)) for said in answers]
+    assert [code for code, _ in before["measure"]] == [2, 2, 2, 2, 2]
+    assert before["generate"] == before["measure"]
+    assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
+
+
+def test_where_to_solve_is_one_thing(topdown, toy, tmp_path, monkeypatch):
+    """An option that is dropped in silence leaves people waiting for machines that do nothing."""
+    run = toy(tmp_path / "toy")
+    both = topdown("generate", run, "--out", "release", "--yes", "--on", "ray", "--workers", 2)
+    assert (both.code, "C005" in both.err) == (2, True)
+    alone = topdown("verify", run.parent, "--on", "ray")
+    assert (alone.code, "C005" in alone.err) == (2, True)
+    assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0

@@ -1,0 +1,110 @@
+"""Releases on a Ray cluster of this machine, with workers killed: the whole folder is that of one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.test_generate_kills import census, copy_of, finish, hashes, start
+from tests.helpers.cluster import needs_ray
+
+__all__ = ["census"]
+pytestmark = [pytest.mark.slow, needs_ray]
+TOPDOWN = [sys.executable, "-m", "topdown.cli"]
+
+
+def folder(out: Path) -> dict[str, str]:
+    """Hash every file of a release."""
+    return hashes(out, ".")
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the processes below one that run our tasks."""
+    found, below = [], [pid]
+    while below:
+        one = below.pop()
+        try:
+            below += [
+                int(child)
+                for task in Path(f"/proc/{one}/task").iterdir()
+                for child in (task / "children").read_text().split()
+            ]
+            name = Path(f"/proc/{one}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if name.startswith(b"ray::_run"):
+            found.append(one)
+    return found
+
+
+def unsolved(out: Path) -> None:
+    """Take away what follows the measurement."""
+    for name in ("microdata", "tables"):
+        shutil.rmtree(out / name)
+    for name in ("solve.json", "certificate.json", "manifest.json", "README.txt"):
+        (out / name).unlink()
+
+
+def test_a_release_on_ray_is_that_of_one_process(census: Path, tmp_path: Path) -> None:
+    """Where work runs, and what dies there, must not be seen in a release; nothing is charged for it."""
+    run, out = copy_of(census, tmp_path), tmp_path / "release"
+    finish(run, out, "--workers", "1")
+    alone = folder(out)
+    ledger = {path: path.read_bytes() for path in (run.parent / "ledger").iterdir()}
+    unsolved(out)
+    (run.parent / "persons.csv.gz").unlink()
+    process = start(run, out, "--resume", "--on", "ray")
+    killed: set[int] = set()
+    deadline = time.monotonic() + 100
+    while process.poll() is None and len(killed) < 3 and time.monotonic() < deadline:
+        for pid in workers_of(process.pid)[:1]:
+            if pid not in killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+        time.sleep(0.05)
+    said, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    assert len(killed) == 3
+    assert b"lost a worker; its work is done again (1 of 3)" in errors
+    assert b"one kind" in errors
+    assert b"raylet" not in said + errors
+    assert alone == folder(out)
+    assert ledger == {path: path.read_bytes() for path in ledger}
+
+
+def test_verify_solves_again_on_ray(census: Path, tmp_path: Path) -> None:
+    """An auditor with a cluster must come to the same answer, as one JSON document and nothing else."""
+    run, out = copy_of(census, tmp_path), tmp_path / "release"
+    finish(run, out, "--on", "ray")
+    done = subprocess.run(
+        [*TOPDOWN, "verify", str(out), "--solve", "--on", "ray", "--json"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["solved again"]["ok"]
+
+
+def test_ray_runs_with_the_environment_we_set(tmp_path: Path) -> None:
+    """The switch against reports must reach Ray's own processes, not only a dictionary."""
+    (tmp_path / "plan.json").write_text("{}")
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom topdown.workers.ray import connected\n"
+        "with connected(Path(sys.argv[1]), print):\n"
+        "    for name in Path('/proc').glob('[0-9]*'):\n"
+        "        try:\n"
+        "            if b'raylet/raylet' in (name / 'cmdline').read_bytes().split(b'\\0')[0]:\n"
+        "                print((name / 'environ').read_bytes().replace(b'\\0', b'\\n').decode())\n"
+        "        except OSError:\n            pass\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "RAY_USAGE_STATS_ENABLED=0" in said.stdout.splitlines()

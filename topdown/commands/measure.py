@@ -1,0 +1,101 @@
+"""`topdown measure`: ask, spend once, write the noisy answers; what follows needs no records."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from topdown.commands.base import command
+from topdown.errors import EXIT_OK
+from topdown.screen.console import Screen
+
+if TYPE_CHECKING:
+    from topdown.api.releases import Measured
+    from topdown.plan.prepare import Prepared
+
+
+@command(
+    "measure",
+    examples=(
+        ("topdown measure run/plan.json --out release/", "Look at the plan, then approve it."),
+        (
+            "topdown measure run/plan.json --out release/ --resume",
+            "Go on after an interrupt, with the same noise.",
+        ),
+    ),
+    exits=(0, 2, 3, 4, 130),
+)
+@click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
+)
+@click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
+@click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
+@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
+@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
+def measure(
+    screen: Screen,
+    source: Path,
+    *,
+    out: Path,
+    approve: str | None,
+    yes: bool,
+    resume: bool,
+    again: bool,
+    final: bool,
+) -> int:
+    """Spend the budget once and write noisy answers only.
+
+    This is generate up to where the confidential records are closed. Then
+    topdown generate --resume makes the release, on any machine that sees DIR
+    and the files of the run; the records may be gone.
+    """
+    from topdown.api.planned import opened_again
+    from topdown.api.releases import check_start
+    from topdown.api.releases import measure as spend
+    from topdown.commands.approval import ask
+    from topdown.commands.generate import run_or_tell
+
+    planned = opened_again(source)
+    line = f"topdown measure {source} --out {out} --resume"
+    check_start(planned, out, resume=resume, final=final, go_on=line)
+    ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
+    call = partial(spend, planned, out, again=again, resume=resume, final=final)
+    show = partial(_show, screen, planned.prepared, source, out)
+    return run_or_tell(screen, planned.prepared, line, call, show)
+
+
+def _show(screen: Screen, prepared: Prepared, source: Path, out: Path, made: Measured) -> int:
+    from msgspec import UNSET
+
+    from topdown.documents.measure import Measure
+    from topdown.screen import figures
+
+    result, seconds = made
+    plan = prepared.context.plan
+    spent = figures.loss(plan.loss_name, result.loss, plan.delta_of(result.loss))
+    screen.document(
+        Measure(
+            release_id=plan.release.id,
+            release=str(out),
+            plan_hash=plan.plan_hash,
+            loss_name=plan.loss_name,
+            loss=str(result.loss),
+            delta=str(plan.delta_of(result.loss)) if plan.delta else UNSET,
+            seconds={stage: round(value, 2) for stage, value in seconds.items()},
+            n_attempts=result.n_attempts,
+            n_drawn=result.n_drawn,
+            n_adopted=result.n_adopted,
+        )
+    )
+    screen.blank()
+    screen.last(f"Measured in {out}{os.sep}, {spent} charged, {figures.seconds(sum(seconds.values()))}")
+    screen.next(
+        (f"topdown generate {source} --out {out}{os.sep} --resume", "make the release; no records needed")
+    )
+    return EXIT_OK

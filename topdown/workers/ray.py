@@ -1,0 +1,282 @@
+"""Work on the machines of a Ray cluster; no other file imports Ray.
+
+Tasks are plain functions of installed modules: nothing is uploaded, and each machine runs its own installation.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from topdown.errors import ConfigError
+from topdown.workers.guard import refuse_confidential
+from topdown.workers.kind import Machine, look, require_same
+from topdown.workers.lost import Lost, Name, Pending, run_again
+
+Shared = TypeVar("Shared")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+OLDEST = (2, 55)
+ANSWER_SECONDS = 60  # within which each machine says what it is
+INSTALL = 'install the extra "cluster" on every machine: pip install "census-topdown[cluster]"'
+_held: tuple[str, Any] | None = None  # the shared value by its name; in workers only
+
+
+def require_ray() -> None:
+    """Refuse what can be refused before a cluster is asked, and before anything is spent.
+
+    Raises:
+        ConfigError: C230 Ray is not installed, or too old; C231 the cluster would be open to its network, or its
+            address is that of a Ray Client.
+    """
+    try:
+        found = version("ray")
+    except PackageNotFoundError:
+        raise ConfigError("Ray is not installed", code="C230", fix=INSTALL) from None
+    if tuple(int(n) for n in found.split(".")[:2]) < OLDEST:
+        raise ConfigError(f"Ray {found} is too old", code="C230", fix=INSTALL)
+    require_closed(os.environ.get("RAY_ADDRESS", ""), os.environ.get("RAY_AUTH_MODE", ""))
+
+
+def require_closed(address: str, mode: str) -> None:
+    """Refuse a cluster in which whoever reaches a port runs code (ConfigError C231).
+
+    Ray listens on the network of a machine even if the cluster has no other.
+
+    Args:
+        address: RAY_ADDRESS; "" or "local": a cluster of this machine.
+        mode: RAY_AUTH_MODE.
+    """
+    if "://" in address:
+        raise ConfigError(
+            f"RAY_ADDRESS={address} is not HOST:PORT",
+            code="C231",
+            fix="give the address that ray start --head prints, and run this on a machine of the cluster",
+        )
+    if mode.strip().lower() == "disabled":
+        raise ConfigError(
+            "RAY_AUTH_MODE=disabled lets everybody who reaches the cluster run code on it",
+            code="C231",
+            fix="start the cluster again without RAY_AUTH_MODE: Ray asks for tokens then",
+        )
+
+
+def environment(address: str) -> dict[str, str]:
+    """Return what is set for Ray before it is imported: it reports to nobody, and its workers are not starved."""
+    own = {"RAY_USAGE_STATS_ENABLED": "0"}
+    if address in ("", "local"):
+        own["RAY_worker_niceness"] = "0"
+    return own
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """A cluster this process is connected to.
+
+    Args:
+        n: its cores.
+        own: this machine.
+        folder: what every machine must see.
+    """
+
+    n: int
+    own: Machine
+    folder: Path
+
+    def workers(self, shared: Shared, lost: Lost) -> RayWorkers[Shared]:
+        """Return workers that hold a value."""
+        return RayWorkers(self, shared, lost)
+
+
+@contextmanager
+def connected(folder: Path, told: Lost) -> Iterator[RayCluster]:
+    """Connect to the cluster that RAY_ADDRESS names, or start one of this machine's cores until the context ends.
+
+    Every machine has to be of this kind and to see `folder/plan.json`; each worker looks again before its first task.
+
+    Args:
+        folder: a measured release.
+        told: gets one sentence about the cluster.
+
+    Raises:
+        ConfigError: C230, C231 see `require_ray`; C232 the cluster or a machine of it does not answer; C233 a machine
+            is of another kind; C234 one does not see the folder.
+    """
+    require_ray()
+    address, folder = os.environ.get("RAY_ADDRESS", ""), folder.resolve()
+    before = dict(os.environ)
+    os.environ.update(environment(address))
+    try:
+        ray = _connect(address)
+        try:
+            machines = _machines(ray, folder)
+            own = look(folder)
+            for machine in machines:
+                require_same(own, machine, folder)
+            n = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            many = "machine" if len(machines) == 1 else "machines"
+            told(f"ray {ray.__version__}: {len(machines)} {many}, {n:,} cores, one kind")
+            yield RayCluster(n, own, folder)
+        finally:
+            ray.shutdown()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _connect(address: str) -> Any:
+    import ray
+    from ray._private import worker as driver
+
+    driver.print_to_stdstream = _drop  # it tells about lost workers on standard output, where documents go
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    try:
+        if address in ("", "local"):
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+            ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+        else:
+            ray.init(address, **quiet)
+    except Exception as error:  # Ray raises what its libraries raise
+        raise ConfigError(
+            f"cannot connect to a Ray cluster at {address or 'this machine'} ({type(error).__name__})",
+            code="C232",
+            fix="RAY_ADDRESS is HOST:PORT of a running cluster, as ray start --head prints it, with its token on this "
+            "machine; without RAY_ADDRESS one is started here",
+        ) from None
+    return ray
+
+
+def _drop(*_: object, **__: object) -> None:
+    """Print nothing."""
+
+
+def _machines(ray: Any, folder: Path) -> list[Machine]:
+    """Ask every machine of the cluster what it is."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    ask = ray.remote(num_cpus=0, max_retries=3)(look)
+    found = []
+    for node in nodes:
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        found.append((node, ask.options(scheduling_strategy=there).remote(folder)))
+    machines = []
+    for node, answer in found:
+        try:
+            machines.append(ray.get(answer, timeout=ANSWER_SECONDS))
+        except ray.exceptions.RayError as error:
+            raise ConfigError(
+                f"{node['NodeManagerHostname']} does not run our code ({type(error).__name__})",
+                code="C232",
+                fix="install the same versions of census-topdown, its extra cluster and Python on every machine",
+            ) from None
+    return machines
+
+
+class RayWorkers(Generic[Shared]):
+    """Processes of a cluster; each gets the shared value once, before its first task.
+
+    Args:
+        cluster: connected.
+        shared: pickled; what the caller changes in it later is not seen.
+        lost: told about each worker that is lost.
+    """
+
+    def __init__(self, cluster: RayCluster, shared: Shared, lost: Lost) -> None:
+        import ray
+
+        refuse_confidential(shared)
+        self._ray, self._lost, self._cluster = ray, lost, cluster
+        self._shared = ray.put(shared)
+        self._run = ray.remote(num_cpus=1, max_retries=0)(_run)  # run again by us, who can say so
+        kinds = ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "OutOfMemoryError")
+        self._gone = tuple(getattr(ray.exceptions, kind) for kind in (*kinds, "ObjectLostError"))
+
+    def map(
+        self,
+        work: Callable[[Shared, Task], Result],
+        tasks: Iterable[Task],
+        most: int | None = None,
+        name: Name[Task] | None = None,
+    ) -> Iterator[Result]:
+        """Yield the result of each task, see `Workers`."""
+        ahead = iter(tasks)
+        waiting = deque(self._submit(work, task) for task in islice(ahead, most))
+        try:
+            while waiting:
+                if self._is_lost(waiting[0].answer):
+                    self._again(work, waiting, name)
+                    continue
+                done = self._ray.get(waiting.popleft().answer)
+                if isinstance(done, _Raised):
+                    raise done.error
+                waiting.extend(self._submit(work, task) for task in islice(ahead, 1))
+                yield done
+        finally:
+            for pending in waiting:
+                self._ray.cancel(pending.answer, force=True)
+
+    def _again(
+        self,
+        work: Callable[[Shared, Task], Result],
+        waiting: deque[Pending[Task]],
+        name: Name[Task] | None,
+    ) -> None:
+        answers = [pending.answer for pending in waiting]
+        ended = set(self._ray.wait(answers, num_returns=len(answers), timeout=0)[0])
+        broken = [p for p in waiting if p.answer in ended and self._is_lost(p.answer)]
+        run_again(broken, name, self._lost)
+        for pending in broken:
+            pending.answer = self._submit(work, pending.task).answer
+
+    def _is_lost(self, answer: Any) -> bool:
+        """Wait for a task; tell whether its worker is gone."""
+        try:
+            self._ray.get(answer)
+        except self._gone:
+            return True
+        return False
+
+    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Pending[Task]:
+        refuse_confidential(task)
+        return Pending(task, self._run.remote(self._cluster, [self._shared], work, task))
+
+
+@dataclass(frozen=True)
+class _Raised:
+    """An exception on its way to the caller, as it is."""
+
+    error: Exception
+
+
+def _run(cluster: RayCluster, held: list[Any], work: Callable[[Any, Task], Result], task: Task) -> object:
+    try:
+        done = work(_value(cluster, held[0]), task)
+        refuse_confidential(done)
+    except Exception as error:
+        return _Raised(error)
+    return done
+
+
+def _value(cluster: RayCluster, held: Any) -> Any:
+    """Return the shared value, which this worker fetches once."""
+    global _held
+    if _held is None or _held[0] != held.hex():
+        import ray
+
+        require_same(cluster.own, look(cluster.folder), cluster.folder)
+        threadpool_limits(limits=1)
+        _held = None
+        _held = held.hex(), ray.get(held)
+    return _held[1]
