@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -108,3 +110,45 @@ def test_ray_runs_with_the_environment_we_set(tmp_path: Path) -> None:
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert "RAY_USAGE_STATS_ENABLED=0" in said.stdout.splitlines()
+
+
+def test_an_open_cluster_gets_nothing(tmp_path: Path) -> None:
+    """Ray starts without tokens where it finds none, and says so in a warning that nobody reads."""
+    (tmp_path / "plan.json").write_text("{}")
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
+    environment = {k: v for k, v in os.environ.items() if k != "RAY_AUTH_MODE"}
+    environment |= {"HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
+    process = subprocess.Popen(
+        [*head, f"--port={port}", "--include-dashboard=false", "--node-ip-address=127.0.0.1"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := re.search(r"--address='([^']+)'", line):
+                break
+        assert found is not None
+        code = (
+            "import sys\nfrom pathlib import Path\nfrom topdown.errors import ConfigError\n"
+            "from topdown.workers.ray import connected\n"
+            "try:\n    with connected(Path(sys.argv[1]), print):\n        pass\n"
+            "except ConfigError as error:\n    print(error.code, error)\n"
+        )
+        said = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)],
+            env=dict(os.environ) | {"RAY_ADDRESS": found[1], "RAY_AUTH_TOKEN": "0" * 64},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout.startswith("C231")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)

@@ -64,19 +64,24 @@ def require_closed(address: str, mode: str) -> None:
             fix="give the address that ray start --head prints, and run this on a machine of the cluster",
         )
     if mode.strip().lower() == "disabled":
-        raise ConfigError(
-            "RAY_AUTH_MODE=disabled lets everybody who reaches the cluster run code on it",
-            code="C231",
-            fix="start the cluster again without RAY_AUTH_MODE: Ray asks for tokens then",
-        )
+        raise _open_cluster("with RAY_AUTH_MODE=disabled, a cluster asks for no token")
+
+
+def _open_cluster(text: str) -> ConfigError:
+    return ConfigError(
+        f"{text}: whoever reaches it runs code on it",
+        code="C231",
+        fix="give every machine one token (ray get-auth-token --generate); start the cluster with RAY_AUTH_MODE=token",
+    )
 
 
 def environment(address: str) -> dict[str, str]:
-    """Return what is set for Ray before it is imported: it reports to nobody, and its workers are not starved."""
+    """Return what is set for Ray before it is imported.
+
+    It reports to nobody. Workers of a cluster of our own are not starved; to another we come with a token.
+    """
     own = {"RAY_USAGE_STATS_ENABLED": "0"}
-    if address in ("", "local"):
-        own["RAY_worker_niceness"] = "0"
-    return own
+    return own | ({"RAY_worker_niceness": "0"} if address in ("", "local") else {"RAY_AUTH_MODE": "token"})
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,8 @@ def connected(folder: Path, told: Lost) -> Iterator[RayCluster]:
         told: gets one sentence about the cluster.
 
     Raises:
-        ConfigError: C230, C231 see `require_ray`; C232 the cluster or a machine of it does not answer; C233 a machine
-            is of another kind; C234 one does not see the folder.
+        ConfigError: C230 see `require_ray`; C231 the cluster asks for no token; C232 it or a machine of it does not
+            answer; C233 a machine is of another kind; C234 one does not see the folder.
     """
     require_ray()
     address, folder = os.environ.get("RAY_ADDRESS", ""), folder.resolve()
@@ -166,7 +171,7 @@ def _machines(ray: Any, folder: Path) -> list[Machine]:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    ask = ray.remote(num_cpus=0, max_retries=3)(look)
+    ask = ray.remote(num_cpus=0, max_retries=3)(_look)
     found = []
     for node in nodes:
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
@@ -174,14 +179,22 @@ def _machines(ray: Any, folder: Path) -> list[Machine]:
     machines = []
     for node, answer in found:
         try:
-            machines.append(ray.get(answer, timeout=ANSWER_SECONDS))
+            machine, mode = ray.get(answer, timeout=ANSWER_SECONDS)
         except ray.exceptions.RayError as error:
             raise ConfigError(
                 f"{node['NodeManagerHostname']} does not run our code ({type(error).__name__})",
                 code="C232",
                 fix="install the same versions of census-topdown, its extra cluster and Python on every machine",
             ) from None
+        if mode in ("", "disabled"):
+            raise _open_cluster(f"{machine.host} is of a cluster that asks for no token")
+        machines.append(machine)
     return machines
+
+
+def _look(folder: Path) -> tuple[Machine, str]:
+    """Return the machine of a worker, and how its cluster was told to ask who comes."""
+    return look(folder), os.environ.get("RAY_AUTH_MODE", "").strip().lower()
 
 
 class RayWorkers(Generic[Shared]):
