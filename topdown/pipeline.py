@@ -129,9 +129,8 @@ def _generate(
     privacy, measured = _measure(prepared, out, clock, again, report)
     context = load_context(out, prepared.context)
     with opened(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
-        release = out if isinstance(place, int) else out.resolve()
-        work = out / WORK
-        solved = clock.run("solve", lambda: _solve(release, context, work=work, workers=place, report=report))
+        there = out if isinstance(place, int) else out.resolve()
+        solved = clock.run("solve", lambda: _solve(there, context, there / WORK, place, report))
     content = clock.run(
         "publish",
         lambda: publish(
@@ -273,7 +272,7 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
 
 
 def _solve(
-    release: Path, context: Context, *, work: Path | None = None, workers: Place = 1, report: Report = silent
+    release: Path, context: Context, work: Path | None = None, workers: Place = 1, report: Report = silent
 ) -> Solved:
     from topdown.solve.release import solve_folder
     from topdown.solve.solve import write_document
