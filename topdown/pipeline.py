@@ -169,7 +169,7 @@ def _generate(
 def _measure(
     prepared: Prepared, out: Path, clock: _Clock, again: bool, report: Report
 ) -> tuple[dict[str, Any], MeasureResult]:
-    """Try everything that can fail without noise, then charge and draw what is not measured yet."""
+    """Try all that can fail without noise, then charge and draw what is not measured yet."""
     from topdown.measure.measure import is_measured, measure
     from topdown.publish.certified import certified_privacy
     from topdown.rehearse.memory import check_memory
@@ -264,8 +264,7 @@ def check_one_ledger(prepared: Prepared) -> None:
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:
     """Solve a measured release from its files alone and write solve.json.
 
-    Returns:
-        (leaf table, `topdown.solve` document).
+    Returns: (leaf table, `topdown.solve` document).
     """
     solved = _solve(release, load_context(release), workers=workers, report=report)
     return solved.leaves, solved.document

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from tests.helpers.ledgers import n_intents
 
@@ -57,3 +61,34 @@ def test_where_to_solve_is_one_thing(topdown, toy, tmp_path, monkeypatch):
     alone = topdown("verify", run.parent, "--on", "ray")
     assert (alone.code, "C005" in alone.err) == (2, True)
     assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
+
+
+READ_ONLY = """
+import os, sys
+from pathlib import Path
+from topdown.pipeline import warm_up
+from topdown.plan.prepare import load_context
+from topdown.solve.release import solve_folder
+def refuse(event, arguments):
+    writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if writes or event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate"):
+        if str(arguments[0]).startswith(sys.argv[1]):
+            os.abort()
+warm_up()
+sys.addaudithook(refuse)
+release = Path(sys.argv[1])
+print(solve_folder(release, load_context(release), workers=2).leaves.n_records)
+if len(sys.argv) > 2:
+    (release / "left").touch()
+"""
+
+
+@pytest.mark.slow
+def test_workers_write_nothing_into_a_release(release):
+    """A worker that writes needs locks, and tears files when it is killed; the last run shows the test can fail."""
+    there = sorted(release.rglob("*"))
+    run = [sys.executable, "-c", READ_ONLY, str(release)]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout == "93\n"
+    assert there == sorted(release.rglob("*"))
+    assert subprocess.run([*run, "write"], capture_output=True, check=False).returncode < 0
