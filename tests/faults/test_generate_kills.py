@@ -120,7 +120,7 @@ def workers_of(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_the_run_and_a_second_run_waits(census: Path, tmp_path: Path) -> None:
+def test_the_work_of_a_killed_worker_runs_again_and_a_second_run_waits(census: Path, tmp_path: Path) -> None:
     """A worker that memory killed must not end the run or change a byte; two runs must not write to one folder."""
     run, out = copy_of(census, tmp_path), tmp_path / "release"
     process = start(run, out, "--workers", "2")
