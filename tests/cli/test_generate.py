@@ -19,7 +19,7 @@ import pytest
 
 from tests.helpers.ledgers import n_intents
 from tests.helpers.schemas import check_release
-from topdown.commands.generate import spent_text
+from topdown.commands.spending import spent_text
 from topdown.plan.prepare import prepare
 
 

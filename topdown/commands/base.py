@@ -12,6 +12,7 @@ import click
 from topdown.names import checked_path
 from topdown.screen.console import Screen
 
+Option = Callable[[Callable[..., int]], Callable[..., int]]  # of click
 _EXITS = {
     0: "ok",
     1: "a check failed",
@@ -86,11 +87,8 @@ def command(
                         checked_path(str(path), names.get(name, name))
             return function(screen, **options)
 
-        decorated: Callable[..., int] = run
-        for option in reversed(_options(json_option)):
-            decorated = option(decorated)
         make_command = click.command(name, cls=Command, examples=examples, exits=exits)
-        made = make_command(decorated)
+        made = make_command(with_options(*_options(json_option))(run))
         # the shared options last
         names.update({p.name: p.get_error_hint(None) for p in made.params if p.name})
         shared = {"as_json", "ascii_only", "color", "quiet", "verbose"}
@@ -100,7 +98,18 @@ def command(
     return make
 
 
-def _options(json_option: bool) -> list[Callable[[Callable[..., int]], Callable[..., int]]]:
+def with_options(*options: Option) -> Option:
+    """Return a decorator that gives a command these options, in this order."""
+
+    def give(function: Callable[..., int]) -> Callable[..., int]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return give
+
+
+def _options(json_option: bool) -> list[Option]:
     as_json = click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON document, also for errors."
     )

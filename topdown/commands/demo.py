@@ -53,8 +53,9 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
-    from topdown.commands.generate import cores, result_document
+    from topdown.commands.generate import result_document
     from topdown.commands.right_choices import choices
+    from topdown.commands.solving import cores
     from topdown.progress import Event
     from topdown.publish.certified import certified_loss
     from topdown.screen import figures

@@ -9,6 +9,8 @@ import click
 
 import topdown
 from topdown.commands.base import command
+from topdown.commands.solving import on_text, solving_options, where
+from topdown.commands.spending import spending_options
 from topdown.screen.console import Screen
 
 
@@ -31,17 +33,8 @@ from topdown.screen.console import Screen
     required=True,
     help="The published release to extend.",
 )
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
-)
-@click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
-@click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
-@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
-@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
-@click.option(
-    "--on", type=click.Choice(["here", "ray"]), default="here", help="Solve here, or on a Ray cluster."
-)
+@spending_options
+@solving_options
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def extend(
@@ -67,7 +60,7 @@ def extend(
     from topdown.api.planned import opened
     from topdown.api.releases import check_start
     from topdown.commands.approval import ask
-    from topdown.commands.generate import on_text, spend, where
+    from topdown.commands.generate import spend
 
     place = where(workers, on)
     planned = opened(source, base)

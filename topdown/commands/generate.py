@@ -7,25 +7,21 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 import topdown
 from topdown.commands.base import command
-from topdown.errors import EXIT_INTERRUPTED, EXIT_OK, ConfigError
+from topdown.commands.solving import on_text, solving_options, where
+from topdown.commands.spending import run_or_tell, spending_options
+from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from topdown import GenerateResult, Planned
     from topdown.documents.generate import Generate
-    from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
-    from topdown.workers import Where
-
-T = TypeVar("T")
 
 
 @command(
@@ -44,17 +40,8 @@ T = TypeVar("T")
     exits=(0, 1, 2, 3, 4, 130),
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
-)
-@click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
-@click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
-@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
-@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
-@click.option(
-    "--on", type=click.Choice(["here", "ray"]), default="here", help="Solve here, or on a Ray cluster."
-)
+@spending_options
+@solving_options
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option(
@@ -128,57 +115,6 @@ def spend(
     return run_or_tell(screen, prepared, line, call, partial(show_result, screen, prepared, out), log)
 
 
-def run_or_tell(
-    screen: Screen,
-    prepared: Prepared,
-    line: str,
-    call: Callable[..., T],
-    show: Callable[[T], int],
-    log: TextIO | None = None,
-) -> int:
-    """Run what may spend and show it, or say what an interrupted run has spent; return the exit code."""
-    from topdown.api.spent import note_spent, spent_so_far
-    from topdown.screen.bars import follow
-
-    before = spent_so_far(prepared)
-    progress = follow(screen, log)
-    try:
-        result = call(report=progress)
-        progress.close()
-        return show(result)
-    except (KeyboardInterrupt, click.Abort):
-        progress.close()
-        return stopped(screen, prepared, progress.where, line, before)
-    except Exception as error:
-        note_spent(prepared, error, before)
-        raise
-    finally:
-        progress.close()
-
-
-def cores() -> int:
-    """Return the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def where(workers: int | None, on: str) -> Where:
-    """Return where to solve by two options; ConfigError C005 if they exclude each other."""
-    if on == "here":
-        return workers or cores()
-    if workers is not None:
-        raise ConfigError(
-            "--workers counts processes of this machine; --on ray takes the whole cluster",
-            code="C005",
-            fix="leave one of the two out",
-        )
-    return "ray"
-
-
-def on_text(on: str) -> str:
-    """Return the option as it stands in a command line."""
-    return " --on ray" if on == "ray" else ""
-
-
 def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Generate:
     """Return the `topdown.generate` document."""
     from importlib.metadata import version
@@ -227,48 +163,3 @@ def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateR
         (f"topdown audit {out}{os.sep}", "what it costs, exactly"),
     )
     return EXIT_OK
-
-
-def stopped(screen: Screen, prepared: Prepared, where: str, again: str, before: Fraction) -> int:
-    """Say what an interrupted run has spent and how to go on; return the exit code."""
-    from topdown.documents.error import Error
-
-    text, spent = spent_text(prepared, where, before)
-    screen.document(
-        Error(
-            code="X130",
-            text=text,
-            details=[["spent", spent]],
-            file=None,
-            line=None,
-            column=None,
-            node=None,
-            key=None,
-            fix=f"go on with: {again}" if spent != "0" else "run the command again",
-            exit_code=EXIT_INTERRUPTED,
-        )
-    )
-    if not screen.json:
-        screen.err.line(text)
-        if spent != "0":
-            screen.err.line("Go on, with the same noise:")
-            screen.err.raw(("  ", again))
-    return EXIT_INTERRUPTED
-
-
-def _loss(plan: Plan, spent: Fraction) -> str:
-    from topdown.screen import figures
-
-    return figures.loss(plan.loss_name, spent, plan.delta_of(spent))
-
-
-def spent_text(prepared: Prepared, where: str, before: Fraction) -> tuple[str, str]:
-    """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
-    from topdown.api.spent import spent_so_far
-
-    plan, now = prepared.context.plan, spent_so_far(prepared)
-    stopped = f"Stopped {where}".rstrip() + "."
-    if now == before:
-        kept = f" {_loss(plan, before)} was spent before; its noise is kept." if before else ""
-        return f"{stopped} Nothing {'more ' if before else ''}is spent.{kept}", "0"
-    return f"{stopped} {_loss(plan, now - before)} is spent and its noise is kept.", str(now - before)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topdown.commands.base import command
+from topdown.commands.spending import run_or_tell, spending_options
 from topdown.errors import EXIT_OK
 from topdown.screen.console import Screen
 
@@ -30,13 +31,7 @@ if TYPE_CHECKING:
     exits=(0, 2, 3, 4, 130),
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
-)
-@click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
-@click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR.")
-@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
+@spending_options
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def measure(
     screen: Screen,
@@ -59,7 +54,6 @@ def measure(
     from topdown.api.releases import check_start
     from topdown.api.releases import measure as spend
     from topdown.commands.approval import ask
-    from topdown.commands.generate import run_or_tell
 
     planned = opened_again(source)
     line = f"topdown measure {source} --out {out} --resume"

@@ -71,7 +71,7 @@ def simulate(
 
     Nothing is spent and nothing it writes is a release: the records are made up or public.
     """
-    from topdown.commands.generate import cores
+    from topdown.commands.solving import cores
     from topdown.screen.bars import follow
 
     progress = follow(screen)

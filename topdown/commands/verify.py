@@ -42,7 +42,7 @@ def verify(
     recomputed in whole numbers. With --solve the records are also solved again.
     """
     from topdown.api.release_folder import require_release
-    from topdown.commands.generate import where
+    from topdown.commands.solving import where
     from topdown.commands.verify_screen import show_checks, show_findings
     from topdown.publish.verify.choice import is_choice
     from topdown.screen import figures
