@@ -5,18 +5,17 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import signal
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from topdown.workers.elsewhere import Elsewhere, WorkerLostError
 from topdown.workers.guard import refuse_confidential
-from topdown.workers.lost import Lost, Name, Pending, nobody, run_again
+from topdown.workers.lost import Lost, Pending, nobody
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -26,7 +25,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _held: Any = None  # the shared value; set in forked workers only, which are given it as they start
 
 
-class Forked(Generic[Shared]):
+class Forked(Elsewhere[Shared]):
     """Processes of this machine, started with the first task and stopped when the context ends.
 
     Args:
@@ -36,8 +35,8 @@ class Forked(Generic[Shared]):
     """
 
     def __init__(self, shared: Shared, n: int, lost: Lost = nobody) -> None:
-        refuse_confidential(shared)
-        self._shared, self._n, self._lost = shared, n, lost
+        super().__init__(shared, lost)
+        self._shared, self._n = shared, n
         self._others = set(multiprocessing.active_children())
         self._executor = self._start()
 
@@ -49,57 +48,37 @@ class Forked(Generic[Shared]):
             worker.terminate()
         self._executor.shutdown(cancel_futures=True)
 
-    def map(
-        self,
-        work: Callable[[Shared, Task], Result],
-        tasks: Iterable[Task],
-        most: int | None = None,
-        name: Name[Task] | None = None,
-    ) -> Iterator[Result]:
-        """Yield the result of each task, see `Workers`."""
-        ahead = iter(tasks)
-        waiting = deque(self._submit(work, task) for task in islice(ahead, most))
-        while waiting:
-            answer = waiting[0].answer
-            if answer is None or _is_lost(answer):
-                self._again(work, waiting, name)
-                continue
-            waiting.popleft()
-            waiting.extend(self._submit(work, task) for task in islice(ahead, 1))
-            yield answer.result()
-
-    def _again(
-        self,
-        work: Callable[[Shared, Task], Result],
-        waiting: deque[Pending[Task]],
-        name: Name[Task] | None,
-    ) -> None:
-        """Start new processes, and hand out again what has no result.
-
-        Tasks are begun in their order, so the first without a result are those that were under way.
-        """
-        self._executor.shutdown()  # until then, some futures do not know yet that they are lost
-        broken = [p for p in waiting if p.answer is None or _is_lost(p.answer)]
-        run_again(broken[: self._n], name, self._lost)
-        self._executor = self._start()
-        for pending in broken:
-            pending.answer = self._submit(work, pending.task).answer
-
     def _start(self) -> ProcessPoolExecutor:
         fork = multiprocessing.get_context("fork")
         return ProcessPoolExecutor(self._n, fork, initializer=_start, initargs=(self._shared,))
 
-    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Pending[Task]:
-        refuse_confidential(task)
+    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Future[Result] | None:
+        """Hand out a task; None if the processes are lost."""
         try:
             with _held_back():  # the first task starts the processes
-                return Pending(task, self._executor.submit(_run, work, task))
+                return self._executor.submit(_run, work, task)
         except BrokenProcessPool:
-            return Pending(task, None)
+            return None
 
+    def _result(self, answer: Future[Result] | None) -> Result:
+        if answer is None:
+            raise WorkerLostError
+        try:
+            return answer.result()
+        except BrokenProcessPool:
+            raise WorkerLostError from None
 
-def _is_lost(answer: Future[Any]) -> bool:
-    return isinstance(answer.exception(), BrokenProcessPool)
+    def _broken(self, waiting: Sequence[Pending[Task]]) -> tuple[list[Pending[Task]], list[Pending[Task]]]:
+        """Start new processes; without a result is what has to be handed out again.
+
+        Tasks are begun in their order, so the first without a result are those that were under way.
+        """
+        self._executor.shutdown()  # until then, some futures do not know yet that they are lost
+        self._executor = self._start()
+        broken = [
+            p for p in waiting if p.answer is None or isinstance(p.answer.exception(), BrokenProcessPool)
+        ]
+        return broken, broken[: self._n]
 
 
 @contextmanager

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from topdown.errors import ConfigError
+from topdown.workers.elsewhere import Elsewhere, WorkerLostError
 from topdown.workers.guard import refuse_confidential
 from topdown.workers.kind import Machine, look, require_same
-from topdown.workers.lost import Lost, Name, Pending, run_again
+from topdown.workers.lost import Lost, Pending
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -197,7 +196,7 @@ def _look(folder: Path) -> tuple[Machine, str]:
     return look(folder), os.environ.get("RAY_AUTH_MODE", "").strip().lower()
 
 
-class RayWorkers(Generic[Shared]):
+class RayWorkers(Elsewhere[Shared]):
     """Processes of a cluster; each gets the shared value once, before its first task.
 
     Args:
@@ -209,61 +208,42 @@ class RayWorkers(Generic[Shared]):
     def __init__(self, cluster: RayCluster, shared: Shared, lost: Lost) -> None:
         import ray
 
-        refuse_confidential(shared)
-        self._ray, self._lost, self._cluster = ray, lost, cluster
+        super().__init__(shared, lost)
+        self._ray, self._cluster = ray, cluster
         self._shared = ray.put(shared)
         self._run = ray.remote(num_cpus=1, max_retries=0)(_run)  # run again by us, who can say so
         kinds = ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "OutOfMemoryError")
         self._gone = tuple(getattr(ray.exceptions, kind) for kind in (*kinds, "ObjectLostError"))
 
-    def map(
-        self,
-        work: Callable[[Shared, Task], Result],
-        tasks: Iterable[Task],
-        most: int | None = None,
-        name: Name[Task] | None = None,
-    ) -> Iterator[Result]:
-        """Yield the result of each task, see `Workers`."""
-        ahead = iter(tasks)
-        waiting = deque(self._submit(work, task) for task in islice(ahead, most))
-        try:
-            while waiting:
-                if self._is_lost(waiting[0].answer):
-                    self._again(work, waiting, name)
-                    continue
-                done = self._ray.get(waiting.popleft().answer)
-                if isinstance(done, _Raised):
-                    raise done.error
-                waiting.extend(self._submit(work, task) for task in islice(ahead, 1))
-                yield done
-        finally:
-            for pending in waiting:
-                self._ray.cancel(pending.answer, force=True)
+    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Any:
+        return self._run.remote(self._cluster, [self._shared], work, task)
 
-    def _again(
-        self,
-        work: Callable[[Shared, Task], Result],
-        waiting: deque[Pending[Task]],
-        name: Name[Task] | None,
-    ) -> None:
+    def _result(self, answer: Any) -> Any:
+        try:
+            done = self._ray.get(answer)
+        except self._gone:
+            raise WorkerLostError from None
+        if isinstance(done, _Raised):
+            raise done.error
+        return done
+
+    def _broken(self, waiting: Sequence[Pending[Task]]) -> tuple[list[Pending[Task]], list[Pending[Task]]]:
+        """Return what has ended without a result: each task has a worker of its own."""
         answers = [pending.answer for pending in waiting]
         ended = set(self._ray.wait(answers, num_returns=len(answers), timeout=0)[0])
         broken = [p for p in waiting if p.answer in ended and self._is_lost(p.answer)]
-        run_again(broken, name, self._lost)
-        for pending in broken:
-            pending.answer = self._submit(work, pending.task).answer
+        return broken, broken
 
     def _is_lost(self, answer: Any) -> bool:
-        """Wait for a task; tell whether its worker is gone."""
         try:
             self._ray.get(answer)
         except self._gone:
             return True
         return False
 
-    def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Pending[Task]:
-        refuse_confidential(task)
-        return Pending(task, self._run.remote(self._cluster, [self._shared], work, task))
+    def _give_up(self, waiting: Sequence[Pending[Task]]) -> None:
+        for pending in waiting:
+            self._ray.cancel(pending.answer, force=True)
 
 
 @dataclass(frozen=True)
