@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.faults.measure_killer import is_killed
+from tests.helpers.killed import is_killed
 from topdown import verify
 from topdown.api.selection import Cover, Sites, select, select_plan
 from topdown.ledger.ledger import read_ledger

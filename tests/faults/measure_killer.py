@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import re
 import shutil
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from topdown.ledger import durable
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.helpers.killed import is_killed
 from topdown.ledger.ledger import read_ledger
 from topdown.measure import draw as draw_module
 from topdown.measure.measure import measure
@@ -27,54 +26,6 @@ from topdown.measure.run_ledger import create_for_run
 from topdown.plan.prepare import prepare
 
 draw_module.NUMBERS_PER_ROW_GROUP = draw_module.NUMBERS_PER_PART = 60
-
-
-def die_at(step: int) -> None:
-    """Make this process kill itself at its n-th step: half way through a write, or before a sync or rename."""
-    left = [step]
-    write, sync, replace = os.write, os.fsync, Path.replace
-
-    def count() -> bool:
-        left[0] -= 1
-        return left[0] == 0
-
-    def dying_write(descriptor: int, data) -> int:
-        if count():
-            write(descriptor, bytes(data)[: len(data) // 2])
-            os.kill(os.getpid(), signal.SIGKILL)
-        return write(descriptor, data)
-
-    def dying_sync(descriptor: int) -> None:
-        if count():
-            os.kill(os.getpid(), signal.SIGKILL)
-        sync(descriptor)
-
-    def dying_replace(self: Path, target: Path) -> Path:
-        if count():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return replace(self, target)
-
-    durable.os.write, durable.os.fsync, Path.replace = dying_write, dying_sync, dying_replace
-
-
-def is_killed(act: Callable[[], object], step: int) -> bool:
-    """Act in a child that dies at a step (0: never); tell whether it was killed."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            if step:
-                die_at(step)
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status):
-        return True
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise SystemExit(f"it failed at step {step}")
-    return False
 
 
 def run(folder: Path, step: int) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from tests.helpers import policies, solved
 from tests.helpers.folders import files
+from tests.helpers.killed import die, is_killed
 from tests.helpers.ledgers import with_ledger
 from topdown.pipeline import generate
 from topdown.plan.prepare import Prepared, prepare
@@ -156,23 +155,15 @@ def unsolve(release: Path) -> None:
 
 def killed_after_a_part(prepared: Prepared, release: Path, workers: int) -> bool:
     """Go on in a child that dies as soon as it has written one part; tell whether it did."""
-    child = os.fork()
-    if child == 0:
+
+    def act() -> None:
         write = Checkpoints._write
 
         def last(*args: object) -> None:
             write(*args)
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
         Checkpoints._write = last
-        code = 1
-        try:
-            generate(prepared, release, workers=workers)
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status):
-        return True
-    assert os.waitstatus_to_exitcode(status) == 0
-    return False
+        generate(prepared, release, workers=workers)
+
+    return is_killed(act)

@@ -1,0 +1,83 @@
+"""What pgsr takes of topdown, and its checks of the rest of pgsr."""
+
+import ast
+from pathlib import Path
+
+from tests.helpers.imports import imports_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "topdown"
+PGSR_MAY_USE = {
+    "canonical",
+    "caps",
+    "held",
+    "outputs",
+    "names",
+    "columns",
+    "noise",
+    "accountant",
+    "decimals",
+    "lazy",
+    "ledger",
+    "made_up",
+    "errors",
+    "progress",
+    "interrupt",
+    "publish",
+    "screen",
+    "commands",
+    "explain",
+    "documents",
+    "model",
+    "plan",
+}
+STRICT_READERS = {"topdown.publish.verify.reader", "topdown.publish.verify.parquet_file"}
+
+
+def test_pgsr_reads_strictly_and_publishes_by_itself() -> None:
+    """Of the publish room pgsr shares how files of strangers are opened, not what is checked or written."""
+    for path in (ROOT / "pgsr").rglob("*.py"):
+        taken = {name for name in imports_of(path) if name.startswith("topdown.publish")}
+        assert taken <= STRICT_READERS, f"{path.relative_to(ROOT)} imports {taken - STRICT_READERS}"
+        plans = {name for name in imports_of(path) if name.startswith("topdown.plan")}
+        assert plans <= {"topdown.plan.document"}, f"{path.relative_to(ROOT)} imports {plans}"
+
+
+def test_pgsr_builds_on_topdown_and_never_back() -> None:
+    """A cycle would make one product impossible to change without the other."""
+    for path in PACKAGE.rglob("*.py"):
+        assert not any(name.split(".")[0] == "pgsr" for name in imports_of(path)), f"{path} imports pgsr"
+    for path in (ROOT / "pgsr").rglob("*.py"):
+        ours = {name.split(".")[1] for name in imports_of(path) if name.startswith("topdown.")}
+        assert ours <= PGSR_MAY_USE, f"{path.relative_to(ROOT)} imports {ours - PGSR_MAY_USE}"
+        assert not any(
+            isinstance(n, ast.Assert) for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+
+
+PGSR_CHECKS = (
+    "check",
+    "check_choice",
+    "check_intervals",
+    "check_ledger",
+    "check_privacy",
+    "checks",
+    "verify_files",
+)
+PGSR_CHECKS_MAY_USE = {
+    *PGSR_CHECKS,
+    "canonical",
+    "documents",
+    "folder",
+    "intervals",
+    "mechanism",
+    "sizes",
+    "words",
+}
+
+
+def test_pgsr_checks_with_code_of_its_own() -> None:
+    """A sensitivity or loss that was derived wrongly would be found right by the code that derived it."""
+    for name in PGSR_CHECKS:
+        taken = {i.split(".")[1] for i in imports_of(ROOT / "pgsr" / f"{name}.py") if i.startswith("pgsr.")}
+        assert taken <= PGSR_CHECKS_MAY_USE, f"{name}.py imports {taken - PGSR_CHECKS_MAY_USE}"
