@@ -20,10 +20,11 @@ from tests.helpers.implied_brute import (
     random_census,
 )
 from topdown.errors import InfeasibleError
+from topdown.model.constraint_table import exact_rows
 from topdown.model.contradiction import find_contradiction
 from topdown.model.exact_tables import Merged
 from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules, leaf_answers, with_answers
+from topdown.model.public import derive_rules, with_answers
 from topdown.solve.exact import complete_totals
 from topdown.solve.groups import excess
 from topdown.solve.implied.causes import arranged
@@ -53,7 +54,7 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     """Build what the solver works with, exact statistics included."""
     schema, tree, invariants = census.schema, census.geography, census.invariants
     plain = derive_rules(schema, tree, invariants, census.facts)
-    rules = with_answers(plain, leaf_answers(schema, tree, invariants, census.exact))
+    rules = with_answers(plain, tree, exact_rows(schema, invariants, census.exact, tree))
     kept = arranged(schema, invariants, tree.level_names, plain)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     labels = answers = None

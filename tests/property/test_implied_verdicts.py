@@ -22,10 +22,11 @@ from tests.helpers.implied_brute import (
     wanted_totals,
 )
 from topdown.model.constraint import AtLeast, Invariants, NoneWhereZero
+from topdown.model.constraint_table import exact_rows
 from topdown.model.contradiction import find_contradiction
 from topdown.model.geography import from_prefixes
 from topdown.model.kinds import find_kinds
-from topdown.model.public import PublicFacts, derive_rules, leaf_answers, with_answers
+from topdown.model.public import PublicFacts, derive_rules, with_answers
 from topdown.solve import polytopes as polytopes_module
 from topdown.solve.chain import NoFlow, chain_of, fitting_tables, places
 from topdown.solve.exact import complete_totals
@@ -52,7 +53,9 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     """Build what the solver works with, exact statistics included."""
     schema, invariants = census.schema, census.invariants
     rules = derive_rules(schema, census.geography, invariants, census.facts)
-    rules = with_answers(rules, leaf_answers(schema, census.geography, invariants, census.exact))
+    rules = with_answers(
+        rules, census.geography, exact_rows(schema, invariants, census.exact, census.geography)
+    )
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     kinds = find_kinds(rules)
     return polytopes_of(

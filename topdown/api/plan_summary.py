@@ -16,7 +16,7 @@ from topdown.api.noise_compared import gaussian_needs
 from topdown.api.plan_extension import base_summary, ledger_warning
 from topdown.api.plan_waste import fitted_by_no_pass, spent_on_exact
 from topdown.model.constraint import Basis
-from topdown.model.constraint_table import leaf_rules, of_kinds
+from topdown.model.constraint_table import leaf_rows, of_kinds
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context, Prepared
@@ -188,7 +188,11 @@ def _invariants(context: Context) -> list[dict[str, Any]]:
     inv, leaf = context.plan.invariants, context.geography.leaves
     rows = [_row("exact", e.name, e.level, context.plan.level(e.level).n_nodes, e.basis) for e in inv.exact]
     hard = of_kinds(
-        leaf_rules(inv, context.facts.columns, len(leaf)), "none_where_zero", "at_least", "at_most", "never"
+        leaf_rows(context.plan.schema, inv, context.facts.columns, context.geography),
+        "none_where_zero",
+        "at_least",
+        "at_most",
+        "never",
     )
     rows += [_row(r.kind, r.name, leaf.name, int(r.asks.sum()), r.rule.basis) for r in hard]
     rows += [_row("no_more_than", s.name, leaf.name, len(leaf), s.basis) for s in inv.no_more_than]

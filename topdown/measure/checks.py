@@ -14,31 +14,31 @@ from numpy.typing import NDArray
 from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.records import Refused
 from topdown.model.constraint import AtLeast, AtMost
-from topdown.model.constraint_table import CLOSING, Ints, LeafRule, Marks, leaf_rules, of_kinds
+from topdown.model.constraint_table import CLOSING, ConstraintRow, Ints, Marks, leaf_rows, of_kinds
 from topdown.plan.prepare import Context
 
 
 def check_against_public(leaves: LeafCounts, context: Context) -> None:
     """Raise Refused if counts of the leaves contradict an invariant; its name is public, the leaf is not."""
-    rows = leaf_rules(context.plan.invariants, context.facts.columns, leaves.n_nodes)
+    plan = context.plan
+    rows = leaf_rows(plan.schema, plan.invariants, context.facts.columns, context.geography)
     for row in of_kinds(rows, "never", "none_where_zero", "at_most", "at_least"):
-        members = context.plan.schema.select(dict(row.cells))
-        held = leaves.held(members)
+        held = leaves.held(row.cells)
         wrong = (held < row.low) | (held > row.high)
         if row.kind in CLOSING:
-            _refuse_cells(row, members, wrong, leaves, context)
+            _refuse_cells(row, wrong, leaves, context)
         else:
             _refuse_numbers(row, held, np.flatnonzero(wrong), context)
 
 
-def _refuse_cells(row: LeafRule, members: Marks, wrong: Marks, leaves: LeafCounts, context: Context) -> None:
+def _refuse_cells(row: ConstraintRow, wrong: Marks, leaves: LeafCounts, context: Context) -> None:
     if not wrong.any():
         return
     schema, codes = context.plan.schema, context.geography.leaves.codes
 
     def entries() -> Iterator[tuple[str, str]]:
         for piece in leaves.pieces(0, leaves.n_nodes):
-            for i in np.flatnonzero(members[piece.cell] & wrong[piece.node]):
+            for i in np.flatnonzero(row.cells[piece.cell] & wrong[piece.node]):
                 where = schema.coordinates(piece.cell[i : i + 1])
                 labels = [a.labels[int(v[0])] for a, v in zip(schema.attributes, where, strict=True)]
                 yield f"leaf {codes[piece.node[i]]}", f"{piece.count[i]} x {', '.join(labels)}"
@@ -46,13 +46,13 @@ def _refuse_cells(row: LeafRule, members: Marks, wrong: Marks, leaves: LeafCount
     raise Refused(
         "D035",
         f'some records contradict the invariant "{row.name}"',
-        column=", ".join(attribute for attribute, _ in row.cells),
+        column=", ".join(attribute for attribute, _ in row.selection),
         fix="correct the records or the public leaf table; both cannot be right",
         rows=entries,
     )
 
 
-def _refuse_numbers(row: LeafRule, held: Ints, wrong: NDArray[np.intp], context: Context) -> None:
+def _refuse_numbers(row: ConstraintRow, held: Ints, wrong: NDArray[np.intp], context: Context) -> None:
     if not len(wrong) or not isinstance(row.rule, AtLeast | AtMost):
         return
     codes, least = context.geography.leaves.codes, row.kind == "at_least"

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.measure.beside_truth import BesideTruth
-from topdown.model.constraint_table import leaf_rules
+from topdown.model.constraint_table import leaf_rows
 
 
 def exactness(both: BesideTruth) -> dict[str, object]:
@@ -17,7 +17,7 @@ def exactness(both: BesideTruth) -> dict[str, object]:
     """
     context, released = both.context, both.released
     invariants = context.plan.invariants
-    leaf, n_leaves = context.geography.leaves.name, len(context.geography.leaves)
+    leaf = context.geography.leaves.name
     checks = []
     for exact in invariants.exact:
         level = context.geography.index(exact.level)
@@ -25,8 +25,8 @@ def exactness(both: BesideTruth) -> dict[str, object]:
         equal = [(r.answers(query) == t.answers(query)).all(axis=1) for r, t in both.stretches(level)]
         met = np.concatenate(equal)
         checks.append(_check(exact.name, "exact", exact.level, met))
-    for row in leaf_rules(invariants, context.facts.columns, n_leaves):
-        held, asks = released.held(context.plan.schema.select(dict(row.cells))), row.asks
+    for row in leaf_rows(context.plan.schema, invariants, context.facts.columns, context.geography):
+        held, asks = released.held(row.cells), row.asks
         met = (row.low <= held) & (held <= row.high)
         checks.append(_check(row.name, row.kind, leaf, met[asks]))
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))

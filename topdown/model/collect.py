@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
 from topdown.model.cell_classes import distinct_rows, tell_apart
 from topdown.model.constraint import Invariants
-from topdown.model.constraint_table import CLOSING, Ints, Kind, Marks, leaf_rules
+from topdown.model.constraint_table import CLOSING, Ints, Kind, Marks, exact_rows, leaf_rows
 from topdown.model.feasibility import Bound, Promises, Total
 from topdown.model.geography import Geography
 from topdown.model.nested import nest
 from topdown.model.public import PublicFacts
-from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 
 MAX_ANSWERS = 64  # of an exact table above the leaves; each takes a pass over the tree
@@ -37,31 +37,28 @@ def state(
     Raises:
         ConfigError: two bounds share cells and neither's hold the other's (C073).
     """
-    n_leaves = len(geography.leaves)
+    leaf, n_leaves = len(geography.levels) - 1, len(geography.leaves)
     rules: list[tuple[Kind, str]] = []
     closing: list[tuple[int, Marks, Marks]] = []
     bounds: list[Bound] = []
     totals: list[Total] = []
-    everything = np.ones(schema.n_cells, dtype=bool)
-    for statistic in invariants.exact:
-        if statistic.name not in exact:
-            continue
-        depth, query = geography.index(statistic.level), parse_query(schema, statistic.query)
-        answers = np.asarray(exact[statistic.name], dtype=np.int64)
-        if query.factors and depth == len(geography.levels) - 1:
-            bounds += [Bound(len(rules), query.labels == a, n, n) for a, n in enumerate(answers.T)]
+    everybody = np.ones(schema.n_cells, dtype=bool)
+    rows = (
+        *exact_rows(schema, invariants, exact, geography),
+        *leaf_rows(schema, invariants, facts.columns, geography),
+    )
+    for _, group in groupby(rows, key=lambda row: id(row.rule)):
+        answers, rule = tuple(group), len(rules)
+        kind, depth = answers[0].kind, answers[0].depth
+        rules.append((kind, answers[0].name))
+        if kind in CLOSING:
+            closing += [(rule, row.cells, row.high == 0) for row in answers]
+        elif kind != "exact" or (depth == leaf and len(answers) > 1):
+            bounds += [Bound(rule, row.cells, row.low, row.high) for row in answers]
         else:
-            totals.append(Total(len(rules), depth, everything, answers.sum(axis=1)))
-            if 1 < query.n_answers <= MAX_ANSWERS:
-                totals += [Total(len(rules), depth, query.labels == a, n) for a, n in enumerate(answers.T)]
-        rules.append(("exact", statistic.name))
-    for row in leaf_rules(invariants, facts.columns, n_leaves):
-        cells = schema.select(dict(row.cells))
-        if row.kind in CLOSING:
-            closing.append((len(rules), cells, row.high == 0))
-        else:
-            bounds.append(Bound(len(rules), cells, row.low, row.high))
-        rules.append((row.kind, row.name))
+            totals.append(Total(rule, depth, everybody, np.sum([row.low for row in answers], axis=0)))
+            if 1 < len(answers) <= MAX_ANSWERS:
+                totals += [Total(rule, depth, row.cells, row.low) for row in answers]
     columns = [c for _, c, _ in closing] + [b.atoms for b in bounds] + [t.atoms for t in totals]
     atoms = tell_apart(columns, schema.n_cells)
     closes = np.zeros((len(rules), len(atoms.first)), dtype=bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from topdown.model.cell_classes import CellClasses, digits, tell_apart
 from topdown.model.constraint import Invariants
-from topdown.model.constraint_table import LeafRule, leaf_rules, of_kinds
+from topdown.model.constraint_table import ConstraintRow, leaf_rows, of_kinds
 from topdown.model.geography import Geography
-from topdown.model.query import parse_query
 from topdown.model.schema import Schema
-
-Answer = tuple[str, NDArray[np.bool_], NDArray[np.int64]]  # name, cells (n_cells,), number at each leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,30 +71,31 @@ class Rules:
 
 def derive_rules(schema: Schema, geography: Geography, invariants: Invariants, facts: PublicFacts) -> Rules:
     """Turn leaf constraints into open classes and lower bounds for every node."""
-    return rules_of(schema, geography, leaf_rules(invariants, facts.columns, len(geography.leaves)))
+    return rules_of(schema, geography, leaf_rows(schema, invariants, facts.columns, geography))
 
 
-def rules_of(schema: Schema, geography: Geography, rows: Sequence[LeafRule]) -> Rules:
-    """Return the same from rows; without one of them, the rules without that constraint."""
+def rules_of(schema: Schema, geography: Geography, rows: Iterable[ConstraintRow]) -> Rules:
+    """Return the same from rows that close cells or bound them; without one, the rules without that constraint."""
+    rows = tuple(rows)
     never = np.zeros(schema.n_cells, dtype=bool)
     for row in of_kinds(rows, "never"):
-        never |= schema.select(dict(row.cells))
+        never |= row.cells
     zeros, least, most = (of_kinds(rows, kind) for kind in ("none_where_zero", "at_least", "at_most"))
-    closing = [never, *(schema.select(dict(z.cells)) for z in zeros)]
+    closing = [never, *(row.cells for row in zeros)]
     cells = tell_apart(closing, schema.n_cells)
     n_leaves = len(geography.leaves)
 
     def by_leaf(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return np.array(numbers, dtype=np.int64).reshape(-1, n_leaves).T
 
-    shut = by_leaf([np.zeros(n_leaves, dtype=np.int64), *(z.high for z in zeros)]) == 0
+    shut = by_leaf([np.zeros(n_leaves, dtype=np.int64), *(row.high for row in zeros)]) == 0
     leaf_open = ~((shut.astype(np.int64) @ cells.marked(closing).astype(np.int64)) > 0)
     return Rules(
         cells.of_cell,
         geography.at_every_level(leaf_open, np.logical_or),
-        tuple(schema.select(dict(row.cells)) for row in least),
+        tuple(row.cells for row in least),
         geography.at_every_level(by_leaf([row.low for row in least])),
-        tuple(schema.select(dict(row.cells)) for row in most),
+        tuple(row.cells for row in most),
         by_leaf([row.high for row in most]),
         tuple(row.name for row in least),
         tuple(row.name for row in most),
@@ -120,42 +118,26 @@ def only_leaves(rules: Rules, geography: Geography, leaves: NDArray[np.int64]) -
     )
 
 
-def with_answers(rules: Rules, answers: Iterable[Answer]) -> Rules:
-    """Return rules to which exact answers of the leaves are added: each is a lower and an upper bound."""
-    answers = tuple(answers)
-    if not answers:
+def with_answers(rules: Rules, geography: Geography, rows: Iterable[ConstraintRow]) -> Rules:
+    """Return rules to which exact answers of leaves are added: each is a lower and an upper bound.
+
+    Args:
+        rows: exact statistics; those above the leaves, and the totals of leaves, are left out.
+    """
+    rows = [row for row in rows if row.depth == len(geography.levels) - 1 and not row.cells.all()]
+    if not rows:
         return rules
-    names, cells, numbers = zip(*answers, strict=True)
+    names, cells = tuple(row.name for row in rows), tuple(row.cells for row in rows)
+    numbers = np.array([row.low for row in rows]).T
     return replace(
         rules,
         bound_names=(*rules.bound_names, *names),
         bound_cells=(*rules.bound_cells, *cells),
-        lower=(*rules.lower[:-1], np.column_stack([rules.lower[-1], *numbers])),
+        lower=geography.at_every_level(np.hstack([rules.lower[-1], numbers])),
         cap_names=(*rules.cap_names, *names),
         cap_cells=(*rules.cap_cells, *cells),
-        caps=np.column_stack([rules.caps, *numbers]),
+        caps=np.hstack([rules.caps, numbers]),
     )
-
-
-def leaf_answers(
-    schema: Schema,
-    geography: Geography,
-    invariants: Invariants,
-    known: Mapping[str, NDArray[np.int64]] | None = None,
-) -> list[Answer]:
-    """Return name, cells and number at every leaf of each answer of the leaves' exact tables.
-
-    Args:
-        known: answers by name, int64 (n_leaves, n_answers); without them zeros stand for all.
-    """
-    out: list[Answer] = []
-    for exact in invariants.exact:
-        query = parse_query(schema, exact.query)
-        if exact.level == geography.leaves.name and query.factors:
-            shape = (len(geography.leaves), query.n_answers)
-            numbers = np.zeros(shape, dtype=np.int64) if known is None else known[exact.name]
-            out += [(exact.name, query.labels == a, numbers[:, a]) for a in range(query.n_answers)]
-    return out
 
 
 def cell_classes(rules: Rules, answers: NDArray[np.int64] | None = None) -> CellClasses:

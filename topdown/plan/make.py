@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from topdown.errors import BudgetError, ConfigError
 from topdown.laws import law_of_mechanism
 from topdown.model.constraint import Invariants
+from topdown.model.constraint_table import unknown_answers
 from topdown.model.contradiction import find_contradiction
 from topdown.model.exact_tables import arrange, tables_of
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, find_kinds
-from topdown.model.public import PublicFacts, Rules, derive_rules, leaf_answers, with_answers
+from topdown.model.public import PublicFacts, Rules, derive_rules, with_answers
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.names import refuse_same_file
@@ -265,7 +266,7 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
     """Refuse bounds and exact tables that cross each other, and those whose implied constraints are too many."""
     level_names = geography.level_names
     kept = arrange(tables_of(schema, invariants, level_names), rules, level_names)
-    full = with_answers(rules, leaf_answers(schema, geography, invariants))
+    full = with_answers(rules, geography, unknown_answers(schema, invariants, geography))
     kinds = find_kinds(full, None if kept.split is None else kept.split.labels)
     deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)

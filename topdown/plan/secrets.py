@@ -9,7 +9,7 @@ from functools import cached_property
 from topdown.errors import ConfigError
 from topdown.model.changes import Change, KnownStatistic, find_changes
 from topdown.model.constraint import Selection
-from topdown.model.constraint_table import CLOSING, leaf_rules, of_kinds
+from topdown.model.constraint_table import CLOSING, leaf_rows, of_kinds
 from topdown.model.geography import Geography
 from topdown.model.possible import ValueBound, Values, Zero
 from topdown.model.public import PublicFacts
@@ -88,9 +88,9 @@ class ReleaseChain:
         for (plan, reading), facts in zip(
             self.steps, (*(b.facts for b in self.bases), self.facts), strict=True
         ):
-            rows = leaf_rules(plan.invariants, facts.columns, len(self.geography.leaves))
+            rows = leaf_rows(plan.schema, plan.invariants, facts.columns, self.geography)
             for row in of_kinds(rows, *CLOSING, "at_least", "at_most"):
-                values, above = _values(plan.schema, reading, row.cells), row.kind == "at_most"
+                values, above = _values(plan.schema, reading, row.selection), row.kind == "at_most"
                 if row.kind in CLOSING:
                     zeros.append(Zero(row.name, values, row.high == 0))
                 else:

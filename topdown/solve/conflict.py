@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topdown.model.constraint_table import leaf_rules, of_kinds
+from topdown.model.constraint import Invariants
+from topdown.model.constraint_table import ConstraintRow, leaf_rows, of_kinds
 from topdown.model.kinds import find_kinds
 from topdown.model.public import rules_of, with_answers
 from topdown.model.smallest import smallest_conflict
@@ -41,23 +42,21 @@ def conflicting(
         depth: level of the children. parent: index of the node at the level above.
         cells, counts: the node's table.
     """
-    invariants, geography, whole = context.plan.invariants, polytopes.geography, polytopes.rules
+    invariants, geography = context.plan.invariants, polytopes.geography
     children = np.arange(*geography.child_pointers[depth - 1][parent : parent + 2])
     inside = polytopes.leaf_range(depth - 1, parent)
-    rules = leaf_rules(invariants, context.facts.columns, len(geography.leaves))
-    asking = [rule for rule in rules if rule.kind != "never" and rule.asks[inside].any()]
-    names = [rule.name for rule in asking]
-    n_low, n_asking = len(invariants.at_least), len(asking)  # bounds after these are exact answers
-    exact = tuple(zip(whole.bound_names, whole.bound_cells, whole.lower[-1].T, strict=True))[n_low:]
+    rows = leaf_rows(context.plan.schema, invariants, context.facts.columns, geography)
+    asking = [row for row in rows if row.kind != "never" and row.asks[inside].any()]
+    names, n_asking = [row.name for row in asking], len(asking)
+    exact = _exact_rows(invariants, polytopes)
     if polytopes.by_answer and depth <= polytopes.unit_depth:  # the exact table is one more constraint
         level = geography.level_names[polytopes.unit_depth]
         tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
         names.append(" and ".join(e.name for e in tables))
 
     def conflicts(kept: frozenset[int]) -> bool:
-        left = [*of_kinds(rules, "never"), *(rule for i, rule in enumerate(asking) if i in kept)]
-        weaker = rules_of(context.plan.schema, geography, left)
-        weaker = with_answers(weaker, exact)
+        left = [*of_kinds(rows, "never"), *(row for i, row in enumerate(asking) if i in kept)]
+        weaker = with_answers(rules_of(context.plan.schema, geography, left), geography, exact)
         answers = polytopes.answers if n_asking in kept or n_asking == len(names) else None
         kinds = find_kinds(weaker, answers=polytopes.kinds.answers)
         relaxed = replace(polytopes, kinds=kinds, rules=weaker, answers=answers)
@@ -65,3 +64,12 @@ def conflicting(
 
     found = smallest_conflict(len(names), conflicts, max_tests=MAX_TRIES)
     return NodeConflict(tuple(names[i] for i in sorted(found.members)), found.is_smallest)
+
+
+def _exact_rows(invariants: Invariants, polytopes: Polytopes) -> tuple[ConstraintRow, ...]:
+    """Return the exact answers of leaves, which stand behind the bounds that public facts give."""
+    rules, depth = polytopes.rules, len(polytopes.geography.levels) - 1
+    rule = {e.name: e for e in invariants.exact}
+    bounds = tuple(zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True))
+    exact = bounds[len(invariants.at_least) :]
+    return tuple(ConstraintRow("exact", rule[name], depth, cells, n, n) for name, cells, n in exact)

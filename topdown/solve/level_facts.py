@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from topdown.model.constraint_table import exact_rows
 from topdown.model.kinds import find_kinds
-from topdown.model.public import leaf_answers, with_answers
+from topdown.model.public import with_answers
 from topdown.plan.prepare import Context
 from topdown.solve.chain import Chain, NoFlow, Places, chain_of, places
 from topdown.solve.exact import complete_totals, exact_margins
@@ -44,7 +45,9 @@ def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) 
     """
     plan, geography = context.plan, context.geography
     margins = exact_margins(context, tables, exact)
-    rules = with_answers(context.rules, leaf_answers(plan.schema, geography, plan.invariants, tables))
+    rules = with_answers(
+        context.rules, geography, exact_rows(plan.schema, plan.invariants, tables, geography)
+    )
     labels, answers = margins.split or (None, None)
     kinds = find_kinds(rules, answers=labels)
     totals = complete_totals(geography, rules, kinds, exact, answers)

@@ -58,7 +58,7 @@ def test_block_totals_need_the_combinations() -> None:
     assert len(set(names)) == 8
     assert "nursing & 18_plus" in names
     assert (kinds.of_cell < 0).sum() == 126
-    full = find_kinds(with_answers(rules, ()))
+    full = find_kinds(with_answers(rules, geography, ()))
     assert np.array_equal(full.of_cell, kinds.of_cell)
     assert np.array_equal(full.members, kinds.members)
 

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from topdown.model.constraint import Invariants
+from topdown.model.constraint_table import unknown_answers
 from topdown.model.exact_tables import Arrangement, arrange, tables_of
 from topdown.model.geography import Geography, Level
 from topdown.model.kinds import find_kinds
-from topdown.model.public import PublicFacts, Rules, leaf_answers, with_answers
+from topdown.model.public import PublicFacts, Rules, with_answers
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.solve.chain import Tables, exact_beside
@@ -79,7 +80,7 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
 
     Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
     """
-    full = with_answers(rules, leaf_answers(schema, geography, invariants))
+    full = with_answers(rules, geography, unknown_answers(schema, invariants, geography))
     kept = arranged(schema, invariants, geography.level_names, rules)
     totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
     if kept.split is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.model.constraint_table import CLOSING, leaf_rules, of_kinds
+from topdown.model.constraint_table import CLOSING, leaf_rows, of_kinds
 from topdown.solve.groups import Ints
 from topdown.solve.implied.causes import Ground
 from topdown.solve.implied.describe import soft_lines
@@ -97,16 +97,15 @@ def _lines(ground: Ground, columns: dict[str, Ints], depth: int, inside: slice) 
     """Write bounds, zeros and exact statistics with their numbers."""
     schema, invariants, levels = ground.schema, ground.invariants, ground.level_names
     out: list[Line] = []
-    n_leaves = len(ground.polytopes.geography.leaves)
-    rules = leaf_rules(invariants, columns, n_leaves)
-    for rule in of_kinds(rules, "never", "none_where_zero", "at_least", "at_most"):
-        low, high, name = int(rule.low[inside].sum()), rule.high[inside], selection_text(schema, rule.cells)
-        if rule.kind in CLOSING and not high.any():
-            out.append((f"x[{name}] = 0", rule.name))
+    rows = leaf_rows(schema, invariants, columns, ground.polytopes.geography)
+    for row in of_kinds(rows, "never", "none_where_zero", "at_least", "at_most"):
+        low, high, name = int(row.low[inside].sum()), row.high[inside], selection_text(schema, row.selection)
+        if row.kind in CLOSING and not high.any():
+            out.append((f"x[{name}] = 0", row.name))
         elif low:
-            out.append((f"x[{name}] >= {low}", rule.name))
-        elif rule.kind == "at_most":
-            out.append((f"x[{name}] <= {int(high.sum())}", rule.name))
+            out.append((f"x[{name}] >= {low}", row.name))
+        elif row.kind == "at_most":
+            out.append((f"x[{name}] <= {int(high.sum())}", row.name))
     for exact in invariants.exact:
         at = levels.index(exact.level)
         if at == depth:
