@@ -20,21 +20,20 @@ from topdown.solve.judge import judge_split
 from topdown.solve.least_squares.kkt import TARGET_PERSONS
 from topdown.solve.least_squares.policy import solve_with
 from topdown.solve.least_squares.soft import SOFT_KEPT_PERSONS, worst_break
-from topdown.solve.level_facts import Known, known_of
+from topdown.solve.level_facts import known_of
 from topdown.solve.node import Node
 from topdown.solve.parts import (
     StatisticsPart,
     facts_part,
     geography_part,
-    known_part,
     ranges_of,
-    rules_part,
 )
 from topdown.solve.passes import Fit, estimate
 from topdown.solve.polytopes import Limits
 from topdown.solve.region_network import Arcs
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve.shape import Known, known_from
 from topdown.solve.split import Split, check_exact_fits
 from topdown.solve.statistics import Statistics
 from topdown.solve.tally import Tally
@@ -184,13 +183,14 @@ class Descent(Walk):
     def part(self, depth: int, first: int, last: int) -> tuple[Descent, tuple[int, ...]]:
         """Return the solver of a part of the tree, which holds nothing of the other nodes but their statistics."""
         whole, ranges = self.context, ranges_of(self.context.geography, depth, first, last)
-        geography, rules = geography_part(whole.geography, ranges), rules_part(whole.rules, ranges)
+        geography = geography_part(whole.geography, ranges)
+        known = known_from(self.known.shape, geography, self.known.nodes.part(ranges))
         context = replace(whole, geography=geography, facts=facts_part(whole.facts, ranges))
-        vars(context).update(rules=rules)  # cached properties: a part never makes its own
+        vars(context).update(rules=known.public)  # cached properties: a part never makes its own
         other = replace(self, context=context)
         firsts = tuple(here.start for here in ranges)
         vars(other).update(
-            known=known_part(self.known, rules, geography, ranges),
+            known=known,
             statistics=StatisticsPart(self.statistics, firsts),
             repairer=self.repairer.within(context),
         )

@@ -1,42 +1,22 @@
-"""What is known of a release before its solve: from plan, public facts and exact statistics, level by level."""
+"""What is known of a whole release before its solve: from plan, public facts and exact statistics, level by level."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from topdown.model.constraint_table import exact_rows
 from topdown.model.kinds import find_kinds
 from topdown.model.public import with_answers
 from topdown.plan.prepare import Context
-from topdown.solve.chain import Chain, NoFlow, Places, chain_of, places
+from topdown.solve.chain import chain_of, places
 from topdown.solve.exact import complete_totals, exact_margins
 from topdown.solve.groups import Ints
-from topdown.solve.implied.classify import Verdict, plan_verdicts
-from topdown.solve.level import LevelModel, build_levels
-from topdown.solve.polytopes import Polytopes, polytopes_of
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """The public side of a descent, for the whole tree (`known_of`) or a part of it (`parts`).
-
-    Args:
-        polytopes: what can be split down to the leaves.
-        levels: solver's view of every level.
-        chains: rounding chain of every level.
-        places: per level, where lower bounds sit in the rounding chain, or why rounding is no flow.
-        verdicts: what the plan promises of every level; the solver holds itself to it.
-    """
-
-    polytopes: Polytopes
-    levels: tuple[LevelModel, ...]
-    chains: tuple[Chain, ...]
-    places: tuple[Places | NoFlow, ...]
-    verdicts: tuple[Verdict, ...]
+from topdown.solve.implied.classify import plan_verdicts
+from topdown.solve.level import build_levels
+from topdown.solve.polytopes import polytopes_of
+from topdown.solve.shape import Known, known_from, split_off
 
 
 def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) -> Known:
-    """Return the public side of a whole release.
+    """Return the public side of a whole release; the only place where a shape is made.
 
     Args:
         context: plan and public facts.
@@ -58,4 +38,6 @@ def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) 
         for v in levels
     )
     in_chain = tuple(places(context.rules, polytopes, i, chain) for i, chain in enumerate(chains))
-    return Known(polytopes, levels, chains, in_chain, plan_verdicts(context))
+    made = (context.rules, rules), polytopes, levels, (chains, in_chain), plan_verdicts(context)
+    shape, nodes = split_off(*made)
+    return known_from(shape, geography, nodes)

@@ -13,14 +13,11 @@ from typing import Any, final
 import numpy as np
 
 from topdown.model.geography import Geography, Level
-from topdown.model.public import PublicFacts, Rules
+from topdown.model.public import PublicFacts
 from topdown.solve.answers import NoisyAnswers
 from topdown.solve.groups import Ints
-from topdown.solve.level import LevelModel, NodeTable
-from topdown.solve.level_facts import Known
+from topdown.solve.shape import Ranges
 from topdown.solve.statistics import Objective, Statistics
-
-Ranges = tuple[slice, ...]  # of nodes, one a level
 
 
 def ranges_of(geography: Geography, depth: int, first: int, last: int) -> Ranges:
@@ -45,51 +42,6 @@ def geography_part(geography: Geography, ranges: Ranges) -> Geography:
 def facts_part(facts: PublicFacts, ranges: Ranges) -> PublicFacts:
     """Return the facts of some leaves."""
     return PublicFacts({name: column[ranges[-1]] for name, column in facts.columns.items()})
-
-
-def rules_part(rules: Rules, ranges: Ranges) -> Rules:
-    """Return the rules of some nodes. A class is open above the leaves if it is open at a leaf anywhere below."""
-    return replace(
-        rules,
-        open=tuple(level[here] for level, here in zip(rules.open, ranges, strict=True)),
-        lower=tuple(level[here] for level, here in zip(rules.lower, ranges, strict=True)),
-        caps=rules.caps[ranges[-1]],
-    )
-
-
-def known_part(known: Known, rules: Rules, geography: Geography, ranges: Ranges) -> Known:
-    """Return what is known of some nodes.
-
-    Args:
-        known: of the whole tree.
-        rules, geography: of the part.
-        ranges: of the part.
-    """
-    whole, leaves = known.polytopes, ranges[-1]
-    kinds = replace(whole.kinds, low=whole.kinds.low[leaves], high=whole.kinds.high[leaves])
-    polytopes = replace(
-        whole,
-        kinds=kinds,
-        rules=rules_part(whole.rules, ranges),
-        geography=geography,
-        totals={depth: totals[ranges[depth]] for depth, totals in whole.totals.items()},
-        answers=None if whole.answers is None else whole.answers[ranges[whole.unit_depth]],
-    )
-    levels = tuple(_level_part(level, rules, here) for level, here in zip(known.levels, ranges, strict=True))
-    return replace(known, polytopes=polytopes, levels=levels)
-
-
-def _level_part(level: LevelModel, rules: Rules, here: slice) -> LevelModel:
-    def cut(table: NodeTable) -> NodeTable:
-        return replace(table, answers=table.answers[here])
-
-    return replace(
-        level,
-        open=rules.open[level.index],
-        lower=rules.lower[level.index],
-        totals=cut(level.totals),
-        exact=cut(level.exact),
-    )
 
 
 @final
