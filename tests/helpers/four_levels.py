@@ -1,0 +1,74 @@
+"""Toy lands of four levels, so that a county solved for itself has tracts that may need limits."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.helpers import policies, solved
+from topdown.model.geography import Geography
+from topdown.model.histogram import Histogram
+from topdown.plan.prepare import Context, prepare
+from topdown.solve.parts import facts_part, geography_part, ranges_of
+
+Facts = tuple[int, int, int]  # homes, dormitories, barracks
+
+
+def run_text() -> str:
+    """Return a run file whose tracts are measured and rounded like counties."""
+    text = solved.toy_run().replace('"land", "county", "block"', '"land", "county", "tract", "block"')
+    text = text.replace("[0, 1, 3]", "[0, 1, 2, 3]").replace('share = "1/2"\npasses', 'share = "1/4"\npasses')
+    first, last = text.index('[[level]]\nname = "county"'), text.index('[[level]]\nname = "block"')
+    county = text[first:last]
+    return text[:last] + county.replace('"county"', '"tract"') + text[last:]
+
+
+def make_land(
+    more: str, facts: Callable[[str], Facts], seed: int = 1, counties: int = 3, run: str | None = None
+) -> solved.Census:
+    """Return a land of counties with two or three tracts of up to three blocks, under the toy invariants and more.
+
+    Args:
+        more: text of an invariants file.
+        facts: of the block with a geocode: county, tract, block, a digit each.
+        run: text of the run file, if not `run_text`.
+    """
+    rng = np.random.default_rng(seed)
+    codes = [
+        f"{county}{tract}{block}"
+        for county in range(1, counties + 1)
+        for tract in range(1, int(rng.integers(2, 4)) + 1)
+        for block in range(1, int(rng.integers(2, 4)) + 1)
+    ]
+    rows = [",".join([code, *map(str, facts(code))]) for code in codes]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "leaves.csv").write_text("geocode,homes,dormitories,barracks\n" + "\n".join(rows) + "\n")
+        (folder / "own.toml").write_text((solved.TOP / "invariants" / "toy.toml").read_text() + "\n" + more)
+        text = (run or run_text()).replace('invariants = "toy"', 'invariants = "own.toml"')
+        (folder / "run.toml").write_text(text)
+        context = prepare(folder / "run.toml").context
+    is_open = context.rules.open[-1][:, context.rules.class_of_cell]
+    dense = rng.poisson(1.5, is_open.shape) * is_open
+    node, cell = np.nonzero(dense)
+    drawn = Histogram.build(*dense.shape, node, cell, dense[node, cell])
+    leaves = policies.fit_records(context, drawn)
+    return solved.Census(context, leaves.at_every_level(context.geography))
+
+
+def county_alone(census: solved.Census, county: int) -> solved.Census:
+    """Return a county as if it were all there is: its places, its facts, and only its people."""
+    context, leaves = census.context, census.truth[-1]
+    ranges = ranges_of(context.geography, 1, county, county + 1)
+    first, last = ranges[-1].start, ranges[-1].stop
+    geography: Geography = geography_part(context.geography, ranges)
+    mine = (leaves.node >= first) & (leaves.node < last)
+    people = Histogram(
+        last - first, leaves.n_cells, leaves.node[mine] - first, leaves.cell[mine], leaves.count[mine]
+    )
+    alone: Context = replace(context, geography=geography, facts=facts_part(context.facts, ranges))
+    return solved.Census(alone, people.at_every_level(geography))
