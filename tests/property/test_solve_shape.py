@@ -18,10 +18,10 @@ from topdown.solve import descend, polytopes, solve
 from topdown.solve.descend import Descent
 from topdown.solve.level_facts import known_of
 from topdown.solve.polytopes import Polytopes
-from topdown.solve.shape import Shape
+from topdown.solve.shape import ReleaseShape
 
 COUNTIES = 3
-Change = Callable[[Shape, Geography], Shape]
+Change = Callable[[ReleaseShape, Geography], ReleaseShape]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Land:
     """A land whose counties, each taken alone, would have another shape.
 
     Args:
-        asked: what a county would answer otherwise than the land, as paths into `Shape`.
+        asked: what a county would answer otherwise than the land, as paths into `ReleaseShape`.
         policy: beside the toy's.
         facts: of a block, by geocode; the first digit is the county.
         most_kinds: whose limits are kept.
@@ -134,12 +134,12 @@ def census_of(land: Land) -> solved.Census:
     return four_levels.make_land(land.policy, land.facts, 1, COUNTIES, run)
 
 
-def shape_of(census: solved.Census) -> Shape:
+def shape_of(census: solved.Census) -> ReleaseShape:
     """Make a shape from all leaves there are."""
     return known_of(census.context, policies.exact_values(census), policies.exact_tables(census)).shape
 
 
-def shapes_of(land: Land) -> tuple[Shape, list[Shape]]:
+def shapes_of(land: Land) -> tuple[ReleaseShape, list[ReleaseShape]]:
     """Return the shape of a land, and what its counties would make of themselves."""
     census = census_of(land)
     alone = [four_levels.county_alone(census, county) for county in range(COUNTIES)]
@@ -205,7 +205,7 @@ def digest_of(value: object) -> str:
     return digest.hexdigest()
 
 
-def pieces(shape: Shape) -> dict[str, object]:
+def pieces(shape: ReleaseShape) -> dict[str, object]:
     """Return every piece of a shape by its path; of levels, those that a county solves."""
     found: dict[str, object] = {}
     for field in fields(shape):
@@ -219,7 +219,7 @@ def pieces(shape: Shape) -> dict[str, object]:
     return {path: piece for path, piece in found.items() if path not in OF_NO_LEAF}
 
 
-def with_piece(shape: Shape, path: str, own: Shape) -> Shape:
+def with_piece(shape: ReleaseShape, path: str, own: ReleaseShape) -> ReleaseShape:
     """Return a shape with one piece of another."""
     name, _, inner = path.partition(".")
     there, value = getattr(shape, name), getattr(own, name)
@@ -240,7 +240,7 @@ def test_a_part_made_from_its_own_leaves_goes_astray(land: Land) -> None:
     for path in land.asked:
         assert any(digest_of(pieces(shape)[path]) != digest_of(pieces(own)[path]) for own in alone), path
 
-        def own_piece(shape: Shape, places: Geography, path: str = path) -> Shape:
+        def own_piece(shape: ReleaseShape, places: Geography, path: str = path) -> ReleaseShape:
             one = len(places.levels[1]) == 1
             return with_piece(shape, path, alone[int(places.levels[1].codes[0]) - 1]) if one else shape
 

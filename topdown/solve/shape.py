@@ -30,7 +30,7 @@ Ranges = tuple[slice, ...]  # of nodes, one a level
 
 @final
 @dataclass(frozen=True, eq=False)
-class Shape:
+class ReleaseShape:
     """What a release has beside facts of its nodes; made from all leaves by `level_facts.known_of`.
 
     Args:
@@ -106,7 +106,7 @@ class Known:
         levels: solver's view of every level.
     """
 
-    shape: Shape
+    shape: ReleaseShape
     nodes: NodeFacts
     public: Rules
     polytopes: Polytopes
@@ -128,7 +128,7 @@ class Known:
         return self.shape.verdicts
 
 
-def known_from(shape: Shape, geography: Geography, nodes: NodeFacts) -> Known:
+def known_from(shape: ReleaseShape, geography: Geography, nodes: NodeFacts) -> Known:
     """Return what is known of a tree, or a part of one, from the shape of the release and the facts of its nodes."""
     n_bounds, n_caps = len(shape.public.bound_cells), len(shape.public.cap_cells)
     lower = tuple(level[:, :n_bounds] for level in nodes.lower)
@@ -156,7 +156,7 @@ def split_off(
     levels: tuple[LevelModel, ...],
     rounding: tuple[tuple[Chain, ...], tuple[Places | NoFlow, ...]],
     verdicts: tuple[Verdict, ...],
-) -> tuple[Shape, NodeFacts]:
+) -> tuple[ReleaseShape, NodeFacts]:
     """Part what is known of a whole release into its shape and the facts of its nodes.
 
     Args:
@@ -184,7 +184,7 @@ def split_off(
         )
         for level in levels
     )
-    shape = Shape(
+    shape = ReleaseShape(
         public=_of_no_node(rules[0]),
         rules=_of_no_node(full),
         kinds=replace(kinds, low=_none_of(kinds.low), high=_none_of(kinds.high)),
