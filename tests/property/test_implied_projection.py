@@ -118,7 +118,7 @@ def thousandfold(polytopes: Polytopes) -> Polytopes:
     kinds = polytopes.kinds
     high = np.where(kinds.high >= NO_LIMIT, NO_LIMIT, kinds.high * 1000)
     totals = {depth: values * 1000 for depth, values in polytopes.totals.items()}
-    return replace(polytopes, kinds=replace(kinds, low=kinds.low * 1000, high=high), totals=totals)
+    return replace(polytopes.with_totals(totals), kinds=replace(kinds, low=kinds.low * 1000, high=high))
 
 
 def make_split(polytopes: Polytopes, rng: np.random.Generator) -> Problem:

@@ -57,9 +57,10 @@ def conflicting(
     def conflicts(kept: frozenset[int]) -> bool:
         left = [*of_kinds(rows, "never"), *(row for i, row in enumerate(asking) if i in kept)]
         weaker = with_answers(rules_of(context.plan.schema, geography, left), geography, exact)
-        answers = polytopes.answers if n_asking in kept or n_asking == len(names) else None
         kinds = find_kinds(weaker, answers=polytopes.kinds.answers)
-        relaxed = replace(polytopes, kinds=kinds, rules=weaker, answers=answers)
+        relaxed = replace(polytopes, kinds=kinds, rules=weaker)
+        if n_asking < len(names) and n_asking not in kept:
+            relaxed = relaxed.with_totals(polytopes.totals)
         return not splits(relaxed, depth, children, cells, counts)
 
     found = smallest_conflict(len(names), conflicts, max_tests=MAX_TRIES)

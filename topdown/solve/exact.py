@@ -16,6 +16,7 @@ from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
 from topdown.plan.prepare import Context
 from topdown.solve.groups import Ints
+from topdown.solve.polytopes import exact_answers
 
 
 def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
@@ -132,8 +133,7 @@ def complete_totals(
         return {}
     deepest = max(given)
     totals = {deepest: given[deepest]}
-    table = given[deepest][:, None] if answers is None else answers
-    _check_deepest(geography, rules, kinds, deepest, table)
+    _check_deepest(geography, rules, kinds, deepest, exact_answers(geography, totals, answers))
     for depth in range(deepest - 1, -1, -1):
         added = geography.upward(totals[depth + 1], depth + 1, depth)
         wrong = np.flatnonzero(added != given.get(depth, added))

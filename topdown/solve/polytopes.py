@@ -16,8 +16,8 @@ intersection is no generalised polymatroid: with leaves {a, c} and {b, d} of one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum, auto
 from functools import cached_property
 
 import numpy as np
@@ -47,16 +47,26 @@ class Limits(StrEnum):
     )
 
 
+class Reason(Enum):
+    """What makes lower bounds and open cells leave tables in that cannot be split."""
+
+    TOTALS_BELOW = auto()
+    INNER_TABLE = auto()
+    UPPER_BOUNDS = auto()  # exact tables of leaves are upper bounds too
+    NESTED_BOUNDS = auto()
+    SPREAD_BOUNDS = auto()
+
+
 @dataclass(frozen=True)
 class AllLeaves:
     """What is asked of all leaves of a release. A part of the tree is given the answers and cannot ask for itself.
 
     Args:
-        needed: per level, whether lower bounds and open cells leave tables in that cannot be split.
+        needed: per level, why nodes need limits; nothing where lower bounds and open cells say all.
         merges: whether no set of kinds has an upper bound anywhere; then limits of alike leaves add up.
     """
 
-    needed: tuple[bool, ...]
+    needed: tuple[tuple[Reason, ...], ...]
     merges: bool
 
 
@@ -67,8 +77,8 @@ class Polytopes:
     Args:
         kinds, rules, geography: of the tree.
         totals: exact node totals by depth.
-        answers: int64 (n_nodes, n_answers), the exact table of the deepest level with totals where `kinds` have
-            answers; else None.
+        answers: int64 (n_nodes, n_answers), the exact table of the deepest level with totals, whose one answer may
+            be the total; (n_leaves, 0) where nothing is exact.
         all_leaves: of the whole release.
     """
 
@@ -76,7 +86,7 @@ class Polytopes:
     rules: Rules
     geography: Geography
     totals: dict[int, Ints]
-    answers: Ints | None
+    answers: Ints
     all_leaves: AllLeaves
 
     @cached_property
@@ -87,7 +97,11 @@ class Polytopes:
     @property
     def by_answer(self) -> bool:
         """Whether the deepest exact level has more than totals."""
-        return self.answers is not None
+        return bool(self.answers.shape[1] > 1)
+
+    def with_totals(self, totals: dict[int, Ints]) -> Polytopes:
+        """Return the same with other exact totals, and nothing else exact."""
+        return replace(self, totals=totals, answers=exact_answers(self.geography, totals, None))
 
     def decided(self, depth: int) -> Limits:
         """Decide whether nodes of a level have limits; where they are needed but too many, splits may fail.
@@ -137,11 +151,10 @@ class Polytopes:
             none = np.zeros((1, 0), dtype=np.int64)
             return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), none)
         if at_leaves:
-            totals = _add(self.totals[self.unit_depth][inside][:, None], group, len(first))
+            totals = _add(self.answers[inside], group, len(first))
             return Pieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
         units, unit = np.unique(unit[first], return_inverse=True)
-        answers = self.answers if self.answers is not None else self.totals[self.unit_depth][:, None]
-        return Pieces(is_open[inside][first], low, high, unit.reshape(-1), answers[units])
+        return Pieces(is_open[inside][first], low, high, unit.reshape(-1), self.answers[units])
 
     def limits(self, depth: int, nodes: Ints) -> Ints:
         """Return the most people each set of kinds can hold at each node, int64 (n, 2^k).
@@ -194,21 +207,36 @@ def polytopes_of(
     totals: dict[int, Ints],
     answers: Ints | None = None,
 ) -> Polytopes:
-    """Return the limits of every node of a whole release; see `Polytopes`."""
+    """Return the limits of every node of a whole release; see `Polytopes`. No `answers`: those of the totals."""
+    table = exact_answers(geography, totals, answers)
     capped = bool((kinds.high < NO_LIMIT).any())
     leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
     classes = [len(np.unique(kinds.class_of[row])) for row in kinds.members]
     mixed = (np.array(classes, dtype=np.int64) > 1) & (kinds.low > 0).any(axis=0)
 
-    def needed(depth: int) -> bool:
-        if capped or rules.nested:
-            return True
-        if answers is not None and depth == unit_depth:
-            return True  # so that passes that cross the exact table keep it
-        return depth < leaf and (depth < unit_depth or bool(mixed.any()))
+    inner = table.shape[1] > 1
+
+    def needed(depth: int) -> tuple[Reason, ...]:
+        asked = {
+            Reason.TOTALS_BELOW: depth < unit_depth and not inner,
+            Reason.INNER_TABLE: depth <= unit_depth
+            and inner,  # there: so that passes that cross the table keep it
+            Reason.UPPER_BOUNDS: capped,
+            Reason.NESTED_BOUNDS: bool(rules.nested),
+            Reason.SPREAD_BOUNDS: depth < leaf and bool(mixed.any()),
+        }
+        return tuple(reason for reason, is_there in asked.items() if is_there)
 
     all_leaves = AllLeaves(tuple(needed(depth) for depth in range(leaf + 1)), not capped)
-    return Polytopes(kinds, rules, geography, totals, answers, all_leaves)
+    return Polytopes(kinds, rules, geography, totals, table, all_leaves)
+
+
+def exact_answers(geography: Geography, totals: dict[int, Ints], answers: Ints | None) -> Ints:
+    """Return the exact table of the deepest level with totals: the answers given, or the totals as one answer."""
+    if answers is not None:
+        return answers
+    none = np.zeros((len(geography.leaves), 0), dtype=np.int64)
+    return totals[max(totals)][:, None] if totals else none
 
 
 def _add(values: Ints, group: Ints, n_groups: int) -> Ints:

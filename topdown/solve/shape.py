@@ -65,7 +65,7 @@ class NodeFacts:
         caps: int64 (n_leaves, n_caps), as `lower`.
         low, high: int64 (n_leaves, n_sets), see `Kinds`.
         totals: exact node totals by depth.
-        answers: exact table of the deepest level with totals, int64 (n_nodes, n_answers); None if there is none.
+        answers: exact table of the deepest level with totals, int64 (n_nodes, n_answers), see `Polytopes`.
         exact: per level, answers of the exact table that tells more than totals, int64 (n_nodes, n_answers or 0).
     """
 
@@ -75,7 +75,7 @@ class NodeFacts:
     low: Ints
     high: Ints
     totals: dict[int, Ints]
-    answers: Ints | None
+    answers: Ints
     exact: tuple[Ints, ...]
 
     def part(self, ranges: Ranges) -> NodeFacts:
@@ -88,7 +88,7 @@ class NodeFacts:
             low=self.low[leaves],
             high=self.high[leaves],
             totals={depth: totals[ranges[depth]] for depth, totals in self.totals.items()},
-            answers=None if self.answers is None else self.answers[ranges[max(self.totals)]],
+            answers=self.answers[ranges[max(self.totals, default=-1)]],
             exact=tuple(level[here] for level, here in zip(self.exact, ranges, strict=True)),
         )
 

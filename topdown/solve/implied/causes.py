@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 from topdown.solve.chain import Tables, exact_beside
 from topdown.solve.groups import Ints
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.solve.polytopes import Polytopes, Reason, polytopes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,45 +92,34 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems
 
 
-def _totals_below(ground: Ground, depth: int) -> Cause | None:
-    deepest = ground.polytopes.unit_depth
-    if depth >= deepest or ground.kept.split is not None:
-        return None
-    where = ground.level_names[deepest]
+def _totals_below(ground: Ground) -> Cause:
+    where = ground.level_names[ground.polytopes.unit_depth]
     found = tuple(e.name for e in ground.invariants.exact if e.level == where)
     return f"totals are fixed at level {where}", found, ("Theorem 3", "Theorems 4-7")
 
 
-def _inner_tables(ground: Ground, depth: int) -> Cause | None:
+def _inner_table(ground: Ground) -> Cause:
     deepest = ground.polytopes.unit_depth
-    if ground.kept.split is None or depth > deepest:
-        return None
     found = ground.exact_tables(deepest)
-    return (
-        f"{_quoted(found)} fixed at level {ground.level_names[deepest]}",
-        found,
-        ("Theorem 3", "Edmonds 1970"),
-    )
+    text = f"{_quoted(found)} fixed at level {ground.level_names[deepest]}"
+    return text, found, ("Theorem 3", "Edmonds 1970")
 
 
-def _leaf_tables(ground: Ground, _: int) -> Cause | None:
+def _leaf_tables(ground: Ground) -> Cause:
     found = ground.exact_tables(len(ground.level_names) - 1)
-    return (f"{_quoted(found)} fixed at every leaf", found, ("Frank 1984",)) if found else None
+    return f"{_quoted(found)} fixed at every leaf", found, ("Frank 1984",)
 
 
-def _upper_bounds(ground: Ground, _: int) -> Cause | None:
-    found = tuple(cap.name for cap in ground.invariants.at_most)
-    return ("upper bounds at the leaves", found, ("Frank 1984",)) if found else None
+def _upper_bounds(ground: Ground) -> Cause:
+    return "upper bounds at the leaves", tuple(cap.name for cap in ground.invariants.at_most), ("Frank 1984",)
 
 
-def _nested_bounds(ground: Ground, _: int) -> Cause | None:
+def _nested_bounds(ground: Ground) -> Cause:
     found = tuple(ground.rules.bound_names[b] for b in ground.rules.nested)
-    return ("lower bounds inside each other", found, ("Frank 1984",)) if found else None
+    return "lower bounds inside each other", found, ("Frank 1984",)
 
 
-def _spread_bounds(ground: Ground, depth: int) -> Cause | None:
-    if depth == len(ground.level_names) - 1:
-        return None
+def _spread_bounds(ground: Ground) -> Cause:
     kinds, rules = ground.polytopes.kinds, ground.rules
     found = tuple(
         bound.name
@@ -141,18 +130,24 @@ def _spread_bounds(ground: Ground, depth: int) -> Cause | None:
         and len(np.unique(kinds.class_of[np.unique(kinds.of_cell[cells & (kinds.of_cell >= 0)])])) > 1
     )
     text = f"the cells of {_quoted(found)} are open and closed apart at different leaves"
-    return (text, found, ("Theorem 3", "Frank 1984")) if found else None
+    return text, found, ("Theorem 3", "Frank 1984")
 
 
 def _quoted(names: Sequence[str]) -> str:
     return " and ".join(f'"{name}"' for name in names)
 
 
-# Another kind of constraint that asks for more adds a function here.
-_CAUSES = (_totals_below, _inner_tables, _leaf_tables, _upper_bounds, _nested_bounds, _spread_bounds)
+# Another reason needs its words here.
+_WORDS: dict[Reason, tuple[Callable[[Ground], Cause], ...]] = {
+    Reason.TOTALS_BELOW: (_totals_below,),
+    Reason.INNER_TABLE: (_inner_table,),
+    Reason.UPPER_BOUNDS: (_leaf_tables, _upper_bounds),
+    Reason.NESTED_BOUNDS: (_nested_bounds,),
+    Reason.SPREAD_BOUNDS: (_spread_bounds,),
+}
 
 
 def causes_of(ground: Ground, depth: int) -> list[Cause]:
-    """List what asks for more at a level."""
-    found = [find(ground, depth) for find in _CAUSES]
-    return [cause for cause in found if cause is not None]
+    """Say what asks for more at a level: the reasons of the solver's own decision, with the constraints behind them."""
+    reasons = ground.polytopes.all_leaves.needed[depth]
+    return [cause for reason in reasons for tell in _WORDS[reason] if (cause := tell(ground))[1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def limit_lines(
     at = [d for d in range(depth, len(ground.level_names)) if ground.exact_tables(d)]
     exact_tables = bool(set(at) - ({0} if top else set()))
     if depth >= polytopes.unit_depth and not exact_tables:  # the area's own total only adds one equation
-        return _numeric(replace(polytopes, totals={}, answers=None).limits(depth, np.array([node]))[0], names)
+        return _numeric(polytopes.with_totals({}).limits(depth, np.array([node]))[0], names)
     if ground.invariants.at_most or exact_tables or ground.rules.nested:
         area = ground.level_names[polytopes.unit_depth]
         text = (
@@ -106,7 +106,7 @@ def _symbolic(
     polytopes = ground.polytopes
     spare = polytopes.kinds.low.sum(axis=1) + polytopes.rules.open[-1].any(axis=1)
     spare = polytopes.geography.upward(spare, len(polytopes.geography.levels) - 1, polytopes.unit_depth)
-    table = replace(polytopes, totals={polytopes.unit_depth: spare}).limits(depth, np.array([node]))[0]
+    table = polytopes.with_totals({polytopes.unit_depth: spare}).limits(depth, np.array([node]))[0]
     found = facets(table)
     low = polytopes.kinds.low[polytopes.leaf_range(depth, node)]
     is_open = polytopes.rules.open[-1][polytopes.leaf_range(depth, node)][:, polytopes.kinds.class_of]
