@@ -113,3 +113,33 @@ def test_both_rules_can_fail() -> None:
     assert (
         circle(needs({"a": "if TYPE_CHECKING:\n    import b", "b": "def f():\n    import b\nimport a"})) == []
     )
+
+
+CONSTRAINT_FIELDS = {
+    "totals", "exact", "exact_place", "place", "answers", "root", "split", "margins", "bounds", "lower", "limits",
+    "caps", "kinds", "same_bound", "bound_places", "places", "compared", "soft",
+}  # fmt: skip
+KINDS_OF_CONSTRAINTS = {"KindLimits", "LowerBounds", "NoFlow"}
+MOST_BRANCHES = 25
+
+
+def test_constraints_are_values_in_the_solver() -> None:
+    """What may be absent is a value that asks for nothing: a branch for each absence is a path nobody tries."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "topdown" / "solve").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _asks_whether_it_is_there(node)
+    ]
+    assert 0 < len(found) <= MOST_BRANCHES, found
+
+
+def _asks_whether_it_is_there(node: ast.AST) -> bool:
+    """Tell whether code compares a constraint field with None, or asks which kind of constraint it has."""
+    if isinstance(node, ast.Compare):
+        right, left = node.comparators[0], node.left
+        name = left.attr if isinstance(left, ast.Attribute) else left.id if isinstance(left, ast.Name) else ""
+        return isinstance(right, ast.Constant) and right.value is None and name in CONSTRAINT_FIELDS
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        return bool({n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)} & KINDS_OF_CONSTRAINTS)
+    return False

@@ -93,12 +93,11 @@ class Case:
 
     def polytopes(self, kept: Arrangement) -> Polytopes:
         """Return the limits the solver uses."""
-        labels = None if kept.split is None else kept.split.labels
-        kinds = find_kinds(self.rules, answers=labels)
+        kinds = find_kinds(self.rules, answers=kept.split.labels)
         everybody = self.people.sum(axis=1)[:, None]
         totals = {d: self.up(everybody, d)[:, 0] for d in range(kept.depth + 1)}
         answers = (
-            None if kept.split is None else self.answers_of(kept.split, len(self.tree.levels[kept.depth]))
+            self.answers_of(kept.split, len(self.tree.levels[kept.depth])) if kept.split.tells_more else None
         )
         return polytopes_of(kinds, self.rules, self.tree, totals, answers)
 

@@ -58,7 +58,7 @@ def solver_regions(census: SmallCensus) -> Polytopes:
     kept = arranged(schema, invariants, tree.level_names, plain)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     labels = answers = None
-    if kept.split is not None:
+    if kept.split.tells_more:
         labels, answers = kept.split.labels, answers_of(census, kept.split, len(tree.levels[kept.depth]))
     kinds = find_kinds(rules, answers=labels)
     full = complete_totals(tree, rules, kinds, totals, answers)

@@ -164,8 +164,9 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
         return
     rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
     polytopes = public_regions(census.schema, census.invariants, census.geography, rules)
+    none = np.zeros(census.schema.n_cells, dtype=np.int64)
     for depth in range(3):
         if polytopes.decided(depth) is not Limits.TOO_MANY:
-            tables = fitting_tables(rules, polytopes, depth, None)
-            chain = chain_of(polytopes, depth, tables, (1,) * len(tables), None)
+            tables = fitting_tables(rules, polytopes, depth, none)
+            chain = chain_of(polytopes, depth, tables, (1,) * len(tables), none)
             assert not isinstance(places(rules, polytopes, depth, chain), NoFlow)

@@ -45,6 +45,11 @@ class Merged:
     labels: Ints
     sources: tuple[tuple[int, int] | None, ...]
 
+    @property
+    def tells_more(self) -> bool:
+        """Whether it tells more than the total."""
+        return bool(self.labels.any())
+
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
@@ -67,15 +72,15 @@ class Arrangement:
 
     Args:
         depth: deepest level with an exact statistic, -1 if there is none.
-        split: its table if that is above the leaves, below the root and not the total; else None.
-        root: the root's table, if it says more than the statistics below and than the total; else None.
+        split: its table if that is above the leaves and below the root; else one that tells no more than the total.
+        root: the root's table, if it says more than the statistics below; else as `split`.
         deepest: the merged table of `depth`, total or not; None if there is none.
         root_sums: the merged table of the root, None if there is none.
     """
 
     depth: int
-    split: Merged | None
-    root: Merged | None
+    split: Merged
+    root: Merged
     deepest: Merged | None
     root_sums: Merged | None
 
@@ -107,21 +112,22 @@ def arrange(
     """
     leaf, reachable = len(level_names) - 1, possible_cells(rules)
     depth = max((t.depth for t in tables), default=-1)
+    total = Merged(np.zeros(len(reachable), dtype=np.int64), ())
     if depth < 0:
-        return Arrangement(-1, None, None, None, None)
+        return Arrangement(-1, total, total, None, None)
     for level in sorted({t.depth for t in tables} - {leaf}):  # at the leaves, answers are bounds like others
         _check_same_level(tables, level, reachable, level_names[level])
     deepest = merge(tables, depth, reachable)
     for table in tables:
         if 0 < table.depth < depth and not refines(deepest.labels[reachable], table.labels[reachable]):
             _refuse_levels(table, next(t for t in tables if t.depth == depth), level_names)
-    split = deepest if 0 < depth < leaf and deepest.labels.any() else None
-    if split is not None:
+    split = deepest if 0 < depth < leaf and deepest.tells_more else total
+    if split.tells_more:
         _check_bounds([t for t in tables if t.depth == depth], split, rules, level_names[depth])
     root = merge(tables, 0, reachable) if any(t.depth == 0 for t in tables) else None
-    own = root if root is not None and leaf and root.labels[reachable].any() else None
-    if own is not None and depth > 0 and refines(deepest.labels[reachable], own.labels[reachable]):
-        own = None
+    own = root if root is not None and leaf and root.labels[reachable].any() else total
+    if depth > 0 and refines(deepest.labels[reachable], own.labels[reachable]):
+        own = total
     return Arrangement(depth, split, own, deepest, root)
 
 

@@ -267,7 +267,7 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
     level_names = geography.level_names
     kept = arrange(tables_of(schema, invariants, level_names), rules, level_names)
     full = with_answers(rules, geography, unknown_answers(schema, invariants, geography))
-    kinds = find_kinds(full, None if kept.split is None else kept.split.labels)
+    kinds = find_kinds(full, kept.split.labels)
     deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
     if (deepest or invariants.at_most or rules.nested) and kinds.n_kinds > most:

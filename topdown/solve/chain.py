@@ -75,21 +75,19 @@ def bound_of_cell(rules: Rules, polytopes: Polytopes, depth: int) -> Ints:
     return bound
 
 
-def exact_beside(polytopes: Polytopes, depth: int, root: Ints | None, split: Ints | None) -> Ints | None:
-    """Return the exact table of a level that the limits on kinds do not keep, as answers of cells; None without one.
+def exact_beside(polytopes: Polytopes, depth: int, *, root: bool, split: bool) -> bool:
+    """Tell whether a level has an exact table that the limits on kinds do not keep.
 
     Args:
         polytopes: of the release. depth: of the level.
-        root, split: answers of cells in the root's own table and in that of the deepest exact level
-            (`model.exact_tables.Arrangement`); None where there is none.
+        root, split: whether the root's own table, and that of the deepest exact level, tell more than totals
+            (`model.exact_tables.Arrangement`).
     """
-    if depth == 0 and root is not None:
-        return root
-    return None if depth > polytopes.unit_depth or polytopes.limited(depth) else split
+    return (depth == 0 and root) or (split and depth <= polytopes.unit_depth and not polytopes.limited(depth))
 
 
 def chain_of(
-    polytopes: Polytopes, depth: int, tables: Tables, weights: tuple[int, ...], exact: Ints | None
+    polytopes: Polytopes, depth: int, tables: Tables, weights: tuple[int, ...], exact: Ints
 ) -> Chain:
     """Return the rounding chain, with the total in front where totals are exact or kinds have limits.
 
@@ -97,13 +95,14 @@ def chain_of(
 
     Args:
         polytopes: of the release. depth: of the level.
-        tables, weights: of the settings. exact: from `exact_beside`.
+        tables, weights: of the settings.
+        exact: answer of each cell in the exact table beside the limits; zeros where there is none.
     """
     total = depth in polytopes.totals
     if (total or polytopes.limited(depth)) and tables[0].any():
         tables = (np.zeros_like(tables[0]), *tables)
         weights = (weights[0] if total else 0, *weights)
-    if exact is None:
+    if not exact.any():
         return Chain(tables, weights)
     place = sum(refines(exact, table) for table in tables)
     if place == len(tables) or not refines(tables[place], exact):
@@ -157,7 +156,7 @@ def laminar_places(chain: Chain, bound_of: Ints, n_bounds: int, *, kinds: bool =
     return tuple(found)
 
 
-def fitting_tables(rules: Rules, polytopes: Polytopes, depth: int, exact: Ints | None) -> Tables:
+def fitting_tables(rules: Rules, polytopes: Polytopes, depth: int, exact: Ints) -> Tables:
     """Return tables that keep a level's disjoint bounds or its kinds apart, for a verdict without settings.
 
     With them rounding is a flow, unless an exact table beside the limits puts kinds together or cuts across bounds
@@ -165,9 +164,7 @@ def fitting_tables(rules: Rules, polytopes: Polytopes, depth: int, exact: Ints |
     """
     bound = bound_of_cell(rules, polytopes, depth)
     apart = bound + 1
-    if exact is not None and polytopes.limited(
-        depth
-    ):  # closed cells go with possible ones of the same answer
+    if polytopes.limited(depth):  # closed cells go with possible ones of the same answer
         kind = np.zeros(int(exact.max(initial=0)) + 1, dtype=np.int64)
         kind[exact[bound >= 0]] = apart[bound >= 0]
         apart = np.where(bound >= 0, apart, kind[exact])

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.errors import DataError, InfeasibleError
 from topdown.model.constraint_table import NO_LIMIT
@@ -15,8 +16,9 @@ from topdown.model.geography import Geography
 from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
 from topdown.plan.prepare import Context
-from topdown.solve.groups import Ints
+from topdown.solve.groups import FixedTable, Ints
 from topdown.solve.polytopes import exact_answers
+from topdown.solve.refusals import no_table_fits
 
 
 def exact_totals(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
@@ -53,17 +55,61 @@ def exact_tables(context: Context, values: dict[str, Any]) -> dict[str, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
+class NodeTable:
+    """An exact table of every node of a level; without answers where nothing is exact.
+
+    Args:
+        of_cell: int64 (n_cells,), answer of each cell; zeros where nothing is exact.
+        answers: int64 (n_nodes, n_answers).
+    """
+
+    of_cell: Ints
+    answers: Ints
+
+    @staticmethod
+    def none(n_cells: int, n_nodes: int) -> NodeTable:
+        """Return a table without answers."""
+        return NodeTable(np.zeros(n_cells, dtype=np.int64), np.zeros((n_nodes, 0), dtype=np.int64))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there are answers."""
+        return bool(self.answers.shape[1])
+
+    @property
+    def tells_more(self) -> bool:
+        """Whether there are more answers than the total."""
+        return bool(self.answers.shape[1] > 1)
+
+    def at(self, index: Ints, cells: Ints) -> FixedTable:
+        """Return the answers of some cells at some nodes (InfeasibleError I013: other cells would have records)."""
+        if not self.is_told:
+            return FixedTable.none(len(cells), len(index))
+        present, of = np.unique(self.of_cell[cells], return_inverse=True)
+        answers = np.ascontiguousarray(self.answers[index][:, present].T)
+        if answers.sum() != self.answers[index].sum():
+            raise no_table_fits()
+        return FixedTable(of.reshape(-1), answers)
+
+    def may_hold(self, index: Ints, cells: Ints) -> NDArray[np.bool_]:
+        """Return which of some cells may hold records at some nodes, bool (n_nodes, n_cells): where no answer is 0."""
+        if not self.is_told:
+            return np.ones((len(index), len(cells)), dtype=bool)
+        return self.answers[index][:, self.of_cell[cells]] > 0
+
+
+@dataclass(frozen=True, eq=False)
 class Margins:
     """Exact tables above the leaves that must be kept beside totals.
 
     Args:
-        split: labels int64 (n_cells,) and answers int64 (n_nodes, n_answers) of the deepest exact level, None if
-            nothing but totals, or a table of the leaves, is exact there.
-        root: the same of the root's own table.
+        split: of the deepest exact level; the totals as one answer if nothing but totals, or a table of the leaves, is
+            exact there; without answers where nothing is exact.
+        root: the root's own table, without answers where there is none.
     """
 
-    split: tuple[Ints, Ints] | None = None
-    root: tuple[Ints, Ints] | None = None
+    split: NodeTable
+    root: NodeTable
 
 
 def exact_margins(context: Context, tables: dict[str, Ints], totals: dict[str, Ints]) -> Margins:
@@ -76,8 +122,10 @@ def exact_margins(context: Context, tables: dict[str, Ints], totals: dict[str, I
         InfeasibleError: two exact tables contradict each other; the node is named.
     """
     geography, rules, invariants = context.geography, context.rules, context.plan.invariants
+    n_cells, given = context.plan.schema.n_cells, {geography.index(name): n for name, n in totals.items()}
+    split = NodeTable(np.zeros(n_cells, dtype=np.int64), exact_answers(geography, given, None))
     if not any(context.plan.query(e.query).factors for e in invariants.exact):
-        return Margins()
+        return Margins(split, NodeTable.none(n_cells, 1))
     known = tables_of(context.plan.schema, invariants, geography.level_names)
     kept, reachable = arrange(known, rules, geography.level_names), possible_cells(rules)
     answers = [
@@ -91,15 +139,16 @@ def exact_margins(context: Context, tables: dict[str, Ints], totals: dict[str, I
             into = coarser(merged, table.labels, reachable)
             if table.depth <= depth and into is not None:
                 _check_sums(geography, depth, held, into, table, values)
-    n_nodes = len(geography.levels[kept.depth])
-    split = None if kept.split is None else (kept.split.labels, _answers(kept.split, answers, n_nodes))
-    root = None if kept.root is None else (kept.root.labels, _answers(kept.root, answers, 1))
-    return Margins(split, root)
+    if kept.split.tells_more:
+        n_nodes = len(geography.levels[kept.depth])
+        split = NodeTable(kept.split.labels, _answers(kept.split, answers, n_nodes))
+    return Margins(split, NodeTable(kept.root.labels, _answers(kept.root, answers, 1)))
 
 
 def _answers(merged: Merged, answers: list[Ints], n_nodes: int) -> Ints:
     none = np.zeros(n_nodes, dtype=np.int64)
-    return np.stack([none if s is None else answers[s[0]][:, s[1]] for s in merged.sources], axis=1)
+    columns = [none if s is None else answers[s[0]][:, s[1]] for s in merged.sources]
+    return np.array(columns, dtype=np.int64).reshape(-1, n_nodes).T
 
 
 def _check_sums(

@@ -48,7 +48,7 @@ def mend(
         cells, counts: the parent's table.
     """
     arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
-    totals = polytopes.totals[depth][children] if depth in polytopes.totals else None
+    totals = child_totals(polytopes, depth, children)
     reachable = np.flatnonzero(polytopes.kinds.of_cell >= 0)
     exact = _exact_answers(context, depth, reachable)
     for kept in (True, False):
@@ -69,12 +69,17 @@ def mend(
 def splits(polytopes: Polytopes, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
     """Tell whether a table splits over the children, as a maximum flow of its kinds."""
     arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
-    totals = polytopes.totals[depth][children] if depth in polytopes.totals else None
+    totals = child_totals(polytopes, depth, children)
     kinds = polytopes.kinds.of_cell
     if (kinds[cells] < 0).any():
         return False
     alone = np.arange(len(cells))
     return _least_change(kinds, arcs, totals, cells, alone, cells, counts) is not None
+
+
+def child_totals(polytopes: Polytopes, depth: int, children: Ints) -> Ints:
+    """Return the children's exact totals, -1 where there is none."""
+    return np.asarray(polytopes.totals_at(depth)[children].max(axis=1, initial=-1))
 
 
 def _exact_answers(context: Context, depth: int, cells: Ints) -> list[Ints]:
@@ -101,13 +106,18 @@ def _rest(context: Context, cells: Ints) -> Ints:
 def _least_change(
     kind_of_cell: Ints,
     arcs: tuple[Arcs, ...],
-    totals: Ints | None,
+    totals: Ints,
     candidates: Ints,
     rest: Ints,
     cells: Ints,
     counts: Ints,
 ) -> tuple[Ints, int] | None:
     """Move as few records as possible between candidates of equal `rest` so that the table splits.
+
+    Args:
+        kind_of_cell: int64 (n_cells,). arcs: of the children.
+        totals: int64 (n_children,), exact totals; -1 where there is none.
+        candidates, rest: cells that may hold records. cells, counts: the table.
 
     Returns:
         (counts of the candidates, L1 distance), or None if no such table splits.
@@ -138,8 +148,8 @@ def _least_change(
         used = np.intersect1d(one.heads, 1 + np.arange(n_kinds))
         parts.append((kind[used - 1], node[used], 0, everybody, 0))
     last = start
-    if totals is None:
-        parts.append((np.array(sinks, dtype=np.int64), np.full(len(sinks), last), 0, everybody, 0))
+    known, sink = totals >= 0, np.array(sinks, dtype=np.int64)
+    parts.append((sink[~known], np.full(int((~known).sum()), last), 0, everybody, 0))
     columns = [
         np.concatenate([np.broadcast_to(part[i], part[0].shape).astype(np.int64) for part in parts])
         for i in range(5)
@@ -149,12 +159,10 @@ def _least_change(
         return None
     supplies = np.zeros(last + 1, dtype=np.int64)
     supplies[:n] = held
-    if totals is None:
-        supplies[last] = -everybody
-    else:
-        supplies[sinks] -= totals
-        if int(totals.sum()) != everybody:
-            return None
+    supplies[sink[known]] -= totals[known]
+    supplies[last] = int(totals[known].sum()) - everybody
+    if supplies[last] > 0 or (known.all() and supplies[last] < 0):
+        return None
     np.subtract.at(supplies, tails, low)
     np.add.at(supplies, heads, low)
     flows = ortools_flow.solve(Network(tails, heads, high - low, cost, supplies, np.zeros(0, dtype=np.int64)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,49 +12,9 @@ from topdown.model.query import parse_query
 from topdown.plan.plan import Pass
 from topdown.plan.prepare import Context
 from topdown.solve.chain import bound_of_cell, exact_beside
-from topdown.solve.exact import Margins
-from topdown.solve.groups import FixedTable, Floats, Ints
+from topdown.solve.exact import Margins, NodeTable
+from topdown.solve.groups import Floats, Ints
 from topdown.solve.polytopes import Polytopes
-from topdown.solve.refusals import no_table_fits
-
-
-@dataclass(frozen=True, eq=False)
-class NodeTable:
-    """An exact table of every node of a level; without answers where nothing is exact.
-
-    Args:
-        of_cell: int64 (n_cells,), answer of each cell, -1 for none.
-        answers: int64 (n_nodes, n_answers).
-    """
-
-    of_cell: Ints
-    answers: Ints
-
-    @staticmethod
-    def none(n_cells: int, n_nodes: int) -> NodeTable:
-        """Return a table without answers."""
-        return NodeTable(np.full(n_cells, -1, dtype=np.int64), np.zeros((n_nodes, 0), dtype=np.int64))
-
-    @property
-    def is_told(self) -> bool:
-        """Whether there are answers."""
-        return bool(self.answers.shape[1])
-
-    def at(self, index: Ints, cells: Ints) -> FixedTable:
-        """Return the answers of some cells at some nodes (InfeasibleError I013: other cells would have records)."""
-        if not self.is_told:
-            return FixedTable.none(len(cells), len(index))
-        present, of = np.unique(self.of_cell[cells], return_inverse=True)
-        answers = np.ascontiguousarray(self.answers[index][:, present].T)
-        if answers.sum() != self.answers[index].sum():
-            raise no_table_fits()
-        return FixedTable(of.reshape(-1), answers)
-
-    def may_hold(self, index: Ints, cells: Ints) -> NDArray[np.bool_]:
-        """Return which of some cells may hold records at some nodes, bool (n_nodes, n_cells): where no answer is 0."""
-        if not self.is_told:
-            return np.ones((len(index), len(cells)), dtype=bool)
-        return self.answers[index][:, self.of_cell[cells]] > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +75,14 @@ def build_levels(context: Context, polytopes: Polytopes, margins: Margins) -> tu
     """
     plan, rules = context.plan, context.rules
     comparisons = comparison_rows(plan.schema, plan.invariants)
-    root, split = (None if table is None else table[0] for table in (margins.root, margins.split))
+    root, split = margins.root.tells_more, margins.split.tells_more
     levels = []
     for i, level in enumerate(plan.levels):
         queries = [parse_query(plan.schema, m.query) for m in level.measurements]
         sizes = np.array([q.n_answers for q in queries], dtype=np.int64)
         chain = [parse_query(plan.schema, r.table) for r in level.rounding]
-        own = margins.root if i == 0 else None
-        exact = own or _sums(context, polytopes, margins, i)
-        none = NodeTable.none(plan.schema.n_cells, level.n_nodes)
-        everybody = np.zeros(plan.schema.n_cells, dtype=np.int64)
-        known = polytopes.totals.get(i)
+        exact = margins.root if root and i == 0 else _sums(context, polytopes, margins, i)
+        beside = exact_beside(polytopes, i, root=root, split=split)
         levels.append(
             LevelModel(
                 index=i,
@@ -143,19 +100,19 @@ def build_levels(context: Context, polytopes: Polytopes, margins: Margins) -> tu
                 class_of_cell=rules.class_of_cell,
                 open=rules.open[i],
                 lower=rules.lower[i],
-                totals=none if known is None else NodeTable(everybody, known[:, None]),
-                exact=NodeTable(*exact) if exact else none,
+                totals=NodeTable(np.zeros(plan.schema.n_cells, dtype=np.int64), polytopes.totals_at(i)),
+                exact=exact,
                 limited=polytopes.limited(i),
-                exact_told=exact is not None and exact_beside(polytopes, i, root, split) is None,
+                exact_told=exact.is_told and not beside,
                 comparisons=comparisons,
             )
         )
     return tuple(levels)
 
 
-def _sums(context: Context, polytopes: Polytopes, margins: Margins, depth: int) -> tuple[Ints, Ints] | None:
+def _sums(context: Context, polytopes: Polytopes, margins: Margins, depth: int) -> NodeTable:
     """Return the exact table of the deepest exact level, added up to a level at or above it."""
-    if margins.split is None or depth > polytopes.unit_depth:
-        return None
-    labels, answers = margins.split
-    return labels, context.geography.upward(answers, polytopes.unit_depth, depth)
+    split = margins.split
+    if not split.tells_more or depth > polytopes.unit_depth:
+        return NodeTable.none(len(split.of_cell), len(context.geography.levels[depth]))
+    return replace(split, answers=context.geography.upward(split.answers, polytopes.unit_depth, depth))

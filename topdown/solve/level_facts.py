@@ -28,13 +28,12 @@ def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) 
     rules = with_answers(
         context.rules, geography, exact_rows(plan.schema, plan.invariants, tables, geography)
     )
-    labels, answers = margins.split or (None, None)
-    kinds = find_kinds(rules, answers=labels)
-    totals = complete_totals(geography, rules, kinds, exact, answers)
-    polytopes = polytopes_of(kinds, rules, geography, totals, answers)
+    kinds = find_kinds(rules, answers=margins.split.of_cell)
+    totals = complete_totals(geography, rules, kinds, exact, margins.split.answers)
+    polytopes = polytopes_of(kinds, rules, geography, totals, margins.split.answers)
     levels = build_levels(context, polytopes, margins)
     chains = tuple(
-        chain_of(polytopes, v.index, v.chain, v.chain_weights, v.exact.of_cell if v.exact_beside else None)
+        chain_of(polytopes, v.index, v.chain, v.chain_weights, v.exact.of_cell * v.exact_beside)
         for v in levels
     )
     in_chain = tuple(places(context.rules, polytopes, i, chain) for i, chain in enumerate(chains))

@@ -99,6 +99,11 @@ class Polytopes:
         """Whether the deepest exact level has more than totals."""
         return bool(self.answers.shape[1] > 1)
 
+    def totals_at(self, depth: int) -> Ints:
+        """Return the exact totals of a level, (n_nodes, 1), or (n_nodes, 0) where they are not exact."""
+        none = np.zeros((len(self.geography.levels[depth]), 0), dtype=np.int64)
+        return self.totals[depth][:, None] if depth in self.totals else none
+
     def with_totals(self, totals: dict[int, Ints]) -> Polytopes:
         """Return the same with other exact totals, and nothing else exact."""
         return replace(self, totals=totals, answers=exact_answers(self.geography, totals, None))

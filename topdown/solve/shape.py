@@ -18,9 +18,10 @@ from topdown.model.geography import Geography
 from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
 from topdown.solve.chain import Chain, NoFlow, Places
+from topdown.solve.exact import NodeTable
 from topdown.solve.groups import Ints
 from topdown.solve.implied.classify import Verdict
-from topdown.solve.level import LevelModel, NodeTable
+from topdown.solve.level import LevelModel
 from topdown.solve.polytopes import AllLeaves, Polytopes
 
 Marks = NDArray[np.bool_]
@@ -136,13 +137,12 @@ def known_from(shape: ReleaseShape, geography: Geography, nodes: NodeFacts) -> K
     rules = replace(shape.rules, open=nodes.open, lower=nodes.lower, caps=nodes.caps)
     kinds = replace(shape.kinds, low=nodes.low, high=nodes.high)
     polytopes = Polytopes(kinds, rules, geography, nodes.totals, nodes.answers, shape.all_leaves)
-    none = tuple(np.zeros((len(level), 0), dtype=np.int64) for level in geography.levels)
     levels = tuple(
         replace(
             level,
             open=nodes.open[i],
             lower=lower[i],
-            totals=_of(level.totals, nodes.totals[i][:, None] if i in nodes.totals else none[i]),
+            totals=_of(level.totals, polytopes.totals_at(i)),
             exact=_of(level.exact, nodes.exact[i]),
         )
         for i, level in enumerate(shape.levels)

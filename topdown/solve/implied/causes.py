@@ -51,12 +51,16 @@ class Ground:
         """Return the rounding chain of a level, as the settings name it."""
         return tuple(parse_query(self.schema, name).labels.astype(np.int64) for name in self.tables[depth])
 
-    def beside(self, depth: int) -> tuple[Ints, tuple[str, ...]] | None:
-        """Return the exact table that rounding keeps beside the limits of a level, and the names that make it."""
-        root, split = (None if t is None else t.labels for t in (self.kept.root, self.kept.split))
-        labels = exact_beside(self.polytopes, depth, root, split)
-        at = 0 if labels is root else self.kept.depth
-        return None if labels is None else (labels, self.exact_tables(at))
+    def beside(self, depth: int) -> tuple[Ints, tuple[str, ...]]:
+        """Return the exact table that rounding keeps beside the limits of a level, and the names that make it.
+
+        Zeros and no names where there is none.
+        """
+        root, split = self.kept.root, self.kept.split
+        if not exact_beside(self.polytopes, depth, root=root.tells_more, split=split.tells_more):
+            return np.zeros(self.schema.n_cells, dtype=np.int64), ()
+        own = depth == 0 and root.tells_more
+        return (root if own else split).labels, self.exact_tables(0 if own else self.kept.depth)
 
     def exact_tables(self, depth: int) -> tuple[str, ...]:
         """Name the exact tables of a level other than totals."""
@@ -83,10 +87,9 @@ def public_regions(schema: Schema, invariants: Invariants, geography: Geography,
     full = with_answers(rules, geography, unknown_answers(schema, invariants, geography))
     kept = arranged(schema, invariants, geography.level_names, rules)
     totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
-    if kept.split is None:
-        return polytopes_of(find_kinds(full), full, geography, totals)
+    kinds = find_kinds(full, answers=kept.split.labels)
     answers = np.zeros((len(geography.levels[kept.depth]), len(kept.split.sources)), np.int64)
-    return polytopes_of(find_kinds(full, answers=kept.split.labels), full, geography, totals, answers)
+    return polytopes_of(kinds, full, geography, totals, answers if kept.split.tells_more else None)
 
 
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems

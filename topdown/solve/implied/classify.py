@@ -127,21 +127,19 @@ def _judge(ground: Ground, depth: int) -> Verdict:
     if decided is Limits.TOO_MANY:
         names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
         return Verdict(name, "not_guaranteed", (), "nothing", f"{asked}; {followed}", names)
-    beside = ground.beside(depth)
-    laminar = ("Edmonds 1970",) if beside is not None else ()  # two laminar families (`model.exact_tables`)
+    exact, names = ground.beside(depth)
+    laminar = ("Edmonds 1970",) if names else ()  # two laminar families (`model.exact_tables`)
     named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
     theorems = tuple(dict.fromkeys(named))
     why = f"{asked}: {followed}" if limited else _plain(ground, depth)
-    if limited and beside is not None:
-        why += f'; "{" and ".join(beside[1])}", exact here, is kept beside them'
+    if limited and names:
+        why += f'; "{" and ".join(names)}", exact here, is kept beside them'
     needs: Needs = "combination_table" if limited else "nothing"
-    exact = None if beside is None else beside[0]
     tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, polytopes, depth, exact)
     chain = chain_of(polytopes, depth, tables, (0,) * len(tables), exact)
     found = places(ground.rules, polytopes, depth, chain)
     if not isinstance(found, NoFlow):
         return Verdict(name, "complete_integral", theorems, needs, why)
-    names = () if beside is None else beside[1]
     hindrance = f'the exact table "{" and ".join(names)}" cuts across other constraints'
     if ground.tables:
         hindrance, names = found.told(ground.tables[depth], ground.rules.bound_names, names)

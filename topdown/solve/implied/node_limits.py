@@ -71,7 +71,7 @@ def limit_lines(
         depth, node: the area.
     """
     polytopes = ground.polytopes
-    top = ground.kept.root is not None  # the root's own table does not enter the limits
+    top = ground.kept.root.tells_more  # the root's own table does not enter the limits
     at = [d for d in range(depth, len(ground.level_names)) if ground.exact_tables(d)]
     exact_tables = bool(set(at) - ({0} if top else set()))
     if depth >= polytopes.unit_depth and not exact_tables:  # the area's own total only adds one equation
