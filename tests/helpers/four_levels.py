@@ -13,7 +13,7 @@ from tests.helpers import policies, solved
 from topdown.model.geography import Geography
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
-from topdown.solve.parts import facts_part, geography_part, ranges_of
+from topdown.solve.slices import facts_part, geography_part, ranges_of
 
 Facts = tuple[int, int, int]  # homes, dormitories, barracks
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tests.helpers.runs import run_text
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
+from topdown.solve.answers import AsTheyAre, HeldAnswers
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -42,6 +43,16 @@ class NoisyAnswers:
         inhabited = self.context.rules.inhabited[level_index]
         nodes = first_node + np.flatnonzero(inhabited[first_node:last_node])
         return nodes, self.values[level_index][nodes]
+
+    def source(self) -> AsTheyAre:
+        """Return what opens the answers of parts."""
+        return AsTheyAre()
+
+    def part(self, ranges: tuple[slice, ...]) -> HeldAnswers:
+        """Return the answers of some nodes, by numbers of their own."""
+        found = [self.answers(depth, here.start, here.stop) for depth, here in enumerate(ranges)]
+        nodes = tuple(at - here.start for (at, _), here in zip(found, ranges, strict=True))
+        return HeldAnswers(nodes, tuple(values for _, values in found))
 
 
 def make_census(folder: Path, seed: int, *, n_blocks: int = 12, run: str | None = None) -> Census:

@@ -14,7 +14,7 @@ import pytest
 from tests.helpers import four_levels, policies, solved
 from topdown.errors import TopdownError
 from topdown.model.geography import Geography
-from topdown.solve import descend, polytopes, solve
+from topdown.solve import descend, polytopes, slices, solve
 from topdown.solve.descend import Descent
 from topdown.solve.level_facts import known_of
 from topdown.solve.polytopes import Polytopes
@@ -159,7 +159,7 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         Descent.solve_split,
         descend.round_table,
         Polytopes.decided,
-        descend.known_from,
+        slices.known_from,
     )
 
     def solve_split(self: Descent, depth: int, split: Any, index: Any, tally: Any) -> Any:
@@ -175,7 +175,7 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         patch.setattr(Descent, "solve_split", solve_split)
         patch.setattr(descend, "round_table", round_table)
         if change is not None:
-            patch.setattr(descend, "known_from", lambda s, places, n: made(change(s, places), places, n))
+            patch.setattr(slices, "known_from", lambda s, places, n: made(change(s, places), places, n))
         patch.setattr(solve, "CUT_LEAVES", 9 if by_county else 999)
         patch.setattr(solve, "RUN_LEAVES", 1 if by_county else 999)
         patch.setattr(solve, "TASKS_PER_WORKER", 1)

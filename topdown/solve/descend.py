@@ -22,18 +22,12 @@ from topdown.solve.least_squares.policy import solve_with
 from topdown.solve.least_squares.soft import SOFT_KEPT_PERSONS, worst_break
 from topdown.solve.level_facts import known_of
 from topdown.solve.node import Node
-from topdown.solve.parts import (
-    StatisticsPart,
-    facts_part,
-    geography_part,
-    ranges_of,
-)
 from topdown.solve.passes import Fit, estimate
 from topdown.solve.polytopes import Limits
 from topdown.solve.region_network import Arcs
 from topdown.solve.rounding import Rounded, round_table
 from topdown.solve.rounding_problem import RoundingProblem
-from topdown.solve.shape import Known, known_from
+from topdown.solve.shape import Known
 from topdown.solve.split import Split, check_exact_fits
 from topdown.solve.statistics import Statistics
 from topdown.solve.tally import Tally
@@ -179,22 +173,6 @@ class Descent(Walk):
             **self._public(depth + 1, index, parent.cells),
         )
         return split, index
-
-    def part(self, depth: int, first: int, last: int) -> tuple[Descent, tuple[int, ...]]:
-        """Return the solver of a part of the tree, which holds nothing of the other nodes but their statistics."""
-        whole, ranges = self.context, ranges_of(self.context.geography, depth, first, last)
-        geography = geography_part(whole.geography, ranges)
-        known = known_from(self.known.shape, geography, self.known.nodes.part(ranges))
-        context = replace(whole, geography=geography, facts=facts_part(whole.facts, ranges))
-        vars(context).update(rules=known.public)  # cached properties: a part never makes its own
-        other = replace(self, context=context)
-        firsts = tuple(here.start for here in ranges)
-        vars(other).update(
-            known=known,
-            statistics=StatisticsPart(self.statistics, firsts),
-            repairer=self.repairer.within(context),
-        )
-        return other, firsts
 
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
         """See `judge_split`."""

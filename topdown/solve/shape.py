@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from topdown.model.geography import Geography
 from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
+from topdown.solve.answers import Ranges
 from topdown.solve.chain import Chain, NoFlow, Places
 from topdown.solve.exact import NodeTable
 from topdown.solve.groups import Ints
@@ -26,7 +27,6 @@ from topdown.solve.polytopes import AllLeaves, Polytopes
 
 Marks = NDArray[np.bool_]
 Row = TypeVar("Row", bound=np.generic)
-Ranges = tuple[slice, ...]  # of nodes, one a level
 
 
 @final

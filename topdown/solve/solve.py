@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.sections import (
-    NodeRun,
     NodeSpan,
     PackedRows,
     SolvedPart,
@@ -33,6 +31,7 @@ from topdown.solve.sections import (
     runs_of,
     sections_of,
 )
+from topdown.solve.slices import Cutter, Opener, Slice, cutter_of
 from topdown.solve.tally import Tally
 from topdown.solve.tree.covered import choose
 from topdown.solve.tree.numbers import TreeNumbers, tree_numbers
@@ -43,7 +42,7 @@ from topdown.workers import Lost, Place, Workers, size_of, workers_with
 TASKS_PER_WORKER = 8  # runs, at least, where the tree has so many
 CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
 RUN_LEAVES = 4_096  # of a run, at most about: less than a second of 2,016 cells
-RUNS_AHEAD = 3  # runs a worker that are under way or wait
+AHEAD = 3  # tasks a worker that are under way or wait
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,27 +102,28 @@ def descend(
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         descent.prepare()
         n_workers = size_of(workers)
-        with workers_with(descent, workers, lost_to(report)) as pool:
+        cutter = cutter_of(descent)
+        with workers_with(cutter.opener, workers, lost_to(report)) as pool:
             top = kept.above() if kept is not None else None
             if top is None:
                 cut, _ = cut_of(context.geography, n_workers)
-                top = cut, _above(descent, pool, cut, report)
+                top = cut, _above(cutter, pool, cut, n_workers, report)
                 if kept is not None:
                     kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
-            found = _below(descent, pool, *top, n_workers, report, kept)
+            found = _below(cutter, pool, *top, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_done(context.geography, len(context.geography.levels) - 1))
     return joined(found, n_leaves, context.plan.schema.n_cells), top[1].tally
 
 
-def _above(descent: Walk, pool: Workers[Walk], cut: int, report: Report) -> SolvedPart:
+def _above(cutter: Cutter, pool: Workers[Opener], cut: int, workers: int, report: Report) -> SolvedPart:
     """Solve the root and everything above the cut."""
-    geography, tally = descent.context.geography, Tally()
-    nodes = [descent.root(tally)]
+    geography, tally = cutter.walk.context.geography, Tally()
+    nodes = [cutter.walk.root(tally)]
     for depth in range(cut):
         below: list[Node] = []
-        tasks = _large_first(depth, nodes)
-        for part, counted in pool.map(_split, tasks, name=partial(_named, geography)):
+        tasks = (_task(cutter, NodeSpan(depth, n.index, n.index + 1), [n]) for n in _large_first(nodes))
+        for part, counted in pool.map(_split, tasks, AHEAD * workers, _named):
             below += part
             tally.merge(counted)
         nodes = sorted(below, key=lambda n: n.index)
@@ -132,8 +132,8 @@ def _above(descent: Walk, pool: Workers[Walk], cut: int, report: Report) -> Solv
 
 
 def _below(
-    descent: Walk,
-    pool: Workers[Walk],
+    cutter: Cutter,
+    pool: Workers[Opener],
     cut: int,
     top: SolvedPart,
     workers: int,
@@ -141,13 +141,14 @@ def _below(
     kept: Checkpoints | None,
 ) -> list[PackedRows]:
     """Solve all sections that are not kept, add what is tallied to that of the top, and return the leaves of each."""
-    geography, run_leaves = descent.context.geography, cut_of(descent.context.geography, workers)[1]
+    geography = cutter.walk.context.geography
+    run_leaves = cut_of(geography, workers)[1]
     sections = sections_of(geography, cut)
     parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
     nodes, due = top.rows.nodes(), [i for i, part in enumerate(parts) if part is None]
     runs = [(i, run) for i in due for run in runs_of(geography, sections[i], run_leaves, nodes)]
-    named = partial(_run_named, geography)
-    solved_runs = pool.map(_run, (run for _, run in runs), RUNS_AHEAD * workers, named)
+    tasks = (_task(cutter, run.span, run.nodes) for _, run in runs)
+    solved_runs = pool.map(_run, tasks, AHEAD * workers, _named)
     n_done = 0
     for i in due:
         leaves: list[PackedRows] = []
@@ -214,18 +215,36 @@ def said_of_estimates(descent: Walk) -> dict[str, Any]:
     return {"statistics": {"targets": choose(descent.context).document()}}
 
 
-def _large_first(depth: int, nodes: list[Node]) -> list[tuple[int, Node]]:
-    """Return the tasks of one level; large ones start first so that no worker ends late."""
-    return [(depth, n) for n in sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))]
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Nodes of a level to be solved.
+
+    Args:
+        name: first and last geocode of the run that they are of.
+        part: the run with all above and below; None where workers hold the whole tree.
+        depth: of the level. nodes: by the part's own numbers.
+    """
+
+    name: str
+    part: Slice | None
+    depth: int
+    nodes: list[Node]
 
 
-def _named(geography: Geography, task: tuple[int, Node]) -> str:
-    return geography.levels[task[0]].codes[task[1].index]
+def _task(cutter: Cutter, span: NodeSpan, nodes: list[Node]) -> _Task:
+    codes = cutter.walk.context.geography.levels[span.depth].codes
+    name = " to ".join(dict.fromkeys((codes[span.first], codes[span.last - 1])))
+    part, firsts = cutter.cut(span.depth, span.first, span.last)
+    return _Task(name, part, span.depth, moved(nodes, -firsts[span.depth]))
 
 
-def _run_named(geography: Geography, run: NodeRun) -> str:
-    codes = geography.levels[run.span.depth].codes
-    return " to ".join(dict.fromkeys((codes[run.span.first], codes[run.span.last - 1])))
+def _named(task: _Task) -> str:
+    return task.name
+
+
+def _large_first(nodes: list[Node]) -> list[Node]:
+    """Return nodes of one level as they are solved; large ones start first so that no worker ends late."""
+    return sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))
 
 
 def lost_to(report: Report) -> Lost:
@@ -233,16 +252,18 @@ def lost_to(report: Report) -> Lost:
     return lambda text: report(Event("workers", 1, 1, text))
 
 
-def _split(descent: Walk, task: tuple[int, Node]) -> tuple[list[Node], Tally]:
+def _split(opener: Opener, task: _Task) -> tuple[list[Node], Tally]:
+    """Split one node over its children."""
     tally = Tally()
-    return descent.children(*task, tally), tally
+    own, firsts = opener.open(task.part)
+    return moved(own.children(task.depth, task.nodes[0], tally), firsts[task.depth + 1]), tally
 
 
-def _run(descent: Walk, run: NodeRun) -> SolvedPart:
-    tally, cut = Tally(), run.span.depth
-    own, firsts = descent.part(cut, run.span.first, run.span.last)
-    leaves = own.below(cut, moved(run.nodes, -firsts[cut]), tally)
-    return SolvedPart(rows_of(moved(leaves, firsts[-1])), tally)
+def _run(opener: Opener, task: _Task) -> SolvedPart:
+    """Solve everything below the nodes of a run."""
+    tally = Tally()
+    own, firsts = opener.open(task.part)
+    return SolvedPart(rows_of(moved(own.below(task.depth, task.nodes, tally), firsts[-1])), tally)
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:

@@ -38,14 +38,6 @@ class Walk(ABC):
     def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth` over its children; children without records are left out."""
 
-    def part(self, depth: int, first: int, last: int) -> tuple[Walk, tuple[int, ...]]:
-        """Return the solver of all below nodes first..last-1 of a level, and its first node of every level.
-
-        This solver itself, where nothing says how to cut it.
-        """
-        del depth, first, last
-        return self, (0,) * len(self.context.geography.levels)
-
     @abstractmethod
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
         """Return how published children compare with the split of their published parent.

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
 from topdown.solve.groups import Ints
-from topdown.solve.measurements import MeasurementFiles, damaged
+from topdown.solve.measurements import MeasurementFiles
+from topdown.solve.row_groups import damaged
 
 
 @final

@@ -1,0 +1,199 @@
+"""Slices: a run of nodes with everything below it and the nodes above it, as a tree of its own.
+
+A slice holds the public side of its nodes: one contiguous range a level, parents, facts, where their answers lie. Its
+nodes are numbered from its first on. What is asked of all leaves is the shape of the release (`shape`), which each
+worker holds once; so a worker keeps the shape and one slice, however large the nation is. Results are those of the
+whole tree, to the last byte.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from topdown.model.geography import Geography, Level
+from topdown.model.public import PublicFacts
+from topdown.plan.plan import Plan
+from topdown.plan.prepare import Context
+from topdown.solve.answers import AnswerSource, NoisyAnswers, Ranges
+from topdown.solve.descend import Descent
+from topdown.solve.groups import Ints
+from topdown.solve.repair import Repairer
+from topdown.solve.shape import NodeFacts, ReleaseShape, known_from
+from topdown.solve.statistics import Objective, OwnStatistics, Statistics
+from topdown.solve.tree.statistics import TreeStatistics
+from topdown.solve.walk import Walk
+
+Firsts = tuple[int, ...]  # number in the whole tree of a slice's first node of each level
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The public side of a run of nodes, with all above and below.
+
+    Args:
+        firsts: see `Firsts`.
+        geography, facts, nodes: of the slice, by its own numbers.
+        answers: what the source of noisy answers opens.
+    """
+
+    firsts: Firsts
+    geography: Geography
+    facts: PublicFacts
+    nodes: NodeFacts
+    answers: Any
+
+
+class Opener(ABC):
+    """What a worker holds to solve parts of a tree."""
+
+    @abstractmethod
+    def open(self, part: Slice | None) -> tuple[Walk, Firsts]:
+        """Return the solver of a part, and its first node of every level."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WholeTree(Opener):
+    """The solver itself, where nothing says how to cut it."""
+
+    walk: Walk
+
+    def open(self, part: Slice | None) -> tuple[Walk, Firsts]:
+        """Return it."""
+        del part
+        return self.walk, (0,) * len(self.walk.context.geography.levels)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ShapeOnly(Opener):
+    """A plain release without its nodes.
+
+    Args:
+        plan, shape, backend: of the release.
+        repairer: of no node.
+        source: opens the noisy answers of a slice.
+        statistics: of the whole tree, where splits are fitted to more than their own answers; else None.
+    """
+
+    plan: Plan
+    shape: ReleaseShape
+    backend: str
+    repairer: Repairer
+    source: AnswerSource
+    statistics: Statistics | None
+
+    def open(self, part: Slice | None) -> tuple[Descent, Firsts]:
+        """Return the solver of a slice, which has nothing to make a shape from but is given it."""
+        if part is None:
+            raise TypeError("a plain release is solved from slices")
+        known = known_from(self.shape, part.geography, part.nodes)
+        context = Context(self.plan, part.geography, part.facts)
+        vars(context).update(rules=known.public)  # cached properties: a slice never makes its own
+        answers = self.source.opened(part.answers)
+        statistics: Statistics = OwnStatistics(answers)
+        if self.statistics is not None:
+            statistics = StatisticsPart(self.statistics, part.firsts)
+        descent = Descent(context, answers, {}, self.backend)
+        vars(descent).update(known=known, statistics=statistics, repairer=self.repairer.within(context))
+        return descent, part.firsts
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cutter:
+    """Cuts a solver into slices; stays with whoever hands them out.
+
+    Args:
+        walk: the solver of the whole tree, prepared.
+        opener: what workers hold.
+    """
+
+    walk: Walk
+    opener: Opener
+
+    def cut(self, depth: int, first: int, last: int) -> tuple[Slice | None, Firsts]:
+        """Return all above and below nodes first..last-1 of a level, and the first node of every level."""
+        walk = self.walk
+        ranges = ranges_of(walk.context.geography, depth, first, last)
+        if not isinstance(walk, Descent):
+            return None, (0,) * len(ranges)
+        geography = geography_part(walk.context.geography, ranges)
+        firsts = tuple(here.start for here in ranges)
+        facts, nodes = facts_part(walk.context.facts, ranges), walk.known.nodes.part(ranges)
+        return Slice(firsts, geography, facts, nodes, walk.answers.part(ranges)), firsts
+
+
+def cutter_of(walk: Walk) -> Cutter:
+    """Return what cuts a solver: a plain release into slices, an extension not at all."""
+    if not isinstance(walk, Descent):
+        return Cutter(walk, WholeTree(walk))
+    plan, statistics = walk.context.plan, walk.statistics
+    fits_tree = isinstance(statistics, TreeStatistics)
+    repairer = walk.repairer.within(Context(plan, Geography(()), PublicFacts({})))
+    opener = ShapeOnly(
+        plan,
+        walk.known.shape,
+        walk.backend,
+        repairer,
+        walk.answers.source(),
+        statistics if fits_tree else None,
+    )
+    return Cutter(walk, opener)
+
+
+def ranges_of(geography: Geography, depth: int, first: int, last: int) -> Ranges:
+    """Return the nodes of every level that lie above or below nodes first..last-1 of a level, or are these."""
+    out = [slice(first, last)]
+    for pointers in geography.child_pointers[depth:]:
+        out.append(slice(int(pointers[out[-1].start]), int(pointers[out[-1].stop])))
+    for level in reversed(geography.levels[1 : depth + 1]):
+        up = level.parent
+        out.insert(0, slice(int(up[out[0].start]), int(up[out[0].stop - 1]) + 1))
+    return tuple(out)
+
+
+def geography_part(geography: Geography, ranges: Ranges) -> Geography:
+    """Return the tree of some nodes."""
+    levels = []
+    for level, here, above in zip(geography.levels, ranges, (slice(0, 1), *ranges), strict=False):
+        levels.append(Level(level.name, level.codes[here], level.parent[here] - above.start))
+    return Geography(tuple(levels))
+
+
+def facts_part(facts: PublicFacts, ranges: Ranges) -> PublicFacts:
+    """Return the facts of some leaves."""
+    return PublicFacts({name: column[ranges[-1]] for name, column in facts.columns.items()})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StatisticsPart:
+    """What the splits of a part are fitted to: that of the whole tree, by the part's own numbers of nodes.
+
+    Args:
+        whole: statistics of the whole tree.
+        first: of the part's nodes in each level.
+    """
+
+    whole: Statistics
+    first: tuple[int, ...]
+
+    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
+        """Return the measured nodes among first..last-1 of a level, and the objective of a split into them."""
+        first = self.first[level_index]
+        nodes, objective = self.whole.split(level_index, first_node + first, last_node + first)
+        return np.asarray(nodes - first, dtype=np.int64), objective
+
+    def anew(self, answers: NoisyAnswers) -> StatisticsPart:
+        """Return those of other answers."""
+        return replace(self, whole=self.whole.anew(answers))
+
+    def document(self) -> dict[str, Any] | None:
+        """Return what solve.json says of the whole."""
+        return self.whole.document()
