@@ -174,9 +174,9 @@ def _measure(
     from topdown.publish.certified import certified_privacy
     from topdown.rehearse.memory import check_memory
     from topdown.rehearse.rehearse import rehearse
-    from topdown.solve.tree.covered import check_intervals
+    from topdown.solve.foreseen import check_solve
 
-    check_intervals(prepared.context)
+    check_solve(prepared.context)
     measured_before = is_measured(prepared, out, again=again)
     if not measured_before:
         check_memory(prepared.context.plan)

@@ -26,8 +26,9 @@ from topdown.publish.certificate import open_answers, usual_epsilon
 from topdown.publish.certified import certified_loss, claims_of, composed_loss
 from topdown.publish.intervals import is_exact
 from topdown.screen import figures
+from topdown.solve.foreseen import check_solve
 from topdown.solve.tree.accuracy import expected_deviations
-from topdown.solve.tree.covered import check_intervals, choose
+from topdown.solve.tree.covered import choose
 
 if TYPE_CHECKING:
     from topdown.solve.extend.patterns import Patterns
@@ -62,7 +63,7 @@ def plan_summary(prepared: Prepared) -> dict[str, Any]:
     unasked = open_answers(plan)
     extra = [] if patterns is None else ledger_warning(prepared)
     base = {} if patterns is None else {"base": base_summary(prepared, patterns)}
-    check_intervals(context)
+    check_solve(context)
     told: dict[str, Any] = {"estimates": choose(context).document()} if plan.fits_tree else {}
     if plan.estimates is not None:
         told["accuracy"] = mean_deviations(context)

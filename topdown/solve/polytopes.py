@@ -139,17 +139,9 @@ class Polytopes:
 
     def pieces(self, depth: int, node: int) -> Pieces:
         """Return the leaves of a node, merged where limits simply add up."""
-        (is_open, pattern, least), merge = self._leaves, self.all_leaves.merges
-        inside = self.leaf_range(depth, node)
-        n = inside.stop - inside.start
-        exact = depth <= self.unit_depth
-        unit = np.zeros(n, dtype=np.int64)
-        if exact:
-            unit = self.geography.ancestors_of_leaves[self.unit_depth][inside]
-        at_leaves = exact and self.unit_depth == len(self.geography.levels) - 1
-        key = np.stack([unit * (not (at_leaves and merge)), pattern[inside], np.arange(n) * (not merge)])
-        _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
-        group = group.reshape(-1)
+        (is_open, _, least), merge = self._leaves, self.all_leaves.merges
+        inside, exact, at_leaves = self.leaf_range(depth, node), *self._exact_below(depth)
+        first, group, unit = self._merged(depth, inside)
         low = _add(least[inside], group, len(first))
         high = self.kinds.high[inside][first] if not merge else np.full_like(low, NO_LIMIT)
         if not exact:
@@ -160,6 +152,28 @@ class Polytopes:
             return Pieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
         units, unit = np.unique(unit[first], return_inverse=True)
         return Pieces(is_open[inside][first], low, high, unit.reshape(-1), self.answers[units])
+
+    def n_pieces(self, depth: int, node: int) -> int:
+        """Count the pieces of a node."""
+        inside = self.leaf_range(depth, node)
+        return len(self._merged(depth, inside)[0]) if self.all_leaves.merges else inside.stop - inside.start
+
+    def _exact_below(self, depth: int) -> tuple[bool, bool]:
+        """Tell whether totals are exact at a level or below, and whether at the leaves."""
+        exact = depth <= self.unit_depth
+        return exact, exact and self.unit_depth == len(self.geography.levels) - 1
+
+    def _merged(self, depth: int, inside: slice) -> tuple[Ints, Ints, Ints]:
+        """Return the first leaf of each piece, each leaf's piece, and its area with an exact total."""
+        n, merge = inside.stop - inside.start, self.all_leaves.merges
+        exact, at_leaves = self._exact_below(depth)
+        unit = np.zeros(n, dtype=np.int64)
+        if exact:
+            unit = self.geography.ancestors_of_leaves[self.unit_depth][inside]
+        pattern = self._leaves[1][inside]
+        key = np.stack([unit * (not (at_leaves and merge)), pattern, np.arange(n) * (not merge)])
+        _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
+        return first, group.reshape(-1), unit
 
     def limits(self, depth: int, nodes: Ints) -> Ints:
         """Return the most people each set of kinds can hold at each node, int64 (n, 2^k).

@@ -1,0 +1,62 @@
+"""What a solve cannot do is refused with the plan, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import policies, solved
+from tests.helpers.ledgers import with_ledger
+from topdown.api.plan_summary import plan_summary
+from topdown.errors import ConfigError
+from topdown.pipeline import generate
+from topdown.plan.prepare import prepare
+from topdown.solve import foreseen
+from topdown.solve.implied.causes import public_regions
+
+LIMITED = {"caps": 12, "blocks, caps, nested": 12, "counties": 0, "blocks, mixed": 0, "nested": 0}
+
+
+def census_of(folder: Path, policy: str) -> solved.Census:
+    """Return a land of twelve blocks."""
+    return policies.make_census(folder, 5, policies.POLICIES[policy])
+
+
+@pytest.mark.parametrize("policy", LIMITED)
+def test_pieces_are_counted_as_they_are_made(policy: str, tmp_path: Path) -> None:
+    """A count that differs refuses plans that can be solved, or lets a split of seven million pieces through."""
+    context = census_of(tmp_path, policy).context
+    plan = context.plan
+    regions = public_regions(plan.schema, plan.invariants, context.geography, context.rules)
+    counted = regions.n_pieces(0, 0)
+    assert counted == len(regions.pieces(0, 0).unit)
+    assert counted == LIMITED[policy] or (not LIMITED[policy] and counted < 12)
+    first = [regions.n_pieces(1, county) for county in range(len(context.geography.levels[1]))]
+    assert max(first) <= counted
+
+
+def test_too_many_pieces_are_refused_before_anything_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The root of a nation with an upper bound in each block would be one network of seven million pieces."""
+    census_of(tmp_path, "caps")
+    prepared = prepare(with_ledger(tmp_path / "run.toml"))
+    before = prepared.ledger_path.read_bytes()
+    monkeypatch.setattr(foreseen, "MOST_PIECES", 12)
+    foreseen.check_solve(prepared.context)
+    monkeypatch.setattr(foreseen, "MOST_PIECES", 11)
+    with pytest.raises(ConfigError) as caught:
+        plan_summary(prepared)
+    assert caught.value.code == "C235"
+    assert "12 pieces" in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        generate(prepared, tmp_path / "release")
+    assert caught.value.code == "C235"
+    assert before == prepared.ledger_path.read_bytes()
+
+
+def test_plans_without_limits_are_never_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nation under the 2020 rules has seven million leaves, alike in a few hundred pieces, or in need of none."""
+    monkeypatch.setattr(foreseen, "MOST_PIECES", 1)
+    foreseen.check_solve(solved.make_census(tmp_path, 3).context)
