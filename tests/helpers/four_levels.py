@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,11 @@ from topdown.plan.prepare import Context, prepare
 from topdown.solve.slices import facts_part, geography_part, ranges_of
 
 Facts = tuple[int, int, int]  # homes, dormitories, barracks
+CODES = (
+    *("111", "112", "113", "121", "122", "123"),
+    *("211", "212", "213", "221", "222", "231", "232"),
+    *("311", "312", "313", "321", "322", "331", "332", "333"),
+)
 
 
 def run_text() -> str:
@@ -28,22 +33,17 @@ def run_text() -> str:
 
 
 def make_land(
-    more: str, facts: Callable[[str], Facts], seed: int = 1, counties: int = 3, run: str | None = None
+    more: str, facts: Callable[[str], Facts], run: str | None = None, codes: Sequence[str] = CODES
 ) -> solved.Census:
-    """Return a land of counties with two or three tracts of up to three blocks, under the toy invariants and more.
+    """Return a land with random people, under the toy invariants and more.
 
     Args:
         more: text of an invariants file.
-        facts: of the block with a geocode: county, tract, block, a digit each.
+        facts: of the block with a geocode.
         run: text of the run file, if not `run_text`.
+        codes: of the blocks: county, tract, block, a digit each.
     """
-    rng = np.random.default_rng(seed)
-    codes = [
-        f"{county}{tract}{block}"
-        for county in range(1, counties + 1)
-        for tract in range(1, int(rng.integers(2, 4)) + 1)
-        for block in range(1, int(rng.integers(2, 4)) + 1)
-    ]
+    rng = np.random.default_rng(1)
     rows = [",".join([code, *map(str, facts(code))]) for code in codes]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

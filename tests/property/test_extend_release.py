@@ -23,7 +23,9 @@ from topdown.measure.released import read_microdata
 from topdown.pipeline import extend, solve_release
 from topdown.plan.prepare import Prepared, load_context, load_policy, prepare
 from topdown.publish.verify import verify
+from topdown.solve import sections, solve
 from topdown.solve.extend.patterns import find_patterns
+from topdown.solve.solve import cut_of
 
 
 def run(land: Land, name: str = "more") -> tuple[Prepared, Path]:
@@ -88,10 +90,21 @@ def test_a_second_run_spends_and_changes_nothing(made) -> None:
     assert before == {p: p.read_bytes() for p in before}
 
 
-def test_workers_do_not_change_the_table(made, tmp_path: Path) -> None:
+def test_workers_and_sections_do_not_change_the_table(
+    made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Scheduling must not be able to change a published number."""
     release = Path(shutil.copytree(made[2], tmp_path / "copy"))
-    one, two = solve_release(release, workers=1), solve_release(release, workers=2)
+    one = solve_release(release, workers=1)
+    for where, name, size in (
+        (solve, "CUT_LEAVES", 6),
+        (solve, "RUN_LEAVES", 1),
+        (solve, "TASKS_PER_WORKER", 1),
+        (sections, "SECTION_LEAVES", 2),
+    ):
+        monkeypatch.setattr(where, name, size)
+    assert len(sections.sections_of(made[1].context.geography, cut_of(made[1].context.geography, 2)[0])) > 2
+    two = solve_release(release, workers=2)
     assert one[1] == two[1]
     np.testing.assert_array_equal(one[0].cell, two[0].cell)
     np.testing.assert_array_equal(one[0].count, two[0].count)

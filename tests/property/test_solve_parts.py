@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import tempfile
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers import policies, solved
+from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from topdown.model.geography import Geography, from_prefixes
@@ -68,6 +69,38 @@ def test_forked_workers_give_the_bytes_of_the_whole(tmp_path: Path) -> None:
     """A part that reads what its process inherited instead of what it was given would differ in workers only."""
     census = policies.make_census(tmp_path, 4, policies.POLICIES["blocks, caps, nested"])
     check_equal(census, solved.noisy(census, 5, size=3.0), 3)
+
+
+ODD_TREES = {
+    "one leaf": ("111",),
+    "only children": ("111", "211", "321"),
+    "an only child": ("111", "211", "212"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_TREES)
+def test_odd_trees_give_the_bytes_of_the_whole(name: str) -> None:
+    """A slice of one leaf, or of nodes without siblings, has nothing to solve and still has people."""
+    census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=ODD_TREES[name])
+    check_equal(census, solved.noisy(census, 5, size=3.0), 1)
+
+
+def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:
+    """What a worker is sent would grow with the nation, and what it keeps would not fit into it."""
+
+    def sizes(n_counties: int) -> tuple[int, int]:
+        codes = tuple(
+            f"{c}{t}{b}" for c in range(1, n_counties + 1) for t in range(1, 4) for b in range(1, 4)
+        )
+        census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=codes)
+        answers = solved.noisy(census, 5)
+        whole = Descent(census.context, answers, policies.exact_values(census))
+        cutter = cutter_of(whole)
+        return len(pickle.dumps(cutter.cut(1, 0, 1)[0])), len(pickle.dumps(cutter.opener))
+
+    few, many = sizes(2), sizes(9)
+    assert abs(few[0] - many[0]) < 64
+    assert abs(few[1] - many[1]) < 64
 
 
 def only_in_the_first_county(folder: Path) -> solved.Census:
@@ -173,8 +206,9 @@ def test_many_workers_get_many_runs() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 5])
 def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     """What is published, not only what is solved, would depend on the machine."""
     made = synth(tmp_path, people=4_000, schema="toy", seed=6)
@@ -191,7 +225,7 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
     monkeypatch.setattr(solve, "RUN_LEAVES", 5)
     monkeypatch.setattr(sections, "SECTION_LEAVES", 20)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
-    generate(prepared, release, workers=2)
+    generate(prepared, release, workers=workers)
     again = contents(release)
     assert first.keys() == again.keys()
     assert [name for name in first if first[name] != again[name]] == []

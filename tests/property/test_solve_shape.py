@@ -131,7 +131,7 @@ def land(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lan
 def census_of(land: Land) -> solved.Census:
     """Return its places and people."""
     run = four_levels.run_text().replace(land.old, land.new)
-    return four_levels.make_land(land.policy, land.facts, 1, COUNTIES, run)
+    return four_levels.make_land(land.policy, land.facts, run)
 
 
 def shape_of(census: solved.Census) -> ReleaseShape:
