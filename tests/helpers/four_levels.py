@@ -13,7 +13,7 @@ from tests.helpers import policies, solved
 from topdown.model.geography import Geography
 from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
-from topdown.solve.slices import facts_part, geography_part, ranges_of
+from topdown.solve.slices import geography_part, ranges_of
 
 Facts = tuple[int, int, int]  # homes, dormitories, barracks
 CODES = (
@@ -70,5 +70,5 @@ def county_alone(census: solved.Census, county: int) -> solved.Census:
     people = Histogram(
         last - first, leaves.n_cells, leaves.node[mine] - first, leaves.cell[mine], leaves.count[mine]
     )
-    alone: Context = replace(context, geography=geography, facts=facts_part(context.facts, ranges))
+    alone: Context = replace(context, geography=geography, facts=context.facts.at(ranges[-1]))
     return solved.Census(alone, people.at_every_level(geography))

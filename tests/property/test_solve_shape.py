@@ -70,7 +70,7 @@ LANDS = {
     "a home for women": Land(
         (
             *("all_leaves.needed", "levels.limited", "levels.bound_of_cell", "places", "verdicts"),
-            *("kinds.class_of", "kinds.members"),
+            *("kinds.class_of", "kinds.members", "kinds.set_of"),
         ),
         policies.MIXED,
         dormitories_in_one,

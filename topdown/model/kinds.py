@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,7 @@ class Kinds:
         members: bool (n_sets, n_kinds).
         low, high: int64 (n_leaves, n_sets), bounds of each set at every leaf; NO_LIMIT for none.
         answer_of: int64 (n_kinds,), answer of each kind in the exact table above the leaves; None if there is none.
+        set_of: int64 (n_bounds + n_caps,), set of each lower bound and each upper bound of the rules.
     """
 
     of_cell: Ints
@@ -35,6 +36,17 @@ class Kinds:
     low: Ints
     high: Ints
     answer_of: Ints
+    set_of: Ints
+
+    def at(self, lower: Ints, caps: Ints) -> Kinds:
+        """Return the same kinds with the bounds of some leaves, int64 (n_leaves, n_bounds) and (n_leaves, n_caps)."""
+        low = np.zeros((len(caps), len(self.members)), dtype=np.int64)
+        high = np.full((len(caps), len(self.members)), NO_LIMIT, dtype=np.int64)
+        for g, s in enumerate(self.set_of[: lower.shape[1]].tolist()):
+            low[:, s] = np.maximum(low[:, s], lower[:, g])
+        for g, s in enumerate(self.set_of[lower.shape[1] :].tolist()):
+            high[:, s] = np.minimum(high[:, s], caps[:, g])
+        return replace(self, low=low, high=high)
 
     @property
     def n_kinds(self) -> int:
@@ -82,7 +94,7 @@ def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
         ConfigError: two bounds share some cells, and neither's hold the other's.
     """
     cells = cell_classes(rules, answers)
-    n_bounds, class_of = len(rules.bound_cells), rules.class_of_cell[cells.first]
+    class_of = rules.class_of_cell[cells.first]
     reachable = rules.open[0][0][class_of]
     kind = np.where(reachable, np.cumsum(reachable) - 1, -1)
     groups = cells.marked([*rules.bound_cells, *rules.cap_cells])[:, reachable]
@@ -91,12 +103,6 @@ def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
     members, set_of = np.unique(groups, axis=0, return_inverse=True)
     order = np.argsort(members.sum(axis=1), kind="stable")
     members, set_of = members[order], np.argsort(order)[set_of.reshape(-1)]
-    n_leaves = len(rules.caps)
-    low = np.zeros((n_leaves, len(members)), dtype=np.int64)
-    high = np.full((n_leaves, len(members)), NO_LIMIT, dtype=np.int64)
-    for g, s in enumerate(set_of.tolist()):
-        if g < n_bounds:
-            low[:, s] = np.maximum(low[:, s], rules.lower[-1][:, g])
-        else:
-            high[:, s] = np.minimum(high[:, s], rules.caps[:, g - n_bounds])
-    return Kinds(kind[cells.of_cell], class_of[reachable], members, low, high, answer[reachable])
+    none = np.zeros((0, len(members)), dtype=np.int64)
+    kinds = Kinds(kind[cells.of_cell], class_of[reachable], members, none, none, answer[reachable], set_of)
+    return kinds.at(rules.lower[-1], rules.caps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from topdown.model.cell_classes import CellClasses, digits, tell_apart
 from topdown.model.constraint import Invariants
 from topdown.model.constraint_table import ConstraintRow, leaf_rows, of_kinds
 from topdown.model.geography import Geography
+from topdown.model.narrow import NarrowColumns
 from topdown.model.schema import Schema
 
 
@@ -24,7 +25,14 @@ class PublicFacts:
         columns: column name to int64 array of shape (n_leaves,), nonnegative.
     """
 
-    columns: dict[str, NDArray[np.int64]]
+    columns: Mapping[str, NDArray[np.int64]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", NarrowColumns.of(self.columns))
+
+    def at(self, places: slice | NDArray[np.int64]) -> PublicFacts:
+        """Return the facts of some leaves."""
+        return PublicFacts(NarrowColumns.of(self.columns).at(places))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from topdown.solve.groups import Ints
 from topdown.solve.implied.classify import plan_verdicts
 from topdown.solve.level import build_levels
 from topdown.solve.polytopes import polytopes_of
-from topdown.solve.shape import Known, known_from, split_off
+from topdown.solve.shape import Known, split_off
 
 
 def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) -> Known:
@@ -24,6 +24,7 @@ def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) 
         tables: exact tables other than totals, by name.
     """
     plan, geography = context.plan, context.geography
+    verdicts = plan_verdicts(context)  # first: it holds as many numbers of every leaf as all that follows
     margins = exact_margins(context, tables, exact)
     rules = with_answers(
         context.rules, geography, exact_rows(plan.schema, plan.invariants, tables, geography)
@@ -37,6 +38,6 @@ def known_of(context: Context, exact: dict[str, Ints], tables: dict[str, Ints]) 
         for v in levels
     )
     in_chain = tuple(places(context.rules, polytopes, i, chain) for i, chain in enumerate(chains))
-    made = (context.rules, rules), polytopes, levels, (chains, in_chain), plan_verdicts(context)
+    made = (context.rules, rules), polytopes, levels, (chains, in_chain), verdicts
     shape, nodes = split_off(*made)
-    return known_from(shape, geography, nodes)
+    return Known(shape, nodes, context.rules, polytopes, levels)

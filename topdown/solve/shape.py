@@ -8,14 +8,16 @@ nothing to make one from, so a run without dormitories goes the way of the natio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.geography import Geography
 from topdown.model.kinds import Kinds
+from topdown.model.narrow import Narrow, narrow
 from topdown.model.public import Rules
 from topdown.solve.answers import Ranges
 from topdown.solve.chain import Chain, NoFlow, Places
@@ -64,7 +66,6 @@ class NodeFacts:
         open: per level, bool (n_nodes, n_classes).
         lower: per level, int64 (n_nodes, n_bounds), exact answers of the leaves behind public bounds.
         caps: int64 (n_leaves, n_caps), as `lower`.
-        low, high: int64 (n_leaves, n_sets), see `Kinds`.
         totals: exact node totals by depth.
         answers: exact table of the deepest level with totals, int64 (n_nodes, n_answers), see `Polytopes`.
         exact: per level, answers of the exact table that tells more than totals, int64 (n_nodes, n_answers or 0).
@@ -73,8 +74,6 @@ class NodeFacts:
     open: tuple[Marks, ...]
     lower: tuple[Ints, ...]
     caps: Ints
-    low: Ints
-    high: Ints
     totals: dict[int, Ints]
     answers: Ints
     exact: tuple[Ints, ...]
@@ -86,12 +85,28 @@ class NodeFacts:
             open=tuple(level[here] for level, here in zip(self.open, ranges, strict=True)),
             lower=tuple(level[here] for level, here in zip(self.lower, ranges, strict=True)),
             caps=self.caps[leaves],
-            low=self.low[leaves],
-            high=self.high[leaves],
             totals={depth: totals[ranges[depth]] for depth, totals in self.totals.items()},
             answers=self.answers[ranges[max(self.totals, default=-1)]],
             exact=tuple(level[here] for level, here in zip(self.exact, ranges, strict=True)),
         )
+
+    def narrowed(self) -> NodeFacts:
+        """Return the same in as few bytes as the numbers need, for those that are sent."""
+        return self._with(narrow)
+
+    def widened(self) -> NodeFacts:
+        """Return the same in int64, as it is computed with."""
+        return self._with(lambda numbers: numbers.astype(np.int64, copy=False))
+
+    def _with(self, kept: Callable[[Narrow], Narrow]) -> NodeFacts:
+        columns: Any = (
+            tuple(kept(level) for level in self.lower),
+            kept(self.caps),
+            {depth: kept(totals) for depth, totals in self.totals.items()},
+            kept(self.answers),
+            tuple(kept(level) for level in self.exact),
+        )
+        return NodeFacts(self.open, *columns)
 
 
 @final
@@ -135,7 +150,7 @@ def known_from(shape: ReleaseShape, geography: Geography, nodes: NodeFacts) -> K
     lower = tuple(level[:, :n_bounds] for level in nodes.lower)
     public = replace(shape.public, open=nodes.open, lower=lower, caps=nodes.caps[:, :n_caps])
     rules = replace(shape.rules, open=nodes.open, lower=nodes.lower, caps=nodes.caps)
-    kinds = replace(shape.kinds, low=nodes.low, high=nodes.high)
+    kinds = shape.kinds.at(nodes.lower[-1], nodes.caps)
     polytopes = Polytopes(kinds, rules, geography, nodes.totals, nodes.answers, shape.all_leaves)
     levels = tuple(
         replace(
@@ -168,8 +183,6 @@ def split_off(
         open=full.open,
         lower=full.lower,
         caps=full.caps,
-        low=kinds.low,
-        high=kinds.high,
         totals=polytopes.totals,
         answers=polytopes.answers,
         exact=tuple(level.exact.answers for level in levels),

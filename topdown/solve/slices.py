@@ -37,7 +37,8 @@ class Slice:
 
     Args:
         firsts: see `Firsts`.
-        geography, facts, nodes: of the slice, by its own numbers.
+        geography, facts: of the slice, by its own numbers.
+        nodes: narrowed.
         answers: what the source of noisy answers opens.
     """
 
@@ -92,7 +93,7 @@ class ShapeOnly(Opener):
         """Return the solver of a slice, which has nothing to make a shape from but is given it."""
         if part is None:
             raise TypeError("a plain release is solved from slices")
-        known = known_from(self.shape, part.geography, part.nodes)
+        known = known_from(self.shape, part.geography, part.nodes.widened())
         context = Context(self.plan, part.geography, part.facts)
         vars(context).update(rules=known.public)  # cached properties: a slice never makes its own
         answers = self.source.opened(part.answers)
@@ -125,7 +126,7 @@ class Cutter:
             return None, (0,) * len(ranges)
         geography = geography_part(walk.context.geography, ranges)
         firsts = tuple(here.start for here in ranges)
-        facts, nodes = facts_part(walk.context.facts, ranges), walk.known.nodes.part(ranges)
+        facts, nodes = walk.context.facts.at(ranges[-1]), walk.known.nodes.part(ranges).narrowed()
         return Slice(firsts, geography, facts, nodes, walk.answers.part(ranges)), firsts
 
 
@@ -164,11 +165,6 @@ def geography_part(geography: Geography, ranges: Ranges) -> Geography:
     for level, here, above in zip(geography.levels, ranges, (slice(0, 1), *ranges), strict=False):
         levels.append(Level(level.name, level.codes[here], level.parent[here] - above.start))
     return Geography(tuple(levels))
-
-
-def facts_part(facts: PublicFacts, ranges: Ranges) -> PublicFacts:
-    """Return the facts of some leaves."""
-    return PublicFacts({name: column[ranges[-1]] for name, column in facts.columns.items()})
 
 
 @final

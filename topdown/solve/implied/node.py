@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +56,7 @@ class NodeConstraints:
 
 
 def node_constraints(
-    ground: Ground, columns: dict[str, Ints], depth: int, node: int, *, most_limits: int
+    ground: Ground, columns: Mapping[str, Ints], depth: int, node: int, *, most_limits: int
 ) -> NodeConstraints:
     """Add up what the leaves of a node ask of it.
 
@@ -93,7 +94,7 @@ def node_constraints(
     )
 
 
-def _lines(ground: Ground, columns: dict[str, Ints], depth: int, inside: slice) -> list[Line]:
+def _lines(ground: Ground, columns: Mapping[str, Ints], depth: int, inside: slice) -> list[Line]:
     """Write bounds, zeros and exact statistics with their numbers."""
     schema, invariants, levels = ground.schema, ground.invariants, ground.level_names
     out: list[Line] = []
