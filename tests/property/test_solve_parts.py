@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
+from topdown.errors import NoSplitError
 from topdown.model.geography import Geography, from_prefixes
 from topdown.model.kinds import find_kinds
 from topdown.model.public import derive_rules
@@ -24,8 +25,10 @@ from topdown.plan.prepare import Context, prepare
 from topdown.solve import level_facts, sections, solve
 from topdown.solve.descend import Descent
 from topdown.solve.implied.classify import plan_verdicts
+from topdown.solve.node import Node
 from topdown.solve.slices import cutter_of
 from topdown.solve.solve import Solved, cut_of
+from topdown.solve.tally import Tally
 from topdown.synth import synth
 
 QUICK = ["blocks, caps, nested", "soft"]
@@ -83,6 +86,29 @@ def test_odd_trees_give_the_bytes_of_the_whole(name: str) -> None:
     """A slice of one leaf, or of nodes without siblings, has nothing to solve and still has people."""
     census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=ODD_TREES[name])
     check_equal(census, solved.noisy(census, 5, size=3.0), 1)
+
+
+def test_leaves_that_were_not_sent_are_sent_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A county of a land without limits is split by its tracts alone; if its table must be mended, it has leaves."""
+    census = four_levels.make_land("", lambda _: (3, 1, 1))
+    answers = solved.noisy(census, 5, size=3.0)
+    children, without, mended = Descent._children, [], []
+
+    def fails_first(self: Descent, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        leaves = len(self.context.geography.leaves)
+        if depth == 1 and not (mended and mended[-1] == parent.index + leaves):
+            (mended if leaves else without).append(parent.index + leaves)
+            raise NoSplitError("made up")
+        return children(self, depth, parent, tally)
+
+    monkeypatch.setattr(solve, "CUT_LEAVES", 3)
+    monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
+    plain = solve.solve(census.context, answers, census.exact)
+    monkeypatch.setattr(Descent, "_children", fails_first)
+    again = solve.solve(census.context, answers, census.exact)
+    assert len(without) == len(mended) == len(census.context.geography.levels[1])
+    assert plain.document == again.document
+    np.testing.assert_array_equal(plain.leaves.count, again.leaves.count)
 
 
 def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ from topdown.solve.walk import Walk, with_records
 from topdown.solve.weigh import Weighed
 
 
+class LeavesMissingError(Exception):
+    """A table has to be mended, and this slice has no leaves to mend it by."""
+
+
 @dataclass(frozen=True, eq=False)
 class Descent(Walk):
     """The solver of one release: everything public, and the noisy answers.
@@ -112,6 +116,8 @@ class Descent(Walk):
     def _mended(self, depth: int, parent: Node, tally: Tally) -> Node:
         """Return the closest table that can be split, and report it if it is not the node's own."""
         geography, level = self.context.geography, self.known.levels[depth + 1]
+        if not len(geography.leaves):
+            raise LeavesMissingError
         first, last = geography.child_pointers[depth][parent.index : parent.index + 2]
         index = first + np.flatnonzero(level.open[first:last].any(axis=1))
         mended = mend(self.context, self.known.polytopes, depth + 1, index, parent.cells, parent.counts)

@@ -21,6 +21,7 @@ from topdown.plan.prepare import Context
 from topdown.solve.answers import AnswerSource, NoisyAnswers, Ranges
 from topdown.solve.descend import Descent
 from topdown.solve.groups import Ints
+from topdown.solve.polytopes import Limits
 from topdown.solve.repair import Repairer
 from topdown.solve.shape import NodeFacts, ReleaseShape, known_from
 from topdown.solve.statistics import Objective, OwnStatistics, Statistics
@@ -118,10 +119,27 @@ class Cutter:
     walk: Walk
     opener: Opener
 
-    def cut(self, depth: int, first: int, last: int) -> tuple[Slice | None, Firsts]:
-        """Return all above and below nodes first..last-1 of a level, and the first node of every level."""
+    def one_level_does(self, depth: int) -> bool:
+        """Tell whether a split of a node of a level asks nothing of what is below its children."""
+        if not isinstance(self.walk, Descent):
+            return False
+        polytopes = self.walk.known.polytopes
+        own, below = polytopes.decided(depth), polytopes.decided(depth + 1)
+        return own is not Limits.TOO_MANY and below is Limits.NOT_NEEDED
+
+    def cut(
+        self, depth: int, first: int, last: int, *, one_level: bool = False
+    ) -> tuple[Slice | None, Firsts]:
+        """Return all above and below nodes first..last-1 of a level, and the first node of every level.
+
+        Args:
+            depth, first, last: of the nodes.
+            one_level: leave out what is below their children.
+        """
         walk = self.walk
         ranges = ranges_of(walk.context.geography, depth, first, last)
+        if one_level:
+            ranges = (*ranges[: depth + 2], *(slice(0, 0) for _ in ranges[depth + 2 :]))
         if not isinstance(walk, Descent):
             return None, (0,) * len(ranges)
         geography = geography_part(walk.context.geography, ranges)

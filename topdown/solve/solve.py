@@ -17,7 +17,7 @@ from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.answers import NoisyAnswers
 from topdown.solve.checkpoints import Checkpoints
-from topdown.solve.descend import Descent
+from topdown.solve.descend import Descent, LeavesMissingError
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.sections import (
@@ -122,8 +122,11 @@ def _above(cutter: Cutter, pool: Workers[Opener], cut: int, workers: int, report
     nodes = [cutter.walk.root(tally)]
     for depth in range(cut):
         below: list[Node] = []
-        tasks = (_task(cutter, NodeSpan(depth, n.index, n.index + 1), [n]) for n in _large_first(nodes))
-        for part, counted in pool.map(_split, tasks, AHEAD * workers, _named):
+        order, one_level = _large_first(nodes), cutter.one_level_does(depth)
+        tasks = (_task(cutter, _alone(depth, n), [n], one_level=one_level) for n in order)
+        found = pool.map(_split_if_leaves_do, tasks, AHEAD * workers, _named)
+        for node, split in zip(order, found, strict=True):
+            part, counted = split or _split(cutter.opener, _task(cutter, _alone(depth, node), [node]))
             below += part
             tally.merge(counted)
         nodes = sorted(below, key=lambda n: n.index)
@@ -231,10 +234,14 @@ class _Task:
     nodes: list[Node]
 
 
-def _task(cutter: Cutter, span: NodeSpan, nodes: list[Node]) -> _Task:
+def _alone(depth: int, node: Node) -> NodeSpan:
+    return NodeSpan(depth, node.index, node.index + 1)
+
+
+def _task(cutter: Cutter, span: NodeSpan, nodes: list[Node], *, one_level: bool = False) -> _Task:
     codes = cutter.walk.context.geography.levels[span.depth].codes
     name = " to ".join(dict.fromkeys((codes[span.first], codes[span.last - 1])))
-    part, firsts = cutter.cut(span.depth, span.first, span.last)
+    part, firsts = cutter.cut(span.depth, span.first, span.last, one_level=one_level)
     return _Task(name, part, span.depth, moved(nodes, -firsts[span.depth]))
 
 
@@ -257,6 +264,14 @@ def _split(opener: Opener, task: _Task) -> tuple[list[Node], Tally]:
     tally = Tally()
     own, firsts = opener.open(task.part)
     return moved(own.children(task.depth, task.nodes[0], tally), firsts[task.depth + 1]), tally
+
+
+def _split_if_leaves_do(opener: Opener, task: _Task) -> tuple[list[Node], Tally] | None:
+    """Split one node over its children; None if its leaves are needed for that and were not sent."""
+    try:
+        return _split(opener, task)
+    except LeavesMissingError:
+        return None
 
 
 def _run(opener: Opener, task: _Task) -> SolvedPart:
