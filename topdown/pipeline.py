@@ -122,7 +122,7 @@ def _held(out: Path) -> Iterator[None]:
 def _generate(
     prepared: Prepared, out: Path, workers: Where, csv: bool, again: bool, report: Report
 ) -> GenerateResult:
-    from topdown.publish.publish import publish
+    from topdown.publish.publish import Running, publish
     from topdown.publish.verify import verify_sealed
 
     clock = _Clock()
@@ -141,7 +141,7 @@ def _generate(
             csv=csv,
             privacy=privacy,
             numbers=solved.numbers,
-            report=report,
+            running=Running(report, 1 if workers == "ray" else workers),
         ),
     )
     report(Event("certify", 0, 1, "checks"))

@@ -88,6 +88,7 @@ ALLOWED = {
         "names",
         "errors",
         "progress",
+        "workers",
     },
     "screen": {"screen", "decimals", "errors", "progress"},
     "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},

@@ -16,13 +16,15 @@ from topdown.errors import InternalError
 from topdown.laws import law_of_mechanism
 from topdown.ledger.book import read_book
 from topdown.model.constraint import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero
+from topdown.model.sections import sections_of
 from topdown.plan.base import COPIES, FOLDER, carried
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
 from topdown.plan.runfile import OPEN
 from topdown.plan.secrets import ReleaseChain
-from topdown.publish.manifest import sha256
+from topdown.publish.manifest import Hashes
+from topdown.publish.microdata import PERSONS
 from topdown.publish.spent import spent_statement
 from topdown.publish.verify import VerifyResult
 
@@ -84,7 +86,11 @@ def stamps(plan: Plan) -> list[str]:
 
 
 def make_certificate(
-    release: Path, context: Context, checked: VerifyResult, privacy: dict[str, Any] | None = None
+    release: Path,
+    context: Context,
+    checked: VerifyResult,
+    privacy: dict[str, Any] | None = None,
+    hashes: Hashes | None = None,
 ) -> dict[str, Any]:
     """Return the certificate of a release whose other files are written.
 
@@ -95,12 +101,13 @@ def make_certificate(
         context: plan and public facts.
         checked: result of `verify_content`.
         privacy: certified statements to add to the section `privacy` (see `certified_privacy`).
+        hashes: of its files, those that are known.
 
     Raises:
         InternalError: `privacy` would replace a statement that follows from the plan.
     """
     plan = context.plan
-    ledger = release / "ledger.jsonl"
+    ledger, hashes = release / "ledger.jsonl", hashes or Hashes(release)
     book = read_book(ledger.read_bytes(), ledger)[0]
     return {
         "type": "topdown.certificate",
@@ -115,7 +122,7 @@ def make_certificate(
             for c in checked.checks
         ],
         "software": software(),
-        "files": {path: sha256(release / path) for path in sorted(certified_files(release, context))},
+        "files": {path: hashes.of(path) for path in sorted(certified_files(release, context))},
     }
 
 
@@ -123,7 +130,7 @@ def certified_files(release: Path, context: Context) -> list[str]:
     """Return the files that decide the release: plan, public facts, ledger, measurements, microdata."""
     plan = context.plan
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
-    paths += ["measurements/exact.json", "microdata/persons.parquet"]
+    paths += ["measurements/exact.json", *sections_of(context.geography).paths(PERSONS, len(plan.levels) - 1)]
     paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
     paths += {path for depth in range(len(context.bases)) for path in carried(depth + 1)} - set(paths)
     for level in plan.levels:

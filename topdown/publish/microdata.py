@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,10 @@ from topdown.errors import InternalError
 from topdown.model.histogram import Histogram
 from topdown.plan.code_columns import code_column
 from topdown.plan.prepare import Context
-from topdown.publish.atomic import write_bytes, write_parquet
+from topdown.publish.atomic import parquet_bytes, write_bytes, written
 
 PERSONS, PERSONS_CSV = "microdata/persons.parquet", "microdata/persons.csv.gz"
-_BLOCK_BYTES = 2**22
+_BLOCK_BYTES, _BLOCK_ROWS = 2**22, 2**16
 
 
 def labelled(index: NDArray[np.int64], labels: Sequence[str]) -> pa.DictionaryArray:
@@ -49,17 +48,27 @@ def write_microdata(release: Path, context: Context, leaves: Histogram) -> None:
         context: plan and public facts.
         leaves: records of every leaf and cell.
     """
-    write_parquet(release / PERSONS, microdata_table(context, leaves), "topdown.microdata", context.plan)
+    check_leaves(context, leaves)
+    write_bytes(release / PERSONS, microdata_bytes(context, leaves, slice(0, leaves.n_nodes)))
+
+
+def microdata_bytes(context: Context, leaves: Histogram, nodes: slice) -> bytes:
+    """Return the microdata of some leaves as a file."""
+    return parquet_bytes(_table(context, leaves, nodes), "topdown.microdata", context.plan)
 
 
 def microdata_table(context: Context, leaves: Histogram) -> pa.Table:
     """Return the leaf histogram as a table: geocode, one column an attribute, count; raises as `check_leaves`."""
     check_leaves(context, leaves)
-    schema = context.plan.schema
-    columns = {"geocode": labelled(leaves.node, context.geography.leaves.codes)}
-    for attribute, index in zip(schema.attributes, schema.coordinates(leaves.cell), strict=True):
+    return _table(context, leaves, slice(0, leaves.n_nodes))
+
+
+def _table(context: Context, leaves: Histogram, nodes: slice) -> pa.Table:
+    schema, here = context.plan.schema, leaves.between(nodes.start, nodes.stop)
+    columns = {"geocode": labelled(here.node - nodes.start, context.geography.leaves.codes[nodes])}
+    for attribute, index in zip(schema.attributes, schema.coordinates(here.cell), strict=True):
         columns[attribute.name] = labelled(index.astype(np.int64), attribute.labels)
-    columns["count"] = pa.array(leaves.count)
+    columns["count"] = pa.array(here.count)
     return pa.table(columns)
 
 
@@ -67,25 +76,33 @@ def write_csv(release: Path, context: Context, leaves: Histogram) -> None:
     """Write `microdata/persons.csv.gz`: one line a record, in the order of the microdata."""
     check_leaves(context, leaves)
     schema = context.plan.schema
-    places = [_quoted(code) for code in context.geography.leaves.codes]
     labels = [[_quoted(label) for label in a.labels] for a in schema.attributes]
-    cells = sorted({int(cell) for cell in leaves.cell})
+    cells = np.unique(leaves.cell).tolist()
     text = dict(zip(cells, _cell_texts(context, labels, cells), strict=True))
-    buffer = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as file:
-        lines = [",".join(["geocode", *(_quoted(a.name) for a in schema.attributes)]) + "\n"]
-        size = 0
-        for node, cell, count in zip(
-            leaves.node.tolist(), leaves.cell.tolist(), leaves.count.tolist(), strict=True
-        ):
-            line = f"{places[node]},{text[cell]}\n"
+    header = ",".join(["geocode", *(_quoted(a.name) for a in schema.attributes)]) + "\n"
+    with (
+        written(release / PERSONS_CSV) as out,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0) as file,
+    ):
+        lines, size = [header], 0
+        for line, count in _lines(context, leaves, text):
             lines.append(line * count)
             size += len(line) * count
             if size > _BLOCK_BYTES:
                 file.write("".join(lines).encode("utf-8"))
                 lines, size = [], 0
         file.write("".join(lines).encode("utf-8"))
-    write_bytes(release / PERSONS_CSV, buffer.getvalue())
+
+
+def _lines(context: Context, leaves: Histogram, text: dict[int, str]) -> Iterator[tuple[str, int]]:
+    """Yield each line of the microdata, and how many records it stands for."""
+    for first in range(0, len(leaves.node), _BLOCK_ROWS):
+        node, cell, count = (
+            c[first : first + _BLOCK_ROWS].tolist() for c in (leaves.node, leaves.cell, leaves.count)
+        )
+        places = [_quoted(code) for code in context.geography.leaves.codes[node[0] : node[-1] + 1]]
+        for at, of, n in zip(node, cell, count, strict=True):
+            yield f"{places[at - node[0]]},{text[of]}\n", n
 
 
 def _cell_texts(context: Context, labels: list[list[str]], cells: list[int]) -> list[str]:

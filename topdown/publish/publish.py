@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from topdown.canonical import json_bytes
-from topdown.errors import CertificateError
+from topdown.errors import CertificateError, InternalError
 from topdown.model.histogram import Histogram
+from topdown.model.sections import sections_of
 from topdown.plan.document import exact_text
 from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
-from topdown.publish.atomic import TEMPORARY, write_bytes
+from topdown.publish.atomic import TEMPORARY
 from topdown.publish.certificate import CERTIFICATE, make_certificate, stamps
 from topdown.publish.intervals import Numbers, intervals_sentence
-from topdown.publish.manifest import MANIFEST, list_files, write_manifest
-from topdown.publish.microdata import PERSONS_CSV, write_csv, write_microdata
-from topdown.publish.tables import write_tables
+from topdown.publish.manifest import MANIFEST, Hashes, list_files, write_manifest
+from topdown.publish.microdata import PERSONS, PERSONS_CSV, check_leaves, write_csv
+from topdown.publish.section_files import SectionSource, added, section_files
+from topdown.publish.tables import all_paths, tables_up, tables_with_intervals
 from topdown.publish.verify import VerifyResult, verify_content
+from topdown.workers import workers_with
 
 README, LEDGER = "README.txt", "ledger.jsonl"
 ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
@@ -34,6 +38,26 @@ _FOREIGN = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class Running:
+    """How a stage runs; no byte depends on it.
+
+    Args:
+        report: told about each step.
+        workers: processes of this machine that make files.
+    """
+
+    report: Report = silent
+    workers: int = 1
+
+    def lost(self, text: str) -> None:
+        """Tell about a worker that was lost."""
+        self.report(Event("workers", 1, 1, text))
+
+
+IN_THIS_PROCESS = Running()
+
+
 def publish(
     release: Path,
     context: Context,
@@ -43,7 +67,7 @@ def publish(
     csv: bool = False,
     privacy: dict[str, Any] | None = None,
     numbers: Numbers | None = None,
-    report: Report = silent,
+    running: Running = IN_THIS_PROCESS,
 ) -> VerifyResult:
     """Write and check every file of a release that measure and solve have not written.
 
@@ -58,37 +82,73 @@ def publish(
         ledger_path: ledger of the data set, to be copied.
         csv: also write one line a record.
         privacy: certified statements for the certificate (see `certified_privacy`).
-        numbers: whence the estimates of intervals come, for a plan that asks for them (`write_tables`).
-        report: told about each step.
+        numbers: whence the estimates of intervals come, for a plan that asks for them.
+        running: who is told about each step, and how many processes make files.
 
     Returns:
         the checks that went into the certificate.
 
     Raises:
         CertificateError: a check failed, or the folder holds files that do not belong into a release.
+
+    Cost: beside `leaves`, what a section takes for each process; a plan with intervals holds all tables at once.
     """
-    plan = context.plan
+    plan, report, hashes = context.plan, running.report, Hashes(release)
+    if (numbers is None) != (plan.coverage is None):
+        raise InternalError(
+            "intervals are asked for and there are no estimates, or the other way round",
+            code="X031",
+            fix="this is a fault of the engine; the measurements are kept",
+        )
     _clear(release)
-    write_microdata(release, context, leaves)
+    tables = _write_sections(hashes, SectionSource(context, leaves, sections_of(context.geography)), running)
     if csv:
         write_csv(release, context, leaves)
     report(Event("publish", 1, _STEPS, "microdata"))
-    tables = write_tables(release, context, leaves, numbers)
+    if numbers is not None:
+        for path, data in tables_with_intervals(context, leaves, numbers, sections_of(context.geography)):
+            hashes.write(path, data)
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
-    write_bytes(release / LEDGER, ledger_path.read_bytes())
+    hashes.write(LEDGER, ledger_path.read_bytes())
     checked = verify_content(release)
     refuse(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
-    certificate = make_certificate(release, context, checked, privacy)
-    write_bytes(release / CERTIFICATE, json_bytes(certificate))
+    certificate = make_certificate(release, context, checked, privacy, hashes)
+    hashes.write(CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
-    write_bytes(release / README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
+    hashes.write(README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
     shutil.rmtree(release / WORK, ignore_errors=True)
-    _refuse_strangers(release, tables)
-    n = len(write_manifest(release, plan.plan_hash))
+    _refuse_strangers(release, {*_OWN, *tables, *_microdata_paths(context), PERSONS_CSV})
+    n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
     return checked
+
+
+def _write_sections(hashes: Hashes, source: SectionSource, running: Running) -> list[str]:
+    """Write the microdata, and tables without intervals; return the paths of all tables."""
+    context, sections = source.context, source.sections
+    check_leaves(context, source.leaves)
+    tables, above, n = all_paths(context, sections), list[Histogram](), len(sections)
+    with workers_with(source, 1 if n == 1 else running.workers, running.lost) as pool:
+        for made in pool.map(section_files, range(n), most=running.workers + 1, name=_name):
+            for path, data in made.files.items():
+                hashes.write(path, data)
+            if made.above is not None:
+                above.append(made.above)
+    if above and context.plan.coverage is None:
+        nodes = [slice(0, len(level)) for level in context.geography.levels[: sections.cut]]
+        for path, data in tables_up(context, added(above), nodes, sections.cut - 1):
+            hashes.write(path, data)
+    return tables
+
+
+def _name(number: int) -> str:
+    return f"section {number}"
+
+
+def _microdata_paths(context: Context) -> list[str]:
+    return sections_of(context.geography).paths(PERSONS, len(context.plan.levels) - 1)
 
 
 def refuse(checked: VerifyResult) -> None:
@@ -122,8 +182,7 @@ def _clear(release: Path) -> None:
             shutil.rmtree(folder)
 
 
-def _refuse_strangers(release: Path, tables: list[str]) -> None:
-    own = {*_OWN, *tables, "microdata/persons.parquet", PERSONS_CSV}
+def _refuse_strangers(release: Path, own: set[str]) -> None:
     for path in list_files(release):
         if (path not in own and not _FOREIGN.fullmatch(path)) or (release / path).is_symlink():
             raise CertificateError(
@@ -156,11 +215,15 @@ def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any])
         said.append(intervals_sentence(plan.coverage))
     promised = "".join(fill(line, 112) + "\n" for line in said)
     one_line = " persons.csv.gz: one line a record." if csv else ""
+    parted = len(sections_of(geography)) > 1
+    persons, file = (
+        ("persons/, in parts", "file, or folder of parts,") if parted else ("persons.parquet", "file")
+    )
     return f"""{head}
 {plan.release.title} ({plan.release.id})
 {people}; made from protected statistics, none is copied from anyone's answers.
-microdata/      persons.parquet: one row an area and cell, with its count.{one_line}
-tables/         one folder a table, one file a level; {listed}
+microdata/      {persons}: one row an area and cell, with its count.{one_line}
+tables/         one folder a table, one {file} a level; {listed}
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
 plan.json       what is exact and why, what was measured with which noise; plan {plan.plan_hash[:8]}.
 certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.

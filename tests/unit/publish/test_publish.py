@@ -20,7 +20,7 @@ from topdown import __version__
 from topdown.errors import CertificateError, InternalError
 from topdown.progress import Event
 from topdown.publish.certificate import stamps, usual_epsilon
-from topdown.publish.publish import publish
+from topdown.publish.publish import Running, publish
 from topdown.publish.verify import verify
 
 
@@ -217,8 +217,7 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
     """A bar that never fills looks like a hang."""
     small = build(tmp_path)
     events: list[Event] = []
-    publish(
-        small.folder, small.context, small.leaves, small.ledger, privacy=certified(), report=events.append
-    )
+    running = Running(events.append)
+    publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified(), running=running)
     assert {event.stage for event in events} == {"publish"}
     assert events[-1].done == events[-1].total
