@@ -24,7 +24,7 @@ from tests.helpers.small_release import (
     write_canonical,
     write_stamped,
 )
-from topdown.publish.verify import VerifyResult, session, verify
+from topdown.publish.verify import VerifyResult, areas, verify
 from topdown.publish.verify.check_files import check_manifest
 from topdown.publish.verify.reader import UnreadableError
 from topdown.publish.verify.result import Findings
@@ -348,7 +348,7 @@ def test_tables_too_many_to_keep_are_read_again(
     other.write_bytes(other.read_bytes()[:-9])
     found = said(attack(copy))
     assert {"hierarchy", "tables"} <= {name for name, ok, *_ in found if not ok}
-    monkeypatch.setattr(session, "KEPT_ROWS", kept)
+    monkeypatch.setattr(areas, "KEPT_ROWS", kept)
     assert found == said(verify(copy))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from topdown.publish.verify.areas import Areas
 from topdown.publish.verify.check_solver import FILE, load_solved
-from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings
 from topdown.publish.verify.session import Session
@@ -66,35 +66,20 @@ def load_compared(session: Session) -> Compared:
 
 def check_comparisons(session: Session, out: Findings) -> str:
     """Compare both sides of every soft rule at every leaf; a leaf that breaks one must be listed as such."""
-    plan, tree, population = session.plan, session.tree, session.population
-    stated = load_compared(session)
+    tree, stated = session.tree, _compared(session)
     if tuple(level.level for level in stated.levels) != tree.names:
         out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
-    place = {code: i for i, code in enumerate(tree.geocodes[-1].to_pylist())}
-    rules = {rule.name for rule in plan.doc.invariants.no_more_than}
+    leaves = set(tree.geocodes[-1].to_pylist())
+    rules = {rule.name for rule in session.plan.doc.invariants.no_more_than}
     named = [(r.node, r.constraints) for r in stated.repairs] + [
         (b.node, b.constraints) for b in stated.broken
     ]
     for node, names in named:
-        if node not in place or not set(names) <= rules:
+        if node not in leaves or not set(names) <= rules:
             text = "solve.json speaks of a leaf or a soft rule that does not exist"
             out.add(Finding("V122", text, FILE, node=node))
-    n_broken = 0
-    for rule in plan.doc.invariants.no_more_than:
-        some = population.totals(tree, len(tree.names) - 1, plan.schema.select(dict(rule.cells)))
-        others = population.totals(tree, len(tree.names) - 1, plan.schema.select(dict(rule.than)))
-        out.n_checked += tree.n_leaves
-        over = some > rule.times * others
-        listed = np.zeros(tree.n_leaves, dtype=bool)
-        listed[[place[b.node] for b in stated.broken if b.node in place and rule.name in b.constraints]] = (
-            True
-        )
-        n_broken += int((over & listed).sum())
-        nodes = np.flatnonzero(over != listed)
-        findings = [
-            _differs(tree.code(-1, int(i)), rule.name, broken=bool(over[i])) for i in nodes[:MAX_FINDINGS]
-        ]
-        out.add_many(len(nodes), findings, len(nodes))
+    session.looked("comparisons", out)
+    n_broken = out.counts["broken"]
     if n_broken:
         out.warnings.append(f"{n_broken:,} soft rules at leaves could not be kept; solve.json lists them")
     if not out.ok:
@@ -103,7 +88,34 @@ def check_comparisons(session: Session, out: Findings) -> str:
     return kept + (f", {len(stated.repairs):,} leaves repaired" if stated.repairs else "")
 
 
-def _differs(node: str, name: str, *, broken: bool) -> Finding:
+def _compared(session: Session) -> Compared:
+    return session.once("compared", "comparisons", lambda: load_compared(session))
+
+
+def comparisons_of(session: Session, areas: Areas, out: Findings) -> None:
+    """Compare the sides of soft rules at some leaves."""
+    rules = areas.plan.doc.invariants.no_more_than
+    if not rules or not areas.has_leaves:
+        return
+    tree, population, stated = areas.tree, areas.population, _compared(session)
+    place = {code: i for i, code in enumerate(tree.geocodes[-1].to_pylist())}
+    for rule in rules:
+        some = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(dict(rule.cells)))
+        others = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(dict(rule.than)))
+        out.n_checked += tree.n_leaves
+        over = some > rule.times * others
+        listed = np.zeros(tree.n_leaves, dtype=bool)
+        listed[[place[b.node] for b in stated.broken if b.node in place and rule.name in b.constraints]] = (
+            True
+        )
+        out.counts["broken"] += int((over & listed).sum())
+        nodes = np.flatnonzero(over != listed)
+        findings = [_differs(areas, int(i), rule.name, broken=bool(over[i])) for i in nodes[:MAX_FINDINGS]]
+        out.add_many(len(nodes), findings, len(nodes))
+
+
+def _differs(areas: Areas, leaf: int, name: str, *, broken: bool) -> Finding:
+    node = areas.tree.code(-1, leaf)
     text = f"{node} breaks {name!r}, which is not reported" if broken else f"{node} keeps {name!r} after all"
     why = "soft rules are kept, or named where no population could keep them"
-    return Finding("V112", text, PERSONS, None, node, why=why)
+    return Finding("V112", text, areas.persons, None, node, why=why)

@@ -9,7 +9,7 @@ import msgspec
 from topdown.publish.verify.base_file import BASE_FILES
 from topdown.publish.verify.check_solver import FILE, Digests, load_solved
 from topdown.publish.verify.measurement_files import part_paths
-from topdown.publish.verify.population import PERSONS, Population
+from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
@@ -20,7 +20,7 @@ def check_digests(session: Session, out: Findings) -> str:
     """Recompute both digests from the files; whether the records follow from the inputs is not looked at here."""
     document, _ = session.once("solved", "solver", lambda: load_solved(session))
     stated = msgspec.convert(document, Digests)
-    inputs, records = inputs_sha256(session), records_sha256(session.population)
+    inputs, records = inputs_sha256(session), records_sha256(session)
     out.n_checked = 2
     if inputs != stated.inputs_sha256:
         text = "the release was not solved from these measurements, public files and plan"
@@ -43,9 +43,12 @@ def inputs_sha256(session: Session) -> str:
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
 
-def records_sha256(population: Population) -> str:
+def records_sha256(session: Session) -> str:
     """Return the digest of the microdata's rows: how many, then leaf, cell and count of each, little-endian."""
-    digest = hashlib.sha256(f"records {len(population.count)}\n".encode())
-    for column in (population.leaf, population.cell, population.count):
-        digest.update(column.astype("<i8").tobytes())
+    rows, cuts = session.looked("digests", Findings()).rows, session.cuts
+    digest = hashlib.sha256(f"records {sum(len(section[0]) for section in rows)}\n".encode())
+    for i in range(3):
+        for number, section in enumerate(rows):
+            first = cuts.span(number, len(session.tree.names) - 1)[0] if i == 0 else 0
+            digest.update((section[i].astype("<i8") + first).tobytes())
     return digest.hexdigest()

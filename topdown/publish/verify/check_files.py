@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from topdown.publish.verify.check_tables import table_paths
 from topdown.publish.verify.measurement_files import part_paths
-from topdown.publish.verify.plan_file import table_path
+from topdown.publish.verify.once import NotAvailableError
+from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.reader import (
     UnreadableError,
     open_inside,
@@ -20,7 +22,7 @@ from topdown.publish.verify.reader import (
     unreadable,
 )
 from topdown.publish.verify.result import Finding, Findings
-from topdown.publish.verify.session import NotAvailableError, Session
+from topdown.publish.verify.session import Session
 
 FILE = "manifest.json"
 MAX_FILES = 1_000_000
@@ -30,7 +32,6 @@ REQUIRED = (
     "ledger.jsonl",
     "measurements/exact.json",
     "measurements/journal.json",
-    "microdata/persons.parquet",
     "plan.json",
     "public/geography.parquet",
     "public/leaves.parquet",
@@ -40,7 +41,8 @@ OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
     + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons\.parquet)"
-    + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
+    + r"|microdata/persons(/part-[0-9]{3,})?\.parquet|measurements/[^/]+/part-[0-9]{3,}\.parquet"
+    + r"|tables/[^/]+/[^/]+(/part-[0-9]{3,})?\.parquet"
 )
 
 
@@ -86,7 +88,7 @@ def check_manifest(session: Session, out: Findings) -> str:
         out.add(
             Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
         )
-    for path in sorted({*REQUIRED, *_of_base(session)} - set(listed)):
+    for path in sorted({*REQUIRED, *_microdata(session), *_of_base(session)} - set(listed)):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -128,14 +130,20 @@ def _of_base(session: Session) -> tuple[str, ...]:
         return ()
 
 
+def _microdata(session: Session) -> list[str]:
+    try:
+        return session.cuts.paths(PERSONS, len(session.tree.names) - 1)
+    except NotAvailableError:
+        return []  # the check `plan` reports what is wrong with it
+
+
 def _expected(session: Session) -> set[str] | None:
     """Return every path that a release of this plan may have, by plan alone but for the numbers of parts."""
     try:
-        plan, tree = session.plan, session.tree
-        tables = {table_path(query, name) for query in plan.workload for name in tree.names}
-        return {*REQUIRED, *OPTIONAL, *_of_base(session), *tables, *part_paths(session)}
+        named = {*table_paths(session), *_microdata(session), *_of_base(session), *part_paths(session)}
     except NotAvailableError:
         return None  # the checks `plan` and `base` report what is wrong with them
+    return {*REQUIRED, *OPTIONAL, *named}
 
 
 def _walk(session: Session, out: Findings) -> set[str]:

@@ -50,16 +50,17 @@ def _size(session: Session) -> int:
 
 
 def _lines(session: Session) -> Iterator[tuple[bytes, int]]:
-    schema, population = session.plan.schema, session.population
+    schema = session.plan.schema
     names = ["geocode", *(a.name for a in schema.attributes)]
     yield _line(names), 1
-    geocodes = session.tree.geocodes[-1].to_pylist()
     labels = [[_quoted(label) for label in a.labels] for a in schema.attributes]
-    values = [population.value[a.name].tolist() for a in schema.attributes]
-    leaves, counts = population.leaf.tolist(), population.count.tolist()
-    for row, (leaf, count) in enumerate(zip(leaves, counts, strict=True)):
-        rest = ",".join(texts[value[row]] for texts, value in zip(labels, values, strict=True))
-        yield f"{_quoted(geocodes[leaf])},{rest}\n".encode(), count
+    for areas in session.sections():
+        population, geocodes = areas.population, areas.tree.geocodes[-1].to_pylist()
+        values = [population.value[a.name].tolist() for a in schema.attributes]
+        leaves, counts = population.leaf.tolist(), population.count.tolist()
+        for row, (leaf, count) in enumerate(zip(leaves, counts, strict=True)):
+            rest = ",".join(texts[value[row]] for texts, value in zip(labels, values, strict=True))
+            yield f"{_quoted(geocodes[leaf])},{rest}\n".encode(), count
 
 
 def _line(texts: list[str]) -> bytes:

@@ -11,6 +11,7 @@ from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.ledger_file import LedgerFile, Opened
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.plan_file import PlanFile
+from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.session import Session
 
 OPEN = "?"
@@ -81,6 +82,7 @@ def unspent(plan: PlanFile) -> list[dict[str, str]]:
 
 def _files(session: Session) -> dict[str, str]:
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
-    paths += ["measurements/exact.json", *part_paths(session), "microdata/persons.parquet"]
+    paths += ["measurements/exact.json", *part_paths(session)]
+    paths += session.cuts.paths(PERSONS, len(session.tree.names) - 1)
     paths += session.carried
     return {path: session.sha256(path) for path in sorted(paths)}

@@ -26,8 +26,8 @@ _TEXT = """\
 {head}
 {title} ({id})
 {people}; made from protected statistics, none is copied from anyone's answers.
-microdata/      persons.parquet: one row an area and cell, with its count.{csv}
-tables/         one folder a table, one file a level; {listed}
+microdata/      {persons}: one row an area and cell, with its count.{csv}
+tables/         one folder a table, one {file} a level; {listed}
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
 plan.json       what is exact and why, what was measured with which noise; plan {plan}.
 certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
@@ -44,8 +44,11 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         due: stamps that its first line must show.
     """
     plan, tree = session.plan, session.tree
-    n_records = int(session.population.count.sum())
+    n_records = session.n_records
+    parted = session.cuts.n_sections > 1
     return _TEXT.format(
+        persons="persons/, in parts" if parted else "persons.parquet",
+        file="file, or folder of parts," if parted else "file",
         head=f"{', '.join(due)}: not for use as official statistics" if due else "Release",
         title=plan.doc.release.title,
         id=plan.doc.release.id,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from topdown.publish.verify.once import NotAvailableError
 from topdown.publish.verify.reader import UnreadableError
 from topdown.publish.verify.result import CheckResult, Finding, Findings
-from topdown.publish.verify.session import NotAvailableError, Session
+from topdown.publish.verify.session import Session
 
 Check = Callable[[Session, Findings], str]
 
@@ -26,7 +27,7 @@ def run_check(session: Session, name: str, check: Check) -> CheckResult:
         text = f"not checked because the files cannot be read as documented ({type(error).__name__})"
         out.add(Finding("V199", text, why="the files are damaged, or this verifier has a fault"))
     out.n_checked = max(out.n_checked, out.n_failed, 1 if out.n_findings else 0)
-    return out.close(name, text, perf_counter() - start)
+    return out.close(name, text, perf_counter() - start + out.seconds)
 
 
 def _not_available(name: str, error: NotAvailableError, out: Findings) -> str:

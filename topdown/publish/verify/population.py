@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topdown.model.query import Query
 from topdown.publish.verify.arithmetic import Whole, fits, tally
 from topdown.publish.verify.parquet_file import REAL, TEXT, WHOLE, ParquetTable, codes, whole
-from topdown.publish.verify.plan_file import PlanFile, table_path
+from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.tree import Tree
 
@@ -60,6 +60,17 @@ class Population:
         chosen = cells[self.cell]
         np.add.at(out, tree.ancestors[level][self.leaf[chosen]], self.count[chosen])
         return out
+
+
+def all_of(parts: list[tuple[int, Population]]) -> Population:
+    """Put populations of consecutive leaves together, each with the number of its first leaf."""
+    both = [population for _, population in parts]
+    return Population(
+        np.concatenate([first + population.leaf for first, population in parts]),
+        {name: np.concatenate([p.value[name] for p in both]) for name in both[0].value},
+        np.concatenate([p.cell for p in both]),
+        np.concatenate([p.count for p in both]),
+    )
 
 
 def load_population(
@@ -122,15 +133,14 @@ class Table:
 
 
 def load_table(
-    root: Path, plan: PlanFile, tree: Tree, query: Query, level: int, listed: str | None = None
+    root: Path, plan: PlanFile, tree: Tree, query: Query, level: int, path: str, listed: str | None = None
 ) -> Table:
     """Read one table; UnreadableError (V109) if damaged, out of order, or naming unknown places or labels.
 
     Args:
-        root: of the release. plan, tree: of it. query, level: of the table.
+        root: of the release. plan, tree: of it, or of a section. query, level: of the table. path: of its file.
         listed: the stamp `rows` that a table with intervals must have; None for one without.
     """
-    path = table_path(query, tree.names[level])
     columns = {"level": TEXT, "geocode": TEXT} | {f.name: TEXT for f in query.factors} | {"count": WHOLE}
     stamps = plan.stamps
     if listed is not None:
@@ -175,6 +185,19 @@ def _thousandths(path: str, column: Any) -> Whole:
     if ((found / 1000).view(np.int64) != written.view(np.int64)).any():
         raise unreadable("V109", path, "has an estimate or deviation that is not in whole thousandths")
     return found
+
+
+def end_to_end(tables: list[Table], first: list[int]) -> Table:
+    """Put tables of consecutive nodes together; `first` is what is added to the keys of each."""
+    key = np.concatenate([t.key + add for t, add in zip(tables, first, strict=True)])
+    all_numbers = [t.numbers for t in tables if t.numbers is not None]
+    numbers = None
+    if all_numbers:
+        columns = ("estimate", "stddev", "low", "high", "exact")
+        numbers = TableNumbers(
+            all_numbers[0].listed, *(np.concatenate([getattr(n, c) for n in all_numbers]) for c in columns)
+        )
+    return Table(tables[0].path, key, np.concatenate([t.count for t in tables]), numbers)
 
 
 def answer_label(query: Query, answer: int) -> str:

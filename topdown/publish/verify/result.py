@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -138,12 +139,16 @@ class Findings:
     Args:
         n_checked: units looked at, set by the check.
         n_failed: units that failed; at least 1 if there is a finding.
+        counts: other numbers, by what they count.
+        seconds: to be added to what the check itself takes.
 
     """
 
     n_checked: int = 0
     n_failed: int = 0
     n_findings: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0
     kept: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -162,6 +167,13 @@ class Findings:
         self.n_failed += n_failed
         self.n_findings += len(listed) if n_findings is None else n_findings
         self.kept += listed[: MAX_FINDINGS - len(self.kept)]
+
+    def merge(self, other: Findings) -> None:
+        """Add what was found elsewhere."""
+        self.n_checked += other.n_checked
+        self.add_many(other.n_failed, other.kept, other.n_findings)
+        self.counts.update(other.counts)
+        self.warnings += other.warnings
 
     def close(self, name: str, text: str, seconds: float) -> CheckResult:
         """Freeze what was collected."""

@@ -21,10 +21,11 @@ from topdown.publish.verify.check_population import check_whole_numbers
 from topdown.publish.verify.check_privacy import check_privacy, check_statements
 from topdown.publish.verify.check_solver import check_solver
 from topdown.publish.verify.check_tables import check_hierarchy, check_tables
+from topdown.publish.verify.once import NotAvailableError
 from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_doc import PlanDoc
 from topdown.publish.verify.result import CheckResult, Findings, VerifyResult
-from topdown.publish.verify.session import NotAvailableError, Session
+from topdown.publish.verify.session import Session
 
 CONTENT_CHECKS: dict[str, Check] = {
     "plan": check_plan,

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.query import Query
-from topdown.publish.verify.arithmetic import Whole, fits
+from topdown.publish.verify.areas import Areas, Sums, tree_above, tree_of_section
+from topdown.publish.verify.arithmetic import Whole
 from topdown.publish.verify.base_file import BASE_FILES, PLAN, BaseTable, leaves_of, load_base
+from topdown.publish.verify.cuts import Cuts, cuts_of
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
+from topdown.publish.verify.once import Once
 from topdown.publish.verify.plan_file import PlanFile, load_plan
-from topdown.publish.verify.population import PERSONS, Population, Table, load_population, load_table
+from topdown.publish.verify.population import Population, Table, all_of, end_to_end
 from topdown.publish.verify.possible_answers import PossibleAnswers, possible_answers
-from topdown.publish.verify.reader import UnreadableError, open_inside, read_json, sha256_of
-from topdown.publish.verify.result import CheckResult, Finding
+from topdown.publish.verify.reader import open_inside, read_json, sha256_of
+from topdown.publish.verify.result import CheckResult, Findings
 from topdown.publish.verify.tree import Tree, inhabited, load_facts, load_tree
 
-T = TypeVar("T")
-KEPT_ROWS = 1 << 21  # of published tables, 16 bytes each
-
-
-class NotAvailableError(Exception):
-    """Something a check needs could not be read; `owner` is the check that reports why."""
-
-    def __init__(self, owner: str, finding: Finding) -> None:
-        super().__init__(finding.text)
-        self.owner, self.finding = owner, finding
+if TYPE_CHECKING:
+    from topdown.publish.verify.look import Looked
 
 
 @dataclass
@@ -47,20 +43,7 @@ class Session:
     root: Path
     results: list[CheckResult] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
-    _memo: dict[str, Any] = field(default_factory=dict)
-    _rows: dict[str, int] = field(default_factory=dict)
-
-    def once(self, key: str, owner: str, load: Callable[[], T]) -> T:
-        """Return `load()`, computed once; NotAvailableError if it cannot be read."""
-        if key not in self._memo:
-            try:
-                self._memo[key] = load()
-            except UnreadableError as error:
-                self._memo[key] = NotAvailableError(owner, error.finding)
-        value = self._memo[key]
-        if isinstance(value, NotAvailableError):
-            raise value
-        return value  # type: ignore[no-any-return]
+    once: Once = field(default_factory=Once)
 
     @property
     def plan(self) -> PlanFile:
@@ -128,36 +111,67 @@ class Session:
         return self.once("marks", "plan", lambda: inhabited(tree, plan))
 
     @property
-    def raw_population(self) -> Population:
-        """The microdata as written, right or wrong."""
-        plan, tree = self.plan, self.tree
-        return self.once("raw population", "whole numbers", lambda: load_population(self.root, plan, tree))
+    def cuts(self) -> Cuts:
+        """Where the files are cut into sections."""
+        tree = self.tree
+        return self.once("cuts", "plan", lambda: cuts_of(tree))
+
+    def section(self, number: int) -> Areas:
+        """Return the areas of a section; where there is only one they are kept, with what was read of them."""
+        plan, tree, cuts = self.plan, self.tree, self.cuts
+        possible = None if plan.coverage is None else self.possible_answers
+        if cuts.n_sections > 1:
+            here, first = tree_of_section(tree, cuts, number)
+            up = tree.parent[cuts.level][slice(*cuts.span(number, cuts.level))]
+            return Areas(self.root, plan, here, cuts.level, first, number, possible, up=up)
+        zeros = (0,) * len(tree.names)
+        return self.once("areas", "plan", lambda: Areas(self.root, plan, tree, 0, zeros, None, possible))
+
+    def sections(self) -> Iterator[Areas]:
+        """Yield the areas of every section."""
+        for number in range(self.cuts.n_sections):
+            yield self.section(number)
+
+    def looked(self, name: str, out: Findings) -> Looked:
+        """Add what a check finds in the sections and above them to `out`; all such checks are made at once."""
+        from topdown.publish.verify.look import look_at_sections
+
+        start = perf_counter()
+        looked = self.once("looked", "plan", lambda: look_at_sections(self))
+        looked.report(name, out, perf_counter() - start)
+        return looked
+
+    @property
+    def n_records(self) -> int:
+        """Number of records of the microdata."""
+        return sum(int(areas.population.count.sum()) for areas in self.sections())
 
     @property
     def population(self) -> Population:
-        """The microdata, if every row names a known leaf and cell and the counts can be added up."""
-        raw = self.raw_population
-
-        def load() -> Population:
-            if (raw.leaf < 0).any() or (raw.cell < 0).any() or not fits(raw.count):
-                text = "the microdata have rows that cannot be counted"
-                raise UnreadableError(Finding("V102", text, file=PERSONS))
-            return raw
-
-        return self.once("population", "whole numbers", load)
+        """The microdata of all sections, if every row names a known leaf and cell and the counts can be added up."""
+        if self.cuts.n_sections == 1:
+            return self.section(0).population
+        parts = [(areas.first[-1], areas.population) for areas in self.sections()]
+        return self.once("population", "whole numbers", lambda: all_of(parts))
 
     def table(self, query: Query, level: int) -> Table:
-        """Return one published table; those that are too many to keep are read again when asked for again."""
-        plan, tree = self.plan, self.tree
-        listed = None if plan.coverage is None else self.possible_answers.listed(query, level)
-        name = f"table {query.name} {level}"
-        table = self.once(name, "tables", lambda: load_table(self.root, plan, tree, query, level, listed))
-        self._rows[name] = 0  # of all others that are kept
-        if sum(self._rows.values()) + len(table.key) > KEPT_ROWS:
-            del self._memo[name], self._rows[name]
-        else:
-            self._rows[name] = len(table.key)
-        return table
+        """Return one published table, of all sections."""
+        if self.cuts.n_sections == 1:
+            return self.section(0).table(query, level)
+        if level < self.cuts.level:
+            return self.above().table(query, level)
+        at = [
+            (areas.first[level - areas.top], areas.table(query, level - areas.top))
+            for areas in self.sections()
+        ]
+        return end_to_end([table for _, table in at], [first * query.n_answers for first, _ in at])
+
+    def above(self, given: Population | None = None, below: Sums | None = None) -> Areas:
+        """Return the levels above the cut, with what was added up from sections."""
+        plan, tree, level = self.plan, self.tree, self.cuts.level
+        possible = None if plan.coverage is None else self.possible_answers
+        here = self.once("tree above", "plan", lambda: tree_above(tree, level))
+        return Areas(self.root, plan, here, 0, (0,) * level, None, possible, given, below)
 
     @property
     def possible_answers(self) -> PossibleAnswers:

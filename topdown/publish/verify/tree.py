@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from topdown.publish.verify.arithmetic import Whole, fits
+from topdown.publish.verify.arithmetic import Whole
 from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.reader import unreadable
@@ -171,7 +171,7 @@ def inhabited(tree: Tree, plan: PlanFile) -> tuple[NDArray[np.bool_], ...]:
 def lower_bounds(tree: Tree, column: str, per: int) -> tuple[Whole, ...] | None:
     """Return, per level, `per` times the sum of a public column over each node's leaves; None on overflow."""
     facts = tree.facts[column]
-    if per > 2**31 or not fits(np.append(facts * per, 0)):
+    if per > 2**31 or int(facts.max(initial=0)) * per > 2**61 // (len(facts) + 1):
         return None
     out = []
     for up, geocodes in zip(tree.ancestors, tree.geocodes, strict=True):
