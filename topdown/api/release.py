@@ -120,14 +120,18 @@ class Release:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path / name
-        try:
-            if not path.is_file():
-                raise FileNotFoundError(name)
-            with pq.ParquetFile(path) as file:
-                return file.read()
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _damaged(path, type(error).__name__) from None
+        from topdown.model.sections import files_at
+
+        tables = []
+        for path in files_at(self.path / name):
+            try:
+                if not path.is_file():
+                    raise FileNotFoundError(name)
+                with pq.ParquetFile(path) as file:
+                    tables.append(file.read())
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise _damaged(path, type(error).__name__) from None
+        return pa.concat_tables(tables)
 
 
 def _one_of(what: str, name: str, known: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.runs import ROWS, Runs
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
+from topdown.model.sections import files_at
 from topdown.names import joined
 from topdown.plan.code_columns import code_column
 from topdown.plan.prepare import Context
@@ -24,12 +25,15 @@ Ints = NDArray[np.int64]
 
 
 def read_microdata(path: Path, context: Context) -> Histogram:
-    """Read microdata/persons.parquet at the leaves; see `released_counts`."""
+    """Read microdata/persons.parquet, or its parts, at the leaves; see `released_counts`."""
     return released_counts(path, context).whole()
 
 
 def released_counts(path: Path, context: Context) -> LeafCounts:
-    """Read microdata/persons.parquet row group by row group.
+    """Read microdata/persons.parquet, or its parts, row group by row group.
+
+    Args:
+        path: of the file in a release of one section. context: plan and public facts of the release.
 
     Raises:
         CertificateError: damaged, another table, an unknown geocode or label, a count below 1, or more than 2^31 - 1
@@ -39,23 +43,28 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
     names = ["geocode", *(a.name for a in schema.attributes), "count"]
     known = [code_column(labels) for labels in (leaves.codes, *(a.labels for a in schema.attributes))]
     runs, total = Runs(), 0
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(ROWS, columns=names):
+    for file in files_at(path):
+        try:
+            for batch in _batches(file, names):
                 places = [positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
                 count = batch.column("count").cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
                 if any((index < 0).any() for index in places):
-                    raise damaged(path, "a geocode or label that the plan does not know")
+                    raise damaged(file, "a geocode or label that the plan does not know")
                 if (count <= 0).any():
-                    raise damaged(path, "a count that is not positive")
+                    raise damaged(file, "a count that is not positive")
                 total += int(count.sum(dtype=np.float64))
                 if total >= 2**31:
-                    raise damaged(path, "more records than a release can have")
+                    raise damaged(file, "more records than a release can have")
                 runs.add(places[0] * schema.n_cells + schema.cells(tuple(places[1:])), count)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise damaged(path, type(error).__name__) from None
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            raise damaged(file, type(error).__name__) from None
     found = runs.total()
     return LeafCounts(len(leaves), schema.n_cells, found.key, found.count)
+
+
+def _batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches(ROWS, columns=names)
 
 
 def read_open_microdata(path: Path, context: Context) -> Histogram:
@@ -77,8 +86,8 @@ def table_rows(
     path = release / "tables" / joined(query.name.split(" * ")) / f"{level}.parquet"
     codes = context.geography.levels[context.geography.level_names.index(level)].codes
     try:
-        with pq.ParquetFile(path) as file:
-            table = file.read(columns=["geocode", *(f.name for f in query.factors), *names])
+        columns = ["geocode", *(f.name for f in query.factors), *names]
+        table = pa.concat_tables(_read(file, columns) for file in files_at(path))
         node = positions(table.column("geocode"), codes)
         values = [positions(table.column(f.name), f.group_labels) for f in query.factors]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
@@ -88,6 +97,11 @@ def table_rows(
     shape = tuple(len(f.group_labels) for f in query.factors)
     answer = np.ravel_multi_index(tuple(values), shape) if shape else np.zeros_like(node)
     return node, np.asarray(answer, dtype=np.int64), table
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        return file.read(columns=columns)
 
 
 def positions(column: pa.Array | pa.ChunkedArray, labels: Sequence[str] | pa.Array) -> Ints:

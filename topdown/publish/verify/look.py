@@ -62,7 +62,7 @@ class Looked:
             out.merge(self.found[name])
             out.seconds += self.seconds[name] - waited
         if name in self.failed:
-            raise self.failed[name]
+            raise self.failed[name].with_traceback(None)  # which would hold what was read
 
     def add(self, other: Looked) -> None:
         """Add what was found in other areas; what cannot be read there is one more finding of the check it fails."""
@@ -100,6 +100,7 @@ def look_at_section(session: Session, number: int) -> Looked:
     """Make all checks of one section, and add its records and tables up to the level above the cut."""
     areas = session.section(number)
     looked = _look(session, areas, list(OF_AREAS))
+    looked.below = areas.passed
     try:
         population = areas.population
     except NotAvailableError as error:
@@ -112,7 +113,6 @@ def look_at_section(session: Session, number: int) -> Looked:
     looked.rows = [(_narrow(population.leaf), _narrow(population.cell), _narrow(population.count))]
     node = areas.up[areas.tree.ancestors[0][population.leaf]]
     looked.given = tally(node * session.plan.schema.n_cells + population.cell, population.count)
-    looked.below = areas.passed
     return looked
 
 

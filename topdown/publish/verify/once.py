@@ -37,7 +37,7 @@ class Once:
                 self._memo[key] = NotAvailableError(owner, error.finding)
         value = self._memo[key]
         if isinstance(value, NotAvailableError):
-            raise value
+            raise value.with_traceback(None)  # which would hold what was read
         return value  # type: ignore[no-any-return]
 
     def forget(self, key: str) -> None:

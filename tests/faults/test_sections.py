@@ -1,0 +1,184 @@
+"""A release in several sections: the same rows as in one, and no part can be left out, added, exchanged or moved."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.folders import files
+from tests.helpers.sections import cut_small
+from tests.helpers.small_release import Small, build, certified
+from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
+from topdown.publish.publish import Running, publish
+from topdown.publish.verify import VerifyResult, verify
+
+FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
+AGE = "tables/sex_by_age/block"
+
+
+@pytest.fixture(autouse=True)
+def _cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    """Return a sound release of two sections, one a county."""
+    with pytest.MonkeyPatch.context() as patch:
+        cut_small(patch)
+        return build(tmp_path_factory.mktemp("parted"), csv=True)
+
+
+@pytest.fixture
+def copy(parted: Small, tmp_path: Path) -> Small:
+    """Return a copy to change."""
+    shutil.copytree(parted.folder, tmp_path / "release")
+    return Small(tmp_path / "release", parted.context, parted.leaves, parted.ledger)
+
+
+def test_sections_hold_the_rows_of_one_file(
+    parted: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that is lost or doubled where files are cut would be a release of other people."""
+    assert [check.text for check in verify(parted.folder).checks if not check.ok] == []
+    monkeypatch.undo()
+    whole = build(tmp_path / "whole", parted.leaves, csv=True)
+    assert verify(whole.folder).ok
+    cut, uncut = files(parted.folder), files(whole.folder)
+    assert {FIRST, SECOND, f"{AGE}/part-001.parquet", "tables/sex_by_age/land.parquet"} <= set(cut)
+    tables = [name for name in uncut if name.startswith(("microdata/persons.pa", "tables/"))]
+    assert len(tables) == 10
+    for name in tables:
+        path = parted.folder / name
+        parts = [path] if path.is_file() else sorted(path.with_suffix("").iterdir())
+        assert len(parts) == (1 if name.endswith("land.parquet") else 2), name
+        assert pq.read_table(whole.folder / name).equals(pa.concat_tables(map(pq.read_table, parts))), name
+    assert cut["microdata/persons.csv.gz"] == uncut["microdata/persons.csv.gz"]
+    texts = [
+        {check.name: check.text for check in verify_of.checks}
+        for verify_of in (_verified(parted, monkeypatch), verify(whole.folder))
+    ]
+    for name in ("whole numbers", "hierarchy", "exact statistics", "zeros", "bounds", "digests"):
+        assert texts[0][name] == texts[1][name]
+
+
+def _verified(small: Small, monkeypatch: pytest.MonkeyPatch) -> VerifyResult:
+    with monkeypatch.context() as patch:
+        cut_small(patch)
+        return verify(small.folder)
+
+
+def test_bytes_do_not_depend_on_processes(copy: Small) -> None:
+    """Two people who make the same release would publish different hashes."""
+    before = files(copy.folder)
+    running = Running(workers=2)
+    publish(
+        copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
+    )
+    assert before == files(copy.folder)
+
+
+def _removed(folder: Path, place: str) -> None:
+    (folder / place / "part-001.parquet").unlink()
+
+
+def _added(folder: Path, place: str) -> None:
+    shutil.copy(folder / place / "part-001.parquet", folder / place / "part-002.parquet")
+
+
+def _exchanged(folder: Path, place: str) -> None:
+    first, second = folder / place / "part-000.parquet", folder / place / "part-001.parquet"
+    one, other = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other)
+    second.write_bytes(one)
+
+
+def _split(folder: Path, place: str) -> None:
+    second = folder / place / "part-001.parquet"
+    table, stamps = pq.read_table(second), pq.ParquetFile(second).metadata.metadata
+    _write(folder / place / "part-002.parquet", table.slice(3), stamps)
+    _write(second, table.slice(0, 3), stamps)
+
+
+def _moved(folder: Path, place: str) -> None:
+    """Move the last leaf of the first part to the second."""
+    first, second = folder / place / "part-000.parquet", folder / place / "part-001.parquet"
+    stamps = pq.ParquetFile(first).metadata.metadata
+    one, other = pq.read_table(first), pq.read_table(second)
+    kept = sum(code != "012" for code in one.column("geocode").to_pylist())
+    assert kept < one.num_rows
+    _write(first, one.slice(0, kept), stamps)
+    _write(second, pa.concat_tables([one.slice(kept), other]), stamps)
+
+
+def _joined(folder: Path, place: str) -> None:
+    first = folder / place / "part-000.parquet"
+    stamps = pq.ParquetFile(first).metadata.metadata
+    table = pa.concat_tables(map(pq.read_table, sorted((folder / place).iterdir())))
+    shutil.rmtree(folder / place)
+    _write((folder / place).with_suffix(".parquet"), table, stamps)
+
+
+def _write(path: Path, table: pa.Table, stamps: dict[bytes, bytes]) -> None:
+    with pq.ParquetWriter(path, table.schema.remove_metadata(), store_schema=False) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata({key.decode(): value.decode() for key, value in stamps.items()})
+
+
+@pytest.mark.parametrize("place", ["microdata/persons", AGE, "tables/total/block"])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (_removed, "part-001"),
+        (_added, "part-002"),
+        (_exchanged, "part-000"),
+        (_split, "part-002"),
+        (_moved, "part-001"),
+        (_joined, "part-000"),
+    ],
+)
+def test_a_part_belongs_where_it_is(
+    copy: Small, change: Callable[[Path, str], None], named: str, place: str
+) -> None:
+    """Whoever moves people between sections and writes a manifest to match is found, and the part is named."""
+    change(copy.folder, place)
+    result = attack(copy)
+    findings = [f for check in result.checks for f in check.findings]
+    assert any(f.file == f"{place}/{named}.parquet" for f in findings), [f.text for f in findings]
+    assert failed(result) & {"manifest", "whole numbers", "tables"}
+
+
+def _raise(rows: Rows) -> None:
+    rows[0]["count"] += 1
+
+
+@pytest.mark.parametrize(
+    "path", [FIRST, SECOND, f"{AGE}/part-000.parquet", "tables/sex_by_age/county/part-001.parquet"]
+)
+def test_a_count_in_a_part_is_compared(copy: Small, path: str) -> None:
+    """A count that is looked at in the first section only could be anything in the others."""
+    result = edit_rows(copy, path, _raise)
+    assert {"V108"} <= codes(result, "tables")
+    assert {"tables"} <= failed(result)
+
+
+def test_levels_above_are_compared_with_all_sections(copy: Small) -> None:
+    """Nobody else adds the sections up."""
+    result = edit_rows(copy, "tables/sex_by_age/land.parquet", _raise)
+    assert ({"V108"}, {"V104"}) == (codes(result, "tables"), codes(result, "hierarchy"))
+    assert any("is not the sum of its countys" in f.text for f in result.check("hierarchy").findings)
+
+
+def test_a_damaged_part_is_named_and_the_others_are_looked_at(copy: Small) -> None:
+    """One part that cannot be read must not hide what is wrong elsewhere, nor end the checks."""
+    (copy.folder / SECOND).write_bytes(b"PAR1")
+    result = attack(copy)
+    assert [f.file for f in result.check("whole numbers").findings] == [SECOND]
+    assert {"V150"} == codes(result, "zeros") == codes(result, "digests")
+    (copy.folder / FIRST).write_bytes(b"PAR1")
+    assert {FIRST, SECOND} == {f.file for f in attack(copy).check("whole numbers").findings}
