@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn, final
 
@@ -53,7 +55,12 @@ class Confidential:
 
 
 def load_records(
-    path: Path, context: Context, form: Form = PLAIN, *, list_errors: bool = True
+    path: Path,
+    context: Context,
+    form: Form = PLAIN,
+    *,
+    list_errors: bool = True,
+    parts: Sequence[Path] = (),
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
@@ -64,6 +71,7 @@ def load_records(
         path: CSV(.gz) or Parquet; columns `geocode` and one per attribute with the schema's labels.
         context: plan and public facts.
         form: whether it has a column `count`, and which other columns it has.
+        parts: files that hold the records one after the other instead, if there are any.
         list_errors: whether rows that break a rule are listed in a private file beside the records.
 
     Raises:
@@ -74,7 +82,7 @@ def load_records(
     """
     error: TopdownError | None = None
     try:
-        leaves = _load(path, context, form)
+        leaves = _load(parts or (path,), context, form)
     except Refused as refused:
         error = _public_error(path, refused, list_errors)
     except Exception as unforeseen:
@@ -89,13 +97,14 @@ def load_records(
     return Confidential(leaves)
 
 
-def _load(path: Path, context: Context, form: Form) -> LeafCounts:
+def _load(paths: Sequence[Path], context: Context, form: Form) -> LeafCounts:
     schema, leaves = context.plan.schema, context.geography.leaves
     geocode, counts = NameColumn(leaves.codes, _unknown_leaf()), CountColumn()
     values = tuple(NameColumn(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
     most = MAX_COUNT - widest_noise(context)
     runs, n_rows, total, whole = Runs(), 0, 0, True
-    for batch in read_records(path, ("geocode", *(a.name for a in schema.attributes)), form):
+    names = ("geocode", *(a.name for a in schema.attributes))
+    for batch in chain.from_iterable(read_records(path, names, form) for path in paths):
         leaf = geocode.read(batch.column("geocode"), n_rows)
         found = [v.read(batch.column(a.name), n_rows) for v, a in zip(values, schema.attributes, strict=True)]
         count = np.ones_like(leaf)

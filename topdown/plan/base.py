@@ -18,6 +18,7 @@ from topdown.model.geography import Geography
 from topdown.model.histogram import Histogram
 from topdown.model.public import Rules
 from topdown.model.schema import Schema
+from topdown.model.sections import files_at, part_path
 from topdown.model.support import Support, base_labels
 from topdown.plan.code_columns import code_column
 from topdown.plan.plan import Base, Plan
@@ -33,7 +34,11 @@ LEAVES = "public/leaves.parquet"  # beside the plan, in a release and where it i
 
 @dataclass(frozen=True, eq=False)
 class BaseFiles:
-    """The files of a base release that an extension needs, wherever they lie: in it, or copied."""
+    """The files of a base release that an extension needs, wherever they lie: in it, or copied.
+
+    Args:
+        plan, manifest, table: paths; that of the table as it is in a release of one section.
+    """
 
     plan: Path
     manifest: Path
@@ -49,10 +54,26 @@ class BaseFiles:
         """Return the copies inside an extension."""
         return BaseFiles(*(release / FOLDER / name for name in COPIES))
 
+    @property
+    def copies(self) -> dict[str, Path]:
+        """The files, by where an extension of them has them."""
+        tables, name = files_at(self.table), f"{FOLDER}/persons.parquet"
+        parted = tables != [self.table]
+        out = {f"{FOLDER}/{PLAN}": self.plan, f"{FOLDER}/manifest.json": self.manifest}
+        return out | {part_path(name, i) if parted else name: path for i, path in enumerate(tables)}
+
+    @property
+    def table_sha256(self) -> str:
+        """SHA-256 of the table, in hex; of one in parts, of the lines `hash  part-000.parquet`, in order."""
+        tables = files_at(self.table)
+        if tables == [self.table]:
+            return sha256_of(self.table)
+        lines = (f"{sha256_of(path)}  {path.name}\n" for path in tables)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
     def bytes_of(self) -> dict[str, bytes]:
         """Return what an extension carries of its base, by path inside it."""
-        paths = (self.plan, self.manifest, self.table)
-        out = {f"{FOLDER}/{name}": path.read_bytes() for name, path in zip(COPIES, paths, strict=True)}
+        out = {name: path.read_bytes() for name, path in self.copies.items()}
         folder, depth = self.plan.parent, 1
         while (folder / PLAN).is_file():  # the base, what it extends itself, and so on
             for path in carried(depth):
@@ -75,11 +96,12 @@ def sha256_of(path: Path) -> str:
 def check_same_base(plan: Plan, files: BaseFiles) -> None:
     """Refuse files that are not those a plan was made from (CertificateError V160)."""
     base = plan.base
-    for path, wanted in (
-        (files.manifest, base.manifest_sha256 if base else ""),
-        (files.table, base.table_sha256 if base else ""),
+    there = all(path.is_file() for path in files.copies.values())
+    for path, found, wanted in (
+        (files.manifest, sha256_of(files.manifest) if there else "", base.manifest_sha256 if base else "-"),
+        (files.table, files.table_sha256 if there else "", base.table_sha256 if base else "-"),
     ):
-        if not path.is_file() or sha256_of(path) != wanted:
+        if found != wanted:
             raise CertificateError(
                 f"{path} is not the file of the base release that the plan names",
                 code="V160",
@@ -114,7 +136,7 @@ def describe_base(there: Plan, files: BaseFiles, support: Support, plan: Plan, n
         release=there.release.id,
         plan_hash=there.plan_hash,
         manifest_sha256=sha256_of(files.manifest),
-        table_sha256=sha256_of(files.table),
+        table_sha256=files.table_sha256,
         map=tuple((a.name, names.get(a.name, a.name)) for a in there.schema.attributes),
         n_numbers=tuple(int(support.lengths(i, q).sum()) for i, q in enumerate(queries)),
     )
@@ -129,7 +151,7 @@ def read_support(
         schema, rules, geography: of the extension.
         base: schema of the base release.
         names: see `base_labels`.
-        table: microdata of the base release.
+        table: microdata of the base release (`BaseFiles.table`).
 
     Raises:
         ConfigError: C093 the schemas do not fit together, C094 the base release has other leaves.
@@ -138,8 +160,7 @@ def read_support(
     leaves = geography.leaves.codes
     try:
         columns = ["geocode", *(a.name for a in base.attributes), "count"]
-        with pq.ParquetFile(table) as file:
-            read = file.read(columns=columns)
+        read = pa.concat_tables(_read(path, columns) for path in files_at(table))
         leaf = _positions(read.column("geocode"), leaves)
         values = tuple(_positions(read.column(a.name), a.labels) for a in base.attributes)
         count = read.column("count").cast(pa.int64()).to_numpy().astype(np.int64)
@@ -161,6 +182,11 @@ def read_support(
         )
     found = Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)
     return Support(schema, rules, base_labels(schema, base, names), found.at_every_level(geography))
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        return file.read(columns=columns)
 
 
 def _positions(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from topdown.laws import law_of_mechanism
 from topdown.ledger.book import read_book
 from topdown.model.constraint import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.model.sections import sections_of
-from topdown.plan.base import COPIES, FOLDER, carried
+from topdown.plan.base import BaseFiles, carried
 from topdown.plan.document import exact_text
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Context
@@ -131,7 +131,7 @@ def certified_files(release: Path, context: Context) -> list[str]:
     plan = context.plan
     paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
     paths += ["measurements/exact.json", *sections_of(context.geography).paths(PERSONS, len(plan.levels) - 1)]
-    paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
+    paths += [] if plan.base is None else list(BaseFiles.of_extension(release).copies)
     paths += {path for depth in range(len(context.bases)) for path in carried(depth + 1)} - set(paths)
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")

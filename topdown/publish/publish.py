@@ -32,7 +32,7 @@ ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, a
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
-    r"plan\.json|solve\.json|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons\.parquet)|"
+    r"plan\.json|solve\.json|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)|"
     r"public/(geography|leaves)\.parquet|measurements/(exact\.json|"
     r"journal\.json)|measurements/[^/]+/part-[0-9]{3,}\.parquet"
 )

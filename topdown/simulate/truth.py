@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from topdown.errors import ConfigError
 from topdown.made_up import Origin, check_reason, origin_of, refuse_simulation
 from topdown.measure.confidential import load_records
 from topdown.measure.records import PLAIN, Form
 from topdown.measure.truth import Truth
+from topdown.model.sections import files_at
 from topdown.plan.bases import read_plan_document
 from topdown.plan.prepare import Context
 from topdown.publish.microdata import PERSONS
@@ -30,9 +33,10 @@ def open_truth(path: Path, context: Context, reason: str = "", form: Form = PLAI
     """
     if path.is_dir():
         origin, table, form = _release(path, reason), path / PERSONS, PLAIN
+        parts = [part for part in files_at(table) if pq.read_metadata(part).num_rows]
     else:
-        origin, table = origin_of(path, reason), path
-    truth = Truth(context, load_records(table, context, form, list_errors=False))
+        origin, table, parts = origin_of(path, reason), path, []
+    truth = Truth(context, load_records(table, context, form, list_errors=False, parts=parts))
     found = truth.contradiction()
     if found is not None:
         raise found.error()

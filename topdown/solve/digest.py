@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from topdown.model.histogram import Histogram
-from topdown.plan.base import COPIES, FOLDER, sha256_of
+from topdown.plan.base import BaseFiles, sha256_of
 from topdown.plan.plan import Plan
 
 OF_EVERY_RELEASE = (
@@ -24,7 +24,7 @@ def inputs_sha256(release: Path, plan: Plan) -> str:
         release: folder with plan, public facts, measurements, and the copies of a base release if there is one.
     """
     paths = [release / path for path in OF_EVERY_RELEASE]
-    paths += [release / FOLDER / name for name in COPIES] if plan.base is not None else []
+    paths += BaseFiles.of_extension(release).copies.values() if plan.base is not None else []
     for level in plan.levels:
         paths += (release / "measurements" / level.name).glob("part-*.parquet")
     lines = sorted((path.relative_to(release).as_posix(), sha256_of(path)) for path in paths)

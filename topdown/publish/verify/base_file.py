@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.query import Query, parse_query
+from topdown.publish.verify.areas import tree_of_section
 from topdown.publish.verify.arithmetic import Whole, fits
+from topdown.publish.verify.cuts import Cuts
 from topdown.publish.verify.plan_file import PlanFile
-from topdown.publish.verify.population import Population, load_population
+from topdown.publish.verify.population import Population, all_of, load_population
 from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.tree import Tree, closed_leaves
 
-PLAN, MANIFEST, TABLE = BASE_FILES = ("base/plan.json", "base/manifest.json", "base/persons.parquet")
+PLAN, MANIFEST, TABLE = ("base/plan.json", "base/manifest.json", "base/persons.parquet")
 LEAVES = "public/leaves.parquet"
 OpenKinds = tuple[Whole, NDArray[np.bool_]]  # kind of every cell; (n_leaves, n_kinds)
 RENUMBER = 30  # rules between two renumberings: up to 2^31 kinds times 2^30 fit a whole number
@@ -78,6 +80,11 @@ class BaseTable:
         return out
 
 
+def tables_of_base(tree: Tree, cuts: Cuts) -> list[str]:
+    """Return the files of the base's microdata: its tree is that of the extension, and is cut like it."""
+    return cuts.paths(TABLE, len(tree.names) - 1)
+
+
 def leaves_of(plan: str) -> str:
     """Return where the public facts are carried that the plan at a path was made from."""
     return f"{plan.removesuffix('plan.json')}{LEAVES}"
@@ -109,10 +116,23 @@ def open_kinds(plan: PlanFile, tree: Tree) -> OpenKinds:
     return kind, open_leaf
 
 
-def load_base(root: Path, plan: PlanFile, base: PlanFile, tree: Tree) -> BaseTable:
+def _population(root: Path, base: PlanFile, tree: Tree, cuts: Cuts) -> Population:
+    if cuts.n_sections == 1:
+        return load_population(root, base, tree, TABLE, "V160")
+    parts = []
+    for number, path in enumerate(tables_of_base(tree, cuts)):
+        here, first = tree_of_section(tree, cuts, number)
+        found = load_population(root, base, here, path, "V160")
+        if (found.leaf < 0).any():
+            raise unreadable("V160", path, "has records outside of its section")
+        parts.append((first[-1], found))
+    return all_of(parts)
+
+
+def load_base(root: Path, plan: PlanFile, base: PlanFile, tree: Tree, cuts: Cuts) -> BaseTable:
     """Read base/; UnreadableError (V160) if it is damaged or does not fit the plan."""
     stated = plan.doc.base
-    population = load_population(root, base, tree, TABLE, "V160")
+    population = _population(root, base, tree, cuts)
     if stated is None or (population.leaf < 0).any() or (population.cell < 0).any():
         raise unreadable("V160", TABLE, "has records in places or cells that the plans do not know")
     if not fits(population.count) or (population.count <= 0).any():

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from topdown.publish.verify.arithmetic import differences, tally, value_at
-from topdown.publish.verify.base_file import LEAVES, MANIFEST, PLAN, TABLE, BaseTable, leaves_of
+from topdown.publish.verify.base_file import (
+    LEAVES,
+    MANIFEST,
+    PLAN,
+    TABLE,
+    BaseTable,
+    leaves_of,
+    tables_of_base,
+)
 from topdown.publish.verify.check_plan import noise_follows
 from topdown.publish.verify.plan_doc import BaseDoc
 from topdown.publish.verify.population import PERSONS, answer_label
@@ -60,8 +69,8 @@ def _files(session: Session, out: Findings, stated: BaseDoc, base: BaseTable) ->
     )
     for what, file, expected, found in (
         ("manifest of the base release", MANIFEST, stated.manifest_sha256, session.sha256(MANIFEST)),
-        ("microdata of the base release", TABLE, stated.table_sha256, session.sha256(TABLE)),
-        ("microdata in the base's manifest", MANIFEST, stated.table_sha256, listed.get(PERSONS)),
+        ("microdata of the base release", TABLE, stated.table_sha256, _table_sha256(session)),
+        *_tables(session, listed),
         (
             "public facts in the base's manifest",
             MANIFEST,
@@ -80,6 +89,25 @@ def _files(session: Session, out: Findings, stated: BaseDoc, base: BaseTable) ->
         if expected != found:
             text = f"the {what} is not the one this release extends"
             out.add(Finding("V161", text, file, None, None, str(expected)[:16], str(found)[:16]))
+
+
+def _table_sha256(session: Session) -> str:
+    """Return the hash of the base's microdata: of the file, or of the list of its parts as sha256sum prints it."""
+    paths = tables_of_base(session.tree, session.cuts)
+    if paths == [TABLE]:
+        return session.sha256(TABLE)
+    lines = [f"{session.sha256(path)}  {path.rpartition('/')[2]}\n" for path in paths]
+    return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
+
+
+def _tables(session: Session, listed: dict[Any, Any]) -> list[tuple[str, str, str, Any]]:
+    """Return what the base's manifest says of its microdata, and what they are."""
+    own = session.cuts.paths(PERSONS, len(session.tree.names) - 1)
+    pairs = zip(tables_of_base(session.tree, session.cuts), own, strict=True)
+    return [
+        ("microdata in the base's manifest", MANIFEST, session.sha256(copy), listed.get(path))
+        for copy, path in pairs
+    ]
 
 
 def _older(session: Session, base: BaseTable) -> list[tuple[str, str, str, str]]:

@@ -40,7 +40,7 @@ REQUIRED = (
 OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
-    + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons\.parquet)"
+    + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)"
     + r"|microdata/persons(/part-[0-9]{3,})?\.parquet|measurements/[^/]+/part-[0-9]{3,}\.parquet"
     + r"|tables/[^/]+/[^/]+(/part-[0-9]{3,})?\.parquet"
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from topdown.model.query import Query
 from topdown.publish.verify.areas import Areas, Sums, tree_above, tree_of_section
 from topdown.publish.verify.arithmetic import Whole
-from topdown.publish.verify.base_file import BASE_FILES, PLAN, BaseTable, leaves_of, load_base
+from topdown.publish.verify.base_file import MANIFEST, PLAN, BaseTable, leaves_of, load_base, tables_of_base
 from topdown.publish.verify.cuts import Cuts, cuts_of
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
 from topdown.publish.verify.once import Once
@@ -63,7 +63,7 @@ class Session:
         if plan.doc.base is None:
             return None
         below = next(iter(self.plans_below.values()))
-        return self.once("base", "base", lambda: load_base(self.root, plan, below, tree))
+        return self.once("base", "base", lambda: load_base(self.root, plan, below, tree, self.cuts))
 
     @property
     def plans_below(self) -> dict[str, PlanFile]:
@@ -95,7 +95,12 @@ class Session:
     def carried(self) -> tuple[str, ...]:
         """Paths of the files that an extension carries."""
         plans = self.plans_below
-        return tuple({*BASE_FILES, *plans, *map(leaves_of, plans)}) if plans else ()
+        return tuple({*self.base_files, *plans, *map(leaves_of, plans)}) if plans else ()
+
+    @property
+    def base_files(self) -> tuple[str, ...]:
+        """Plan, manifest and microdata of the base release."""
+        return (PLAN, MANIFEST, *tables_of_base(self.tree, self.cuts))
 
     @property
     def older_plans(self) -> dict[str, PlanFile]:
