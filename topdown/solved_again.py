@@ -19,6 +19,7 @@ from topdown.measure.released import positions, read_microdata, table_rows
 from topdown.pipeline import warm_up
 from topdown.plan.prepare import Context, load_context
 from topdown.progress import Report, silent
+from topdown.publish.in_workers import verified_in
 from topdown.publish.intervals import Numbers
 from topdown.publish.tables import table_path, workload
 from topdown.publish.verify import Finding, VerifyResult, verify
@@ -47,13 +48,13 @@ def verify_and_solve(release: Path, *, workers: Where = 1, report: Report = sile
 
     Args:
         release: the folder that holds manifest.json.
-        workers: processes for solving, or "ray".
+        workers: processes for sections and for solving, or "ray" for solving.
         report: told about progress.
 
     Raises:
         ConfigError: C230-C234 Ray.
     """
-    result = verify(release)
+    result = verify(release, verified_in(workers if isinstance(workers, int) else 1, lost_to(report)))
     start, out = perf_counter(), Findings()
     failed = [check.name for check in result.checks if check.name in NEEDED and not check.ok]
     if failed:

@@ -14,8 +14,9 @@ from tests.helpers.folders import files
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import Small, build, certified
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
+from topdown.publish.in_workers import verified_in
 from topdown.publish.publish import Running, publish
-from topdown.publish.verify import VerifyResult, verify
+from topdown.publish.verify import EachSection, VerifyResult, verify
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
 AGE = "tables/sex_by_age/block"
@@ -182,3 +183,16 @@ def test_a_damaged_part_is_named_and_the_others_are_looked_at(copy: Small) -> No
     assert {"V150"} == codes(result, "zeros") == codes(result, "digests")
     (copy.folder / FIRST).write_bytes(b"PAR1")
     assert {FIRST, SECOND} == {f.file for f in attack(copy).check("whole numbers").findings}
+
+
+def test_findings_do_not_depend_on_processes(copy: Small) -> None:
+    """An auditor with more processes must not find less, whether parts are sound or not."""
+
+    def found(each: EachSection) -> list[dict[str, object]]:
+        result = verify(copy.folder, each)
+        return [check.to_json() | {"seconds": 0} for check in result.checks]
+
+    assert found(verified_in(1)) == found(verified_in(2))
+    edit_rows(copy, SECOND, _raise)
+    (copy.folder / FIRST).write_bytes(b"PAR1")
+    assert found(verified_in(1)) == found(verified_in(2))

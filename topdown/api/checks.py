@@ -24,7 +24,8 @@ def verify(
     Args:
         release: folder of a release, or of a choice.
         solve: also solve again what was measured, and compare the records.
-        workers: processes for solving, 1 or more, or "ray", see `generate`.
+        workers: processes for the sections of a large release and for solving, 1 or more; for solving "ray", too, see
+            `generate`.
         report: told about the progress of solving.
 
     Returns:
@@ -46,9 +47,11 @@ def verify(
         from topdown.solved_again import verify_and_solve
 
         return verify_and_solve(folder, workers=checked(workers), report=report)
+    from topdown.publish.in_workers import verified_in
     from topdown.publish.verify import verify as check
 
-    return check(folder)
+    n_workers = checked(workers)
+    return check(folder, verified_in(n_workers if isinstance(n_workers, int) else 1))
 
 
 @public

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
 @click.option("--solve", is_flag=True, help="Solve again from the measurements and compare the records.")
-@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for --solve; default: one a core.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes; default: one a core.")
 @click.option(
     "--on", type=click.Choice(["here", "ray"]), default="here", help="--solve here, or on a Ray cluster."
 )
@@ -50,7 +50,7 @@ def verify(
 
     if on == "ray" and not solve:
         raise ConfigError(
-            "without --solve, verify is one process of this machine",
+            "without --solve, verify stays on this machine",
             code="C005",
             fix="leave --on out, or add --solve",
         )
@@ -60,7 +60,7 @@ def verify(
     how = "Solves again what was measured." if solve else "Needs no confidential data and no solver."
     screen.say(f"Reads only the files of {release}. {how}")
     screen.blank()
-    result = _solved(screen, release, place) if solve else topdown.verify(release)
+    result = _solved(screen, release, place) if solve else topdown.verify(release, workers=place)
     screen.document(result.to_json())
     show_checks(screen, result, everything=everything)
     screen.blank()

@@ -19,13 +19,13 @@ from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.publish.atomic import TEMPORARY
 from topdown.publish.certificate import CERTIFICATE, make_certificate, stamps
+from topdown.publish.in_workers import each_section, verified_in
 from topdown.publish.intervals import Numbers, intervals_sentence
 from topdown.publish.manifest import MANIFEST, Hashes, list_files, write_manifest
 from topdown.publish.microdata import PERSONS, PERSONS_CSV, check_leaves, write_csv
 from topdown.publish.section_files import SectionSource, added, section_files
 from topdown.publish.tables import all_paths, tables_up, tables_with_intervals
 from topdown.publish.verify import VerifyResult, verify_content
-from topdown.workers import workers_with
 
 README, LEDGER = "README.txt", "ledger.jsonl"
 ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
@@ -110,7 +110,7 @@ def publish(
             hashes.write(path, data)
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     hashes.write(LEDGER, ledger_path.read_bytes())
-    checked = verify_content(release)
+    checked = verify_content(release, verified_in(running.workers, running.lost))
     refuse(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
     certificate = make_certificate(release, context, checked, privacy, hashes)
@@ -130,21 +130,16 @@ def _write_sections(hashes: Hashes, source: SectionSource, running: Running) -> 
     context, sections = source.context, source.sections
     check_leaves(context, source.leaves)
     tables, above, n = all_paths(context, sections), list[Histogram](), len(sections)
-    with workers_with(source, 1 if n == 1 else running.workers, running.lost) as pool:
-        for made in pool.map(section_files, range(n), most=running.workers + 1, name=_name):
-            for path, data in made.files.items():
-                hashes.write(path, data)
-            if made.above is not None:
-                above.append(made.above)
+    for made in each_section(section_files, source, n, running.workers, running.lost):
+        for path, data in made.files.items():
+            hashes.write(path, data)
+        if made.above is not None:
+            above.append(made.above)
     if above and context.plan.coverage is None:
         nodes = [slice(0, len(level)) for level in context.geography.levels[: sections.cut]]
         for path, data in tables_up(context, added(above), nodes, sections.cut - 1):
             hashes.write(path, data)
     return tables
-
-
-def _name(number: int) -> str:
-    return f"section {number}"
 
 
 def _microdata_paths(context: Context) -> list[str]:

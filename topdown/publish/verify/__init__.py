@@ -13,9 +13,11 @@ from topdown.publish.verify.run import (
     verify_public_side,
     verify_sealed,
 )
+from topdown.publish.verify.session import EachSection
 
 __all__ = [
     "CheckResult",
+    "EachSection",
     "Finding",
     "VerifyResult",
     "verify",

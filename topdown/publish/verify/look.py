@@ -81,8 +81,7 @@ def look_at_sections(session: Session) -> Looked:
     cuts, looked = session.cuts, Looked()
     sums: list[tuple[Whole, Whole]] = []
     tables: dict[str, list[tuple[Whole, Whole]]] = {}
-    for number in range(cuts.n_sections):
-        one = look_at_section(session, number)
+    for one in session.each(look_at_section, session, cuts.n_sections):
         looked.add(one)
         sums += [] if one.given is None else [one.given]
         for name, at in one.below.items():

@@ -25,7 +25,7 @@ from topdown.publish.verify.once import NotAvailableError
 from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_doc import PlanDoc
 from topdown.publish.verify.result import CheckResult, Findings, VerifyResult
-from topdown.publish.verify.session import Session
+from topdown.publish.verify.session import EachSection, Session, one_by_one
 
 CONTENT_CHECKS: dict[str, Check] = {
     "plan": check_plan,
@@ -58,7 +58,7 @@ _ONLY_IF: dict[str, Callable[[PlanDoc], bool]] = {
 }
 
 
-def verify(release: Path) -> VerifyResult:
+def verify(release: Path, each: EachSection = one_by_one) -> VerifyResult:
     """Check a release from its files alone.
 
     Guarantees: reads nothing outside `release`, follows no symlink, writes nothing, and returns a result for
@@ -66,6 +66,7 @@ def verify(release: Path) -> VerifyResult:
 
     Args:
         release: the folder that holds manifest.json.
+        each: how the sections of a large release are gone through; what is found does not depend on it.
 
     Returns:
         one result a check, in order; `ok` if every check passed.
@@ -73,7 +74,7 @@ def verify(release: Path) -> VerifyResult:
     Cost: Rhode Island (50 million noisy numbers, 25,181 blocks) in a few seconds.
 
     """
-    return _run(release, CHECKS)
+    return _run(Session(release, each), CHECKS)
 
 
 def verify_sealed(release: Path, content: VerifyResult) -> VerifyResult:
@@ -83,12 +84,12 @@ def verify_sealed(release: Path, content: VerifyResult) -> VerifyResult:
         release: the folder that holds manifest.json.
         content: what `verify_content` found in the same files.
     """
-    return _run(release, CHECKS, {check.name: check for check in content.checks})
+    return _run(Session(release), CHECKS, {check.name: check for check in content.checks})
 
 
-def verify_content(release: Path) -> VerifyResult:
+def verify_content(release: Path, each: EachSection = one_by_one) -> VerifyResult:
     """Run the checks that need neither certificate nor manifest; their results go into the certificate."""
-    return _run(release, CONTENT_CHECKS)
+    return _run(Session(release, each), CONTENT_CHECKS)
 
 
 def verify_public_side(release: Path, privacy: dict[str, Any]) -> VerifyResult:
@@ -102,7 +103,7 @@ def verify_public_side(release: Path, privacy: dict[str, Any]) -> VerifyResult:
     def statements(session: Session, out: Findings) -> str:
         return check_statements(session, privacy, out)
 
-    return _run(release, {"plan": check_plan, "privacy": statements})
+    return _run(Session(release), {"plan": check_plan, "privacy": statements})
 
 
 def verify_privacy(release: Path) -> CheckResult:
@@ -111,10 +112,9 @@ def verify_privacy(release: Path) -> CheckResult:
 
 
 def _run(
-    release: Path, checks: dict[str, Check], done: Mapping[str, CheckResult] | None = None
+    session: Session, checks: dict[str, Check], done: Mapping[str, CheckResult] | None = None
 ) -> VerifyResult:
     start = perf_counter()
-    session = Session(release)
     for name, check in checks.items():
         if name in _ONLY_IF and not _concerns(session, _ONLY_IF[name]):
             continue

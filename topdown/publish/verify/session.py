@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,39 @@ if TYPE_CHECKING:
     from topdown.publish.verify.look import Looked
 
 
+Shared = TypeVar("Shared")
+Found = TypeVar("Found")
+
+
+class EachSection(Protocol):
+    """Goes through the sections of a release, in this process or elsewhere."""
+
+    def __call__(
+        self, look: Callable[[Shared, int], Found], shared: Shared, n_sections: int, /
+    ) -> Iterable[Found]:
+        """Yield what is found in each section, in order; `look` changes nothing but what it returns."""
+        ...
+
+
+def one_by_one(look: Callable[[Shared, int], Found], shared: Shared, n_sections: int, /) -> Iterable[Found]:
+    """Look at one section after the other."""
+    return (look(shared, number) for number in range(n_sections))
+
+
 @dataclass
 class Session:
     """Lazily read parts of one release; a part that failed once fails the same way again.
 
     Args:
         root: the release.
+        each: how sections are gone through.
         results: checks done so far, in order.
         hashes: SHA-256 of the files hashed so far, by path.
 
     """
 
     root: Path
+    each: EachSection = one_by_one
     results: list[CheckResult] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     once: Once = field(default_factory=Once)
