@@ -16,6 +16,7 @@ import numpy as np
 
 from topdown.errors import TopdownError
 from topdown.measure.released import positions, read_microdata, table_rows
+from topdown.model.sections import sections_of
 from topdown.pipeline import warm_up
 from topdown.plan.prepare import Context, load_context
 from topdown.progress import Report, silent
@@ -103,7 +104,7 @@ def _solve(release: Path, workers: Place, report: Report, out: Findings) -> str:
     differ = f"{again.n_cells:,} counts differ, by {again.n_records:,} records in all"
     verdicts = again.verdicts
     if verdicts["worse"] or verdicts["unjudged"] or not again.judged:
-        _refuse(again, out)
+        _refuse(release, again, out)
         return f"{areas}; {differ}; not optimal"
     out.warnings.append(f"{differ}, from the table solved here; both are optimal")
     worst = max(again.judged, key=lambda judged: abs(judged.weighed.over))
@@ -114,29 +115,33 @@ def _solve(release: Path, workers: Place, report: Report, out: Findings) -> str:
     return f"{areas}, the others another optimum"
 
 
-def _refuse(again: Again, out: Findings) -> None:
+def _refuse(release: Path, again: Again, out: Findings) -> None:
+    place = MICRODATA if (release / MICRODATA).is_file() else MICRODATA.removesuffix(".parquet")
     wrong = [judged for judged in again.judged if judged.weighed.verdict == "worse"]
     open_ = [judged for judged in again.judged if judged.weighed.verdict == "unjudged"]
-    findings = [_finding("V172", judged, "is not optimal", WHY, FIX) for judged in wrong]
+    findings = [_finding(place, "V172", judged, ("is not optimal", WHY, FIX)) for judged in wrong]
     if not wrong:
-        findings = [_finding("V173", judged, "cannot be judged", UNJUDGED, SAME_SOFTWARE) for judged in open_]
+        said = ("cannot be judged", UNJUDGED, SAME_SOFTWARE)
+        findings = [_finding(place, "V173", judged, said) for judged in open_]
     if not findings:
         text = "the microdata differ from the table solved here, and no split shows why"
-        findings = [Finding("V173", text, MICRODATA, why=UNJUDGED, fix=SAME_SOFTWARE)]
+        findings = [Finding("V173", text, place, why=UNJUDGED, fix=SAME_SOFTWARE)]
     if again.stopped:
         out.warnings.append(f"levels below {again.stopped} were not judged")
     out.add_many(again.n_areas - again.n_areas_equal, findings)
 
 
-def _finding(code: str, judged: Judged, what: str, why: str, fix: str) -> Finding:
+def _finding(place: str, code: str, judged: Judged, said: tuple[str, str, str]) -> Finding:
+    what, why, fix = said
     of = "the table" if judged.is_top else "the split"
     text = f"{of} of {judged.level} {judged.node} differs in {judged.weighed.n_cells:,} counts and {what}: "
-    return Finding(code, text + judged.weighed.why, MICRODATA, node=judged.node, why=why, fix=fix)
+    return Finding(code, text + judged.weighed.why, place, node=judged.node, why=why, fix=fix)
 
 
 def _estimates(release: Path, context: Context, numbers: Numbers, out: Findings) -> None:
     """Compare every published estimate and deviation that is not exact with those of the measurements."""
     rows, stored = {}, {}
+    sections = sections_of(context.geography)
     for query in workload(context.plan):
         for depth, level in enumerate(context.plan.levels):
             node, answer, table = table_rows(
@@ -153,6 +158,8 @@ def _estimates(release: Path, context: Context, numbers: Numbers, out: Findings)
             text = f"{name} at {level.name}: {n:,} rows have another estimate or deviation than the measurements give"
             why = "on other libraries a few can end a thousandth apart; more, or farther, are no estimates"
             place = table_path(context.plan.query(name), level.name)
+            if sections.paths(place, depth) != [place]:
+                place = place.removesuffix(".parquet")
             out.add(Finding("V176", text, place, why=why, fix=SAME_SOFTWARE))
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.helpers.crash_model import BINDS, PARTS, SPEND
 from tests.helpers.folders import files
+from tests.helpers.sections import cut_small
 from tests.helpers.small_release import build, certified
 from topdown.errors import TopdownError
 from topdown.ledger import durable
@@ -158,9 +159,18 @@ def test_a_ledger_is_made_whole_or_not_at_all(why, tmp_path):
             return
 
 
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
-def test_publish_is_done_again_whatever_fails(step, tmp_path):
+@pytest.mark.parametrize(
+    ("step", "is_cut"),
+    [
+        (11, False),
+        pytest.param(1, False, marks=pytest.mark.slow),
+        pytest.param(1, True, marks=pytest.mark.slow),
+    ],
+)
+def test_publish_is_done_again_whatever_fails(step, is_cut, tmp_path, monkeypatch):
     """A file that is half written under its final name would be taken for a part of the release."""
+    if is_cut:
+        cut_small(monkeypatch)
     small = build(tmp_path)
     whole = files(small.folder)
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import topdown
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small
-from tests.helpers.small_release import Small, build, certified
+from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
+from topdown.errors import CertificateError
+from topdown.measure.released import read_microdata
+from topdown.publish import publish as publishing
 from topdown.publish.in_workers import verified_in
 from topdown.publish.publish import Running, publish
+from topdown.publish.section_files import SectionFiles, SectionSource, section_files
 from topdown.publish.verify import EachSection, VerifyResult, verify
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
@@ -59,6 +67,9 @@ def test_sections_hold_the_rows_of_one_file(
         parts = [path] if path.is_file() else sorted(path.with_suffix("").iterdir())
         assert len(parts) == (1 if name.endswith("land.parquet") else 2), name
         assert pq.read_table(whole.folder / name).equals(pa.concat_tables(map(pq.read_table, parts))), name
+    one, other = topdown.Release(whole.folder), topdown.Release(parted.folder)
+    assert one.microdata().equals(other.microdata())
+    assert one.table("total", "block").equals(other.table("total", "block"))
     assert cut["microdata/persons.csv.gz"] == uncut["microdata/persons.csv.gz"]
     texts = [
         {check.name: check.text for check in verify_of.checks}
@@ -82,6 +93,56 @@ def test_bytes_do_not_depend_on_processes(copy: Small) -> None:
         copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
     )
     assert before == files(copy.folder)
+
+
+def test_a_missing_part_is_no_empty_one(copy: Small) -> None:
+    """Half a nation read for a whole one would be published as one."""
+    (copy.folder / SECOND).unlink()
+    for read in (
+        topdown.Release(copy.folder).microdata,
+        lambda: read_microdata(copy.folder / "microdata" / "persons.parquet", copy.context),
+    ):
+        with pytest.raises(CertificateError, match=r"part-001.parquet") as refused:
+            read()
+        assert refused.value.code == "V090"
+
+
+def test_a_section_of_nobody_is_a_part_without_rows(tmp_path: Path) -> None:
+    """A desert must neither be left out, so that numbers shift, nor be refused."""
+    rules = 'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "none"\nschema = "toy"\n'
+    rules += (
+        '[[none_where_zero]]\nname = "none"\nlegal_basis = "a test"\ncells = { dwelling = ["barracks"] }\n'
+    )
+    rules += 'columns = ["homes", "dormitories", "barracks"]\n'
+    dense = np.zeros((5, 18), dtype=np.int64)
+    dense[:2, 3] = 4
+    small = build(tmp_path, from_dense(dense), invariants=rules, csv=True, privacy={})
+    assert pq.read_metadata(small.folder / SECOND).num_rows == 0
+    assert [f.text for check in verify(small.folder).checks for f in check.findings] == []
+    assert topdown.Release(small.folder).microdata()["count"].sum() == 8
+
+
+def _killing(source: SectionSource, number: int) -> SectionFiles:
+    """Make the files of a section, but die with the first try of the second."""
+    flag = source.context.plan.release.id + ".killed"
+    if number == 1 and not Path(flag).exists():
+        Path(flag).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return section_files(source, number)
+
+
+def test_the_section_of_a_killed_process_is_made_again(copy: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory killer takes a process; what it was making must not be missing from the release."""
+    before = files(copy.folder)
+    monkeypatch.chdir(copy.folder.parent)
+    monkeypatch.setattr(publishing, "section_files", _killing)
+    told: list[str] = []
+    running = Running(lambda event: told.append(event.text) if event.stage == "workers" else None, 2)
+    publish(
+        copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
+    )
+    assert before == files(copy.folder)
+    assert len(told) == 1
 
 
 def _removed(folder: Path, place: str) -> None:
@@ -131,20 +192,27 @@ def _write(path: Path, table: pa.Table, stamps: dict[bytes, bytes]) -> None:
         writer.add_key_value_metadata({key.decode(): value.decode() for key, value in stamps.items()})
 
 
-@pytest.mark.parametrize("place", ["microdata/persons", AGE, "tables/total/block"])
+CHANGES = (
+    (_removed, "part-001"),
+    (_added, "part-002"),
+    (_exchanged, "part-000"),
+    (_split, "part-002"),
+    (_moved, "part-001"),
+    (_joined, "part-000"),
+)
+
+
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("place", "change", "named"),
     [
-        (_removed, "part-001"),
-        (_added, "part-002"),
-        (_exchanged, "part-000"),
-        (_split, "part-002"),
-        (_moved, "part-001"),
-        (_joined, "part-000"),
+        *(("microdata/persons", *change) for change in CHANGES),
+        (AGE, *CHANGES[4]),
+        *(pytest.param(AGE, *change, marks=pytest.mark.slow) for change in CHANGES[:4]),
+        *(pytest.param("tables/total/block", *change, marks=pytest.mark.slow) for change in CHANGES),
     ],
 )
 def test_a_part_belongs_where_it_is(
-    copy: Small, change: Callable[[Path, str], None], named: str, place: str
+    copy: Small, place: str, change: Callable[[Path, str], None], named: str
 ) -> None:
     """Whoever moves people between sections and writes a manifest to match is found, and the part is named."""
     change(copy.folder, place)

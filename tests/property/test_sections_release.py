@@ -23,6 +23,8 @@ from topdown.publish.verify import verify
 from topdown.simulate.truth import open_truth
 from topdown.solved_again import verify_and_solve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
@@ -41,6 +43,7 @@ def test_all_readers_say_the_same(
 ) -> None:
     """A reader that takes the first part for the whole would lose most of a nation, and say nothing."""
     whole, parted = both
+    cut_small(monkeypatch)
     parts = sorted(path.name for path in (parted / "microdata" / "persons").iterdir())
     assert len(parts) >= 3
     one, cut = topdown.Release(whole), topdown.Release(parted)
@@ -57,7 +60,6 @@ def test_all_readers_say_the_same(
     areas = tmp_path / "areas.csv"
     areas.write_text("geocode\n" + "\n".join(one.table("total", level)["geocode"]) + "\n", encoding="utf-8")
     assert interval(whole, areas, "age") == interval(parted, areas, "age")
-    cut_small(monkeypatch)
     assert [f.text for check in verify_and_solve(parted).checks for f in check.findings] == []
     truth = open_truth(parted, load_context(parted), "it was published in a test of a made-up land")[1]
     assert truth.leaves.n_records == cut.microdata()["count"].sum()

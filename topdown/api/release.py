@@ -116,17 +116,34 @@ class Release:
         """
         return self._read("microdata/persons.parquet").to_pandas()
 
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        from topdown.caps import read_json
+
+        path = self.path / "manifest.json"
+        try:
+            return {str(file["path"]): file for file in read_json(path)["files"]}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise _damaged(path, type(error).__name__) from None
+
+    def _files(self, name: str) -> list[Path]:
+        """Return the file of a table, or those parts of it that the manifest lists, in order."""
+        from topdown.model.sections import part_path
+
+        parts: list[str] = []
+        while name not in self._manifest and (part := part_path(name, len(parts))) in self._manifest:
+            parts.append(part)
+        return [self.path / path for path in parts or [name]]
+
     def _read(self, name: str) -> pa.Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from topdown.model.sections import files_at
-
         tables = []
-        for path in files_at(self.path / name):
+        for path in self._files(name):
             try:
                 if not path.is_file():
-                    raise FileNotFoundError(name)
+                    raise FileNotFoundError(path.name)
                 with pq.ParquetFile(path) as file:
                     tables.append(file.read())
             except (pa.ArrowException, OSError, ValueError) as error:

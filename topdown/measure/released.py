@@ -16,7 +16,7 @@ from topdown.measure.leaf_counts import LeafCounts
 from topdown.measure.runs import ROWS, Runs
 from topdown.model.histogram import Histogram
 from topdown.model.query import Query
-from topdown.model.sections import files_at
+from topdown.model.sections import sections_of
 from topdown.names import joined
 from topdown.plan.code_columns import code_column
 from topdown.plan.prepare import Context
@@ -43,7 +43,7 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
     names = ["geocode", *(a.name for a in schema.attributes), "count"]
     known = [code_column(labels) for labels in (leaves.codes, *(a.labels for a in schema.attributes))]
     runs, total = Runs(), 0
-    for file in files_at(path):
+    for file in sections_of(context.geography).files_at(path, len(context.geography.levels) - 1):
         try:
             for batch in _batches(file, names):
                 places = [positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
@@ -84,10 +84,11 @@ def table_rows(
         CertificateError: V090 the table is missing or damaged.
     """
     path = release / "tables" / joined(query.name.split(" * ")) / f"{level}.parquet"
-    codes = context.geography.levels[context.geography.level_names.index(level)].codes
+    depth = context.geography.index(level)
+    codes, files = context.geography.levels[depth].codes, sections_of(context.geography).files_at(path, depth)
     try:
         columns = ["geocode", *(f.name for f in query.factors), *names]
-        table = pa.concat_tables(_read(file, columns) for file in files_at(path))
+        table = pa.concat_tables(_read(file, columns) for file in files)
         node = positions(table.column("geocode"), codes)
         values = [positions(table.column(f.name), f.group_labels) for f in query.factors]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:

@@ -42,6 +42,10 @@ class Sections:
             return [path]
         return [part_path(path, number) for number in range(len(self))]
 
+    def files_at(self, path: Path, depth: int) -> list[Path]:
+        """Return the files of a table of a level, there or not: one, or, where that is not there, what `paths` says."""
+        return [path] if path.is_file() else [path.parent / name for name in self.paths(path.name, depth)]
+
 
 def sections_of(geography: Geography) -> Sections:
     """Return the sections of a tree.
@@ -68,7 +72,7 @@ def part_path(path: str, number: int) -> str:
 
 
 def files_at(path: Path) -> list[Path]:
-    """Return the file of a release at a path, or its parts in order; the path itself if there is neither."""
+    """Return the file of a release at a path, or its parts in order as far as they go; the path if there is neither."""
     if path.is_file():
         return [path]
     found: list[Path] = []

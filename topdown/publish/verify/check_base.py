@@ -48,7 +48,7 @@ def check_base(session: Session, out: Findings) -> str:
         text = f"{code} has another count than the base release ({answer_label(detailed, key % n_base)})"
         why = "an extension must not change what was published before"
         expected, found = str(value_at(*theirs, key)[0]), str(value_at(*ours, key)[0])
-        findings.append(Finding("V163", text, PERSONS, None, code, expected, found, why))
+        findings.append(Finding("V163", text, session.persons, None, code, expected, found, why))
     out.add_many(len(wrong), findings, len(wrong))
     if out.ok:
         n_people, n_leaves = int(theirs[1].sum()), len(np.unique(theirs[0] // n_base))

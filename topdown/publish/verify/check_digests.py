@@ -8,7 +8,6 @@ import msgspec
 
 from topdown.publish.verify.check_solver import FILE, Digests, load_solved
 from topdown.publish.verify.measurement_files import part_paths
-from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
@@ -28,7 +27,9 @@ def check_digests(session: Session, out: Findings) -> str:
     if records != stated.records_sha256:
         text = "the microdata are not the records that the solver reported on"
         why = "somebody changed records after the solve, or solve.json is that of another release"
-        out.add(Finding("V171", text, PERSONS, None, None, records[:16], stated.records_sha256[:16], why))
+        out.add(
+            Finding("V171", text, session.persons, None, None, records[:16], stated.records_sha256[:16], why)
+        )
     if out.ok:
         return f"inputs {inputs[:8]} and records {records[:8]} are those of solve.json"
     return f"{out.n_failed} of 2 digests are not those of solve.json"

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from topdown.publish.verify.areas import Areas
 from topdown.publish.verify.arithmetic import Whole, fits
-from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings
 from topdown.publish.verify.session import Session
 
@@ -19,7 +18,7 @@ def check_whole_numbers(session: Session, out: Findings) -> str:
     session.looked("whole numbers", out)
     if out.counts["too large"] or out.counts["records"] > 2**61:
         if not out.counts["too large"]:
-            out.add(Finding("V110", TOO_LARGE, file=PERSONS))
+            out.add(Finding("V110", TOO_LARGE, file=session.persons))
         return TOO_LARGE
     if out.ok:
         return f"{out.counts['records']:,} records in {out.n_checked:,} rows, no count below one"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -27,11 +27,15 @@ class PossibleAnswers:
 
     patterns: NDArray[np.bool_]
     held: tuple[NDArray[np.bool_], ...]
+    _listed: dict[tuple[str, int], Literal["all", "nonzero"]] = field(default_factory=dict)
 
     def listed(self, query: Query, level: int) -> Literal["all", "nonzero"]:
         """Return whether a table lists every possible answer."""
-        answers, which = self._answers(query, level)
-        return "all" if int(answers.sum(axis=1)[which].sum()) <= MOST_ROWS else "nonzero"
+        place = (query.name, level)
+        if place not in self._listed:
+            answers, which = self._answers(query, level)
+            self._listed[place] = "all" if int(answers.sum(axis=1)[which].sum()) <= MOST_ROWS else "nonzero"
+        return self._listed[place]
 
     def keys(self, query: Query, level: int) -> Whole:
         """Return node * n_answers + answer of every row that a table of all possible answers has."""

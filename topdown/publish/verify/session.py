@@ -19,7 +19,7 @@ from topdown.publish.verify.cuts import Cuts, cuts_of
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
 from topdown.publish.verify.once import Once
 from topdown.publish.verify.plan_file import PlanFile, load_plan
-from topdown.publish.verify.population import Population, Table, all_of, end_to_end
+from topdown.publish.verify.population import PERSONS, Population, Table, all_of, end_to_end
 from topdown.publish.verify.possible_answers import PossibleAnswers, possible_answers
 from topdown.publish.verify.reader import open_inside, read_json, sha256_of
 from topdown.publish.verify.result import CheckResult, Findings
@@ -166,6 +166,11 @@ class Session:
         looked = self.once("looked", "plan", lambda: look_at_sections(self))
         looked.report(name, out, perf_counter() - start)
         return looked
+
+    @property
+    def persons(self) -> str:
+        """Where the microdata are: a file, or a folder of parts."""
+        return PERSONS if self.cuts.n_sections == 1 else PERSONS.removesuffix(".parquet")
 
     @property
     def n_records(self) -> int:

@@ -1,0 +1,52 @@
+"""Sections of random trees: writer and verifier cut alike, each by its own lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.helpers.sections import cut_small
+from topdown.model.geography import Geography, Level
+from topdown.model.sections import sections_of
+from topdown.publish.verify.cuts import cuts_of
+from topdown.publish.verify.tree import Tree
+
+
+def _random_tree(rng: np.random.Generator) -> Geography:
+    """Return a tree of 1 to 5 levels, some of whose nodes have many children."""
+    levels, n_above = [Level("l0", ("0",), np.zeros(1, dtype=np.int64))], 1
+    for depth in range(1, int(rng.integers(1, 6))):
+        children = rng.integers(1, rng.choice([2, 4, 12]), n_above)
+        parent = np.repeat(np.arange(n_above), children)
+        n_above = len(parent)
+        levels.append(Level(f"l{depth}", tuple(f"{depth}-{i:05d}" for i in range(n_above)), parent))
+    return Geography(tuple(levels))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_writer_and_verifier_cut_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A section that ends elsewhere for one of them would make every large release fail, or hide a moved part."""
+    rng = np.random.default_rng(seed)
+    n_cut = 0
+    for _ in range(50):
+        geography = _random_tree(rng)
+        cut_small(monkeypatch, int(rng.integers(1, 9)), n_section := int(rng.integers(1, 30)))
+        tree = Tree(
+            geography.level_names,
+            tuple(pa.array(list(level.codes), pa.string()) for level in geography.levels),
+            tuple(level.parent for level in geography.levels),
+            {},
+        )
+        ours, theirs = sections_of(geography), cuts_of(tree)
+        assert (ours.cut, len(ours)) == (theirs.level, theirs.n_sections)
+        assert [list(at) for at in ours.first] == [at.tolist() for at in theirs.first]
+        sizes = np.diff(ours.first[-1])
+        assert sizes.sum() == len(geography.leaves)
+        assert (sizes[:-1] >= n_section).all()
+        if len(ours) > 1:
+            n_cut += 1
+            assert 0 < ours.cut < len(geography.levels) - 1
+            assert ours.paths("t/x.parquet", ours.cut - 1) == ["t/x.parquet"]
+            assert ours.paths("t/x.parquet", ours.cut) == theirs.paths("t/x.parquet", ours.cut)
+    assert n_cut > 5
