@@ -118,7 +118,8 @@ def test_a_section_of_nobody_is_a_part_without_rows(tmp_path: Path) -> None:
     dense[:2, 3] = 4
     small = build(tmp_path, from_dense(dense), invariants=rules, csv=True, privacy={})
     assert pq.read_metadata(small.folder / SECOND).num_rows == 0
-    assert [f.text for check in verify(small.folder).checks for f in check.findings] == []
+    found = failed(verify(small.folder))
+    assert {"privacy"} == found  # nothing is stated of it, as that would take a while
     assert topdown.Release(small.folder).microdata()["count"].sum() == 8
 
 
