@@ -54,7 +54,7 @@ def state(
         if kind in CLOSING:
             closing += [(rule, row.cells, row.high == 0) for row in answers]
         elif kind != "exact" or (depth == leaf and len(answers) > 1):
-            bounds += [Bound(rule, row.cells, row.low, row.high) for row in answers]
+            bounds += [Bound(rule, row.cells, row) for row in answers]
         else:
             totals.append(Total(rule, depth, everybody, np.sum([row.low for row in answers], axis=0)))
             if 1 < len(answers) <= MAX_ANSWERS:

@@ -6,8 +6,9 @@ Leaving a constraint out is leaving its rows out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -29,19 +30,40 @@ Marks = NDArray[np.bool_]
 class ConstraintRow:
     """What one constraint asks of the nodes of a level; an exact table is one row an answer.
 
+    Numbers are made when they are asked for: those of a nation's leaves, all rows at once, would take a gigabyte.
+
     Args:
         kind, rule: as the invariants state it.
         depth: position of the level, 0 at the root.
         cells: bool (n_cells,), whose records are counted.
-        low, high: int64 (n_nodes,), fewest and most records of them; NO_LIMIT for no upper bound.
+        n_nodes: of the level.
+        counts: makes the number of each node, int64 (n_nodes,): of the bound, the exact answer, or the most records in
+            cells that are closed somewhere.
     """
 
     kind: Kind
     rule: Exact | AtLeast | AtMost | NoneWhereZero | Never
     depth: int
     cells: Marks
-    low: Ints
-    high: Ints
+    n_nodes: int
+    counts: Callable[[], Ints]
+
+    @property
+    def low(self) -> Ints:
+        """Fewest records of the cells at every node, int64 (n_nodes,)."""
+        return self.counts() if self.kind in ("at_least", "exact") else np.zeros(self.n_nodes, dtype=np.int64)
+
+    @property
+    def high(self) -> Ints:
+        """Most records of the cells, int64 (n_nodes,); NO_LIMIT for no upper bound."""
+        if self.kind == "at_least":
+            return np.full(self.n_nodes, NO_LIMIT, dtype=np.int64)
+        return self.counts()
+
+    def at(self, nodes: Ints) -> ConstraintRow:
+        """Return what it asks of some nodes; their numbers are held."""
+        counts = self.counts()[nodes]
+        return replace(self, n_nodes=len(nodes), counts=lambda: counts)
 
     @property
     def name(self) -> str:
@@ -70,19 +92,28 @@ def leaf_rows(
         columns: public facts, int64 (n_leaves,), by name.
     """
     depth, n_leaves = len(geography.levels) - 1, len(geography.leaves)
-    none, boundless = np.zeros(n_leaves, dtype=np.int64), np.full(n_leaves, NO_LIMIT, dtype=np.int64)
 
     def row(
-        kind: Kind, rule: AtLeast | AtMost | NoneWhereZero | Never, low: Ints, high: Ints
+        kind: Kind, rule: AtLeast | AtMost | NoneWhereZero | Never, counts: Callable[[], Ints]
     ) -> ConstraintRow:
-        return ConstraintRow(kind, rule, depth, schema.select(dict(rule.cells)), low, high)
+        return ConstraintRow(kind, rule, depth, schema.select(dict(rule.cells)), n_leaves, counts)
 
-    rows = [row("at_least", b, b.per * columns[b.column], boundless) for b in invariants.at_least]
-    rows += [row("at_most", b, none, b.per * columns[b.column]) for b in invariants.at_most]
-    for zero in invariants.none_where_zero:
+    def times(bound: AtLeast | AtMost) -> Ints:
+        return np.asarray(bound.per * columns[bound.column], dtype=np.int64)
+
+    def limit(zero: NoneWhereZero) -> Ints:
         shut = np.all([columns[c] == 0 for c in zero.columns], axis=0)
-        rows.append(row("none_where_zero", zero, none, np.where(shut, none, boundless)))
-    return (*rows, *(row("never", rule, none, none) for rule in invariants.never))
+        return np.where(shut, 0, NO_LIMIT)
+
+    def nobody() -> Ints:
+        return np.zeros(n_leaves, dtype=np.int64)
+
+    return (
+        *(row("at_least", bound, partial(times, bound)) for bound in invariants.at_least),
+        *(row("at_most", bound, partial(times, bound)) for bound in invariants.at_most),
+        *(row("none_where_zero", zero, partial(limit, zero)) for zero in invariants.none_where_zero),
+        *(row("never", rule, nobody) for rule in invariants.never),
+    )
 
 
 def exact_rows(
@@ -100,7 +131,8 @@ def exact_rows(
             answers = np.asarray(exact[statistic.name], dtype=np.int64)
             depth = geography.index(statistic.level)
             rows += [
-                ConstraintRow("exact", statistic, depth, labels == a, n, n) for a, n in enumerate(answers.T)
+                ConstraintRow("exact", statistic, depth, labels == a, len(n), partial(np.array, n))
+                for a, n in enumerate(answers.T)
             ]
     return tuple(rows)
 

@@ -8,24 +8,26 @@ for its cells alone, under the bounds inside them: necessary, not complete.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from topdown.model.constraint_table import NO_LIMIT, Ints, Kind, Marks
+from topdown.model.constraint_table import NO_LIMIT, ConstraintRow, Ints, Kind, Marks
 from topdown.model.geography import Geography
-from topdown.model.nested import nest
+from topdown.model.nested import Nest, nest
+
+LEAVES_AT_ONCE = 1 << 21  # whose numbers, of all bounds, are held at once
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """Cells of which every leaf holds `low` to `high` records: bool (n_atoms,) and int64 (n_leaves,)."""
+    """What a row asks of the leaves, with its cells as atoms: bool (n_atoms,)."""
 
     rule: int
     atoms: Marks
-    low: Ints
-    high: Ints
+    row: ConstraintRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +74,14 @@ class Promises:
     def relevant(self) -> frozenset[int]:
         """Constraints that ask anything of these leaves or of the nodes above them."""
         closing = self.closes.any(axis=1) & self.shut[np.unique(self.pattern)].any(axis=0)
-        asked = {b.rule for b in self.bounds if (b.low > 0).any() or (b.high < NO_LIMIT).any()}
+        asked = {b.rule for b in self.bounds if b.row.asks.any()}
         asked |= {t.rule for t in self.totals if t.depth >= self.top}
         return frozenset(asked | set(np.flatnonzero(closing).tolist()))
 
     def below(self, depth: int, node: int) -> Promises:
         """Return what concerns one node and everything below it."""
         inside = np.flatnonzero(self.geography.ancestors_of_leaves[depth][self.leaves] == node)
-        bounds = tuple(replace(b, low=b.low[inside], high=b.high[inside]) for b in self.bounds)
+        bounds = tuple(replace(b, row=b.row.at(inside)) for b in self.bounds)
         return replace(
             self, pattern=self.pattern[inside], bounds=bounds, leaves=self.leaves[inside], top=depth
         )
@@ -125,20 +127,39 @@ class Promises:
         is_open = (closed == 0) & atoms
         bounds = [b for b in self.bounds if b.rule in kept and not (b.atoms & ~atoms).any()]
         order = nest(np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms)))
-        n = len(self.leaves)
-        least, room = np.zeros((len(bounds) + 1, n), np.int64), np.zeros((len(bounds) + 1, n), np.int64)
-        bad = np.zeros(n, dtype=bool)
-        for s, bound in enumerate([*bounds, None]):  # the last set is everybody
-            inside = s if bound is not None else -1
-            direct = is_open[:, order.innermost == inside].any(axis=1)[self.pattern]
-            room[s] = np.minimum(room[s] + np.where(direct, NO_LIMIT, 0), NO_LIMIT)
-            if bound is None:
-                break
-            least[s], room[s] = np.maximum(least[s], bound.low), np.minimum(room[s], bound.high)
-            bad |= least[s] > room[s]
-            least[order.outer[s]] += least[s]
-            room[order.outer[s]] += room[s]
-        return least[-1], room[-1], room[-1] >= NO_LIMIT, bad
+        fewest, most = np.zeros(len(self.leaves), np.int64), np.zeros(len(self.leaves), np.int64)
+        bad = np.zeros(len(self.leaves), dtype=bool)
+        for first in range(0, len(self.leaves), LEAVES_AT_ONCE):
+            here = slice(first, first + LEAVES_AT_ONCE)
+            numbers = [(b.row.low[here].copy(), b.row.high[here].copy()) for b in bounds]
+            fewest[here], most[here], bad[here] = _ranges(is_open, self.pattern[here], order, numbers)
+        return fewest, most, most >= NO_LIMIT, bad
+
+
+def _ranges(
+    is_open: Marks, pattern: Ints, order: Nest, numbers: Sequence[tuple[Ints, Ints]]
+) -> tuple[Ints, Ints, Marks]:
+    """Return fewest and most records of some leaves, NO_LIMIT without an upper end, and leaves without a table.
+
+    Args:
+        is_open: bool (n_patterns, n_atoms). pattern: int64 (n,), of each leaf.
+        order: of the bounded sets. numbers: fewest and most records in each at each leaf.
+    """
+    n = len(pattern)
+    least, room = np.zeros((len(numbers) + 1, n), np.int64), np.zeros((len(numbers) + 1, n), np.int64)
+    bad = np.zeros(n, dtype=bool)
+    for s in range(len(numbers) + 1):  # the last set is everybody
+        inside = s if s < len(numbers) else -1
+        direct = np.asarray(is_open[:, order.innermost == inside].any(axis=1))[pattern]
+        room[s] = np.minimum(room[s] + np.where(direct, NO_LIMIT, 0), NO_LIMIT)
+        if inside < 0:
+            break
+        low, high = numbers[s]
+        least[s], room[s] = np.maximum(least[s], low), np.minimum(room[s], high)
+        bad |= least[s] > room[s]
+        least[order.outer[s]] += least[s]
+        room[order.outer[s]] += room[s]
+    return least[-1], room[-1], np.asarray(bad)
 
 
 def _sums(values: Ints, group: Ints, n_groups: int) -> Ints:

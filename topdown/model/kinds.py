@@ -84,7 +84,15 @@ class Kinds:
 
 
 def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
-    """Group the cells of a release by the constraints they are under.
+    """Group the cells of a release by the constraints they are under, with the bounds of every leaf.
+
+    As `kinds_of_cells`, which see.
+    """
+    return kinds_of_cells(rules, answers).at(rules.lower[-1], rules.caps)
+
+
+def kinds_of_cells(rules: Rules, answers: Ints | None = None) -> Kinds:
+    """Group the cells of a release by the constraints they are under, with bounds of no leaf.
 
     Args:
         rules: of the release.
@@ -104,5 +112,4 @@ def find_kinds(rules: Rules, answers: Ints | None = None) -> Kinds:
     order = np.argsort(members.sum(axis=1), kind="stable")
     members, set_of = members[order], np.argsort(order)[set_of.reshape(-1)]
     none = np.zeros((0, len(members)), dtype=np.int64)
-    kinds = Kinds(kind[cells.of_cell], class_of[reachable], members, none, none, answer[reachable], set_of)
-    return kinds.at(rules.lower[-1], rules.caps)
+    return Kinds(kind[cells.of_cell], class_of[reachable], members, none, none, answer[reachable], set_of)

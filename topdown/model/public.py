@@ -89,22 +89,25 @@ def rules_of(schema: Schema, geography: Geography, rows: Iterable[ConstraintRow]
     for row in of_kinds(rows, "never"):
         never |= row.cells
     zeros, least, most = (of_kinds(rows, kind) for kind in ("none_where_zero", "at_least", "at_most"))
-    closing = [never, *(row.cells for row in zeros)]
-    cells = tell_apart(closing, schema.n_cells)
+    cells = tell_apart([never, *(row.cells for row in zeros)], schema.n_cells)
     n_leaves = len(geography.leaves)
+    leaf_open = np.repeat(~cells.marked([never]), n_leaves, axis=0)
+    for row, marked in zip(zeros, cells.marked([row.cells for row in zeros]), strict=True):
+        leaf_open[:, marked] &= (row.high > 0)[:, None]
 
-    def by_leaf(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        return np.array(numbers, dtype=np.int64).reshape(-1, n_leaves).T
+    def by_leaf(numbers: Iterable[NDArray[np.int64]], k: int) -> NDArray[np.int64]:
+        out = np.empty((n_leaves, k), dtype=np.int64)
+        for column, values in enumerate(numbers):
+            out[:, column] = values
+        return out
 
-    shut = by_leaf([np.zeros(n_leaves, dtype=np.int64), *(row.high for row in zeros)]) == 0
-    leaf_open = ~((shut.astype(np.int64) @ cells.marked(closing).astype(np.int64)) > 0)
     return Rules(
         cells.of_cell,
         geography.at_every_level(leaf_open, np.logical_or),
         tuple(row.cells for row in least),
-        geography.at_every_level(by_leaf([row.low for row in least])),
+        geography.at_every_level(by_leaf((row.low for row in least), len(least))),
         tuple(row.cells for row in most),
-        by_leaf([row.high for row in most]),
+        by_leaf((row.high for row in most), len(most)),
         tuple(row.name for row in least),
         tuple(row.name for row in most),
     )

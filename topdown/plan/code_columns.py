@@ -36,5 +36,12 @@ def read_codes(column: pa.ChunkedArray) -> Sequence[str]:
 def code_column(codes: Sequence[str]) -> pa.Array:
     """Return geocodes as a text column."""
     if isinstance(codes, Codes):
-        return pa.array(np.ascontiguousarray(codes.coded)).cast(pa.string())
+        width, n = codes.coded.dtype.itemsize, len(codes)
+        each = np.ascontiguousarray(codes.coded).view(np.uint8).reshape(n, width)
+        ends = np.zeros(
+            n + 1, dtype=np.int64
+        )  # Arrow's own conversion gives several pieces where there are many
+        np.cumsum((each > 0).sum(axis=1), out=ends[1:])
+        held = pa.py_buffer(ends), pa.py_buffer(each[each > 0])
+        return pa.LargeStringArray.from_buffers(n, *held).cast(pa.string())
     return pa.array(codes, pa.string())

@@ -17,7 +17,7 @@ from topdown.model.constraint_table import unknown_answers
 from topdown.model.contradiction import find_contradiction
 from topdown.model.exact_tables import arrange, tables_of
 from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, find_kinds
+from topdown.model.kinds import MAX_KINDS, kinds_of_cells
 from topdown.model.public import PublicFacts, Rules, derive_rules, with_answers
 from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
@@ -267,7 +267,7 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
     level_names = geography.level_names
     kept = arrange(tables_of(schema, invariants, level_names), rules, level_names)
     full = with_answers(rules, geography, unknown_answers(schema, invariants, geography))
-    kinds = find_kinds(full, kept.split.labels)
+    kinds = kinds_of_cells(full, kept.split.labels)
     deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
     if (deepest or invariants.at_most or rules.nested) and kinds.n_kinds > most:

@@ -31,6 +31,7 @@ from topdown.columns import whole_numbers as whole
 from topdown.errors import DataError
 from topdown.model.codes import Codes
 from topdown.model.geography import Geography, from_parents, from_prefixes
+from topdown.model.narrow import NarrowColumns, narrow
 from topdown.model.parent_columns import from_columns, joined_codes
 from topdown.model.public import PublicFacts
 from topdown.plan.code_columns import read_codes
@@ -197,7 +198,10 @@ def read_public(
             fix="list the same leaves in both",
             node=odd,
         )
-    return tree, PublicFacts({name: whole_numbers(table, name, leaves_path)[order] for name in columns})
+    facts = {name: narrow(whole_numbers(table, name, leaves_path)[order]) for name in columns}
+    del table
+    pa.default_memory_pool().release_unused()
+    return tree, PublicFacts(NarrowColumns(facts))
 
 
 def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:

@@ -85,11 +85,14 @@ class ReleaseChain:
     def changes(self) -> tuple[Change, ...]:
         """What exact statistics and public facts say of each kind of change; the neighbours' own comes first."""
         zeros, bounds = [], []
+        limited = any(
+            plan.invariants.at_most for plan, _ in self.steps
+        )  # else lower bounds leave room for anybody
         for (plan, reading), facts in zip(
             self.steps, (*(b.facts for b in self.bases), self.facts), strict=True
         ):
             rows = leaf_rows(plan.schema, plan.invariants, facts.columns, self.geography)
-            for row in of_kinds(rows, *CLOSING, "at_least", "at_most"):
+            for row in of_kinds(rows, *CLOSING, *(("at_least", "at_most") if limited else ())):
                 values, above = _values(plan.schema, reading, row.selection), row.kind == "at_most"
                 if row.kind in CLOSING:
                     zeros.append(Zero(row.name, values, row.high == 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -72,5 +73,7 @@ def _exact_rows(invariants: Invariants, polytopes: Polytopes) -> tuple[Constrain
     rules, depth = polytopes.rules, len(polytopes.geography.levels) - 1
     rule = {e.name: e for e in invariants.exact}
     bounds = tuple(zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True))
-    exact = bounds[len(invariants.at_least) :]
-    return tuple(ConstraintRow("exact", rule[name], depth, cells, n, n) for name, cells, n in exact)
+    return tuple(
+        ConstraintRow("exact", rule[name], depth, cells, len(n), partial(np.array, n))
+        for name, cells, n in bounds[len(invariants.at_least) :]
+    )

@@ -139,3 +139,10 @@ def test_rows_are_found_as_in_a_dict(codes: list[str], data: st.DataObject) -> N
     expected = [codes.index(code) if code in codes else -1 for code in wanted]
     assert expected == rows_of(codes_of(codes), codes_of(wanted)).tolist() if wanted else True
     assert expected == rows_of(codes, wanted).tolist()
+
+
+def test_many_codes_are_one_column() -> None:
+    """Arrow's own conversion gave a nation's blocks in pieces, which no writer took."""
+    column = code_column(Codes(np.full(2_000_000, b"x" * 15)))
+    assert isinstance(column, pa.StringArray)
+    assert (len(column), column[1_999_999].as_py()) == (2_000_000, "x" * 15)
