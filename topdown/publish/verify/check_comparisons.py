@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from topdown.publish.verify.areas import Areas
 from topdown.publish.verify.check_solver import FILE, load_solved
+from topdown.publish.verify.parquet_file import TEXT
 from topdown.publish.verify.reader import unreadable
 from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings
 from topdown.publish.verify.session import Session
@@ -69,11 +72,12 @@ def check_comparisons(session: Session, out: Findings) -> str:
     tree, stated = session.tree, _compared(session)
     if tuple(level.level for level in stated.levels) != tree.names:
         out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
-    leaves = set(tree.geocodes[-1].to_pylist())
     rules = {rule.name for rule in session.plan.doc.invariants.no_more_than}
     named = [(r.node, r.constraints) for r in stated.repairs] + [
         (b.node, b.constraints) for b in stated.broken
     ]
+    asked = pa.array([node for node, _ in named], TEXT)
+    leaves = set(tree.geocodes[-1].filter(pc.is_in(tree.geocodes[-1], value_set=asked)).to_pylist())
     for node, names in named:
         if node not in leaves or not set(names) <= rules:
             text = "solve.json speaks of a leaf or a soft rule that does not exist"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from topdown.publish.verify.arithmetic import Whole
@@ -17,6 +17,7 @@ from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.reader import unreadable
 
+_AT_ONCE = 1 << 16  # geocodes that are texts of Python at a time
 GEOGRAPHY, LEAVES = "public/geography.parquet", "public/leaves.parquet"
 
 
@@ -58,7 +59,9 @@ class Tree:
         digest = hashlib.sha256()
         for name, geocodes, parent in zip(self.names, self.geocodes, self.parent, strict=True):
             digest.update(f"level {name} {len(geocodes)}\n".encode())
-            digest.update("\n".join(geocodes.to_pylist()).encode())
+            for first in range(0, len(geocodes), _AT_ONCE):
+                texts = geocodes.slice(first, _AT_ONCE).to_pylist()
+                digest.update(("\n" * (first > 0) + "\n".join(texts)).encode())
             digest.update(parent.astype("<i8").tobytes())
         return digest
 
@@ -98,17 +101,21 @@ def load_tree(root: Path, plan: PlanFile) -> Tree:
         geocodes.append(here.column("geocode").cast(TEXT).combine_chunks())
         above = geocodes[i - 1] if i else pa.array([""], TEXT)
         parents.append(codes(here.column("parent"), above))
-        _check_level(geocodes[i].to_pylist(), parents[i], len(above))
+        _check_level(geocodes[i], parents[i], len(above))
     return Tree(names, tuple(geocodes), tuple(parents), load_facts(root, plan, geocodes[-1]))
 
 
-def _check_level(geocodes: list[str], parent: Whole, n_above: int) -> None:
+def _check_level(geocodes: pa.Array, parent: Whole, n_above: int) -> None:
     if (parent < 0).any():
         raise unreadable("V015", GEOGRAPHY, "has a node whose parent is not in the level above")
-    if not np.array_equal(np.unique(parent), np.arange(n_above)):
+    if not (np.bincount(parent, minlength=n_above) > 0).all():
         raise unreadable("V015", GEOGRAPHY, "has a node without children")
-    pairs = list(zip(parent.tolist(), geocodes, strict=True))
-    if len(set(geocodes)) != len(geocodes) or any(a >= b for a, b in pairwise(pairs)):
+    step = np.diff(parent)
+    larger = np.asarray(
+        pc.greater(geocodes[1:], geocodes[:-1])
+    )  # bytes of UTF-8 are in order of their letters
+    once = larger.all() or pc.count_distinct(geocodes).as_py() == len(geocodes)
+    if not once or not ((step > 0) | ((step == 0) & larger)).all():
         raise unreadable("V015", GEOGRAPHY, "is not in order of (parent, geocode), each geocode once")
 
 
@@ -120,8 +127,12 @@ def load_facts(
     names = list(dict.fromkeys([*invariants.columns]))
     columns = {"geocode": TEXT} | dict.fromkeys(names, WHOLE)
     table = ParquetTable(root, path, code, "topdown.leaves", columns, len(leaves), None).read()
-    place = codes(table.column("geocode"), leaves)
-    if not np.array_equal(place, np.arange(len(leaves))):
+    named, first = table.column("geocode"), 0
+    same = table.num_rows == len(leaves)
+    for chunk in named.chunks:
+        same = same and chunk.cast(TEXT).equals(leaves.slice(first, len(chunk)))
+        first += len(chunk)
+    if not same:
         raise unreadable(code, path, "does not list the leaves of the geography in order")
     facts = {name: whole(table.column(name)) for name in names}
     for name, values in facts.items():
