@@ -18,13 +18,15 @@ from tests.helpers.folders import files
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
-from topdown.errors import CertificateError
+from topdown.errors import CertificateError, InternalError
 from topdown.measure.released import read_microdata
 from topdown.publish import publish as publishing
 from topdown.publish.in_workers import verified_in
 from topdown.publish.publish import Running, publish
 from topdown.publish.section_files import SectionFiles, SectionSource, section_files
-from topdown.publish.verify import EachSection, VerifyResult, verify
+from topdown.publish.verify import EachSection, VerifyResult, look, verify
+from topdown.publish.verify.look import Looked, look_at_section
+from topdown.publish.verify.session import Session
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
 AGE = "tables/sex_by_age/block"
@@ -144,6 +146,24 @@ def test_the_section_of_a_killed_process_is_made_again(copy: Small, monkeypatch:
     )
     assert before == files(copy.folder)
     assert len(told) == 1
+
+
+def _dying(session: Session, number: int) -> Looked:
+    """Look at the first section, and die with every other."""
+    if number:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return look_at_section(session, number)
+
+
+def test_a_section_that_kills_its_process_is_no_finding(
+    parted: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too little memory says nothing of the files; who reads that they are damaged would throw them away."""
+    monkeypatch.setattr(look, "look_at_section", _dying)
+    with pytest.raises(InternalError) as stopped:
+        verify(parted.folder, verified_in(2))
+    assert stopped.value.code == "X046"
+    assert "section 1" in dict(stopped.value.details)["one of"]
 
 
 def _removed(folder: Path, place: str) -> None:

@@ -33,6 +33,7 @@ def verify(
 
     Raises:
         ConfigError: C088 the folder is no release, C122 it holds a simulation, C005 no worker, C230-C234 Ray.
+        InternalError: X046 a worker was killed too often.
     """
     from topdown.api.release_folder import require_release
     from topdown.publish.verify.choice import is_choice, verify_choice

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from topdown.errors import InternalError
 from topdown.publish.verify.once import NotAvailableError
 from topdown.publish.verify.reader import UnreadableError
 from topdown.publish.verify.result import CheckResult, Finding, Findings
 from topdown.publish.verify.session import Session
 
 Check = Callable[[Session, Findings], str]
+KILLED = "X046"  # a process that looked at a section, too often
 
 
 def run_check(session: Session, name: str, check: Check) -> CheckResult:
@@ -24,6 +26,8 @@ def run_check(session: Session, name: str, check: Check) -> CheckResult:
         out.add(error.finding)
         text = error.finding.text
     except Exception as error:  # the promise: a finding, never a traceback
+        if isinstance(error, InternalError) and error.code == KILLED:  # that says nothing of the files
+            raise
         text = f"not checked because the files cannot be read as documented ({type(error).__name__})"
         out.add(Finding("V199", text, why="the files are damaged, or this verifier has a fault"))
     out.n_checked = max(out.n_checked, out.n_failed, 1 if out.n_findings else 0)

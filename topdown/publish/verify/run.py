@@ -71,6 +71,9 @@ def verify(release: Path, each: EachSection = one_by_one) -> VerifyResult:
     Returns:
         one result a check, in order; `ok` if every check passed.
 
+    Raises:
+        InternalError: X046 a process that looked at a section was killed too often.
+
     Cost: Rhode Island (50 million noisy numbers, 25,181 blocks) in a few seconds.
 
     """
