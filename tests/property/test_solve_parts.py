@@ -112,17 +112,23 @@ def test_leaves_that_were_not_sent_are_sent_when_they_are_needed(monkeypatch: py
 
 
 def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:
-    """What a worker is sent would grow with the nation, and what it keeps would not fit into it."""
+    """What a worker is sent would grow with the nation; sent as bytes, it must be all that a solve needs."""
 
     def sizes(n_counties: int) -> tuple[int, int]:
         codes = tuple(
             f"{c}{t}{b}" for c in range(1, n_counties + 1) for t in range(1, 4) for b in range(1, 4)
         )
         census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=codes)
-        answers = solved.noisy(census, 5)
-        whole = Descent(census.context, answers, policies.exact_values(census))
-        cutter = cutter_of(whole)
-        return len(pickle.dumps(cutter.cut(1, 0, 1)[0])), len(pickle.dumps(cutter.opener))
+        whole = Descent(census.context, solved.noisy(census, 5), policies.exact_values(census))
+        cutter, tally = cutter_of(whole), Tally()
+        part, opener = pickle.dumps(cutter.cut(1, 0, 1)[0]), pickle.dumps(cutter.opener)
+        county = whole.children(0, whole.root(tally), tally)[0]
+        alone, _ = pickle.loads(opener).open(pickle.loads(part))  # noqa: S301 -- our own bytes
+        here, there = (walk.below(1, [county], Tally()) for walk in (whole, alone))
+        assert [(n.index, *n.cells, *n.counts) for n in here] == [
+            (n.index, *n.cells, *n.counts) for n in there
+        ]
+        return len(part), len(opener)
 
     few, many = sizes(2), sizes(9)
     assert abs(few[0] - many[0]) < 64
