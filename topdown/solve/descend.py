@@ -88,6 +88,10 @@ class Descent(Walk):
             raise
         return Node(0, split.cells[counts > 0], counts[counts > 0])
 
+    def let_go(self) -> None:
+        """Forget what is known of all nodes; slices have their own rows of it."""
+        vars(self).pop("known", None)
+
     def open_root(self) -> tuple[Split, Ints]:
         """Return what is to be solved at the top, and the node's index."""
         level, index = self.known.levels[0], np.zeros(1, dtype=np.int64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -114,18 +115,14 @@ class Cutter:
     Args:
         walk: the solver of the whole tree, prepared.
         opener: what workers hold.
+        nodes: facts of all nodes; None where nothing is cut.
+        one_level: per level but the last, whether splits of its nodes ask nothing of what is below their children.
     """
 
     walk: Walk
     opener: Opener
-
-    def one_level_does(self, depth: int) -> bool:
-        """Tell whether a split of a node of a level asks nothing of what is below its children."""
-        if not isinstance(self.walk, Descent):
-            return False
-        polytopes = self.walk.known.polytopes
-        own, below = polytopes.decided(depth), polytopes.decided(depth + 1)
-        return own is not Limits.TOO_MANY and below is Limits.NOT_NEEDED
+    nodes: NodeFacts | None
+    one_level: tuple[bool, ...]
 
     def cut(
         self, depth: int, first: int, last: int, *, one_level: bool = False
@@ -140,30 +137,29 @@ class Cutter:
         ranges = ranges_of(walk.context.geography, depth, first, last)
         if one_level:
             ranges = (*ranges[: depth + 2], *(slice(0, 0) for _ in ranges[depth + 2 :]))
-        if not isinstance(walk, Descent):
+        if self.nodes is None or not isinstance(walk, Descent):
             return None, (0,) * len(ranges)
         geography = geography_part(walk.context.geography, ranges)
         firsts = tuple(here.start for here in ranges)
-        facts, nodes = walk.context.facts.at(ranges[-1]), walk.known.nodes.part(ranges).narrowed()
+        facts, nodes = walk.context.facts.at(ranges[-1]), self.nodes.part(ranges).narrowed()
         return Slice(firsts, geography, facts, nodes, walk.answers.part(ranges)), firsts
 
 
 def cutter_of(walk: Walk) -> Cutter:
     """Return what cuts a solver: a plain release into slices, an extension not at all."""
     if not isinstance(walk, Descent):
-        return Cutter(walk, WholeTree(walk))
-    plan, statistics = walk.context.plan, walk.statistics
+        return Cutter(walk, WholeTree(walk), None, (False,) * (len(walk.context.geography.levels) - 1))
+    plan, known, statistics = walk.context.plan, walk.known, walk.statistics
     fits_tree = isinstance(statistics, TreeStatistics)
     repairer = walk.repairer.within(Context(plan, Geography(()), PublicFacts({})))
     opener = ShapeOnly(
-        plan,
-        walk.known.shape,
-        walk.backend,
-        repairer,
-        walk.answers.source(),
-        statistics if fits_tree else None,
+        plan, known.shape, walk.backend, repairer, walk.answers.source(), statistics if fits_tree else None
     )
-    return Cutter(walk, opener)
+    decided = [known.polytopes.decided(depth) for depth in range(len(known.levels))]
+    one_level = (
+        own is not Limits.TOO_MANY and below is Limits.NOT_NEEDED for own, below in pairwise(decided)
+    )
+    return Cutter(walk, opener, known.nodes, tuple(one_level))
 
 
 def ranges_of(geography: Geography, depth: int, first: int, last: int) -> Ranges:

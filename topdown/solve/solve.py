@@ -110,6 +110,7 @@ def descend(
                 top = cut, _above(cutter, pool, cut, n_workers, report)
                 if kept is not None:
                     kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
+            descent.let_go()
             found = _below(cutter, pool, *top, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_done(context.geography, len(context.geography.levels) - 1))
@@ -120,9 +121,10 @@ def _above(cutter: Cutter, pool: Workers[Opener], cut: int, workers: int, report
     """Solve the root and everything above the cut."""
     geography, tally = cutter.walk.context.geography, Tally()
     nodes = [cutter.walk.root(tally)]
+    cutter.walk.let_go()
     for depth in range(cut):
         below: list[Node] = []
-        order, one_level = _large_first(nodes), cutter.one_level_does(depth)
+        order, one_level = _large_first(nodes), cutter.one_level[depth]
         tasks = (_task(cutter, _alone(depth, n), [n], one_level=one_level) for n in order)
         found = pool.map(_split_if_leaves_do, tasks, AHEAD * workers, _named)
         for node, split in zip(order, found, strict=True):

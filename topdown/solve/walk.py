@@ -38,6 +38,10 @@ class Walk(ABC):
     def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth` over its children; children without records are left out."""
 
+    def let_go(self) -> None:
+        """Forget what takes room and is not needed once the top is solved; it is made again for whoever asks."""
+        return
+
     @abstractmethod
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> Weighed:
         """Return how published children compare with the split of their published parent.
