@@ -13,7 +13,7 @@ from topdown.audit_runs.score import LikelihoodRatios
 from topdown.audit_runs.stage import PairAnswers
 from topdown.laws import LAWS, LawName, NoiseLaw, law_of_mechanism
 from topdown.measure.draw import law_of
-from topdown.noise import AesBits, Sampler, WeightedInteger, pmf_interval
+from topdown.noise import AesBits, Sampler, SimulationBits, WeightedInteger, draw_one, pmf_interval
 from topdown.plan.best_noise import best_weights
 from topdown.plan.plan import MeasurementPlan
 from topdown.publish.verify import ledger_file
@@ -52,6 +52,9 @@ def test_noise_is_drawn_as_it_is_planned(law: NoiseLaw) -> None:
     assert float(plan.variance) == pytest.approx(variance, abs=1e-6 if law.has_delta else 1 / 6)
     assert stddev(law.name, plan.parameter, plan.variance) ** 2 == pytest.approx(variance, rel=1e-6)
     assert len(Sampler(found, AesBits()).draw(3)) == 3
+    bits = SimulationBits(1)  # one by one, as what is too wide for a table
+    slow = np.array([draw_one(found, bits) for _ in range(4000)], dtype=float)
+    assert float(np.mean(slow**2)) == pytest.approx(variance, rel=0.2)
 
 
 @each_law
