@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from topdown.accountant.semantics import Claim, Measurement, secrets
 from topdown.audit_runs.score import LikelihoodRatios
 from topdown.audit_runs.stage import PairAnswers
 from topdown.laws import LAWS, LawName, NoiseLaw, law_of_mechanism
@@ -16,7 +17,8 @@ from topdown.measure.draw import law_of
 from topdown.noise import AesBits, Sampler, SimulationBits, WeightedInteger, draw_one, pmf_interval
 from topdown.plan.best_noise import best_weights
 from topdown.plan.plan import MeasurementPlan
-from topdown.publish.verify import ledger_file
+from topdown.publish.verify import check_measurements, check_privacy, ledger_file
+from topdown.publish.verify.plan_doc import MeasurementDoc
 from topdown.publish.verify.privacy import losses
 from topdown.screen.figures import stddev
 
@@ -61,6 +63,16 @@ def test_noise_is_drawn_as_it_is_planned(law: NoiseLaw) -> None:
 def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
     """Verify must find the loss that was planned, by its own lines; for pure laws it is the largest log-odds."""
     plan = measured(law)
+    told = Measurement(
+        0, "land", "total", frozenset(), plan.parameter, law.name, plan.count_delta, plan.whole_weights
+    )
+    doc = MeasurementDoc(
+        "total", 1, "1", "1", law.name, str(plan.parameter), "0", tuple(map(str, plan.weights))
+    )
+    assert check_measurements._variance(doc) == plan.variance
+    assert (
+        check_privacy._LAWS[law.loss_name] == law.name
+    )  # else what a ledger holds is composed by another law
     for shift, counts in ((1, 2), (3, 1)):
         if law.has_delta and shift > 1:
             with pytest.raises(ValueError, match="move by 1"):
@@ -83,6 +95,11 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
         moved = losses.Moved(plan.parameter, shift, counts, plan.count_delta)
         checked = losses.loss_of(law.name, [moved])
         assert loss == (checked.rho if law.loss_name == "rho" else checked.epsilon("0").lower)
+        stated = secrets([told], [Claim("presence" if counts == 1 else "everything", "", "protected")])[
+            0
+        ].loss
+        if law.loss_name == "epsilon":
+            assert stated.epsilon == law.loss(plan.parameter, 1, counts)
         assert checked.delta == (counts * DELTA if law.has_delta else None)
         if law.loss_name == "epsilon":
             energy = law_of(plan).energy

@@ -107,7 +107,7 @@ def _loss(rows: Sequence[Measurement], claim: Claim) -> Loss:
     if law.has_delta:
         return PairLoss(tuple(MovedCounts(m.weights, m.parameter, m.delta, counts) for m in touched))
     if not touched or law.loss_name == "epsilon":
-        epsilon = sum((counts / m.parameter for m in touched), Fraction(0))
+        epsilon = sum((law.loss(m.parameter, 1, counts) for m in touched), Fraction(0))
         return PureLoss(epsilon, counts * len(touched), rows[0].law)
     return Composition(law_of((m.parameter, 1, counts) for m in touched))
 

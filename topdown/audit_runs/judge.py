@@ -23,7 +23,7 @@ from topdown.accountant.law import law_of
 from topdown.accountant.pure import PureLoss
 from topdown.accountant.semantics import Loss
 from topdown.audit_runs.pairs import Pair
-from topdown.laws import Weights
+from topdown.laws import LAWS, Weights
 from topdown.plan.plan import Plan
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,7 @@ def _loss(moved: tuple[tuple[Fraction, int, Fraction, Weights], ...], law: str) 
         return PairLoss(tuple(MovedCounts(weights, own, delta, n) for own, n, delta, weights in moved))
     if law == "discrete_gaussian" and moved:
         return Composition(law_of((parameter, 1, counts) for parameter, counts, _, _ in moved))
-    epsilon = sum((counts / parameter for parameter, counts, _, _ in moved), Fraction(0))
+    epsilon = sum((LAWS[law].loss(parameter, 1, counts) for parameter, counts, _, _ in moved), Fraction(0))
     return PureLoss(epsilon, sum(counts for _, counts, _, _ in moved), law)
 
 
