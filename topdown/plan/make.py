@@ -270,7 +270,7 @@ def _check_kinds(invariants: Invariants, schema: Schema, geography: Geography, r
     kinds = kinds_of_cells(full, kept.split.labels)
     deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
-    if (deepest or invariants.at_most or rules.nested) and kinds.n_kinds > most:
+    if (deepest or rules.cap_cells or rules.nested) and kinds.n_kinds > most:
         raise ConfigError(
             f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact statistics below the root, upper "
             f"bounds and nested bounds are supported for at most {most}",

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from topdown.model.constraint import Invariants
 from topdown.model.constraint_table import ConstraintRow, leaf_rows, of_kinds
 from topdown.model.kinds import find_kinds
 from topdown.model.public import rules_of, with_answers
@@ -49,7 +48,7 @@ def conflicting(
     rows = leaf_rows(context.plan.schema, invariants, context.facts.columns, geography)
     asking = [row for row in rows if row.kind != "never" and row.asks[inside].any()]
     names, n_asking = [row.name for row in asking], len(asking)
-    exact = _exact_rows(invariants, polytopes)
+    exact = _exact_rows(context, polytopes)
     if polytopes.by_answer and depth <= polytopes.unit_depth:  # the exact table is one more constraint
         level = geography.level_names[polytopes.unit_depth]
         tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
@@ -68,12 +67,12 @@ def conflicting(
     return NodeConflict(tuple(names[i] for i in sorted(found.members)), found.is_smallest)
 
 
-def _exact_rows(invariants: Invariants, polytopes: Polytopes) -> tuple[ConstraintRow, ...]:
+def _exact_rows(context: Context, polytopes: Polytopes) -> tuple[ConstraintRow, ...]:
     """Return the exact answers of leaves, which stand behind the bounds that public facts give."""
     rules, depth = polytopes.rules, len(polytopes.geography.levels) - 1
-    rule = {e.name: e for e in invariants.exact}
+    rule = {e.name: e for e in context.plan.invariants.exact}
     bounds = tuple(zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True))
     return tuple(
         ConstraintRow("exact", rule[name], depth, cells, len(n), partial(np.array, n))
-        for name, cells, n in bounds[len(invariants.at_least) :]
+        for name, cells, n in bounds[len(context.rules.bound_cells) :]
     )

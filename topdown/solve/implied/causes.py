@@ -114,7 +114,7 @@ def _leaf_tables(ground: Ground) -> Cause:
 
 
 def _upper_bounds(ground: Ground) -> Cause:
-    return "upper bounds at the leaves", tuple(cap.name for cap in ground.invariants.at_most), ("Frank 1984",)
+    return "upper bounds at the leaves", ground.rules.cap_names, ("Frank 1984",)
 
 
 def _nested_bounds(ground: Ground) -> Cause:
@@ -125,10 +125,8 @@ def _nested_bounds(ground: Ground) -> Cause:
 def _spread_bounds(ground: Ground) -> Cause:
     kinds, rules = ground.polytopes.kinds, ground.rules
     found = tuple(
-        bound.name
-        for bound, cells, low in zip(
-            ground.invariants.at_least, rules.bound_cells, rules.lower[-1].T, strict=True
-        )
+        name
+        for name, cells, low in zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True)
         if low.any()
         and len(np.unique(kinds.class_of[np.unique(kinds.of_cell[cells & (kinds.of_cell >= 0)])])) > 1
     )

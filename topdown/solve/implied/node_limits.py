@@ -76,7 +76,7 @@ def limit_lines(
     exact_tables = bool(set(at) - ({0} if top else set()))
     if depth >= polytopes.unit_depth and not exact_tables:  # the area's own total only adds one equation
         return _numeric(polytopes.with_totals({}).limits(depth, np.array([node]))[0], names)
-    if ground.invariants.at_most or exact_tables or ground.rules.nested:
+    if ground.rules.cap_cells or exact_tables or ground.rules.nested:
         area = ground.level_names[polytopes.unit_depth]
         text = (
             f"x[A] <= the sum over every {area} of min(most people in A, its total - fewest people outside A), for "
