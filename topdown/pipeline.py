@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import resource
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from topdown.errors import BudgetError, CertificateError, DataError
 from topdown.held import held
@@ -17,14 +14,14 @@ from topdown.ledger.durable import Disk
 from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context, Prepared, load_context
 from topdown.progress import Event, Report, silent
+from topdown.run_costs import Clock, peak_memory_bytes
 from topdown.workers import Place, Where, opened
 
 if TYPE_CHECKING:
+    from topdown.frames import HeldTable
     from topdown.measure.measure import MeasureResult
     from topdown.publish.verify import VerifyResult
     from topdown.solve.solve import Solved
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,17 +49,6 @@ class GenerateResult:
     measured: MeasureResult
 
 
-@dataclass
-class _Clock:
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def run(self, stage: str, work: Callable[[], T]) -> T:
-        start = time.monotonic()
-        result = work()
-        self.seconds[stage] = time.monotonic() - start
-        return result
-
-
 def generate(
     prepared: Prepared,
     out: Path,
@@ -70,6 +56,7 @@ def generate(
     workers: Where = 1,
     csv: bool = False,
     again: bool = False,
+    records: HeldTable | None = None,
     report: Report = silent,
 ) -> GenerateResult:
     """Make a release, or go on with one that was interrupted.
@@ -84,6 +71,7 @@ def generate(
         workers: processes for the solve stage, or "ray"; the release does not depend on it.
         csv: also write one row a record.
         again: measure although the ledger holds this release or plan already, in another folder.
+        records: given in memory; those that the run file names if None.
         report: told about progress.
 
     Raises:
@@ -92,16 +80,21 @@ def generate(
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
     with _held(out):
-        return _generate(prepared, out, workers, csv, again, report)
+        return _generate(prepared, out, workers, csv, again, records, report)
 
 
 def measure(
-    prepared: Prepared, out: Path, *, again: bool = False, report: Report = silent
+    prepared: Prepared,
+    out: Path,
+    *,
+    again: bool = False,
+    records: HeldTable | None = None,
+    report: Report = silent,
 ) -> tuple[MeasureResult, dict[str, float]]:
     """Do the part of `generate` that opens the records; returns what was drawn, and seconds by stage."""
-    clock = _Clock()
+    clock = Clock()
     with _held(out):
-        _, measured = _measure(prepared, out, clock, again, report)
+        _, measured = _measure(prepared, out, clock, again, records, report)
     return measured, clock.seconds
 
 
@@ -120,13 +113,19 @@ def _held(out: Path) -> Iterator[None]:
 
 
 def _generate(
-    prepared: Prepared, out: Path, workers: Where, csv: bool, again: bool, report: Report
+    prepared: Prepared,
+    out: Path,
+    workers: Where,
+    csv: bool,
+    again: bool,
+    records: HeldTable | None,
+    report: Report,
 ) -> GenerateResult:
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify_sealed
 
-    clock = _Clock()
-    privacy, measured = _measure(prepared, out, clock, again, report)
+    clock = Clock()
+    privacy, measured = _measure(prepared, out, clock, again, records, report)
     context = load_context(out, prepared.context)
     with opened(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
         there = out if isinstance(place, int) else out.resolve()
@@ -160,14 +159,19 @@ def _generate(
         n_records=solved.leaves.n_records,
         n_splits=sum(level["n_splits"] for level in solved.document["levels"]),
         n_failsafe=len(solved.document["failsafe"]),
-        peak_memory_bytes=_peak_memory_bytes(workers),
+        peak_memory_bytes=peak_memory_bytes(workers),
         checks=checks,
         measured=measured,
     )
 
 
 def _measure(
-    prepared: Prepared, out: Path, clock: _Clock, again: bool, report: Report
+    prepared: Prepared,
+    out: Path,
+    clock: Clock,
+    again: bool,
+    records: HeldTable | None,
+    report: Report,
 ) -> tuple[dict[str, Any], MeasureResult]:
     """Try all that can fail without noise, then charge and draw what is not measured yet."""
     from topdown.measure.measure import is_measured, measure
@@ -186,7 +190,7 @@ def _measure(
         report(Event("rehearse", 0, 1, "a few areas with made-up people"))
         clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
         report(Event("rehearse", 1, 1, "passed, uncharged"))
-    return privacy, clock.run("measure", lambda: measure(prepared, out, report, again=again))
+    return privacy, clock.run("measure", lambda: measure(prepared, out, report, again=again, records=records))
 
 
 def extend(
@@ -197,6 +201,7 @@ def extend(
     workers: Where = 1,
     csv: bool = False,
     again: bool = False,
+    records: HeldTable | None = None,
     report: Report = silent,
 ) -> GenerateResult:
     """Extend a published release by the attributes of another schema, or go on with that.
@@ -207,7 +212,7 @@ def extend(
     Args:
         prepared: run file, plan, public facts, made with the same base release.
         base: folder of the base release.
-        out, workers, csv, again, report: see `generate`.
+        out, workers, csv, again, records, report: see `generate`.
 
     Raises:
         CertificateError: V164 the base release fails its verification.
@@ -232,7 +237,7 @@ def extend(
     check_one_ledger(prepared)
     check_stages(prepared.context, find_patterns(prepared.context))
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
-    return generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
+    return generate(prepared, out, workers=workers, csv=csv, again=again, records=records, report=report)
 
 
 def _solve_and_publish(prepared: Prepared, release: Path) -> None:
@@ -289,12 +294,3 @@ def warm_up(report: Report = silent) -> None:
         report(Event("compile", 0, 1, "compiling numeric kernels, once per installation (about 15 s)"))
         compile_kernels()
         report(Event("compile", 1, 1, "kernels compiled and cached"))
-
-
-def _peak_memory_bytes(workers: Where) -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if workers == "ray" or workers == 1:
-        return int(own * unit)
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return int((own + workers * child) * unit)

@@ -12,6 +12,7 @@ from topdown.errors import ConfigError, disk_error
 from topdown.names import checked_path
 
 if TYPE_CHECKING:
+    from topdown.frames import ArrowTable, HeldTable, Source
     from topdown.workers import Where
 
 P = ParamSpec("P")
@@ -39,6 +40,22 @@ def place(path: PathText, what: str) -> Path:
     """Return a path; ConfigError C136 if no file system takes it."""
     checked_path(os.fspath(path), what)
     return Path(path)
+
+
+def held(table: ArrowTable | None, what: str) -> HeldTable | None:
+    """Return a table in memory in a box that shows nothing of it; ConfigError C240 if it is no table."""
+    from topdown.frames import HeldTable
+
+    return None if table is None else HeldTable(table, what)
+
+
+def source(given: PathText | ArrowTable, what: str) -> Source:
+    """Return the path of a table, or a table in memory in its box; ConfigError C136 or C240 if it is neither."""
+    if isinstance(given, str | os.PathLike):
+        return place(given, what)
+    from topdown.frames import HeldTable
+
+    return HeldTable(given, what)
 
 
 def checked(workers: Where) -> Where:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topdown.api.call import PathText, checked, place, public
+from topdown.api.call import PathText, checked, place, public, source
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
     from topdown.documents.evaluation import Evaluation
+    from topdown.frames import ArrowTable
     from topdown.publish.verify import VerifyResult
     from topdown.workers import Where
 
@@ -54,7 +56,7 @@ def verify(
 @public
 def evaluate(
     release: PathText,
-    truth: PathText,
+    truth: PathText | ArrowTable,
     *,
     out: PathText | None = None,
     force: bool = False,
@@ -66,7 +68,7 @@ def evaluate(
 
     Args:
         release: folder.
-        truth: the records it was made from.
+        truth: the records it was made from: a file, a data frame, or anything with an Arrow C stream.
         out: file for the result, readable by its owner only; None writes nothing.
         force: replace that file.
         ignore: columns of the records that are not read.
@@ -77,7 +79,7 @@ def evaluate(
         errors by level and query, and how often each invariant holds.
 
     Raises:
-        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written.
+        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written, C240 `truth` is no table.
         CertificateError: the microdata are damaged.
         DataError: the records are not those of this geography and schema; no value of them is shown.
     """
@@ -90,13 +92,14 @@ def evaluate(
     from topdown.measure.records import Form
     from topdown.outputs import refuse_existing, refuse_needed
 
-    folder, records = place(release, "release"), place(truth, "truth")
+    folder, records = place(release, "release"), source(truth, "truth")
+    file = records if isinstance(records, Path) else None
     target = None if out is None else place(out, "out")
     require_release(folder)
     if target is not None:
-        refuse_needed(target, "--out", (records,))
+        refuse_needed(target, "--out", () if file is None else (file,))
         refuse_existing(target, force=force)
     document = compare(folder, records, Form(tuple(ignore), count, dict(columns or {})))
     if target is not None:
-        write_evaluation(document, target, folder, truth=records, force=force)
+        write_evaluation(document, target, folder, truth=file, force=force)
     return convert(document, Evaluation)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NoReturn, final
 
 import numpy as np
 
 from topdown.errors import DataError, InternalError, TopdownError
+from topdown.frames import HeldTable, Source
 from topdown.measure.checks import check_against_public
 from topdown.measure.columns import MAX_COUNT, CountColumn, NameColumn
 from topdown.measure.draw import law_of
@@ -17,6 +17,8 @@ from topdown.measure.records import PLAIN, Form, Refused, read_records
 from topdown.measure.runs import Runs
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
+
+NOT_LISTED = "not listed: nothing of a table in memory is written to a disk"
 
 
 @final
@@ -53,7 +55,7 @@ class Confidential:
 
 
 def load_records(
-    path: Path, context: Context, form: Form = PLAIN, *, list_errors: bool = True
+    source: Source, context: Context, form: Form = PLAIN, *, list_errors: bool = True
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
@@ -61,10 +63,11 @@ def load_records(
     fail for a reason in the data after the ledger is charged.
 
     Args:
-        path: CSV(.gz) or Parquet; columns `geocode` and one per attribute with the schema's labels.
+        source: a file or a table in memory; columns `geocode` and one per attribute with the schema's labels.
         context: plan and public facts.
         form: whether it has a column `count`, and which other columns it has.
-        list_errors: whether rows that break a rule are listed in a private file beside the records.
+        list_errors: whether rows that break a rule are listed in a private file beside the records; those of a
+            table in memory are not, because nothing of it is written.
 
     Raises:
         DataError: with file, column and rule, never a value, a count or a row (D020-D042).
@@ -74,14 +77,14 @@ def load_records(
     """
     error: TopdownError | None = None
     try:
-        leaves = _load(path, context, form)
+        leaves = _load(source, context, form)
     except Refused as refused:
-        error = _public_error(path, refused, list_errors)
+        error = _public_error(source, refused, list_errors)
     except Exception as unforeseen:
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"the records could not be checked ({type(unforeseen).__name__})",
             code="X023",
-            file=str(path),
+            file=_file(source),
             fix="report this with the kind of file it was; nothing was spent",
         )
     if error is not None:  # raised here, so that it carries no context and no frame that holds records
@@ -89,13 +92,13 @@ def load_records(
     return Confidential(leaves)
 
 
-def _load(path: Path, context: Context, form: Form) -> LeafCounts:
+def _load(source: Source, context: Context, form: Form) -> LeafCounts:
     schema, leaves = context.plan.schema, context.geography.leaves
     geocode, counts = NameColumn(leaves.codes, _unknown_leaf()), CountColumn()
     values = tuple(NameColumn(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
     most = MAX_COUNT - widest_noise(context)
     runs, n_rows, total, whole = Runs(), 0, 0, True
-    for batch in read_records(path, ("geocode", *(a.name for a in schema.attributes)), form):
+    for batch in read_records(source, ("geocode", *(a.name for a in schema.attributes)), form):
         leaf = geocode.read(batch.column("geocode"), n_rows)
         found = [v.read(batch.column(a.name), n_rows) for v, a in zip(values, schema.attributes, strict=True)]
         count = np.ones_like(leaf)
@@ -149,17 +152,28 @@ def _unknown_label(schema: Schema, attribute: Attribute) -> Refused:
     )
 
 
-def _public_error(path: Path, refused: Refused, list_errors: bool) -> DataError:
-    details = [("file", str(path)), ("column", refused.column), *refused.details]
+def _public_error(source: Source, refused: Refused, list_errors: bool) -> DataError:
+    text = (
+        refused.text.replace("the records file", "the table")
+        if isinstance(source, HeldTable)
+        else refused.text
+    )
+    details = [("file", _file(source) or ""), ("column", refused.column), *refused.details]
     if refused.rows is not None and list_errors:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
-        details.append(("rows", write_private_errors(path, rows)))
+        details.append(
+            ("rows", NOT_LISTED if isinstance(source, HeldTable) else write_private_errors(source, rows))
+        )
     details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
     unnamed = refused.column and repr(refused.column) not in refused.text
     return DataError(
-        f"{path.name}: {refused.text}" + (f" (column {refused.column})" if unnamed else ""),
+        f"{source.name}: {text}" + (f" (column {refused.column})" if unnamed else ""),
         code=refused.code,
-        file=str(path),
+        file=_file(source),
         fix=refused.fix,
         details=tuple((key, value) for key, value in details if value),
     )
+
+
+def _file(source: Source) -> str | None:
+    return None if isinstance(source, HeldTable) else str(source)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError, TopdownError
+from topdown.frames import HeldTable
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
 from topdown.model.public import PublicFacts, Rules, derive_rules
@@ -91,12 +92,13 @@ class Prepared:
         return self.path.parent / self.run.ledger.path
 
 
-def prepare(path: Path, base: Path | None = None) -> Prepared:
+def prepare(path: Path, base: Path | None = None, *, leaves: HeldTable | None = None) -> Prepared:
     """Read a run file and everything public it names, and make the plan.
 
     Args:
         path: the run file.
         base: the release to extend; needed if the run file has a table [base], and only then.
+        leaves: public leaf table in memory; the file that the run file names if None.
 
     Raises:
         ConfigError, DataError, BudgetError: what is wrong, where, and the fix; nothing is spent.
@@ -115,7 +117,7 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
             _check_called(run, schema, invariants)
         with at("input", "leaves"):
             geography, facts = read_public(
-                beside / run.input.leaves,
+                beside / run.input.leaves if leaves is None else leaves,
                 run.geography,
                 invariants.columns,
                 beside,

@@ -19,16 +19,15 @@ from topdown.columns import (
     TooLargeError,
     UnreadableError,
     find_odd,
-    header_of,
     is_parquet,
     is_text,
     listed,
     names_in,
-    read_rows,
     shown,
 )
 from topdown.columns import whole_numbers as whole
 from topdown.errors import DataError
+from topdown.frames import HeldTable, Source, is_there, names_of, rows_in
 from topdown.model.codes import Codes
 from topdown.model.geography import Geography, from_parents, from_prefixes
 from topdown.model.parent_columns import from_columns, joined_codes
@@ -40,7 +39,7 @@ MAX_COUNT = 2**31 - 1
 
 
 def read_table(
-    path: Path,
+    path: Source,
     text_columns: tuple[str, ...],
     number_columns: tuple[str, ...] = (),
     *,
@@ -51,7 +50,7 @@ def read_table(
     """Read the named columns of a CSV(.gz) or Parquet table as it holds them; CSV as text, with leading zeros.
 
     Args:
-        path: the file.
+        path: the file, or a table in memory.
         text_columns: must be text, without empty values.
         number_columns: see `whole_numbers`.
         ignored: other columns that may be there; None allows any.
@@ -62,16 +61,16 @@ def read_table(
         DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
             or no text (D004-D006, D040).
     """
-    if not path.is_file():
+    if not is_there(path):
         raise DataError(f"{path} does not exist", code="D001", fix="check the path in the run file")
     named = (*text_columns, *number_columns)
     try:
-        header = header_of(path)
+        header = names_of(path)
         theirs = names_in(header, named, called or {})
         odd = None if not header else find_odd(header, theirs, tuple(header) if ignored is None else ignored)
         if odd is not None:
             raise _odd(path, odd, header)
-        table = read_rows(path, dict.fromkeys(theirs, pa.string()))  # refuses an empty file
+        table = rows_in(path, dict.fromkeys(theirs, pa.string()))  # refuses an empty file
     except UnreadableError as error:
         raise DataError(
             f"{path} cannot be read: {error}",
@@ -93,6 +92,9 @@ def read_table(
         if integers and pa.types.is_integer(column.type):
             column = column.cast(pa.string())
             table = table.set_column(table.column_names.index(name), name, column)
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            column = column.cast(pa.string())
+            table = table.set_column(table.column_names.index(name), name, column)
         if not is_text(column.type):
             raise DataError(
                 f"{path}: column {name!r} holds {column.type}, not text; leading zeros may be lost",
@@ -107,7 +109,7 @@ def read_table(
     return table
 
 
-def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
+def _odd(path: Source, odd: Odd, header: list[str]) -> DataError:
     name = shown(odd.name)
     if odd.kind == "missing":
         near = f"; it has {shown(odd.near)!r}" if odd.near else ""
@@ -122,7 +124,7 @@ def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
     return DataError(text, code=code, file=str(path), fix=fix)
 
 
-def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
+def whole_numbers(table: pa.Table, name: str, path: Source) -> NDArray[np.int64]:
     """Return a column as int64.
 
     Raises:
@@ -145,14 +147,14 @@ def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
             f"not a whole number from 0 to {MAX_COUNT:,}",
             code="D007",
             file=str(path),
-            line=row + 2 if not is_parquet(path) else None,
+            line=None if isinstance(path, HeldTable) or is_parquet(path) else row + 2,
             fix="correct the row",
         )
     return numbers
 
 
 def read_public(
-    leaves_path: Path,
+    leaves_path: Source,
     geography: GeographyTable,
     columns: tuple[str, ...],
     beside: Path,
@@ -215,7 +217,7 @@ def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     return np.where(held[at] == wanted.coded, by_code[at], -1)
 
 
-def _check_once(path: Path, codes: Sequence[str]) -> None:
+def _check_once(path: Source, codes: Sequence[str]) -> None:
     """Refuse a table that gives a leaf twice (DataError D012)."""
     if isinstance(codes, Codes):
         held = np.sort(codes.coded)
