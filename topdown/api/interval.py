@@ -91,7 +91,7 @@ def interval(
 def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
     """Return a chance that was asked for, or the usual one; ConfigError C210 outside the range."""
     from topdown.plan.document import exact
-    from topdown.plan.make import LEAST_COVERAGE, MOST_COVERAGE
+    from topdown.plan.how_solved import LEAST_COVERAGE, MOST_COVERAGE
 
     try:
         chance = usual if given is None else given if isinstance(given, Fraction) else exact(given)

@@ -117,7 +117,7 @@ class MeasurementFiles:
         due = {
             "type": "topdown.measurements",
             "version": "1",
-            "plan_hash": plan.plan_hash,
+            "plan_hash": plan.measured_hash,
             "level": level.name,
         }
         queries = json.loads(stated.get(b"queries", b"[]"))
@@ -215,7 +215,7 @@ class MeasurementReader(MeasurementFiles):
             sound = (document["type"], document["version"], document["plan_hash"]) == (
                 "topdown.exact",
                 1,
-                plan.plan_hash,
+                plan.measured_hash,
             ) and list(found) == [e.name for e in plan.invariants.exact]
             out = {}
             for exact in plan.invariants.exact if sound else ():
