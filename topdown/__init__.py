@@ -23,20 +23,21 @@ from topdown.lazy import first_use
 if TYPE_CHECKING:
     from topdown.accountant.composition import Composition
     from topdown.accountant.enclosure import Enclosure
-    from topdown.api.audits import Audit, RunsAudit, audit, audit_ledger, audit_runs
+    from topdown.api.audits import Audit, audit, audit_ledger, audit_runs
     from topdown.api.checks import evaluate, verify
     from topdown.api.noise import optimal_noise
     from topdown.api.planned import Planned, plan
     from topdown.api.release import Release
     from topdown.api.releases import extend, generate
+    from topdown.api.resolve import resolve
     from topdown.api.trials import simulate, synth
     from topdown.documents.audit_ledger import AuditLedger
     from topdown.documents.evaluation import Evaluation
     from topdown.documents.simulation import SimulationErrors
     from topdown.errors import TopdownError
-    from topdown.pipeline import GenerateResult
     from topdown.progress import Event
     from topdown.publish.verify import VerifyResult
+    from topdown.run_result import GenerateResult
     from topdown.synth import SynthResult
 
 __version__ = "0.1.0"
@@ -48,10 +49,9 @@ _PLACES = {
     "Enclosure": "accountant.enclosure",
     "Evaluation": "documents.evaluation",
     "Event": "progress",
-    "GenerateResult": "pipeline",
+    "GenerateResult": "run_result",
     "Planned": "api.planned",
     "Release": "api.release",
-    "RunsAudit": "api.audits",
     "SimulationErrors": "documents.simulation",
     "SynthResult": "synth",
     "TopdownError": "errors",
@@ -64,6 +64,7 @@ _PLACES = {
     "generate": "api.releases",
     "optimal_noise": "api.noise",
     "plan": "api.planned",
+    "resolve": "api.resolve",
     "simulate": "api.trials",
     "synth": "api.trials",
     "verify": "api.checks",
@@ -79,7 +80,6 @@ __all__ = [
     "GenerateResult",
     "Planned",
     "Release",
-    "RunsAudit",
     "SimulationErrors",
     "SynthResult",
     "TopdownError",
@@ -92,6 +92,7 @@ __all__ = [
     "generate",
     "optimal_noise",
     "plan",
+    "resolve",
     "simulate",
     "synth",
     "verify",

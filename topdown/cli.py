@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tune": "Write a run file with shares that suit the tree estimate.",
         "generate": "Spend the budget once and write the release.",
         "measure": "Spend the budget once and write noisy answers only.",
+        "resolve": "Solve the measurement of a release in another way.",
         "extend": "Extend a release by new attributes and keep its table.",
         "select": "Make a private choice from the records and charge it to the ledger.",
         "synth": "Write made-up records and areas to practise with.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,39 +13,14 @@ from topdown.ledger.durable import Disk
 from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context, Prepared, load_context
 from topdown.progress import Event, Report, silent
-from topdown.run_costs import Clock, peak_memory_bytes
+from topdown.run_result import Clock, GenerateResult, peak_memory_bytes
 from topdown.workers import Place, Where, opened
 
 if TYPE_CHECKING:
     from topdown.frames import HeldTable
     from topdown.measure.measure import MeasureResult
-    from topdown.publish.verify import VerifyResult
+    from topdown.publish.verify import CheckResult
     from topdown.solve.solve import Solved
-
-
-@dataclass(frozen=True)
-class GenerateResult:
-    """A finished release.
-
-    Args:
-        release: its folder.
-        seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
-        n_records: records in the microdata.
-        n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
-        peak_memory_bytes: largest resident size of this process plus that of its largest child times workers;
-            of this process alone where the workers are Ray's.
-        checks: what `verify` found; every check passed.
-        measured: what the measure stage charged and drew.
-    """
-
-    release: Path
-    seconds: dict[str, float]
-    n_records: int
-    n_splits: int
-    n_failsafe: int
-    peak_memory_bytes: int
-    checks: VerifyResult
-    measured: MeasureResult
 
 
 def generate(
@@ -79,7 +53,7 @@ def generate(
         DataError: D050 the disk is full or may not be written to.
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
-    with _held(out):
+    with held_folder(out):
         return _generate(prepared, out, workers, csv, again, records, report)
 
 
@@ -93,13 +67,14 @@ def measure(
 ) -> tuple[MeasureResult, dict[str, float]]:
     """Do the part of `generate` that opens the records; returns what was drawn, and seconds by stage."""
     clock = Clock()
-    with _held(out):
+    with held_folder(out):
         _, measured = _measure(prepared, out, clock, again, records, report)
     return measured, clock.seconds
 
 
 @contextmanager
-def _held(out: Path) -> Iterator[None]:
+def held_folder(out: Path) -> Iterator[None]:
+    """Hold the folder of a run; DataError D050 for what the disk refuses."""
     try:
         with held(out, Disk()):
             yield
@@ -121,12 +96,28 @@ def _generate(
     records: HeldTable | None,
     report: Report,
 ) -> GenerateResult:
+    clock = Clock()
+    paid = _measure(prepared, out, clock, again, records, report)
+    context = load_context(out, prepared.context)
+    return finished(context, out, prepared.ledger_path, paid, clock, workers=workers, csv=csv, report=report)
+
+
+def finished(
+    context: Context,
+    out: Path,
+    ledger: Path,
+    paid: tuple[dict[str, Any], MeasureResult],
+    clock: Clock,
+    *,
+    workers: Where,
+    csv: bool,
+    report: Report,
+) -> GenerateResult:
+    """Solve, publish and verify what lies measured in `out`; `paid`: what is said of privacy, and what was drawn."""
     from topdown.publish.publish import publish
     from topdown.publish.verify import verify_sealed
 
-    clock = Clock()
-    privacy, measured = _measure(prepared, out, clock, again, records, report)
-    context = load_context(out, prepared.context)
+    privacy, measured = paid
     with opened(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
         there = out if isinstance(place, int) else out.resolve()
         solved = clock.run("solve", lambda: _solve(there, context, there / WORK, place, report))
@@ -136,7 +127,7 @@ def _generate(
             out,
             context,
             solved.leaves,
-            prepared.ledger_path,
+            ledger,
             csv=csv,
             privacy=privacy,
             numbers=solved.numbers,
@@ -264,6 +255,13 @@ def check_one_ledger(prepared: Prepared) -> None:
             file=str(path),
             fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
         )
+
+
+def measured_checks(out: Path) -> tuple[CheckResult, ...]:
+    """Check plan, ledger and measurements, before anything is solved."""
+    from topdown.publish.verify import verify_measured
+
+    return verify_measured(out).checks
 
 
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:

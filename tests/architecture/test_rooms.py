@@ -59,6 +59,9 @@ ALLOWED = {
         "progress",
         "publish",
         "rehearse",
+        "resolving",
+        "resources",
+        "run_result",
         "screen",
         "selection",
         "simulate",
@@ -207,6 +210,7 @@ def test_the_api_stands_between_commands_and_stages() -> None:
 
 STAGES = {
     "pipeline",
+    "resolving",
     "solved_again",
     "rehearse",
     "measure",

@@ -15,7 +15,7 @@ from topdown.progress import Report, silent
 if TYPE_CHECKING:
     from topdown.frames import ArrowTable, HeldTable
     from topdown.measure.measure import MeasureResult
-    from topdown.pipeline import GenerateResult
+    from topdown.run_result import GenerateResult
     from topdown.workers import Where
 
     Measured = tuple[MeasureResult, dict[str, float]]

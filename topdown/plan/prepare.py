@@ -18,7 +18,7 @@ from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.model.support import Support
 from topdown.outputs import refuse_needed
-from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support
+from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support, refuse_resolved
 from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
 from topdown.plan.files import load_invariants, load_schema
@@ -207,6 +207,7 @@ def _extend(
     files = BaseFiles.of_release(base)
     plans = read_bases(files)
     there = plans[-1]
+    refuse_resolved(there)
     unknown = [f.name for f in fields(invariants) if f.name not in _KNOWN and getattr(invariants, f.name)]
     if unknown:
         raise ConfigError(

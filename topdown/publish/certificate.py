@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from decimal import ROUND_CEILING, Decimal
 from decimal import Context as Rounding
 from fractions import Fraction
@@ -18,7 +19,7 @@ from topdown.ledger.book import read_book
 from topdown.model.constraint import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.plan.base import COPIES, FOLDER, carried
 from topdown.plan.document import exact_text
-from topdown.plan.plan import Plan
+from topdown.plan.plan import MEASURED_PLAN, Plan
 from topdown.plan.prepare import Context
 from topdown.plan.runfile import OPEN
 from topdown.plan.secrets import ReleaseChain
@@ -100,6 +101,7 @@ def make_certificate(
         InternalError: `privacy` would replace a statement that follows from the plan.
     """
     plan = context.plan
+    measured = {} if plan.measured is None else {"measured": asdict(plan.measured)}
     ledger = release / "ledger.jsonl"
     book = read_book(ledger.read_bytes(), ledger)[0]
     return {
@@ -116,7 +118,7 @@ def make_certificate(
         ],
         "software": software(),
         "files": {path: sha256(release / path) for path in sorted(certified_files(release, context))},
-    }
+    } | measured
 
 
 def certified_files(release: Path, context: Context) -> list[str]:
@@ -126,6 +128,7 @@ def certified_files(release: Path, context: Context) -> list[str]:
     paths += ["measurements/exact.json", "microdata/persons.parquet"]
     paths += [] if plan.base is None else [f"{FOLDER}/{name}" for name in COPIES]
     paths += {path for depth in range(len(context.bases)) for path in carried(depth + 1)} - set(paths)
+    paths += [] if plan.measured is None else [MEASURED_PLAN]
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")
         paths += [path.relative_to(release).as_posix() for path in parts]

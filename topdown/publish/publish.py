@@ -12,7 +12,7 @@ from topdown.canonical import json_bytes
 from topdown.errors import CertificateError
 from topdown.model.histogram import Histogram
 from topdown.plan.document import exact_text
-from topdown.plan.plan import WORK
+from topdown.plan.plan import MEASURED_PLAN, WORK, MeasuredRelease, Plan
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.publish.atomic import TEMPORARY, write_bytes
@@ -25,6 +25,10 @@ from topdown.publish.verify import VerifyResult, verify_content
 
 README, LEDGER = "README.txt", "ledger.jsonl"
 ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
+AFTERWARDS = (
+    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
+    "did not depend on the noise."
+)
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
@@ -85,7 +89,7 @@ def publish(
     write_bytes(release / README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
     shutil.rmtree(release / WORK, ignore_errors=True)
-    _refuse_strangers(release, tables)
+    _refuse_strangers(release, tables, [] if plan.measured is None else [MEASURED_PLAN])
     n = len(write_manifest(release, plan.plan_hash))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
     return checked
@@ -122,8 +126,8 @@ def _clear(release: Path) -> None:
             shutil.rmtree(folder)
 
 
-def _refuse_strangers(release: Path, tables: list[str]) -> None:
-    own = {*_OWN, *tables, "microdata/persons.parquet", PERSONS_CSV}
+def _refuse_strangers(release: Path, tables: list[str], more: list[str]) -> None:
+    own = {*_OWN, *tables, *more, "microdata/persons.parquet", PERSONS_CSV}
     for path in list_files(release):
         if (path not in own and not _FOREIGN.fullmatch(path)) or (release / path).is_symlink():
             raise CertificateError(
@@ -142,8 +146,9 @@ def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any])
     people = (
         f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
     )
+    first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
     disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
-    said = [privacy["sentence"]] if "sentence" in privacy else []
+    said = first + ([privacy["sentence"]] if "sentence" in privacy else [])
     if plan.delta:
         delta = exact_text(plan.delta_of(plan.loss))
         said += [
@@ -167,3 +172,12 @@ certificate.json  the privacy loss, every check, the files that decide; ledger.j
 manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
 {promised}Check it with:  topdown verify FOLDER
 """
+
+
+def _of_another(plan: Plan, measured: MeasuredRelease) -> str:
+    """Return whose measurement a release solves, and what that means for chances."""
+    text = (
+        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
+        "no noise was drawn for it and nothing charged."
+    )
+    return text if plan.coverage is None else f"{text} {AFTERWARDS}"

@@ -36,9 +36,10 @@ REQUIRED = (
     "public/leaves.parquet",
     "solve.json",
 )
+OF_ANOTHER = ("measurements/plan.json",)
 OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
-    "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
+    "|".join(re.escape(path) for path in (*REQUIRED, *OF_ANOTHER, *OPTIONAL))
     + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons\.parquet)"
     + r"|measurements/[^/]+/part-[0-9]{3,}\.parquet|tables/[^/]+/[^/]+\.parquet"
 )
@@ -86,7 +87,7 @@ def check_manifest(session: Session, out: Findings) -> str:
         out.add(
             Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
         )
-    for path in sorted({*REQUIRED, *_of_base(session)} - set(listed)):
+    for path in sorted({*REQUIRED, *_of_others(session)} - set(listed)):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -121,9 +122,10 @@ def _plan_hash(session: Session, otherwise: str) -> str:
         return otherwise  # the check `plan` reports what is wrong with it
 
 
-def _of_base(session: Session) -> tuple[str, ...]:
+def _of_others(session: Session) -> tuple[str, ...]:
+    """Return the files that a release carries of the one it extends, or whose measurement it solves."""
     try:
-        return session.carried
+        return session.carried + (() if session.plan.doc.measured is None else OF_ANOTHER)
     except NotAvailableError:
         return ()
 
@@ -133,7 +135,7 @@ def _expected(session: Session) -> set[str] | None:
     try:
         plan, tree = session.plan, session.tree
         tables = {table_path(query, name) for query in plan.workload for name in tree.names}
-        return {*REQUIRED, *OPTIONAL, *_of_base(session), *tables, *part_paths(session)}
+        return {*REQUIRED, *OPTIONAL, *_of_others(session), *tables, *part_paths(session)}
     except NotAvailableError:
         return None  # the checks `plan` and `base` report what is wrong with them
 
