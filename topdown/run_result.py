@@ -43,6 +43,22 @@ class GenerateResult:
     checks: VerifyResult
     measured: MeasureResult
 
+    def __repr__(self) -> str:
+        passed = f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} checks"
+        return f"GenerateResult({str(self.release)!r}, {self.n_records:,} records, {passed})"
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [
+            ("folder", self.release),
+            ("records", f"{self.n_records:,}"),
+            ("checks", f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} passed"),
+            ("charged for the measurement", f"{self.measured.loss_name} {self.measured.loss}"),
+            ("seconds", round(sum(self.seconds.values()), 1)),
+        ]
+        return card("Release", rows)
+
 
 @dataclass
 class Clock:

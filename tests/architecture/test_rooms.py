@@ -35,7 +35,7 @@ ALLOWED = {
     },
     "noise": {"noise", "decimals", "errors"},
     "accountant": {"accountant", "laws", "lazy", "decimals", "errors", "workers"},
-    "documents": {"documents"},
+    "documents": {"documents", "shown"},
     "api": {
         "accountant",
         "api",
@@ -64,6 +64,7 @@ ALLOWED = {
         "run_result",
         "screen",
         "selection",
+        "shown",
         "simulate",
         "solve",
         "solved_again",
@@ -104,9 +105,10 @@ ALLOWED = {
         "names",
         "errors",
         "progress",
+        "shown",
     },
     "screen": {"screen", "decimals", "errors", "progress"},
-    "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},
+    "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources", "shown"},
     "audit_runs": {
         "audit_runs",
         "laws",
@@ -240,6 +242,7 @@ def test_commands_reach_the_pipeline_through_the_api() -> None:
 
 VERIFY_MAY_USE = {
     "topdown.publish.verify",
+    "topdown.shown",
     "topdown.errors",
     "topdown.model.constraint",
     "topdown.model.query",

@@ -6,10 +6,11 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from topdown.errors import ConfigError, disk_error
 from topdown.names import checked_path
+from topdown.progress import Report, told
 
 if TYPE_CHECKING:
     from topdown.frames import ArrowTable, HeldTable, Source
@@ -21,12 +22,15 @@ PathText = str | os.PathLike[str]
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function raise what the disk refuses as DataError D050, with its notes."""
+    """Let a function raise what the disk refuses as DataError D050, with its notes, and `report` be a class of bars."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            if "report" not in kwargs:
+                return function(*args, **kwargs)
+            with told(cast("Report", kwargs["report"])) as kwargs["report"]:
+                return function(*args, **kwargs)
         except OSError as error:
             shown = disk_error(error)
             for note in getattr(error, "__notes__", ()):

@@ -27,7 +27,7 @@ def verify(
         release: folder of a release, or of a choice.
         solve: also solve again what was measured, and compare the records.
         workers: processes for solving, 1 or more, or "ray", see `generate`.
-        report: told about the progress of solving.
+        report: told about the progress of solving, see `generate`.
 
     Returns:
         every check with its findings; `ok` says whether all passed. A failed check is no error.

@@ -133,6 +133,21 @@ class Planned:
             f"Planned({self.plan.release.id!r}, {self.plan.loss_name} {self.loss}, plan {self.plan_hash[:8]})"
         )
 
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        plan = self.plan
+        rows = [
+            (at.name, f"{at.n_nodes:,}", f"{plan.numbers_at(depth):,}", at.loss)
+            for depth, at in enumerate(plan.levels)
+        ]
+        return card(
+            f"Plan of {plan.release.id}: {plan.loss_name} {self.loss}",
+            rows,
+            head=("level", "areas", "noisy numbers", plan.loss_name),
+            note=f"Plan {self.plan_hash[:8]}. Nothing was spent.",
+        )
+
 
 @public
 def plan(

@@ -116,6 +116,25 @@ class Release:
         """
         return self._read("microdata/persons.parquet").to_pandas()
 
+    def __repr__(self) -> str:
+        return f"Release({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        from topdown.errors import TopdownError
+        from topdown.shown import card
+
+        try:
+            plan, note = self.plan, "Opened without a check: topdown.verify is the check."
+            rows = [
+                ("title", plan.release.title),
+                ("levels", ", ".join(self.levels)),
+                ("tables", ", ".join(self.tables)),
+                (plan.loss_name, plan.loss),
+            ]
+            return card(f"Release {plan.release.id} in {self.path}", rows, note=note)
+        except TopdownError as error:
+            return card(f"Release in {self.path}", [(error.code, error)])
+
     def _read(self, name: str) -> pa.Table:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -56,7 +56,7 @@ def generate(
         again: spend a second time on a release or plan that the ledger holds already, in another folder.
         resume: go on with an interrupted run of this plan in `out`.
         final: refuse answers that only a person can give and that are still open.
-        report: told about progress.
+        report: called with each `Event`; or a class of bars such as `tqdm.auto.tqdm`, which gets a bar for each stage.
 
     Raises:
         ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run

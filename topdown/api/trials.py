@@ -46,7 +46,7 @@ def simulate(
         out: new folder for the result; None writes nothing.
         keep: also write the microdata of each replicate there.
         each: gets every replicate, in order: its microdata as counts, its noisy answers.
-        report: told about progress.
+        report: see `generate`.
 
     Returns:
         mean absolute error and bias by level and query.

@@ -46,6 +46,9 @@ class Replicate:
     noisy: tuple[NDArray[np.int32], ...]
     n_failsafe: int
 
+    def __repr__(self) -> str:
+        return f"Replicate({self.number}, NOT-A-RELEASE, {self.leaves.n_records:,} records)"
+
 
 @dataclass(frozen=True, eq=False)
 class Simulation:

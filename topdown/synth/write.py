@@ -54,6 +54,16 @@ class SynthResult:
     n_rows: int
     base_run_file: Path | None = None
 
+    def __repr__(self) -> str:
+        return f"SynthResult({str(self.records.parent)!r}, {self.n_people:,} made-up people)"
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [("records", self.records), ("leaves", self.leaves), ("run file", self.run_file)]
+        areas = ", ".join(f"{n:,} {name}" for name, n in self.nodes)
+        return card(f"{self.n_people:,} made-up people", [*rows, ("areas", areas)])
+
 
 def synth(
     out: Path,

@@ -96,6 +96,15 @@ class VerifyResult:
         """Whether every check passed; False if there was none."""
         return bool(self.checks) and all(check.ok for check in self.checks)
 
+    def __repr__(self) -> str:
+        return f"VerifyResult(ok={self.ok}, {self.n_checks - self.n_failed} of {self.n_checks} checks passed)"
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [(check.name, "passed" if check.ok else "FAILED", check.text) for check in self.checks]
+        return card("All checks passed" if self.ok else f"{self.n_failed} checks FAILED", rows)
+
     @property
     def n_checks(self) -> int:
         """Number of checks."""
