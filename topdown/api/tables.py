@@ -81,7 +81,7 @@ def tables(
     chance = None
     if coverage is not None or plan.coverage is not None:
         chance = coverage_of(coverage, plan.coverage or Fraction(19, 20))
-    numbers = None if chance is None else _numbers(folder, context, asked=coverage is not None)
+    numbers = None if chance is None else numbers_of(folder, context, asked=coverage is not None)
     have = {} if numbers is None else {q.name: q for q in queries if _told(numbers, q)}
     asked = _Asked(context, read_open_microdata(folder / PERSONS, context), tuple(have), numbers, chance)
     found = _of_levels(asked, queries, chosen, named) + _of_unions(asked, queries, unions)
@@ -251,7 +251,8 @@ def _queries(context: Context, by: Sequence[str]) -> list[Query]:
     return list(found.values())
 
 
-def _numbers(folder: Path, context: Context, *, asked: bool) -> TreeNumbers:
+def numbers_of(folder: Path, context: Context, *, asked: bool) -> TreeNumbers:
+    """Return what the measurements in a release say of any answer; ConfigError C211 if the plan has no such numbers."""
     from topdown.solve.exact import exact_tables, exact_totals
     from topdown.solve.measurements import MeasurementReader
     from topdown.solve.tree.covered import check_intervals

@@ -71,6 +71,28 @@ def test_back_again_gives_the_first_records(town, tree, tmp_path):
     assert files(tmp_path / "more") == files(tree)
 
 
+def test_estimates_are_those_of_the_published_tables(town, tree):
+    """Arrays that came from elsewhere would be another estimate than the one whose chances are stated."""
+    release = topdown.Release(tree)
+    for query in release.tables:
+        for level in release.levels:
+            found, table = release.estimates(query, level), release.table(query, level)
+            labels = [tuple(row) for row in table[list(found.attributes)].astype(str).to_numpy()]
+            at = [found.geocodes.index(code) for code in table["geocode"]]
+            of = [found.labels.index(one) for one in labels]
+            assert table["estimate"].tolist() == found.estimate[at, of].tolist()
+            assert table["stddev"].tolist() == found.stddev[at, of].tolist()
+            assert found.exact == ((query, level) == ("total", "land"))
+            assert (found.estimate.sum(), found.stddev.min() >= 0) == (pytest.approx(400, abs=0.02), True)
+    plain = topdown.Release(town.release).estimates("sex", "block")  # no table of it, and no intervals
+    assert plain.estimate.shape == plain.stddev.shape == (8, 2)
+    assert plain.estimate.sum(axis=0) == pytest.approx(release.estimates("sex", "land").estimate[0], abs=0.02)
+    for query, level, code in (("income", "block", "C024"), ("sex", "moon", "C181")):
+        with pytest.raises(topdown.TopdownError) as refused:
+            release.estimates(query, level)
+        assert refused.value.code == code
+
+
 def written(path: Path, old: str, new: str) -> Path:
     """Write the toy's settings with a change."""
     text = SETTINGS.read_text(encoding="utf-8")
