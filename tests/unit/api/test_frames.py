@@ -77,6 +77,14 @@ def own(tmp_path: Path) -> Path:
     return made.run_file
 
 
+@pytest.fixture(scope="module")
+def unspent(tmp_path_factory: pytest.TempPathFactory) -> topdown.Planned:
+    """Return the plan of a town that nobody ever spends on."""
+    made = topdown.synth(tmp_path_factory.mktemp("unspent") / "in", schema="toy", people=400, seed=3)
+    assert made.run_file is not None
+    return topdown.plan(made.run_file)
+
+
 def simulated(run: Any, truth: Any) -> tuple[list[Any], Any]:
     """Return errors and replicates of one seed."""
     seen: list[topdown.SimulationErrors] = []
@@ -148,29 +156,30 @@ WRONG: dict[str, Callable[[pd.DataFrame], Any]] = {
 
 
 @pytest.mark.parametrize("code", WRONG)
-def test_wrong_records_have_the_code_of_a_file_and_say_nothing(own, code):
+def test_wrong_records_have_the_code_of_a_file_and_say_nothing(unspent, tmp_path, code):
     """An error that quotes a record, or lists it in a file, would take it from memory to a log or a disk."""
-    before, planned = files(own.parent), topdown.plan(own)
+    folder = unspent.prepared.path.parent
+    before = files(folder)
     with pytest.raises(topdown.TopdownError) as refused:
-        topdown.generate(planned, own.parent.parent / "out", records=WRONG[code](of(own)))
+        topdown.generate(unspent, tmp_path / "out", records=WRONG[code](of(unspent.prepared.path)))
     error = refused.value
     said = "".join(traceback.format_exception(error)) + repr(
         (error.to_json(), getattr(error, "__notes__", ()))
     )
     assert code == error.code
     assert TELLTALE not in said
-    assert before == files(own.parent)
-    assert not (own.parent.parent / "out").exists()
+    assert before == files(folder)
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_library_that_talks_is_not_repeated(own):
+def test_a_library_that_talks_is_not_repeated(unspent, tmp_path):
     """What raises while it hands out a table may quote a row."""
     with pytest.raises(topdown.TopdownError) as refused:
-        topdown.generate(own, own.parent.parent / "out", records=Talkative())
+        topdown.generate(unspent, tmp_path / "out", records=Talkative())
     assert refused.value.code == "D021"
     assert TELLTALE not in "".join(traceback.format_exception(refused.value))
     with pytest.raises(topdown.TopdownError, match="the leaves given as a data frame cannot be read"):
-        topdown.plan(own, leaves=Talkative())
+        topdown.plan(unspent.prepared.path, leaves=Talkative())
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,7 @@ FORGED: dict[str, tuple[Callable[[Any, Any], None], str]] = {
     "no first release": (lambda plan, _: plan.pop("measured"), "ledger"),
     "another first hash": (lambda plan, _: plan["measured"].update(plan_hash="0" * 64), "ledger"),
     "the first is forged too": (first_too(relabel), "ledger"),
+    "written anew without a change": (lambda plan, first: None, ""),
 }
 
 
@@ -195,8 +196,7 @@ def test_a_forged_plan_is_found(tree, tmp_path, case):
     """The first plan is all that ties the noise to its questions; a plan that says otherwise must fail."""
     change, check = FORGED[case]
     found = verify_measured(forged(tree, tmp_path / "bad", change, both=case.startswith("the first")))
-    assert check in [one.name for one in found.checks if not one.ok]
-    assert verify_measured(forged(tree, tmp_path / "good", lambda plan, first: None)).ok
+    assert check in [one.name for one in found.checks if not one.ok] or (check, found.ok) == ("", True)
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"{}")])
