@@ -38,8 +38,17 @@ class Bar(Protocol):
         """End the bar."""
 
 
-def silent(event: Event) -> None:
-    """Report to nobody."""
+class _Silent:
+    """Reports to nobody; its name stands in signatures."""
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event over."""
+
+    def __repr__(self) -> str:
+        return "silent"
+
+
+silent = _Silent()
 
 
 @contextmanager
