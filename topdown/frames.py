@@ -46,7 +46,7 @@ class HeldTable:
     def __init__(self, table: ArrowTable, what: str) -> None:
         if not isinstance(table, ArrowTable):
             raise ConfigError(
-                f"{what} are given as a {type(table).__name__[:60]}, which is no table",
+                f"a {type(table).__name__[:60]} was given for the {what}, which is no table",
                 code="C240",
                 fix="give a pandas or polars data frame, an Arrow table, or anything with __arrow_c_stream__; "
                 f"files are named in the run file: input.{what}",

@@ -78,7 +78,10 @@ class _Bars:
     _bar: Bar | None
 
     def __call__(self, event: Event) -> None:
-        if self._bar is None or (event.stage, event.total) != (self._stage, self._total):
+        same = (event.stage, event.total) == (self._stage, self._total)
+        if same and self._bar is None and event.done <= self._done:
+            return  # the bar is full and gone
+        if self._bar is None or not same:
             self.close()
             self._stage, self._total, self._done = event.stage, event.total, 0
             self._bar = self._make(total=event.total, desc=event.stage)

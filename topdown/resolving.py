@@ -7,18 +7,20 @@ import shutil
 from fractions import Fraction
 from pathlib import Path
 
+from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import CertificateError, ConfigError
 from topdown.ledger.book import read_book
 from topdown.measure.measure import MeasureResult
 from topdown.pipeline import finished, held_folder, measured_checks, warm_up
-from topdown.plan.plan import MEASURED_PLAN
+from topdown.plan.plan import MEASURED_PLAN, Plan
 from topdown.plan.prepare import Context, load_context
 from topdown.plan.resolve import HowSolved, resolved_plan
 from topdown.progress import Report, silent
+from topdown.publish.atomic import write_bytes
 from topdown.run_result import Clock, GenerateResult
 from topdown.workers import Where
 
-LEDGER, JOURNAL = "ledger.jsonl", "measurements/journal.json"
+PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", "measurements/journal.json"
 FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", "measurements/exact.json", JOURNAL)
 
 
@@ -40,7 +42,7 @@ def resolve(
 
     Args:
         source: folder of a release, or of a whole measurement.
-        out: new or empty folder.
+        out: new or empty folder, or one in which the same call was stopped.
         wish: how it is to be solved.
         ledger: of the data set; the copy in `source` if None.
         workers, csv, report: see `generate`.
@@ -64,10 +66,7 @@ def resolve(
     there = load_context(source)
     context = Context(resolved_plan(there, wish), there.geography, there.facts)
     check_intervals(context)
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise ConfigError(
-            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
-        )
+    _check_out(out, context.plan)
     with held_folder(out):
         _copy(source, out, context, book)
         _refuse_unsound(out)
@@ -77,24 +76,44 @@ def resolve(
         return finished(context, out, book, paid, clock, workers=workers, csv=csv, report=report)
 
 
+def _check_out(out: Path, plan: Plan) -> None:
+    """Refuse a folder that is neither new nor empty, nor left by the same call that was stopped (ConfigError C085)."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        there, mine = True, False
+    else:
+        there = out.is_dir() and any(out.iterdir())
+        mine = there and not (out / MANIFEST).exists() and _plan_in(out) == plan.plan_hash
+    if there and not mine:
+        raise ConfigError(
+            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
+        )
+
+
+def _plan_in(out: Path) -> object:
+    try:
+        return read_json(out / PLAN, PLAN_BYTES)["plan_hash"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _copy(source: Path, out: Path, context: Context, ledger: Path) -> None:
     """Put plan, public facts, measurements and ledger where a release has them; files only, never a link's target."""
     plan = context.plan
+    document = plan.to_document()
+    head = {"type": document.pop("type"), "version": document.pop("version")}
+    text = json.dumps(head | document | {"plan_hash": plan.plan_hash}, ensure_ascii=False, indent=1)
+    write_bytes(out / PLAN, (text + "\n").encode("utf-8"))  # first: whoever is stopped can go on
     parts = [
         path
         for level in plan.levels
         for path in (source / "measurements" / level.name).glob("part-*.parquet")
     ]
-    first = "plan.json" if not (source / MEASURED_PLAN).is_file() else MEASURED_PLAN
+    first = MEASURED_PLAN if (source / MEASURED_PLAN).is_file() else PLAN
     names = {name: source / name for name in FROM_MEASURE}
     names |= {path.relative_to(source).as_posix(): path for path in parts}
     for name, path in (names | {MEASURED_PLAN: source / first, LEDGER: ledger}).items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, out / name)
-    document = plan.to_document()
-    head = {"type": document.pop("type"), "version": document.pop("version")}
-    text = json.dumps(head | document | {"plan_hash": plan.plan_hash}, ensure_ascii=False, indent=1)
-    (out / "plan.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _refuse_unsound(out: Path) -> None:

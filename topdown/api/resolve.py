@@ -37,7 +37,7 @@ def resolve(
 
     Args:
         release: folder of a release, or of a measurement that is whole.
-        out: new or empty folder.
+        out: new or empty folder; after an interrupt the same call goes on in it.
         settings: settings file, or bundled name: passes, rounding chains and [estimates] are taken from it. Its budget,
             shares and queries must be those that were measured; its invariants are not read.
         targets: "own" fits every area to its own numbers, "tree" to the estimate of the whole tree.

@@ -150,6 +150,24 @@ def test_extensions_and_full_folders_are_refused(town, tree, tmp_path):
         topdown.resolve(town.release, tree, targets="tree")
     assert refused.value.code == "C085"
 
+    def stop(event: topdown.Event) -> None:
+        if event.stage == "solve" and event.done:
+            raise KeyboardInterrupt
+
+    out, asked = tmp_path / "stopped", {"targets": "tree", "coverage": "19/20", "name": "tree"}
+    with pytest.raises(KeyboardInterrupt):
+        topdown.resolve(town.release, out, **asked, report=stop)
+    with pytest.raises(topdown.TopdownError, match="not an empty folder"):
+        topdown.resolve(town.release, out, targets="tree", name="tree")
+    topdown.resolve(town.release, out, **asked)
+    assert files(out) == files(tree)
+    spoilt = shutil.copytree(town.release, tmp_path / "spoilt")
+    (spoilt / "measurements" / "journal.json").unlink()
+    shutil.copyfile(spoilt / "plan.json", spoilt / "measurements" / "journal.json")
+    with pytest.raises(topdown.TopdownError) as refused:
+        topdown.resolve(spoilt, tmp_path / "out", **asked)
+    assert refused.value.code == "V026"
+
 
 def forged(tree: Path, folder: Path, change: Callable[[Any, Any], None], *, both: bool = False) -> Path:
     """Copy a release and change its plan, hashes renewed; with `both` also the plan that it says was measured."""
