@@ -37,7 +37,7 @@ class HeldTable:
         what: it holds, for messages: "records", "leaves".
 
     Raises:
-        ConfigError: C240 it is no table.
+        ConfigError: C250 it is no table.
     """
 
     __slots__ = ("__stream", "__table", "what")
@@ -47,7 +47,7 @@ class HeldTable:
         if not isinstance(table, ArrowTable):
             raise ConfigError(
                 f"a {type(table).__name__[:60]} was given for the {what}, which is no table",
-                code="C240",
+                code="C250",
                 fix="give a pandas or polars data frame, an Arrow table, or anything with __arrow_c_stream__; "
                 f"files are named in the run file: input.{what}",
             )

@@ -21,4 +21,4 @@ def test_the_page_runs_and_its_documents_are_in_form(topdown, release, check):
     check(made.document)
     assert (made.code, made.document["release_id"][-9:]) == (0, "-resolved")
     again = topdown("resolve", "release", "--out", "no", "--targets", "own")
-    assert (again.code, "C242" in again.err) == (2, True)
+    assert (again.code, "C252" in again.err) == (2, True)

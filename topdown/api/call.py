@@ -47,14 +47,14 @@ def place(path: PathText, what: str) -> Path:
 
 
 def held(table: ArrowTable | None, what: str) -> HeldTable | None:
-    """Return a table in memory in a box that shows nothing of it; ConfigError C240 if it is no table."""
+    """Return a table in memory in a box that shows nothing of it; ConfigError C250 if it is no table."""
     from topdown.frames import HeldTable
 
     return None if table is None else HeldTable(table, what)
 
 
 def source(given: PathText | ArrowTable, what: str) -> Source:
-    """Return the path of a table, or a table in memory in its box; ConfigError C136 or C240 if it is neither."""
+    """Return the path of a table, or a table in memory in its box; ConfigError C136 or C250 if it is neither."""
     if isinstance(given, str | os.PathLike):
         return place(given, what)
     from topdown.frames import HeldTable

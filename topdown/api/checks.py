@@ -79,7 +79,7 @@ def evaluate(
         errors by level and query, and how often each invariant holds.
 
     Raises:
-        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written, C240 `truth` is no table.
+        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written, C250 `truth` is no table.
         CertificateError: the microdata are damaged.
         DataError: the records are not those of this geography and schema; no value of them is shown.
     """

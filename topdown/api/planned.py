@@ -163,7 +163,7 @@ def plan(
         final: refuse answers that only a person can give and that are still open.
 
     Raises:
-        ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C240
+        ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C250
             `leaves` is no table.
         DataError: a public table breaks a rule.
         BudgetError: the budget does not add up.

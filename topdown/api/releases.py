@@ -60,7 +60,7 @@ def generate(
 
     Raises:
         ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run
-            holds it, C082 plan.json is no longer the plan of its run file, C230-C234 Ray, C240 `records` or `leaves`
+            holds it, C082 plan.json is no longer the plan of its run file, C230-C234 Ray, C250 `records` or `leaves`
             are no table, C005 `leaves` for a plan that is made; or as `topdown.plan`.
         DataError: the records break a rule, D050 the disk refuses.
         BudgetError: the ledger refuses.

@@ -47,7 +47,7 @@ def resolve(
         workers, csv, report: see `generate`.
 
     Raises:
-        ConfigError: C241 the settings ask for another measurement, C242 nothing would be different, C243 the release
+        ConfigError: C251 the settings ask for another measurement, C252 nothing would be different, C253 the release
             extends another one, C085 `out` is not empty, C088 no release or no ledger, C122 a simulation.
         CertificateError: the measurement is damaged or was not paid for; V900 the new release fails its verification.
         InfeasibleError: the constraints contradict each other.

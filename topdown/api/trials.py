@@ -53,7 +53,7 @@ def simulate(
 
     Raises:
         ConfigError: C121 the truth is not known to be made up or public, C085 `out` is not new, C097 the plan extends
-            a release, C005 fewer than one replicate or worker, or `keep` without `out`, C240 `truth` is no
+            a release, C005 fewer than one replicate or worker, or `keep` without `out`, C250 `truth` is no
             table.
         DataError: the truth breaks a rule.
         InfeasibleError: the constraints contradict each other.

@@ -169,10 +169,10 @@ def _positions(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int
 
 
 def refuse_resolved(there: Plan) -> None:
-    """Refuse to extend a release that solves the measurement of another one (ConfigError C243)."""
+    """Refuse to extend a release that solves the measurement of another one (ConfigError C253)."""
     if there.measured is not None:
         raise ConfigError(
             f"{there.release.id} solves the measurement of {there.measured.release}: no ledger was charged for it",
-            code="C243",
+            code="C253",
             fix=f"extend {there.measured.release}",
         )

@@ -43,14 +43,14 @@ def resolved_plan(context: Context, wish: HowSolved) -> Plan:
         wish: what is to be different.
 
     Raises:
-        ConfigError: C241 the settings ask for another measurement, C242 nothing would be different, C243 the release
+        ConfigError: C251 the settings ask for another measurement, C252 nothing would be different, C253 the release
             extends another one; a pass, chain or coverage is wrong (C053 to C055, C135, C210); C130 the name.
     """
     first = context.plan
     if first.base is not None:
         raise ConfigError(
             "a release that extends another one cannot be solved in another way yet",
-            code="C243",
+            code="C253",
             fix="solve its base in another way, and extend that by a measurement of its own",
         )
     measured = first.measured or MeasuredRelease(first.release.id, first.plan_hash)
@@ -72,7 +72,7 @@ def resolved_plan(context: Context, wish: HowSolved) -> Plan:
     if (plan.levels, plan.estimates) == (first.levels, first.estimates):
         raise ConfigError(
             f"this asks for nothing but what {first.release.id} is",
-            code="C242",
+            code="C252",
             fix="give settings with other passes, rounding chains or estimates, or targets, or coverage",
         )
     check_solvable(plan, context.geography, is_extension=False)
@@ -91,7 +91,7 @@ def _level(plan: Plan, depth: int, table: LevelTable) -> LevelPlan:
 
 
 def check_same_measurement(plan: Plan, settings: SettingsFile) -> None:
-    """Refuse settings under which something else would have been measured (ConfigError C241)."""
+    """Refuse settings under which something else would have been measured (ConfigError C251)."""
     budget = settings.budget.rho if plan.loss_name == "rho" else settings.budget.epsilon
     given = [
         ("schema", plan.schema.name, settings.schema),
@@ -130,6 +130,6 @@ def _same(values: list[tuple[str, str, str]]) -> None:
         if was != now:
             raise ConfigError(
                 f"the settings ask for another measurement: {what} is {now}, and {was} was measured",
-                code="C241",
+                code="C251",
                 fix=_FIX,
             )

@@ -151,7 +151,7 @@ WRONG: dict[str, Callable[[pd.DataFrame], Any]] = {
     "D041": lambda frame: frame.drop(columns="count"),
     "D023": lambda frame: frame.drop(columns="sex"),
     "D040": lambda frame: frame.assign(income=TELLTALE),
-    "C240": lambda frame: frame.to_numpy(),
+    "C250": lambda frame: frame.to_numpy(),
 }
 
 

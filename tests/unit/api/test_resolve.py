@@ -112,14 +112,14 @@ def test_settings_that_measure_the_same_are_taken(town, tmp_path):
 
 
 WRONG = {
-    "C241": {
+    "C251": {
         "budget": ('rho = "2"', 'rho = "3"'),
         "neighbours": ('neighbours = "bounded"', 'neighbours = "add_remove"'),
         "queries": ('"sex * age" = "1/2"', '"sex" = "1/2"'),
         "query shares": ('"total" = "1/2"\n"sex * age" = "1/4"', '"total" = "1/4"\n"sex * age" = "1/2"'),
         "level shares": ('name = "land"\nshare = "1/4"', 'name = "land"\nshare = "1/5"'),
     },
-    "C242": {"nothing": ("made up", "made up")},
+    "C252": {"nothing": ("made up", "made up")},
     "C053": {"pass": ('queries = ["total"], table = "total"', 'queries = ["sex"], table = "total"')},
 }
 
@@ -145,7 +145,7 @@ def test_extensions_and_full_folders_are_refused(town, tree, tmp_path):
     ):
         with pytest.raises(topdown.TopdownError) as refused:
             call()
-        assert refused.value.code == "C243"
+        assert refused.value.code == "C253"
     with pytest.raises(topdown.TopdownError) as refused:
         topdown.resolve(town.release, tree, targets="tree")
     assert refused.value.code == "C085"
