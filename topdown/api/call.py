@@ -13,7 +13,7 @@ from topdown.names import checked_path
 from topdown.progress import Report, told
 
 if TYPE_CHECKING:
-    from topdown.frames import ArrowTable, HeldTable, Source
+    from topdown.frames import ArrowTable, HeldTable
     from topdown.workers import Where
 
 P = ParamSpec("P")
@@ -53,7 +53,7 @@ def held(table: ArrowTable | None, what: str) -> HeldTable | None:
     return None if table is None else HeldTable(table, what)
 
 
-def source(given: PathText | ArrowTable, what: str) -> Source:
+def source(given: PathText | ArrowTable, what: str) -> Path | HeldTable:
     """Return the path of a table, or a table in memory in its box; ConfigError C136 or C250 if it is neither."""
     if isinstance(given, str | os.PathLike):
         return place(given, what)

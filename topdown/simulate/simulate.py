@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
-from topdown.frames import HeldTable, Source
+from topdown.frames import HeldTable
 from topdown.made_up import Origin
 from topdown.measure.draw import PartPlan, level_drawer, plan_parts
 from topdown.measure.records import form_of
@@ -110,7 +111,7 @@ class Simulation:
 
 def simulate(
     prepared: Prepared,
-    truth: Source,
+    truth: Path | HeldTable,
     *,
     seed: int = DEFAULT_SEED,
     replicates: int = 1,
@@ -141,7 +142,7 @@ def simulate(
 
 
 def open_simulation(
-    prepared: Prepared, truth: Source, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
+    prepared: Prepared, truth: Path | HeldTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
 ) -> Simulation:
     """Check and read the truth, set up the solver; arguments and errors as `simulate`."""
     context = prepared.context

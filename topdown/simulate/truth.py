@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from topdown.errors import ConfigError
-from topdown.frames import HeldTable, Source
+from topdown.frames import HeldTable
 from topdown.made_up import Origin, check_reason, origin_of, refuse_simulation
 from topdown.measure.confidential import load_records
 from topdown.measure.records import PLAIN, Form
@@ -15,7 +15,9 @@ from topdown.plan.prepare import Context
 from topdown.publish.microdata import PERSONS
 
 
-def open_truth(path: Source, context: Context, reason: str = "", form: Form = PLAIN) -> tuple[Origin, Truth]:
+def open_truth(
+    path: Path | HeldTable, context: Context, reason: str = "", form: Form = PLAIN
+) -> tuple[Origin, Truth]:
     """Read the records a simulation takes for true.
 
     Args:
