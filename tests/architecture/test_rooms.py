@@ -8,7 +8,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "topdown"
-EDGE_ONLY = {"pandas", "pulp", "gurobipy", "networkx", "ortools", "ray", "piqp", "clarabel", "matplotlib"}
+EDGE_ONLY = {
+    "pandas",
+    "pulp",
+    "gurobipy",
+    "networkx",
+    "ortools",
+    "ray",
+    "piqp",
+    "clarabel",
+    "matplotlib",
+    "duckdb",
+}
 ADAPTERS = {
     "gurobipy": {"topdown/solve/backends/quadratic.py"},
     "piqp": {"topdown/solve/backends/quadratic.py"},
@@ -17,10 +28,24 @@ ADAPTERS = {
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
     "pandas": {"topdown/api/release.py"},
     "ray": {"topdown/workers/ray.py"},
+    "duckdb": {"topdown/stores/duck.py"},
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
-    "plan": {"plan", "laws", "noise", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
+    "stores": {"stores", "errors"},
+    "plan": {
+        "plan",
+        "laws",
+        "noise",
+        "caps",
+        "model",
+        "columns",
+        "stores",
+        "names",
+        "outputs",
+        "errors",
+        "resources",
+    },
     "noise": {"noise", "decimals", "errors"},
     "accountant": {"accountant", "laws", "lazy", "decimals", "errors", "workers"},
     "documents": {"documents"},
@@ -51,6 +76,7 @@ ALLOWED = {
         "simulate",
         "solve",
         "solved_again",
+        "stores",
         "synth",
         "tune",
         "workers",
@@ -66,6 +92,7 @@ ALLOWED = {
         "plan",
         "model",
         "columns",
+        "stores",
         "names",
         "outputs",
         "errors",
@@ -202,6 +229,7 @@ STAGES = {
 }
 WITHOUT_A_FUNCTION = {
     "init.py": "topdown.measure.run_ledger",
+    "init_draft.py": ("topdown.measure.labels", "topdown.measure.records"),
     "ledger.py": "topdown.measure.run_ledger",
     "demo.py": "topdown.measure.run_ledger",
     "implied.py": "topdown.solve.implied",

@@ -66,7 +66,7 @@ def evaluate(
 
     Args:
         release: folder.
-        truth: the records it was made from.
+        truth: the records it was made from: a file, or KIND:FILE?table=NAME.
         out: file for the result, readable by its owner only; None writes nothing.
         force: replace that file.
         ignore: columns of the records that are not read.
@@ -89,14 +89,15 @@ def evaluate(
     from topdown.measure.evaluation_file import write_evaluation
     from topdown.measure.records import Form
     from topdown.outputs import refuse_existing, refuse_needed
+    from topdown.stores.place import file_of, table_at
 
-    folder, records = place(release, "release"), place(truth, "truth")
+    folder, records = place(release, "release"), table_at(place(truth, "truth"))
     target = None if out is None else place(out, "out")
     require_release(folder)
     if target is not None:
-        refuse_needed(target, "--out", (records,))
+        refuse_needed(target, "--out", (file_of(records),))
         refuse_existing(target, force=force)
     document = compare(folder, records, Form(tuple(ignore), count, dict(columns or {})))
     if target is not None:
-        write_evaluation(document, target, folder, truth=records, force=force)
+        write_evaluation(document, target, folder, truth=file_of(records), force=force)
     return convert(document, Evaluation)

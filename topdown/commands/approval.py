@@ -8,6 +8,7 @@ import click
 
 from topdown.api.ledger_view import view_ledger
 from topdown.commands.right_choices import choices, rounded
+from topdown.commands.terminal import can_ask
 from topdown.errors import ConfigError
 from topdown.plan.prepare import Prepared
 from topdown.publish.certified import certified_loss
@@ -33,7 +34,7 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
     if yes:
         return
     ledger = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
-    if not sys.stdin.isatty() or not screen.err.stream.isatty():
+    if not can_ask(screen):
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
             code="C084",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NoReturn, final
 
 import numpy as np
@@ -17,6 +16,7 @@ from topdown.measure.records import PLAIN, Form, Refused, read_records
 from topdown.measure.runs import Runs
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
+from topdown.stores.place import Table, file_of
 
 
 @final
@@ -53,7 +53,7 @@ class Confidential:
 
 
 def load_records(
-    path: Path, context: Context, form: Form = PLAIN, *, list_errors: bool = True
+    path: Table, context: Context, form: Form = PLAIN, *, list_errors: bool = True
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
@@ -61,13 +61,13 @@ def load_records(
     fail for a reason in the data after the ledger is charged.
 
     Args:
-        path: CSV(.gz) or Parquet; columns `geocode` and one per attribute with the schema's labels.
+        path: the table; columns `geocode` and one per attribute with the schema's labels.
         context: plan and public facts.
         form: whether it has a column `count`, and which other columns it has.
         list_errors: whether rows that break a rule are listed in a private file beside the records.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D042).
+        DataError: with file, column and rule, never a value, a count or a row (D020-D073).
 
     Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, twice that at the end, and a few batches.
 
@@ -76,7 +76,7 @@ def load_records(
     try:
         leaves = _load(path, context, form)
     except Refused as refused:
-        error = _public_error(path, refused, list_errors)
+        error = public_error(path, refused, list_errors)
     except Exception as unforeseen:
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"the records could not be checked ({type(unforeseen).__name__})",
@@ -89,7 +89,7 @@ def load_records(
     return Confidential(leaves)
 
 
-def _load(path: Path, context: Context, form: Form) -> LeafCounts:
+def _load(path: Table, context: Context, form: Form) -> LeafCounts:
     schema, leaves = context.plan.schema, context.geography.leaves
     geocode, counts = NameColumn(leaves.codes, _unknown_leaf()), CountColumn()
     values = tuple(NameColumn(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
@@ -149,11 +149,12 @@ def _unknown_label(schema: Schema, attribute: Attribute) -> Refused:
     )
 
 
-def _public_error(path: Path, refused: Refused, list_errors: bool) -> DataError:
+def public_error(path: Table, refused: Refused, list_errors: bool) -> DataError:
+    """Return what may be said of records that break a rule; the rows go to the private list."""
     details = [("file", str(path)), ("column", refused.column), *refused.details]
     if refused.rows is not None and list_errors:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
-        details.append(("rows", write_private_errors(path, rows)))
+        details.append(("rows", write_private_errors(file_of(path), rows)))
     details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
     unnamed = refused.column and repr(refused.column) not in refused.text
     return DataError(

@@ -19,20 +19,21 @@ from topdown.model.histogram import Histogram
 from topdown.model.query import Query, parse_query
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import load_context
+from topdown.stores.place import Table
 
 HEADING = "CONFIDENTIAL - DO NOT PUBLISH"
 POPULATION_BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1_000, 9_999), (10_000, None))
 _MOST_ANSWERS = 16  # of a one-way table whose answers are also shown one by one
 
 
-def evaluate(release: Path, truth: Path, form: Form = PLAIN) -> dict[str, object]:
+def evaluate(release: Path, truth: Table, form: Form = PLAIN) -> dict[str, object]:
     """Measure the error of a published release against the confidential records it was made from.
 
     Reads plan, public facts and microdata of the release, and the records; writes nothing.
 
     Args:
         release: folder of the release.
-        truth: the confidential records, as given to `topdown generate`.
+        truth: where the confidential records are, as given to `topdown generate`.
         form: their columns beside those of the schema.
 
     Returns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -25,6 +24,7 @@ from topdown.columns import (
     shown,
 )
 from topdown.plan.runfile import RunFile
+from topdown.stores.place import StoreError, Table
 
 Rows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
 
@@ -77,12 +77,12 @@ def form_of(run: RunFile) -> Form:
     return Form(run.input.ignore, run.input.count, run.input.columns)
 
 
-def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
-    """Read the named columns, and `count` if the form has it, of a CSV(.gz) or Parquet file, batch by batch.
+def read_records(path: Table, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
+    """Read the named columns, and `count` if the form has it, of a table, batch by batch.
 
     Raises:
         Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for;
-            whatever is wrong with a batch, it counts only once all were read.
+            a database that cannot give it; whatever is wrong with a batch, it counts only once all were read.
 
     """
     if not path.is_file():
@@ -104,12 +104,14 @@ def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.
         refused = Refused(
             "D021",
             "the records file cannot be read to its end",
-            fix="give a whole CSV(.gz) or Parquet file with as many fields throughout as in its header",
+            fix="give a whole table, a CSV with as many fields throughout as in its header",
         )
     except TooLargeError:
         refused = Refused("D043", TOO_LARGE, fix=RAISE_TABLE)
     except MiscountedError:
         refused = Refused("D042", MISCOUNTED, fix=MISCOUNTED_FIX)
+    except StoreError as error:
+        refused = Refused(error.code, error.text, fix=error.fix)
     if refused is not None:  # raised here, so that it carries no context that quotes the file
         raise refused
     if n_rows == 0:

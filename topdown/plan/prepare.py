@@ -28,6 +28,7 @@ from topdown.plan.public_tables import read_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.plan.secrets import Extended, ReleaseChain, check_guarantee
 from topdown.resources import find
+from topdown.stores.place import Table, file_of, table_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +74,17 @@ class Prepared:
     base: BaseFiles | None = None  # files of the release that is extended
 
     @property
-    def records_path(self) -> Path:
-        """The confidential records."""
-        return self.path.parent / self.run.input.records
+    def records(self) -> Table:
+        """Where the confidential records are."""
+        return table_at(self.run.input.records, self.path.parent)
 
     @property
     def needed(self) -> tuple[Path, ...]:
         """Files the run reads or keeps: nothing else may be written there."""
         beside, run = self.path.parent, self.run
         named = [run.geography.table, *(n for n in (run.schema, run.invariants) if n.endswith(".toml"))]
-        tables = (self.records_path, beside / run.input.leaves, *(beside / name for name in named if name))
-        return (self.path, *tables, self.ledger_path)
+        tables = [file_of(table_at(text, beside)) for text in (run.input.records, run.input.leaves)]
+        return (self.path, *tables, *(beside / name for name in named if name), self.ledger_path)
 
     @property
     def ledger_path(self) -> Path:
@@ -115,7 +116,7 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
             _check_called(run, schema, invariants)
         with at("input", "leaves"):
             geography, facts = read_public(
-                beside / run.input.leaves,
+                table_at(run.input.leaves, beside),
                 run.geography,
                 invariants.columns,
                 beside,

@@ -19,8 +19,8 @@ from topdown.columns import (
     TooLargeError,
     UnreadableError,
     find_odd,
+    has_lines,
     header_of,
-    is_parquet,
     is_text,
     listed,
     names_in,
@@ -35,12 +35,13 @@ from topdown.model.parent_columns import from_columns, joined_codes
 from topdown.model.public import PublicFacts
 from topdown.plan.code_columns import read_codes
 from topdown.plan.runfile import GeographyTable
+from topdown.stores.place import StoreError, Table
 
 MAX_COUNT = 2**31 - 1
 
 
 def read_table(
-    path: Path,
+    path: Table,
     text_columns: tuple[str, ...],
     number_columns: tuple[str, ...] = (),
     *,
@@ -48,10 +49,10 @@ def read_table(
     called: Mapping[str, str] | None = None,
     integers: bool = False,
 ) -> pa.Table:
-    """Read the named columns of a CSV(.gz) or Parquet table as it holds them; CSV as text, with leading zeros.
+    """Read the named columns of a table as it holds them; CSV as text, with leading zeros.
 
     Args:
-        path: the file.
+        path: the table.
         text_columns: must be text, without empty values.
         number_columns: see `whole_numbers`.
         ignored: other columns that may be there; None allows any.
@@ -60,7 +61,7 @@ def read_table(
 
     Raises:
         DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
-            or no text (D004-D006, D040).
+            or no text (D004-D006, D040); a database that cannot give it (D070-D073).
     """
     if not path.is_file():
         raise DataError(f"{path} does not exist", code="D001", fix="check the path in the run file")
@@ -77,12 +78,14 @@ def read_table(
             f"{path} cannot be read: {error}",
             code="D002",
             file=str(path),
-            fix="give a whole CSV or Parquet file",
+            fix="give a whole table",
         ) from None
     except TooLargeError:
         raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
     except MiscountedError:
         raise DataError(f"{path}: {MISCOUNTED}", code="D042", file=str(path), fix=MISCOUNTED_FIX) from None
+    except StoreError as error:
+        raise DataError(f"{path}: {error.text}", code=error.code, file=str(path), fix=error.fix) from None
     if table.num_rows == 0:
         raise DataError(
             f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
@@ -107,7 +110,7 @@ def read_table(
     return table
 
 
-def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
+def _odd(path: Table, odd: Odd, header: list[str]) -> DataError:
     name = shown(odd.name)
     if odd.kind == "missing":
         near = f"; it has {shown(odd.near)!r}" if odd.near else ""
@@ -122,7 +125,7 @@ def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
     return DataError(text, code=code, file=str(path), fix=fix)
 
 
-def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
+def whole_numbers(table: pa.Table, name: str, path: Table) -> NDArray[np.int64]:
     """Return a column as int64.
 
     Raises:
@@ -145,14 +148,14 @@ def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
             f"not a whole number from 0 to {MAX_COUNT:,}",
             code="D007",
             file=str(path),
-            line=row + 2 if not is_parquet(path) else None,
+            line=row + 2 if has_lines(path) else None,
             fix="correct the row",
         )
     return numbers
 
 
 def read_public(
-    leaves_path: Path,
+    leaves_path: Table,
     geography: GeographyTable,
     columns: tuple[str, ...],
     beside: Path,
@@ -215,7 +218,7 @@ def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     return np.where(held[at] == wanted.coded, by_code[at], -1)
 
 
-def _check_once(path: Path, codes: Sequence[str]) -> None:
+def _check_once(path: Table, codes: Sequence[str]) -> None:
     """Refuse a table that gives a leaf twice (DataError D012)."""
     if isinstance(codes, Codes):
         held = np.sort(codes.coded)
