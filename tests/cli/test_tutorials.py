@@ -19,6 +19,13 @@ def test_first_release(topdown, tmp_path):
     assert run_page(DOCS / "tutorials" / "first-release.md", topdown) == 8
 
 
+@pytest.mark.slow
+def test_districts_with_intervals(topdown, tmp_path):
+    """Intervals of districts are asked for by people who add up what does not add up."""
+    assert run_page(DOCS / "tutorials" / "districts.md", topdown) == 8
+    assert (tmp_path / "districts" / "areas" / "adult.csv").is_file()
+
+
 def test_your_own_country(topdown, tmp_path):
     """A newcomer whose second command is refused does not type a third."""
     assert run_page(DOCS / "tutorials" / "your-own-country.md", topdown) == 10
