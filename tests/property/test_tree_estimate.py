@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tests.helpers.dense_tree import Case, Dense, Floats, make_case, never, schema_of, solve_densely
 from topdown.errors import InternalError
 from topdown.model.query import Query, parse_query
-from topdown.plan.files import load_invariants, load_schema, load_settings
+from topdown.plan.files import load_schema, load_settings
+from topdown.plan.invariants_file import load_invariants
 from topdown.resources import find
 from topdown.solve.tree import gls
 from topdown.solve.tree.lattice import Lattice, make_lattice, product_query

@@ -20,7 +20,8 @@ from topdown.outputs import refuse_needed
 from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support
 from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants, name_constraint
 from topdown.plan.make import make_plan
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.public_files import geography_sha256, public_sha256, read_release_public
@@ -115,14 +116,13 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
         with at("input", "columns"):
             _check_called(run, schema, invariants)
         with at("input", "leaves"):
-            geography, facts = read_public(
-                table_at(run.input.leaves, beside),
-                run.geography,
-                invariants.columns,
-                beside,
-                run.input.ignore,
-                run.input.columns,
-            )
+            leaves = table_at(run.input.leaves, beside)
+            words = (run.input.ignore, run.input.columns)
+            try:
+                geography, facts = read_public(leaves, run.geography, invariants.columns, beside, *words)
+            except TopdownError as error:
+                name_constraint(error, invariants)
+                raise
         if base is None:
             context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
         else:
