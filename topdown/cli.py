@@ -47,7 +47,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "noise": "Make the best noise for one answer, with its proof.",
         "explain": "Print the page of an error code.",
         "implied": "Show what invariants imply for areas above the leaves.",
-        "schema": "Print the JSON Schema of a document.",
+        "schema": "Print the JSON Schema of a document, or the reference of an input file.",
         "completion": "Print the completion script of a shell.",
     },
 }
