@@ -52,7 +52,8 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
     if resume and already:
         name = figures.loss(plan.loss_name, already, plan.delta_of(already))
         out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")
-    out.put("This cannot be undone. Type the first four characters of the plan to go on: ")
+    out.line("This cannot be undone. Type the first four characters of the plan to go on.")
+    out.put("> ")
     answer = sys.stdin.readline()
     if not answer:
         raise click.Abort
