@@ -65,8 +65,23 @@ def check_files_for_r_and_qgis(folder: Path) -> None:
         assert path.stem != "settlement" or "007" in {row[header.index("geocode")] for row in rows}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+LINK = re.compile(r"\]\(([^)#]+)")
+
+
+@pytest.mark.parametrize("page", [*PAGES, DOCS / "README.md"], ids=lambda page: page.stem)
 def test_links_of_tutorials_lead_somewhere(page):
-    """A page that was renamed leaves a dead link."""
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+    """A page that was renamed leaves a dead link; a long line is read by nobody in a terminal."""
+    text = page.read_text(encoding="utf-8")
+    for target in LINK.findall(text):
         assert (page.parent / target).is_file(), target
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_every_page_is_in_the_list_once():
+    """A page that no list names is found by nobody."""
+    listed = [
+        (DOCS / target).resolve() for target in LINK.findall((DOCS / "README.md").read_text(encoding="utf-8"))
+    ]
+    assert sorted(page.resolve() for page in DOCS.rglob("*.md") if page.name != "README.md") == sorted(listed)
+    assert "docs/README.md" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
