@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, final, runtime_checkable
 
 from topdown.errors import ConfigError
+from topdown.stores.place import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ class HeldTable:
     __array__ = __len__ = __iter__ = __bool__ = __eq__ = __hash__ = _refuse
 
 
-Source = Path | HeldTable
+Source = Table | HeldTable
 
 
 def is_there(source: Source) -> bool:

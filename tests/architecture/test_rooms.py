@@ -8,7 +8,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "topdown"
-EDGE_ONLY = {"pandas", "pulp", "gurobipy", "networkx", "ortools", "ray", "piqp", "clarabel", "matplotlib"}
+EDGE_ONLY = {
+    "pandas",
+    "pulp",
+    "gurobipy",
+    "networkx",
+    "ortools",
+    "ray",
+    "piqp",
+    "clarabel",
+    "matplotlib",
+    "duckdb",
+}
 ADAPTERS = {
     "gurobipy": {"topdown/solve/backends/quadratic.py"},
     "piqp": {"topdown/solve/backends/quadratic.py"},
@@ -17,9 +28,11 @@ ADAPTERS = {
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
     "pandas": {"topdown/api/release.py"},
     "ray": {"topdown/workers/ray.py"},
+    "duckdb": {"topdown/stores/duck.py"},
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
+    "stores": {"stores", "errors"},
     "plan": {
         "plan",
         "laws",
@@ -28,6 +41,7 @@ ALLOWED = {
         "model",
         "columns",
         "frames",
+        "stores",
         "names",
         "outputs",
         "errors",
@@ -68,6 +82,7 @@ ALLOWED = {
         "simulate",
         "solve",
         "solved_again",
+        "stores",
         "synth",
         "tune",
         "workers",
@@ -84,6 +99,7 @@ ALLOWED = {
         "model",
         "columns",
         "frames",
+        "stores",
         "names",
         "outputs",
         "errors",
@@ -223,6 +239,7 @@ STAGES = {
 }
 WITHOUT_A_FUNCTION = {
     "init.py": "topdown.measure.run_ledger",
+    "init_draft.py": ("topdown.measure.labels", "topdown.measure.records"),
     "ledger.py": "topdown.measure.run_ledger",
     "demo.py": "topdown.measure.run_ledger",
     "implied.py": "topdown.solve.implied",

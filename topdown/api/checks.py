@@ -68,7 +68,8 @@ def evaluate(
 
     Args:
         release: folder.
-        truth: the records it was made from: a file, a data frame, or anything with an Arrow C stream.
+        truth: the records it was made from: a file, KIND:FILE?table=NAME, a data frame, or anything with an Arrow C
+            stream.
         out: file for the result, readable by its owner only; None writes nothing.
         force: replace that file.
         ignore: columns of the records that are not read.
@@ -87,13 +88,16 @@ def evaluate(
 
     from topdown.api.release_folder import require_release
     from topdown.documents.evaluation import Evaluation
+    from topdown.frames import HeldTable
     from topdown.measure.evaluate import evaluate as compare
     from topdown.measure.evaluation_file import write_evaluation
     from topdown.measure.records import Form
     from topdown.outputs import refuse_existing, refuse_needed
+    from topdown.stores.place import file_of, table_at
 
-    folder, records = place(release, "release"), source(truth, "truth")
-    file = records if isinstance(records, Path) else None
+    folder, given = place(release, "release"), source(truth, "truth")
+    records = table_at(given) if isinstance(given, Path) else given
+    file = None if isinstance(records, HeldTable) else file_of(records)
     target = None if out is None else place(out, "out")
     require_release(folder)
     if target is not None:

@@ -17,6 +17,7 @@ from topdown.measure.records import PLAIN, Form, Refused, read_records
 from topdown.measure.runs import Runs
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
+from topdown.stores.place import file_of
 
 NOT_LISTED = "not listed: nothing of a table in memory is written to a disk"
 
@@ -70,7 +71,7 @@ def load_records(
             table in memory are not, because nothing of it is written.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D042).
+        DataError: with file, column and rule, never a value, a count or a row (D020-D073).
 
     Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, twice that at the end, and a few batches.
 
@@ -79,7 +80,7 @@ def load_records(
     try:
         leaves = _load(source, context, form)
     except Refused as refused:
-        error = _public_error(source, refused, list_errors)
+        error = public_error(source, refused, list_errors)
     except Exception as unforeseen:
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"the records could not be checked ({type(unforeseen).__name__})",
@@ -152,7 +153,8 @@ def _unknown_label(schema: Schema, attribute: Attribute) -> Refused:
     )
 
 
-def _public_error(source: Source, refused: Refused, list_errors: bool) -> DataError:
+def public_error(source: Source, refused: Refused, list_errors: bool) -> DataError:
+    """Return what may be said of records that break a rule; the rows of a file go to the private list."""
     text = (
         refused.text.replace("the records file", "the table")
         if isinstance(source, HeldTable)
@@ -162,7 +164,10 @@ def _public_error(source: Source, refused: Refused, list_errors: bool) -> DataEr
     if refused.rows is not None and list_errors:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
         details.append(
-            ("rows", NOT_LISTED if isinstance(source, HeldTable) else write_private_errors(source, rows))
+            (
+                "rows",
+                NOT_LISTED if isinstance(source, HeldTable) else write_private_errors(file_of(source), rows),
+            )
         )
     details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
     unnamed = refused.column and repr(refused.column) not in refused.text

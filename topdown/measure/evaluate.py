@@ -33,7 +33,7 @@ def evaluate(release: Path, truth: Source, form: Form = PLAIN) -> dict[str, obje
 
     Args:
         release: folder of the release.
-        truth: the confidential records, as given to `topdown generate`.
+        truth: where the confidential records are, as given to `topdown generate`.
         form: their columns beside those of the schema.
 
     Returns:

@@ -23,6 +23,7 @@ from topdown.columns import (
 )
 from topdown.frames import HeldTable, Source, batches_of, is_there, names_of
 from topdown.plan.runfile import RunFile
+from topdown.stores.place import StoreError
 
 Rows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
 
@@ -80,7 +81,7 @@ def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator
 
     Raises:
         Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for;
-            whatever is wrong with a batch, it counts only once all were read.
+            a database that cannot give it; whatever is wrong with a batch, it counts only once all were read.
 
     """
     if not is_there(source):
@@ -104,12 +105,14 @@ def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator
             "the records file cannot be read to its end",
             fix="give columns that Arrow can hold, each of one type"
             if isinstance(source, HeldTable)
-            else "give a whole CSV(.gz) or Parquet file with as many fields throughout as in its header",
+            else "give a whole table, a CSV with as many fields throughout as in its header",
         )
     except TooLargeError:
         refused = Refused("D043", TOO_LARGE, fix=RAISE_TABLE)
     except MiscountedError:
         refused = Refused("D042", MISCOUNTED, fix=MISCOUNTED_FIX)
+    except StoreError as error:
+        refused = Refused(error.code, error.text, fix=error.fix)
     if refused is not None:  # raised here, so that it carries no context that quotes the file
         raise refused
     if n_rows == 0:

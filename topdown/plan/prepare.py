@@ -21,7 +21,8 @@ from topdown.outputs import refuse_needed
 from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support, refuse_resolved
 from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants, name_constraint
 from topdown.plan.make import make_plan
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.public_files import geography_sha256, public_sha256, read_release_public
@@ -29,6 +30,7 @@ from topdown.plan.public_tables import read_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.plan.secrets import Extended, ReleaseChain, check_guarantee
 from topdown.resources import find
+from topdown.stores.place import Table, file_of, table_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +76,17 @@ class Prepared:
     base: BaseFiles | None = None  # files of the release that is extended
 
     @property
-    def records_path(self) -> Path:
-        """The confidential records."""
-        return self.path.parent / self.run.input.records
+    def records(self) -> Table:
+        """Where the confidential records are."""
+        return table_at(self.run.input.records, self.path.parent)
 
     @property
     def needed(self) -> tuple[Path, ...]:
         """Files the run reads or keeps: nothing else may be written there."""
         beside, run = self.path.parent, self.run
         named = [run.geography.table, *(n for n in (run.schema, run.invariants) if n.endswith(".toml"))]
-        tables = (self.records_path, beside / run.input.leaves, *(beside / name for name in named if name))
-        return (self.path, *tables, self.ledger_path)
+        tables = [file_of(table_at(text, beside)) for text in (run.input.records, run.input.leaves)]
+        return (self.path, *tables, *(beside / name for name in named if name), self.ledger_path)
 
     @property
     def ledger_path(self) -> Path:
@@ -116,14 +118,13 @@ def prepare(path: Path, base: Path | None = None, *, leaves: HeldTable | None = 
         with at("input", "columns"):
             _check_called(run, schema, invariants)
         with at("input", "leaves"):
-            geography, facts = read_public(
-                beside / run.input.leaves if leaves is None else leaves,
-                run.geography,
-                invariants.columns,
-                beside,
-                run.input.ignore,
-                run.input.columns,
-            )
+            table = table_at(run.input.leaves, beside) if leaves is None else leaves
+            words = (run.input.ignore, run.input.columns)
+            try:
+                geography, facts = read_public(table, run.geography, invariants.columns, beside, *words)
+            except TopdownError as error:
+                name_constraint(error, invariants)
+                raise
         if base is None:
             context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
         else:

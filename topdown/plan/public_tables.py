@@ -19,7 +19,7 @@ from topdown.columns import (
     TooLargeError,
     UnreadableError,
     find_odd,
-    is_parquet,
+    has_lines,
     is_text,
     listed,
     names_in,
@@ -34,6 +34,7 @@ from topdown.model.parent_columns import from_columns, joined_codes
 from topdown.model.public import PublicFacts
 from topdown.plan.code_columns import read_codes
 from topdown.plan.runfile import GeographyTable
+from topdown.stores.place import StoreError
 
 MAX_COUNT = 2**31 - 1
 
@@ -47,7 +48,7 @@ def read_table(
     called: Mapping[str, str] | None = None,
     integers: bool = False,
 ) -> pa.Table:
-    """Read the named columns of a CSV(.gz) or Parquet table as it holds them; CSV as text, with leading zeros.
+    """Read the named columns of a table as it holds them; CSV as text, with leading zeros.
 
     Args:
         path: the file, or a table in memory.
@@ -59,7 +60,7 @@ def read_table(
 
     Raises:
         DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
-            or no text (D004-D006, D040).
+            or no text (D004-D006, D040); a database that cannot give it (D070-D073).
     """
     if not is_there(path):
         raise DataError(f"{path} does not exist", code="D001", fix="check the path in the run file")
@@ -76,12 +77,14 @@ def read_table(
             f"{path} cannot be read: {error}",
             code="D002",
             file=str(path),
-            fix="give a whole CSV or Parquet file",
+            fix="give a whole table",
         ) from None
     except TooLargeError:
         raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
     except MiscountedError:
         raise DataError(f"{path}: {MISCOUNTED}", code="D042", file=str(path), fix=MISCOUNTED_FIX) from None
+    except StoreError as error:
+        raise DataError(f"{path}: {error.text}", code=error.code, file=str(path), fix=error.fix) from None
     if table.num_rows == 0:
         raise DataError(
             f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
@@ -147,7 +150,7 @@ def whole_numbers(table: pa.Table, name: str, path: Source) -> NDArray[np.int64]
             f"not a whole number from 0 to {MAX_COUNT:,}",
             code="D007",
             file=str(path),
-            line=None if isinstance(path, HeldTable) or is_parquet(path) else row + 2,
+            line=row + 2 if not isinstance(path, HeldTable) and has_lines(path) else None,
             fix="correct the row",
         )
     return numbers

@@ -13,8 +13,9 @@ from topdown.made_up import write_mark
 from topdown.model.constraint import Invariants
 from topdown.model.schema import Schema
 from topdown.names import checked_name, refuse_same_file
-from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
+from topdown.plan.files import SettingsFile, load_schema, load_settings
 from topdown.plan.init import default_levels
+from topdown.plan.invariants_file import load_invariants
 from topdown.resources import bundled_names, bundled_root, find
 from topdown.synth.facilities import housing, settle, sizes
 from topdown.synth.facts import PeopleIn, dwellings
