@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topdown.errors import ConfigError
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -79,14 +77,7 @@ def estimates_of(folder: Path, query: str, level: str) -> EstimatedTable:
         found = 1000 * counts.answers(asked).reshape(-1), np.zeros(shape[0] * shape[1], dtype=np.int64)
     else:
         node, answer = (at.reshape(-1) for at in np.indices(shape, dtype=np.int64))
-        try:
-            found = numbers.at({(asked.name, depth): (node, answer)})[asked.name, depth]
-        except ValueError as error:
-            raise ConfigError(
-                f"there are no estimates for the query {query!r}: {error}",
-                code="C212",
-                fix="use a query of the plan, or its attributes by name",
-            ) from None
+        found = numbers.at({(asked.name, depth): (node, answer)})[asked.name, depth]
     return EstimatedTable(
         asked.name,
         level,

@@ -119,7 +119,7 @@ class Release:
 
         Raises:
             ConfigError: C181 there is no such level, C024 no such query, C211 the plan has no estimate of the
-                whole tree, C212 none for this query.
+                whole tree.
             CertificateError: V020 measurements are damaged.
 
         Cost: one reading of all measurements, some seconds for 50 million; 48 bytes an area and answer.
