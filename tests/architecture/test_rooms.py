@@ -121,7 +121,6 @@ ALLOWED = {
         "names",
         "errors",
         "progress",
-        "shown",
     },
     "screen": {"screen", "decimals", "errors", "progress"},
     "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources", "shown"},
@@ -259,7 +258,6 @@ def test_commands_reach_the_pipeline_through_the_api() -> None:
 
 VERIFY_MAY_USE = {
     "topdown.publish.verify",
-    "topdown.shown",
     "topdown.errors",
     "topdown.model.constraint",
     "topdown.model.query",
