@@ -126,7 +126,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: D
             finish(journal, ledger, run.parts, made, run.disk)
             report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
             return run.result(journal, ledger, 0)
-    truth = Truth(context, load_records(prepared.records, context, form_of(prepared.run)))
+    truth = Truth(context, load_records(prepared.records_path, context, form_of(prepared.run)))
     found = truth.contradiction()
     if found is not None:
         raise found.error()
