@@ -27,6 +27,11 @@ def _bundled(kind: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in bundled_names(kind)]
 
 
+def _files(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    del ctx, param
+    return [CompletionItem(text, type="file")]
+
+
 @command(
     "init",
     examples=(
@@ -45,9 +50,15 @@ def _bundled(kind: str) -> list[CompletionItem]:
     ),
 )
 @click.option(
-    "--records", metavar="TABLE", required=True, help='Confidential file, or "sqlite:FILE?table=NAME".'
+    "--records",
+    metavar="TABLE",
+    required=True,
+    shell_complete=_files,
+    help='Confidential file, or "sqlite:FILE?table=NAME".',
 )
-@click.option("--leaves", metavar="TABLE", required=True, help="Public facts, in the same forms.")
+@click.option(
+    "--leaves", metavar="TABLE", required=True, shell_complete=_files, help="Public facts, in the same forms."
+)
 @click.option(
     "--schema",
     shell_complete=lambda ctx, param, text: [i for i in _bundled("schemas") if i.value.startswith(text)],
