@@ -168,6 +168,7 @@ def test_tables_that_cannot_be_read(office, tmp_path, text, code):
     assert before == files(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_country_in_a_database_is_released(office, topdown, tmp_path):
     """From a database to a verified release; no document of it says where the records are."""
     with closing(sqlite3.connect(tmp_path / "people.db")) as to, to:

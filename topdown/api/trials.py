@@ -127,7 +127,14 @@ def synth(
     from topdown.synth import synth as make
 
     folder = place(out, "out")
-    here = [name for name in ("persons.csv.gz", "blocks.csv.gz", "run.toml") if (folder / name).exists()]
+    names = ["persons.csv.gz", "blocks.csv.gz", "run.toml"]
+    if (
+        schema.endswith(".toml")
+        and not settings
+        and not (place(schema, "schema").parent / "settings.toml").exists()
+    ):
+        names += ["settings.toml", "invariants.toml"]  # may be drafted
+    here = [name for name in names if (folder / name).exists()]
     if here and not force:
         raise ConfigError(
             f"{folder / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"

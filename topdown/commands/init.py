@@ -27,6 +27,11 @@ def _bundled(kind: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in bundled_names(kind)]
 
 
+def _files(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    del ctx, param
+    return [CompletionItem(text, type="file")]
+
+
 @command(
     "init",
     examples=(
@@ -45,9 +50,15 @@ def _bundled(kind: str) -> list[CompletionItem]:
     ),
 )
 @click.option(
-    "--records", metavar="TABLE", required=True, help='Confidential file, or "sqlite:FILE?table=NAME".'
+    "--records",
+    metavar="TABLE",
+    required=True,
+    shell_complete=_files,
+    help='Confidential file, or "sqlite:FILE?table=NAME".',
 )
-@click.option("--leaves", metavar="TABLE", required=True, help="Public facts, in the same forms.")
+@click.option(
+    "--leaves", metavar="TABLE", required=True, shell_complete=_files, help="Public facts, in the same forms."
+)
 @click.option(
     "--schema",
     shell_complete=lambda ctx, param, text: [i for i in _bundled("schemas") if i.value.startswith(text)],
@@ -55,10 +66,8 @@ def _bundled(kind: str) -> list[CompletionItem]:
 )
 @click.option(
     "--settings",
-    default="pl94_2020_tree",
-    show_default=True,
     shell_complete=lambda ctx, param, text: [i for i in _bundled("settings") if i.value.startswith(text)],
-    help="Bundled name, or a file ending in .toml.",
+    help="Bundled name (default: pl94_2020_tree), or a file ending in .toml; drafted for a schema file without any.",
 )
 @click.option(
     "--codes",
@@ -89,7 +98,7 @@ def init(
     records: str,
     leaves: str,
     schema: str | None,
-    settings: str,
+    settings: str | None,
     codes: Path | None,
     ask_labels: bool,
     no_count: bool,
@@ -104,7 +113,7 @@ def init(
     --ask-labels: labels come from a bundled schema, from --codes or from your answers, levels from you. Answers only a
     person can give are marked "?" in it.
     """
-    from topdown.commands.init_draft import DraftWish, drafted_by
+    from topdown.commands.init_draft import DraftWish, drafted_by, settings_beside
     from topdown.documents.init import Init, LedgerPlace
     from topdown.measure.run_ledger import create_for_run
     from topdown.names import checked_path
@@ -122,7 +131,11 @@ def init(
         checked_path(text, option)
     tables = secret, public = table_at(records), table_at(leaves)
     near = file_of(secret).parent  # of the witness, if nothing else is said
-    drafted = tuple(str(out.parent / name) for name in DRAFTED if codes is not None or ask_labels)
+    given = None  # a schema file for which invariants and settings are drafted
+    if codes is None and not ask_labels and schema is not None and settings is None:
+        settings, given = settings_beside(schema)
+    left = DRAFTED if codes is not None or ask_labels else DRAFTED[1:] if given is not None else ()
+    drafted = tuple(str(out.parent / name) for name in left)
     for name in drafted:
         refuse_existing(Path(name), force=force)
     refuse_needed(out, "--out", map(file_of, tables))
@@ -131,20 +144,22 @@ def init(
     if witness is None and near.is_dir() and not os.access(near, os.W_OK):
         witness = out.parent
     answers = replace(_from_leaves(public, names), witness=witness, has_count=not no_count)
-    ours = None
+    bodies: tuple[str, ...] = ()
     if drafted:
-        wish = DraftWish(codes, schema or "own", names, no_count)
-        ours, left_out = drafted_by(screen, wish, secret, answers)
-        answers = replace(answers, title="?", schema=DRAFTED[0], invariants=DRAFTED[1], ignore=left_out)
+        wish = DraftWish(codes, given, schema or "own", names, no_count)
+        ours = drafted_by(screen, wish, secret, answers)
+        bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)[-len(drafted) :]
+        where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
+        answers = replace(answers, title="?", schema=where, invariants=DRAFTED[1], ignore=ours.ignore)
         text = run_file_text(
-            wish.name, DRAFTED[2], secret, public, out, names, answers, settings_text=ours.settings
+            ours.name, DRAFTED[2], secret, public, out, names, answers, settings_text=ours.draft.settings
         )
     else:
         schema, answers = _named(schema or "pl94", answers, out)
+        settings = settings or "pl94_2020_tree"
         text = run_file_text(schema, settings, secret, public, out, names, answers)
-    if ours is not None:
-        for path, body in zip(drafted, (ours.schema, ours.invariants, ours.settings), strict=True):
-            write_new(Path(path), body.encode("utf-8"), force=force)
+    for path, body in zip(drafted, bodies, strict=True):
+        write_new(Path(path), body.encode("utf-8"), force=force)
     write_new(out, text.encode("utf-8"), force=force)
     place = create_for_run(out) if witness is not None or near.is_dir() else None
     run = load_runfile(out)

@@ -145,7 +145,7 @@ def choose(asked: Asked, out: Path, *, again: bool = False, disk: Disk | None = 
             finish(journal, ledger, [PART], made, run.disk)
             return made
     prepared = asked.prepared
-    records = load_records(prepared.records, prepared.context, form_of(prepared.run))
+    records = load_records(prepared.records_path, prepared.context, form_of(prepared.run))
     with run.ledger() as ledger:
         journal, _ = run.begun(ledger, again=again)
         _write_public(asked, out, run.disk)

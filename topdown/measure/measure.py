@@ -99,7 +99,9 @@ def measure(
     """
     disk = disk or Disk()
     try:
-        return _measure(prepared, out, report, again, prepared.records if records is None else records, disk)
+        return _measure(
+            prepared, out, report, again, prepared.records_path if records is None else records, disk
+        )
     except OSError as error:
         where = f" {error.filename}" if error.filename else f" {out}"
         raise DataError(

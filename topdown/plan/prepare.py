@@ -76,7 +76,7 @@ class Prepared:
     base: BaseFiles | None = None  # files of the release that is extended
 
     @property
-    def records(self) -> Table:
+    def records_path(self) -> Table:
         """Where the confidential records are."""
         return table_at(self.run.input.records, self.path.parent)
 
