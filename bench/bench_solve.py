@@ -68,7 +68,6 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Proble
     """Collect the last least-squares problem and the rounding of one split a level."""
     folder = tmp_path_factory.mktemp("bench")
     made = synth(folder, people=60_000, seed=5)
-    assert made.run_file is not None
     context = prepare(made.run_file).context
     targets = Answers(context, folder)
     found: dict[str, tuple[Problem, RoundingProblem]] = {}

@@ -52,7 +52,6 @@ def measure(n_tracts: int) -> str:
             seed=5,
             levels=("state", "tract", "block_group", "block"),
         )
-        assert made.run_file is not None
         context = prepare(made.run_file).context
         leaves = load_records(made.records, context).open_counts().whole()
     root, tracts = leaves.at_every_level(context.geography)[:2]

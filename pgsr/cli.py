@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topdown.commands.base import version_option
 from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
 from topdown.interrupt import stops_interrupt
 from topdown.screen.program import run_program
@@ -28,6 +29,7 @@ COMMANDS = {
     "synth": "Write made-up counts and regions to practise with.",
     "explain": "Print the page of an error code.",
     "schema": "Print the JSON Schema of a document.",
+    "completion": "Print the completion script of a shell.",
 }
 _NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")
 _LISTS = ("--epsilon", "--shares")
@@ -61,6 +63,7 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog="First: pgsr synth --shape tiny --out practice. Then: pgsr COMMAND --help.",
 )
+@version_option("pgsr")
 def group() -> None:
     """Release the number of groups of every size in every region, private and consistent."""
 

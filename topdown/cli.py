@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown.api.spent import SPENT
+from topdown.commands.base import version_option
 from topdown.errors import EXIT_INTERRUPTED, InternalError
 from topdown.interrupt import stops_interrupt
 from topdown.screen.program import run_program
@@ -30,6 +31,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tune": "Write a run file with shares that suit the tree estimate.",
         "generate": "Spend the budget once and write the release.",
         "measure": "Spend the budget once and write noisy answers only.",
+        "resolve": "Solve the measurement of a release in another way.",
         "extend": "Extend a release by new attributes and keep its table.",
         "select": "Make a private choice from the records and charge it to the ledger.",
         "synth": "Write made-up records and areas to practise with.",
@@ -47,7 +49,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "noise": "Make the best noise for one answer, with its proof.",
         "explain": "Print the page of an error code.",
         "implied": "Show what invariants imply for areas above the leaves.",
-        "schema": "Print the JSON Schema of a document.",
+        "schema": "Print the JSON Schema of a document, or the reference of an input file.",
         "completion": "Print the completion script of a shell.",
     },
 }
@@ -86,23 +88,12 @@ class LazyGroup(click.Group):
                 formatter.write_dl(list(names.items()))
 
 
-def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    del param
-    if value:
-        from importlib.metadata import version
-
-        click.echo(f"topdown {version('census-topdown')}")
-        ctx.exit(0)
-
-
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog="First: topdown demo. Then: topdown COMMAND --help.",
 )
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
-)
+@version_option("topdown")
 def group() -> None:
     """Make private, consistent census releases, and check them."""
 

@@ -7,11 +7,11 @@ So every table is read with quoted line breaks, and its rows are counted again f
 from __future__ import annotations
 
 import difflib
-import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from topdown.caps import table_bytes
+from topdown.stores import arrow_file
+from topdown.stores.counted import CountedLines
+from topdown.stores.place import DatabaseTable, Table
 
 MOST_SHOWN = 60
 BATCH_ROWS = 2**17  # of a Parquet table that are read at once
@@ -104,16 +107,21 @@ def listed(names: tuple[str, ...]) -> str:
     return "[" + ", ".join(f'"{shown(name)}"' for name in names[:12]) + (", ..." if names[12:] else "") + "]"
 
 
-def header_of(path: Path) -> list[str]:
-    """Return the column names of a CSV or Parquet file; none if it is empty.
+def header_of(path: Table) -> list[str]:
+    """Return the column names of a CSV, Parquet or Arrow file or of a database's table; none if it is empty.
 
     Raises:
         UnreadableError: it is not a table.
+        StoreError: see `topdown.stores`.
         TooLargeError: it is packed, and too large to be unpacked.
 
     Cost: a packed CSV is unpacked once to see how large it is, a piece at a time.
     """
     try:
+        if isinstance(path, DatabaseTable):
+            return list[str](_store_of(path).names(path))
+        if arrow_file.is_arrow(path):
+            return arrow_file.names(path)
         check_unpacked(path)
         if is_parquet(path):
             with pq.ParquetFile(path) as file:
@@ -126,14 +134,14 @@ def header_of(path: Path) -> list[str]:
         raise UnreadableError(shown((str(error).splitlines() or [""])[0], 160)) from None
 
 
-def read_rows(path: Path, columns: Mapping[str, pa.DataType]) -> pa.Table:
+def read_rows(path: Table, columns: Mapping[str, pa.DataType]) -> pa.Table:
     """Read columns of a whole table at once; see `read_batches`."""
     batches = list(read_batches(path, columns))
     return pa.Table.from_batches(batches[1:] or batches)
 
 
-def read_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    """Read columns of a CSV (of the given types) or Parquet file (as it holds them), every row once, in order.
+def read_batches(path: Table, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    """Read columns of a CSV (of the given types) or another table (as it holds them), every row once, in order.
 
     The first batch has no rows, so that there is always one to know the columns from.
 
@@ -144,11 +152,18 @@ def read_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.
     Raises:
         UnreadableError: it cannot be read to its end.
         MiscountedError: the rows read are not the lines counted, line breaks inside quotes left out.
+        TooLargeError: an Arrow file is packed, and takes more bytes than are read.
+        StoreError: see `topdown.stores`.
 
     Cost: 10 ns a byte of CSV for counting; a few batches of memory.
     """
     try:
-        yield from (_parquet_batches if is_parquet(path) else _csv_batches)(path, columns)
+        if isinstance(path, DatabaseTable):
+            yield from _store_of(path).batches(path, list(columns))
+        elif arrow_file.is_arrow(path):
+            yield from _arrow_batches(path, columns)
+        else:
+            yield from (_parquet_batches if is_parquet(path) else _csv_batches)(path, columns)
     except _UNREADABLE as error:
         raise UnreadableError(shown((str(error).splitlines() or [""])[0], 160)) from None
 
@@ -179,13 +194,31 @@ def _parquet_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator
             yield batch.select(list(columns))
 
 
+def _arrow_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    for batch in arrow_file.batches(path, list(columns), table_bytes()):
+        if batch is None:
+            raise TooLargeError
+        yield batch
+
+
+def _store_of(table: DatabaseTable) -> ModuleType:
+    """Return what reads a database; imported here, so that a CSV needs no library of a database."""
+    if table.kind == "sqlite":
+        from topdown.stores import sqlite
+
+        return sqlite
+    from topdown.stores import duck
+
+    return duck
+
+
 def _csv_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
     options = pa_csv.ConvertOptions(
         column_types=dict(columns), include_columns=list(columns), strings_can_be_null=False
     )
     n_rows = 0
     with pa.input_stream(str(path), compression="detect") as stream:
-        counted = _Counted(stream)
+        counted = CountedLines(stream)
         with pa_csv.open_csv(counted, parse_options=_parsing(path), convert_options=options) as reader:
             yield pa.RecordBatch.from_arrays(
                 [pa.nulls(0, kind) for kind in columns.values()], names=list(columns)
@@ -224,6 +257,11 @@ def is_parquet(path: Path) -> bool:
     return path.name.endswith(".parquet")
 
 
+def has_lines(path: Table) -> bool:
+    """Tell whether a table is text, so that a row of it is a line."""
+    return isinstance(path, Path) and not is_parquet(path) and not arrow_file.is_arrow(path)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Tell whether a column holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -243,38 +281,6 @@ def whole_numbers(column: pa.ChunkedArray) -> NDArray[np.int64] | None:
         return None
     found: NDArray[np.int64] = numbers.fill_null(-1).to_numpy().astype(np.int64)
     return np.where(found < 0, -1, found)
-
-
-class _Counted(io.RawIOBase):
-    """A stream of CSV that counts its rows as they pass: lines that are not blank, outside quotation marks."""
-
-    def __init__(self, stream: pa.NativeFile) -> None:
-        self._stream = stream
-        self._n, self._open, self._ended = 0, False, True
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        data: bytes = self._stream.read() if size is None or size < 0 else self._stream.read(size)
-        if data:
-            self._count(np.frombuffer(data, dtype=np.uint8), b'"' in data)
-        return data
-
-    def _count(self, data: NDArray[np.uint8], quoted: bool) -> None:
-        ends = (data == ord("\n")) | (data == ord("\r"))
-        if quoted:
-            inside = (np.cumsum(data == ord('"')) + self._open) % 2 == 1
-            self._open = bool(inside[-1])
-            ends &= ~inside
-        elif self._open:
-            ends[:] = False
-        self._n += int((ends[1:] & ~ends[:-1]).sum()) + int(ends[0] and not self._ended)
-        self._ended = bool(ends[-1])
-
-    def n_lines(self) -> int:
-        """Return the number of rows, the header's with them; -1 if a quotation mark was never closed."""
-        return -1 if self._open else self._n + (not self._ended)
 
 
 def _plain(name: str) -> str:

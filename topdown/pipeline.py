@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import resource
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from topdown.errors import BudgetError, CertificateError, DataError
 from topdown.held import held
@@ -17,50 +13,14 @@ from topdown.ledger.durable import Disk
 from topdown.plan.plan import WORK
 from topdown.plan.prepare import Context, Prepared, load_context
 from topdown.progress import Event, Report, silent
+from topdown.run_result import Clock, GenerateResult, peak_memory_bytes
 from topdown.workers import Place, Where, opened
 
 if TYPE_CHECKING:
+    from topdown.frames import HeldTable
     from topdown.measure.measure import MeasureResult
-    from topdown.publish.verify import VerifyResult
+    from topdown.publish.verify import CheckResult
     from topdown.solve.solve import Solved
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class GenerateResult:
-    """A finished release.
-
-    Args:
-        release: its folder.
-        seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
-        n_records: records in the microdata.
-        n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
-        peak_memory_bytes: largest resident size of this process plus that of its largest child times workers;
-            of this process alone where the workers are Ray's.
-        checks: what `verify` found; every check passed.
-        measured: what the measure stage charged and drew.
-    """
-
-    release: Path
-    seconds: dict[str, float]
-    n_records: int
-    n_splits: int
-    n_failsafe: int
-    peak_memory_bytes: int
-    checks: VerifyResult
-    measured: MeasureResult
-
-
-@dataclass
-class _Clock:
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def run(self, stage: str, work: Callable[[], T]) -> T:
-        start = time.monotonic()
-        result = work()
-        self.seconds[stage] = time.monotonic() - start
-        return result
 
 
 def generate(
@@ -70,6 +30,7 @@ def generate(
     workers: Where = 1,
     csv: bool = False,
     again: bool = False,
+    records: HeldTable | None = None,
     report: Report = silent,
 ) -> GenerateResult:
     """Make a release, or go on with one that was interrupted.
@@ -84,6 +45,7 @@ def generate(
         workers: processes for the solve stage, or "ray"; the release does not depend on it.
         csv: also write one row a record.
         again: measure although the ledger holds this release or plan already, in another folder.
+        records: given in memory; those that the run file names if None.
         report: told about progress.
 
     Raises:
@@ -91,22 +53,28 @@ def generate(
         DataError: D050 the disk is full or may not be written to.
         TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
     """
-    with _held(out):
-        return _generate(prepared, out, workers, csv, again, report)
+    with held_folder(out):
+        return _generate(prepared, out, workers, csv, again, records, report)
 
 
 def measure(
-    prepared: Prepared, out: Path, *, again: bool = False, report: Report = silent
+    prepared: Prepared,
+    out: Path,
+    *,
+    again: bool = False,
+    records: HeldTable | None = None,
+    report: Report = silent,
 ) -> tuple[MeasureResult, dict[str, float]]:
     """Do the part of `generate` that opens the records; returns what was drawn, and seconds by stage."""
-    clock = _Clock()
-    with _held(out):
-        _, measured = _measure(prepared, out, clock, again, report)
+    clock = Clock()
+    with held_folder(out):
+        _, measured = _measure(prepared, out, clock, again, records, report)
     return measured, clock.seconds
 
 
 @contextmanager
-def _held(out: Path) -> Iterator[None]:
+def held_folder(out: Path) -> Iterator[None]:
+    """Hold the folder of a run; DataError D050 for what the disk refuses."""
     try:
         with held(out, Disk()):
             yield
@@ -120,14 +88,36 @@ def _held(out: Path) -> Iterator[None]:
 
 
 def _generate(
-    prepared: Prepared, out: Path, workers: Where, csv: bool, again: bool, report: Report
+    prepared: Prepared,
+    out: Path,
+    workers: Where,
+    csv: bool,
+    again: bool,
+    records: HeldTable | None,
+    report: Report,
 ) -> GenerateResult:
+    clock = Clock()
+    paid = _measure(prepared, out, clock, again, records, report)
+    context = load_context(out, prepared.context)
+    return finished(context, out, prepared.ledger_path, paid, clock, workers=workers, csv=csv, report=report)
+
+
+def finished(
+    context: Context,
+    out: Path,
+    ledger: Path,
+    paid: tuple[dict[str, Any], MeasureResult],
+    clock: Clock,
+    *,
+    workers: Where,
+    csv: bool,
+    report: Report,
+) -> GenerateResult:
+    """Solve, publish and verify what lies measured in `out`; `paid`: what is said of privacy, and what was drawn."""
     from topdown.publish.publish import Running, publish
     from topdown.publish.verify import verify_sealed
 
-    clock = _Clock()
-    privacy, measured = _measure(prepared, out, clock, again, report)
-    context = load_context(out, prepared.context)
+    privacy, measured = paid
     with opened(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
         there = out if isinstance(place, int) else out.resolve()
         solved = clock.run("solve", lambda: _solve(there, context, there / WORK, place, report))
@@ -137,7 +127,7 @@ def _generate(
             out,
             context,
             solved.leaves,
-            prepared.ledger_path,
+            ledger,
             csv=csv,
             privacy=privacy,
             numbers=solved.numbers,
@@ -160,14 +150,19 @@ def _generate(
         n_records=solved.leaves.n_records,
         n_splits=sum(level["n_splits"] for level in solved.document["levels"]),
         n_failsafe=len(solved.document["failsafe"]),
-        peak_memory_bytes=_peak_memory_bytes(workers),
+        peak_memory_bytes=peak_memory_bytes(workers),
         checks=checks,
         measured=measured,
     )
 
 
 def _measure(
-    prepared: Prepared, out: Path, clock: _Clock, again: bool, report: Report
+    prepared: Prepared,
+    out: Path,
+    clock: Clock,
+    again: bool,
+    records: HeldTable | None,
+    report: Report,
 ) -> tuple[dict[str, Any], MeasureResult]:
     """Try all that can fail without noise, then charge and draw what is not measured yet."""
     from topdown.measure.measure import is_measured, measure
@@ -186,7 +181,7 @@ def _measure(
         report(Event("rehearse", 0, 1, "a few areas with made-up people"))
         clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
         report(Event("rehearse", 1, 1, "passed, uncharged"))
-    return privacy, clock.run("measure", lambda: measure(prepared, out, report, again=again))
+    return privacy, clock.run("measure", lambda: measure(prepared, out, report, again=again, records=records))
 
 
 def extend(
@@ -197,6 +192,7 @@ def extend(
     workers: Where = 1,
     csv: bool = False,
     again: bool = False,
+    records: HeldTable | None = None,
     report: Report = silent,
 ) -> GenerateResult:
     """Extend a published release by the attributes of another schema, or go on with that.
@@ -207,7 +203,7 @@ def extend(
     Args:
         prepared: run file, plan, public facts, made with the same base release.
         base: folder of the base release.
-        out, workers, csv, again, report: see `generate`.
+        out, workers, csv, again, records, report: see `generate`.
 
     Raises:
         CertificateError: V164 the base release fails its verification.
@@ -232,7 +228,7 @@ def extend(
     check_one_ledger(prepared)
     check_stages(prepared.context, find_patterns(prepared.context))
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
-    return generate(prepared, out, workers=workers, csv=csv, again=again, report=report)
+    return generate(prepared, out, workers=workers, csv=csv, again=again, records=records, report=report)
 
 
 def _solve_and_publish(prepared: Prepared, release: Path) -> None:
@@ -259,6 +255,13 @@ def check_one_ledger(prepared: Prepared) -> None:
             file=str(path),
             fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
         )
+
+
+def measured_checks(out: Path) -> tuple[CheckResult, ...]:
+    """Check plan, ledger and measurements, before anything is solved."""
+    from topdown.publish.verify import verify_measured
+
+    return verify_measured(out).checks
 
 
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:
@@ -289,12 +292,3 @@ def warm_up(report: Report = silent) -> None:
         report(Event("compile", 0, 1, "compiling numeric kernels, once per installation (about 15 s)"))
         compile_kernels()
         report(Event("compile", 1, 1, "kernels compiled and cached"))
-
-
-def _peak_memory_bytes(workers: Where) -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if workers == "ray" or workers == 1:
-        return int(own * unit)
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return int((own + workers * child) * unit)

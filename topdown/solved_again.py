@@ -31,7 +31,7 @@ from topdown.solve.solve import lost_to
 from topdown.workers import Place, Where, opened
 
 NAME = "solved again"
-NEEDED = ("manifest", "plan", "base", "measurements", "whole numbers")
+NEEDED = ("manifest", "plan", "measured", "base", "measurements", "whole numbers")
 MICRODATA, SOLVED = "microdata/persons.parquet", "solve.json"
 WHY = "the microdata do not follow from the published measurements"
 FIX = "do not use this release; ask its publisher for one that passes this check"

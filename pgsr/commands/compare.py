@@ -73,8 +73,10 @@ if TYPE_CHECKING:
     help="Why an unmarked file of groups is public; stamped.",
 )
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the errors.")
-def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path | None, **options: Any) -> int:
+@click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="Draw the errors.")
+def compare(
+    screen: Screen, *, shape: str, epsilon: tuple[str, ...], plot: Path | None, **options: Any
+) -> int:
     """Compare mechanisms by simulation: L1, EMD and coverage per level, violated sums, time, and the true epsilon.
 
     Where totals are public, every region's number of groups is known; Kuo et al. (2018) need that.
@@ -89,8 +91,8 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
     from topdown.outputs import refuse_existing, write_new
     from topdown.screen.bars import follow
 
-    if svg is not None:
-        refuse_existing(svg, force=False)
+    if plot is not None:
+        refuse_existing(plot, force=False)
         refuse_without_plotting()
     budgets = [fraction("epsilon", value) for value in epsilon]
     runs = _runs(options["mechanisms"])
@@ -123,15 +125,15 @@ def compare(screen: Screen, *, shape: str, epsilon: tuple[str, ...], svg: Path |
         screen.warn(
             f"M_c^ch as published is not private (true epsilon {tops}): not run on own data; --anyway to see (A103)"
         )
-    if svg is not None:
+    if plot is not None:
         drawing = BytesIO()
         made_up = origin is None or origin.kind == "made_up"
         stamp = f"{NOT_A_RELEASE}: {shape}, {'made up' if made_up else 'public data'}; mean of {options['repeats']}"
         plot_svg(rows, names, stamp, drawing)
-        write_new(svg, drawing.getvalue())
+        write_new(plot, drawing.getvalue())
     screen.blank()
     screen.last(
-        f"{NOT_A_RELEASE}: errors are computed from true counts" + (f"; picture in {svg}" if svg else ""),
+        f"{NOT_A_RELEASE}: errors are computed from true counts" + (f"; picture in {plot}" if plot else ""),
         symbol="",
     )
     return EXIT_OK
@@ -210,6 +212,11 @@ def _loss(value: Fraction) -> str:
     return fixed(value, 0, up=True) if value >= 1000 else significant(value, 3, up=True)
 
 
+def _unit(errors: Sequence[Sequence[float]]) -> tuple[int, str]:
+    """Return what errors of a table are counted in: ones, or thousands where one of them is 10,000 or more."""
+    return (1000, "thousand ") if max(map(max, errors)) >= 10_000 else (1, "")
+
+
 def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> None:
     from topdown.screen.layout import Column
     from topdown.screen.look import FAIL, OK, Span
@@ -220,8 +227,9 @@ def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> 
     def label(row: MechanismRow) -> list[str | Span]:
         return [OK if row.private else FAIL, row.run.label]
 
+    (l1, l1_of), (emd, emd_of) = _unit([row.l1 for row in rows]), _unit([row.emd for row in rows])
     screen.heading(
-        f"epsilon {rows[0].claimed}", "   L1 error per level, thousands; CV: sums that do not add up"
+        f"epsilon {rows[0].claimed}", f"   L1 error per level, {l1_of}groups; CV: sums that do not add up"
     )
     screen.table(
         [Column(""), Column("mechanism"), *right("true ε", *names, "CV", "time")],
@@ -229,17 +237,17 @@ def _table(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> 
             [
                 *label(row),
                 _loss(row.true_epsilon),
-                *(_short(value / 1000) for value in row.l1),
+                *(_short(value / l1) for value in row.l1),
                 f"{row.violations:.0f}",
                 f"{row.seconds:.2f} s",
             ]
             for row in rows
         ],
     )
-    screen.heading(f"epsilon {rows[0].claimed}", "   EMD per level, thousand persons")
+    screen.heading(f"epsilon {rows[0].claimed}", f"   EMD per level, {emd_of}persons")
     screen.table(
         [Column(""), Column("mechanism"), *right(*names)],
-        [[*label(row), *(_short(value / 1000) for value in row.emd)] for row in rows],
+        [[*label(row), *(_short(value / emd) for value in row.emd)] for row in rows],
     )
     with_intervals = [(label(row), row.coverage) for row in rows if row.coverage is not None]
     if not with_intervals:

@@ -9,7 +9,18 @@ from tests.helpers.imports import imports_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "topdown"
-EDGE_ONLY = {"pandas", "pulp", "gurobipy", "networkx", "ortools", "ray", "piqp", "clarabel", "matplotlib"}
+EDGE_ONLY = {
+    "pandas",
+    "pulp",
+    "gurobipy",
+    "networkx",
+    "ortools",
+    "ray",
+    "piqp",
+    "clarabel",
+    "matplotlib",
+    "duckdb",
+}
 ADAPTERS = {
     "gurobipy": {"topdown/solve/backends/quadratic.py"},
     "piqp": {"topdown/solve/backends/quadratic.py"},
@@ -18,13 +29,28 @@ ADAPTERS = {
     "networkx": {"topdown/solve/backends/networkx_flow.py"},
     "pandas": {"topdown/api/release.py"},
     "ray": {"topdown/workers/ray.py"},
+    "duckdb": {"topdown/stores/duck.py"},
 }
 ALLOWED = {
     "model": {"model", "caps", "names", "errors"},
-    "plan": {"plan", "laws", "noise", "caps", "model", "columns", "names", "outputs", "errors", "resources"},
+    "stores": {"stores", "errors"},
+    "plan": {
+        "plan",
+        "laws",
+        "noise",
+        "caps",
+        "model",
+        "columns",
+        "frames",
+        "stores",
+        "names",
+        "outputs",
+        "errors",
+        "resources",
+    },
     "noise": {"noise", "decimals", "errors"},
     "accountant": {"accountant", "laws", "lazy", "decimals", "errors", "workers"},
-    "documents": {"documents"},
+    "documents": {"documents", "shown"},
     "api": {
         "accountant",
         "api",
@@ -33,6 +59,7 @@ ALLOWED = {
         "decimals",
         "documents",
         "errors",
+        "frames",
         "held",
         "interrupt",
         "ledger",
@@ -47,11 +74,16 @@ ALLOWED = {
         "progress",
         "publish",
         "rehearse",
+        "resolving",
+        "resources",
+        "run_result",
         "screen",
         "selection",
+        "shown",
         "simulate",
         "solve",
         "solved_again",
+        "stores",
         "synth",
         "tune",
         "workers",
@@ -67,6 +99,8 @@ ALLOWED = {
         "plan",
         "model",
         "columns",
+        "frames",
+        "stores",
         "names",
         "outputs",
         "errors",
@@ -91,7 +125,7 @@ ALLOWED = {
         "workers",
     },
     "screen": {"screen", "decimals", "errors", "progress"},
-    "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources"},
+    "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources", "shown"},
     "audit_runs": {
         "audit_runs",
         "laws",
@@ -117,6 +151,7 @@ ALLOWED = {
         "model",
         "made_up",
         "errors",
+        "frames",
         "progress",
         "workers",
     },
@@ -158,6 +193,7 @@ def test_the_api_stands_between_commands_and_stages() -> None:
 
 STAGES = {
     "pipeline",
+    "resolving",
     "solved_again",
     "rehearse",
     "measure",
@@ -168,6 +204,7 @@ STAGES = {
 }
 WITHOUT_A_FUNCTION = {
     "init.py": "topdown.measure.run_ledger",
+    "init_draft.py": ("topdown.measure.labels", "topdown.measure.records"),
     "ledger.py": "topdown.measure.run_ledger",
     "demo.py": "topdown.measure.run_ledger",
     "implied.py": "topdown.solve.implied",

@@ -13,6 +13,8 @@ SCREENS = {"command"}  # one parameter for each option of the command line
 NAMED_ONLY = {  # parts of an error, options of a command: each optional, and given by name
     "topdown/errors.py: __init__",
     "topdown/api/releases.py: extend",
+    "topdown/api/releases.py: generate",
+    "topdown/api/resolve.py: resolve",
     "topdown/api/trials.py: simulate",
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "where-does-my-change-go.md"
 KINDS = [f.name for f in fields(Invariants) if f.name not in ("name", "title", "schema", "source")]
 OF_EVERY_KIND = """
-api/plan_summary documents/evaluation documents/plan documents/plan_summary plan/files
+api/plan_summary documents/evaluation documents/plan documents/plan_summary plan/invariants_file
 publish/certificate publish/verify/expected_certificate publish/verify/plan_file solve/implied/describe
 """
 OF_HARD_KINDS = """

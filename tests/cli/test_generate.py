@@ -196,13 +196,15 @@ def test_prompt_on_a_terminal(toy, tmp_path):
     code, screen = _on_terminal(command, b"\x03")
     assert (code, "Nothing is spent." in screen) == (130, True)
     assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
-    code, screen = _on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n")
+    code, screen = _on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n", 46)
     assert code == 0
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
+    assert [line for line in re.split(r"[\r\n]+", plain) if len(line) > 46 and "/" not in line] == []
     assert "━" in screen
     assert "what an auditor would run" in screen
 
 
-def _on_terminal(command: list[str], answer: bytes) -> tuple[int, str]:
+def _on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[int, str]:
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         command,
@@ -211,7 +213,7 @@ def _on_terminal(command: list[str], answer: bytes) -> tuple[int, str]:
         stderr=follower,
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80", "PYTHONUTF8": "1"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONUTF8": "1"},
     )
     os.close(follower)
     said, answered = b"", False
@@ -225,7 +227,7 @@ def _on_terminal(command: list[str], answer: bytes) -> tuple[int, str]:
         if not data:
             break
         said += data
-        if not answered and b"to go on: " in said:
+        if not answered and b"\n> " in said:
             os.write(leader, answer)
             answered = True
     os.close(leader)

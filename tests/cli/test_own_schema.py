@@ -72,6 +72,36 @@ def test_a_draft_can_be_planned_as_it_is(topdown, tmp_path):
     assert topdown("plan", "second.toml").code == 0
 
 
+def test_a_schema_file_goes_the_way_of_a_bundled_one(topdown, tmp_path):
+    """A schema for which nobody wrote settings could be neither tried nor begun with."""
+    codes(tmp_path / "codes.csv", "a,1,,", "a,2,,", "b,1,,", "b,2,,")
+    assert topdown(*INIT, *TABLES, "--out", "x/run.toml").code == 0
+    (tmp_path / "mine.toml").write_text((tmp_path / "x" / "schema.toml").read_text())
+    assert topdown("synth", "--schema", "mine.toml", "--people", 300, "--out", "s").code == 0
+    assert topdown("plan", "s/run.toml").code == 0
+    beside = topdown("synth", "--schema", "x/schema.toml", "--people", 300, "--out", "t", "--json")
+    assert beside.code == 0, beside.err
+    assert not (tmp_path / "t" / "settings.toml").exists()
+    assert topdown("plan", "t/run.toml").code == 0
+    drafted = topdown(
+        "init", "--schema", "mine.toml", *TABLES, "--levels", "country,town", "--out", "y/run.toml", "--json"
+    )
+    assert drafted.document["drafted"] == ["y/invariants.toml", "y/settings.toml"]
+    assert 'schema = "../mine.toml"' in (tmp_path / "y" / "run.toml").read_text()
+    found = topdown(
+        "init",
+        "--schema",
+        "x/schema.toml",
+        *TABLES,
+        "--levels",
+        ",".join(LEVELS),
+        "--out",
+        "z/run.toml",
+        "--json",
+    )
+    assert found.document["drafted"] == []
+
+
 def test_the_schema_is_what_the_list_says(tmp_path):
     """Labels in another order, or a group with another's labels, change every table."""
     path = codes(

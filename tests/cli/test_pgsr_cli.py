@@ -201,21 +201,31 @@ def test_compare_shows_both_calibrations(capsys, tmp_path):
     chain = {row["calibration"]: row for row in document["rows"] if row["mechanism"] == "M_c^ch"}
     assert {k: v["private_as_claimed"] for k, v in chain.items()} == {"published": False, "correct": True}
     code, out, _ = run_pgsr(
-        capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1", "--svg", tmp_path / "x.svg"
+        capsys, "compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1", "--plot", tmp_path / "x.svg"
     )
     assert code == 0
     assert "M_c^ch as published" in out
+    assert "L1 error per level, groups" in out  # none is 10,000 or more
     picture = (tmp_path / "x.svg").read_text()
     assert "<svg" in picture
     assert "M_c^ch as published (not private)" in picture.replace("<!-- ", "").replace(" -->", "")
     assert "made up" in picture
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_pgsr_has_what_topdown_has(capsys, shell):
+    """Who knows one of two programs types the same at the other."""
+    code, out, _ = run_pgsr(capsys, "completion", shell)
+    assert (code, "_PGSR_COMPLETE" in out) == (0, True)
+    code, out, _ = run_pgsr(capsys, "--version")
+    assert (code, out.startswith("pgsr ")) == (0, True)
+
+
 def test_compare_refuses_a_picture_before_it_computes(capsys, tmp_path, monkeypatch):
     """Without matplotlib minutes of work ended without a table: nothing may be computed first."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, err = run_pgsr(
-        capsys, "compare", "--shape", "tiny", "--repeats", "1", "--svg", tmp_path / "x.svg"
+        capsys, "compare", "--shape", "tiny", "--repeats", "1", "--plot", tmp_path / "x.svg"
     )
     assert (code, "C167" in err, out) == (2, True, "")
     assert "nothing was computed" in " ".join(err.split())

@@ -20,7 +20,8 @@ from topdown.model.possible import ValueBound, Zero
 from topdown.model.public import PublicFacts, derive_rules
 from topdown.model.query import parse_query
 from topdown.model.schema import Attribute, Schema
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants
 from topdown.plan.plan import Base, Plan, ReleaseInfo
 from topdown.plan.prepare import Context
 from topdown.plan.public_files import geography_sha256

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from tests.helpers.dense_tree import Case, Dense, Floats, make_case, never, schema_of, solve_densely
 from topdown.errors import InternalError
 from topdown.model.query import Query, parse_query
-from topdown.plan.files import load_invariants, load_schema, load_settings
+from topdown.plan.files import load_schema, load_settings
+from topdown.plan.invariants_file import load_invariants
 from topdown.resources import find
 from topdown.solve.tree import gls
 from topdown.solve.tree.lattice import Lattice, make_lattice, product_query
 from topdown.solve.tree.root import ExactAtRoot, condition, spread_evenly
-from topdown.solve.tree.variance import answer_variance, union_variance
+from topdown.solve.tree.variance import answer_variance, axis_factors, union_quadratic
 
 PARENTS = (
     (0,),
@@ -189,10 +190,10 @@ def test_a_union_has_the_variance_of_the_dense_covariance() -> None:
             p = case.lattice.coordinates
             cells = case.lattice.cell[a > 0][:, (p[0] < kept[0]) & (p[1] < kept[1])].reshape(-1)
             expected = slow.sums(inside & np.isin(slow.cell, cells))[1]
-            assert expected == pytest.approx(union_variance(fast.tree, fast.root, members, a, kept), abs=1e-9)
-    whole = union_variance(
-        fast.tree, fast.root, [np.zeros(0, np.int64)] * 3 + [np.arange(7)], np.ones(3), (2, 4)
-    )
+            found = union_quadratic(fast.tree, fast.root, members, a) @ axis_factors(case.lattice, kept)
+            assert expected == pytest.approx(found, abs=1e-9)
+    everything = [np.zeros(0, np.int64)] * 3 + [np.arange(7)]
+    whole = union_quadratic(fast.tree, fast.root, everything, np.ones(3)) @ axis_factors(case.lattice, (2, 4))
     assert whole == pytest.approx(0.0, abs=1e-9)
 
 

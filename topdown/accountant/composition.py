@@ -43,6 +43,9 @@ class Composition:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    def __repr__(self) -> str:
+        return f"Composition({sum(group.count for group in self.law.groups):,} noisy counts that one record moves)"
+
     @classmethod
     def of(cls, coordinates: Iterable[tuple[Exact, int, int]]) -> Composition:
         """Return the composition of (variance, shift, count): `count` counts with N_Z(0, variance) moved by `shift`.

@@ -33,6 +33,9 @@ class Enclosure:
         """Return the midpoint as a float, for display and plots only."""
         return float((self.lower + self.upper) / 2)
 
+    def __repr__(self) -> str:
+        return f"Enclosure({self}, {self.method!r})" if self.method else f"Enclosure({self})"
+
     def __str__(self) -> str:
         low, high = self.texts(18)
         return f"[{low}, {high}]"

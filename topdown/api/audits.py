@@ -61,6 +61,18 @@ class Audit:
     def __repr__(self) -> str:
         return f"Audit(plan {self.policy.plan.plan_hash[:8]}, agrees={self.agrees}): {self.sentence}"
 
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [(row["name"], row["status"], row["sentence"]) for row in self.statement["secrets"]]
+        agrees = {None: "no certificate to compare with", True: "its certificate agrees"}
+        return card(
+            f"Audit of plan {self.policy.plan.plan_hash[:8]}",
+            rows,
+            head=("secret", "status", "what is stated"),
+            note=agrees.get(self.agrees, "its certificate states something else"),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class RunsAudit:
@@ -152,7 +164,7 @@ def audit_runs(
         source, base: see `audit`.
         runs: draws on each side of each pair.
         delta: where epsilon is stated, as text; of optimal noise it is the largest delta that is claimed.
-        report: told about progress.
+        report: see `generate`.
 
     Returns:
         what was shown beside what is claimed; `passes` is False where the drawing code breaks its claim. Of an

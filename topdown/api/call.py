@@ -6,12 +6,14 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from topdown.errors import ConfigError, disk_error
 from topdown.names import checked_path
+from topdown.progress import Report, told
 
 if TYPE_CHECKING:
+    from topdown.frames import ArrowTable, HeldTable
     from topdown.workers import Where
 
 P = ParamSpec("P")
@@ -20,12 +22,15 @@ PathText = str | os.PathLike[str]
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function raise what the disk refuses as DataError D050, with its notes."""
+    """Let a function raise what the disk refuses as DataError D050, with its notes, and `report` be a class of bars."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            if "report" not in kwargs:
+                return function(*args, **kwargs)
+            with told(cast("Report", kwargs["report"])) as kwargs["report"]:
+                return function(*args, **kwargs)
         except OSError as error:
             shown = disk_error(error)
             for note in getattr(error, "__notes__", ()):
@@ -39,6 +44,22 @@ def place(path: PathText, what: str) -> Path:
     """Return a path; ConfigError C136 if no file system takes it."""
     checked_path(os.fspath(path), what)
     return Path(path)
+
+
+def held(table: ArrowTable | None, what: str) -> HeldTable | None:
+    """Return a table in memory in a box that shows nothing of it; ConfigError C250 if it is no table."""
+    from topdown.frames import HeldTable
+
+    return None if table is None else HeldTable(table, what)
+
+
+def source(given: PathText | ArrowTable, what: str) -> Path | HeldTable:
+    """Return the path of a table, or a table in memory in its box; ConfigError C136 or C250 if it is neither."""
+    if isinstance(given, str | os.PathLike):
+        return place(given, what)
+    from topdown.frames import HeldTable
+
+    return HeldTable(given, what)
 
 
 def checked(workers: Where) -> Where:

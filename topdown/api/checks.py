@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topdown.api.call import PathText, checked, place, public
+from topdown.api.call import PathText, checked, place, public, source
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
     from topdown.documents.evaluation import Evaluation
+    from topdown.frames import ArrowTable
     from topdown.publish.verify import VerifyResult
     from topdown.workers import Where
 
@@ -26,7 +28,7 @@ def verify(
         solve: also solve again what was measured, and compare the records.
         workers: processes for the sections of a large release and for solving, 1 or more; for solving "ray", too, see
             `generate`.
-        report: told about the progress of solving.
+        report: told about the progress of solving, see `generate`.
 
     Returns:
         every check with its findings; `ok` says whether all passed. A failed check is no error.
@@ -58,7 +60,7 @@ def verify(
 @public
 def evaluate(
     release: PathText,
-    truth: PathText,
+    truth: PathText | ArrowTable,
     *,
     out: PathText | None = None,
     force: bool = False,
@@ -70,7 +72,8 @@ def evaluate(
 
     Args:
         release: folder.
-        truth: the records it was made from.
+        truth: the records it was made from: a file, KIND:FILE?table=NAME, a data frame, or anything with an Arrow C
+            stream.
         out: file for the result, readable by its owner only; None writes nothing.
         force: replace that file.
         ignore: columns of the records that are not read.
@@ -81,7 +84,7 @@ def evaluate(
         errors by level and query, and how often each invariant holds.
 
     Raises:
-        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written.
+        ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written, C250 `truth` is no table.
         CertificateError: the microdata are damaged.
         DataError: the records are not those of this geography and schema; no value of them is shown.
     """
@@ -89,18 +92,22 @@ def evaluate(
 
     from topdown.api.release_folder import require_release
     from topdown.documents.evaluation import Evaluation
+    from topdown.frames import HeldTable
     from topdown.measure.evaluate import evaluate as compare
     from topdown.measure.evaluation_file import write_evaluation
     from topdown.measure.records import Form
     from topdown.outputs import refuse_existing, refuse_needed
+    from topdown.stores.place import file_of, table_at
 
-    folder, records = place(release, "release"), place(truth, "truth")
+    folder, given = place(release, "release"), source(truth, "truth")
+    records = table_at(given) if isinstance(given, Path) else given
+    file = None if isinstance(records, HeldTable) else file_of(records)
     target = None if out is None else place(out, "out")
     require_release(folder)
     if target is not None:
-        refuse_needed(target, "--out", (records,))
+        refuse_needed(target, "--out", () if file is None else (file,))
         refuse_existing(target, force=force)
     document = compare(folder, records, Form(tuple(ignore), count, dict(columns or {})))
     if target is not None:
-        write_evaluation(document, target, folder, truth=records, force=force)
+        write_evaluation(document, target, folder, truth=file, force=force)
     return convert(document, Evaluation)

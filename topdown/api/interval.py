@@ -36,7 +36,7 @@ def interval(
 
     Raises:
         ConfigError: C088 the folder is no release, C210 a coverage outside the range, C211 the plan has no intervals,
-            C212 the query has none, or it does not exist.
+            C024, C027 there is no such query.
         DataError: D063 an unknown or repeated geocode, or an area inside another of the same union.
         CertificateError: V020, V090 measurements or microdata are damaged.
 
@@ -66,14 +66,7 @@ def interval(
     reader = MeasurementReader(folder, context)
     values = reader.exact()
     numbers = tree_numbers(context, reader, exact_totals(context, values), exact_tables(context, values))
-    try:
-        told = numbers.of_unions([union.members for union in unions], asked.name)
-    except ValueError as error:
-        raise ConfigError(
-            f"there are no intervals for the query {query!r}: {error}",
-            code="C212",
-            fix="use a query of the plan, or its attributes by name",
-        ) from None
+    told = numbers.of_unions([union.members for union in unions], asked.name)
     leaves = read_open_microdata(folder / PERSONS, context)
     rows = rows_of_unions(context, asked, unions, leaves)
     columns = intervals_of_unions(context, asked, unions, rows, told, chance)
@@ -91,7 +84,7 @@ def interval(
 def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
     """Return a chance that was asked for, or the usual one; ConfigError C210 outside the range."""
     from topdown.plan.document import exact
-    from topdown.plan.make import LEAST_COVERAGE, MOST_COVERAGE
+    from topdown.plan.how_solved import LEAST_COVERAGE, MOST_COVERAGE
 
     try:
         chance = usual if given is None else given if isinstance(given, Fraction) else exact(given)

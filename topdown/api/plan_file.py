@@ -12,6 +12,7 @@ from typing import Any
 
 from topdown.caps import PLAN_BYTES, read_json
 from topdown.errors import ConfigError
+from topdown.frames import HeldTable
 from topdown.outputs import refuse_needed, refuse_release, write_new
 from topdown.plan.bases import read_plan_document
 from topdown.plan.prepare import Prepared, prepare
@@ -53,21 +54,24 @@ def save_plan(prepared: Prepared, path: Path) -> None:
     write_new(path, text.encode("utf-8"), force=True)
 
 
-def open_plan(path: Path) -> Prepared:
+def open_plan(path: Path, leaves: HeldTable | None = None) -> Prepared:
     """Prepare a run from a run file, or from a plan.json that must still be the plan of its run file.
+
+    Args:
+        leaves: see `prepare`.
 
     Raises:
         ConfigError: C081 if plan.json names no run file, C082 if the run file now gives another plan.
     """
     if path.suffix != ".json":
-        return prepare(path)
+        return prepare(path, leaves=leaves)
     saved = read_plan_document(path)
     name = read_json(path, PLAN_BYTES).get("run_file")
     if not isinstance(name, str):
         raise ConfigError(
             f"{path} does not name its run file", code="C081", fix="make it with: topdown plan RUN.toml"
         )
-    prepared = prepare(Path(os.path.normpath(path.parent / name)))
+    prepared = prepare(Path(os.path.normpath(path.parent / name)), leaves=leaves)
     found = changes(saved, prepared.context.plan.to_document())
     if found:
         more = [] if len(found) <= 6 else [("", f"and {len(found) - 6} more: topdown plan --diff {path}")]

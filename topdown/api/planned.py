@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topdown.api.call import PathText, place, public
+from topdown.api.call import PathText, held, place, public
 from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from topdown.api.budget_for import BudgetFor
     from topdown.api.noise_compared import NoiseCompared
     from topdown.api.plans_compared import PlansCompared
+    from topdown.frames import ArrowTable, HeldTable
     from topdown.plan.plan import Plan
     from topdown.plan.prepare import Prepared
 
@@ -132,18 +133,38 @@ class Planned:
             f"Planned({self.plan.release.id!r}, {self.plan.loss_name} {self.loss}, plan {self.plan_hash[:8]})"
         )
 
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        plan = self.plan
+        rows = [
+            (at.name, f"{at.n_nodes:,}", f"{plan.numbers_at(depth):,}", at.loss)
+            for depth, at in enumerate(plan.levels)
+        ]
+        return card(
+            f"Plan of {plan.release.id}: {plan.loss_name} {self.loss}",
+            rows,
+            head=("level", "areas", "noisy numbers", plan.loss_name),
+            note=f"Plan {self.plan_hash[:8]}. Nothing was spent.",
+        )
+
 
 @public
-def plan(run: PathText, *, base: PathText | None = None, final: bool = False) -> Planned:
+def plan(
+    run: PathText, *, base: PathText | None = None, leaves: ArrowTable | None = None, final: bool = False
+) -> Planned:
     """Plan a release and spend nothing; the confidential records are not opened.
 
     Args:
         run: run file.
         base: folder of the published release that the run extends.
+        leaves: the public leaf table as a data frame, or anything with an Arrow C stream; the file that the run file
+            names if None.
         final: refuse answers that only a person can give and that are still open.
 
     Raises:
-        ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation.
+        ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C250
+            `leaves` is no table.
         DataError: a public table breaks a rule.
         BudgetError: the budget does not add up.
         InfeasibleError: the constraints contradict each other.
@@ -152,27 +173,27 @@ def plan(run: PathText, *, base: PathText | None = None, final: bool = False) ->
     """
     from topdown.rehearse.memory import check_memory
 
-    found = opened(place(run, "run"), None if base is None else place(base, "base"))
+    found = opened(place(run, "run"), None if base is None else place(base, "base"), held(leaves, "leaves"))
     check_memory(found.plan)
     require_answers(found, final=final)
     return found
 
 
-def opened(run: Path, base: Path | None = None) -> Planned:
+def opened(run: Path, base: Path | None = None, leaves: HeldTable | None = None) -> Planned:
     """Open a run file with the release it extends."""
     from topdown.made_up import refuse_simulation
     from topdown.plan.prepare import prepare
 
     if base is not None:
         refuse_simulation(base)
-    return Planned(prepare(run, base), base)
+    return Planned(prepare(run, base, leaves=leaves), base)
 
 
-def opened_again(run: Path) -> Planned:
+def opened_again(run: Path, leaves: HeldTable | None = None) -> Planned:
     """Open a run file, or a plan.json that must still be the plan of its run file."""
     from topdown.api.plan_file import open_plan
 
-    return Planned(open_plan(run))
+    return Planned(open_plan(run, leaves))
 
 
 def require_answers(planned: Planned, *, final: bool) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from topdown.api.call import PathText, checked, place, public
+from topdown.api.call import PathText, checked, held, place, public
 from topdown.api.planned import Planned, opened, opened_again, require_answers
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
+    from topdown.frames import ArrowTable, HeldTable
     from topdown.measure.measure import MeasureResult
-    from topdown.pipeline import GenerateResult
+    from topdown.run_result import GenerateResult
     from topdown.workers import Where
 
     Measured = tuple[MeasureResult, dict[str, float]]
@@ -26,6 +28,8 @@ def generate(
     run: PathText | Planned,
     out: PathText,
     *,
+    records: ArrowTable | None = None,
+    leaves: ArrowTable | None = None,
     workers: Where = 1,
     csv: bool = False,
     again: bool = False,
@@ -43,25 +47,30 @@ def generate(
     Args:
         run: run file, plan.json that `topdown plan` saved, or what `topdown.plan` returned.
         out: new or empty folder.
+        records: the confidential records as a data frame, or anything with an Arrow C stream; the file that the run
+            file names if None. They are read as that file would be; nothing of them is written.
+        leaves: see `plan`; not with what `topdown.plan` returned.
         workers: processes for solving, 1 or more, or "ray": the machines of the Ray cluster that RAY_ADDRESS names, or
             one started here (docs/how-to/cluster.md). The release does not depend on it.
         csv: also write one row a record.
         again: spend a second time on a release or plan that the ledger holds already, in another folder.
         resume: go on with an interrupted run of this plan in `out`.
         final: refuse answers that only a person can give and that are still open.
-        report: told about progress.
+        report: called with each `Event`; or a class of bars such as `tqdm.auto.tqdm`, which gets a bar for each stage.
 
     Raises:
         ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run
-            holds it, C082 plan.json is no longer the plan of its run file, C230-C234 Ray; or as `topdown.plan`.
+            holds it, C082 plan.json is no longer the plan of its run file, C230-C234 Ray, C250 `records` or `leaves`
+            are no table, C005 `leaves` for a plan that is made; or as `topdown.plan`.
         DataError: the records break a rule, D050 the disk refuses.
         BudgetError: the ledger refuses.
         InfeasibleError: the constraints contradict each other.
         CertificateError: V900 the finished release fails its own verification; do not publish it.
     """
-    workers = checked(workers)
-    planned, target = _started(run, out, resume=resume, final=final)
-    return _spend(planned, target, workers, csv, again, report)
+    workers, people = checked(workers), held(records, "records")
+    planned = _planned(run, leaves)
+    target = _started(planned, out, resume=resume, final=final)
+    return _spend(planned, target, workers, csv, again, people, report)
 
 
 @public
@@ -69,6 +78,8 @@ def measure(
     run: PathText | Planned,
     out: PathText,
     *,
+    records: ArrowTable | None = None,
+    leaves: ArrowTable | None = None,
     again: bool = False,
     resume: bool = False,
     final: bool = False,
@@ -79,7 +90,7 @@ def measure(
     `generate` with `resume` goes on from there, anywhere, and needs the records no more. All else is as for `generate`.
 
     Args:
-        run, out, again, resume, final, report: see `generate`.
+        run, out, records, leaves, again, resume, final, report: see `generate`.
 
     Returns:
         what was charged and drawn, and wall seconds by stage.
@@ -89,18 +100,34 @@ def measure(
     """
     from topdown import pipeline
 
-    planned, target = _started(run, out, resume=resume, final=final)
-    return _noted(planned, lambda: pipeline.measure(planned.prepared, target, again=again, report=report))
+    planned, people = _planned(run, leaves), held(records, "records")
+    target = _started(planned, out, resume=resume, final=final)
+    return _noted(
+        planned,
+        lambda: pipeline.measure(planned.prepared, target, again=again, records=people, report=report),
+    )
 
 
-def _started(run: PathText | Planned, out: PathText, *, resume: bool, final: bool) -> tuple[Planned, Path]:
-    """Open a run that extends nothing, and check its folder."""
-    planned = run if isinstance(run, Planned) else opened_again(place(run, "run"))
+def _planned(
+    run: PathText | Planned, leaves: ArrowTable | None, open_it: Callable[..., Planned] = opened_again
+) -> Planned:
+    """Return a plan, made with leaves in memory if there are any; ConfigError C005 if it is made already."""
+    if not isinstance(run, Planned):
+        return open_it(place(run, "run"), leaves=held(leaves, "leaves"))
+    if leaves is not None:
+        raise ConfigError(
+            "this plan was made with the leaves it has", code="C005", fix="use topdown.plan(run, leaves=...)"
+        )
+    return run
+
+
+def _started(planned: Planned, out: PathText, *, resume: bool, final: bool) -> Path:
+    """Check the folder of a run, which extends nothing."""
     if planned.base is not None:
         raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return planned, target
+    return target
 
 
 @public
@@ -109,6 +136,8 @@ def extend(
     base: PathText,
     out: PathText,
     *,
+    records: ArrowTable | None = None,
+    leaves: ArrowTable | None = None,
     workers: Where = 1,
     csv: bool = False,
     again: bool = False,
@@ -124,7 +153,7 @@ def extend(
     Args:
         run: run file with a table [base], or what `topdown.plan` returned for it and this base.
         base: folder of the published release.
-        out, workers, csv, again, resume, final, report: see `generate`.
+        out, records, leaves, workers, csv, again, resume, final, report: see `generate`.
 
     Raises:
         ConfigError: C005 `run` was planned with another base, C122 the base is a simulation; or as `generate`.
@@ -134,7 +163,7 @@ def extend(
         DataError: as `generate`.
     """
     below = place(base, "base")
-    planned = run if isinstance(run, Planned) else opened(place(run, "run"), below)
+    planned, people = _planned(run, leaves, partial(opened, base=below)), held(records, "records")
     if planned.base is None or planned.base.resolve() != below.resolve():
         raise ConfigError(
             f"the plan was not made with the base {below}",
@@ -143,7 +172,7 @@ def extend(
         )
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return _spend(planned, target, checked(workers), csv, again, report)
+    return _spend(planned, target, checked(workers), csv, again, people, report)
 
 
 def check_start(
@@ -162,21 +191,29 @@ def check_start(
 
 
 def _spend(
-    planned: Planned, out: Path, workers: Where, csv: bool, again: bool, report: Report
+    planned: Planned,
+    out: Path,
+    workers: Where,
+    csv: bool,
+    again: bool,
+    records: HeldTable | None,
+    report: Report,
 ) -> GenerateResult:
     from topdown import pipeline
 
-    prepared, base = planned.prepared, planned.base
-    if base is not None:
-        return _noted(
-            planned,
-            lambda: pipeline.extend(
-                prepared, base, out, workers=workers, csv=csv, again=again, report=report
-            ),
-        )
+    base = planned.base
+    make = pipeline.generate if base is None else partial(pipeline.extend, base=base)
     return _noted(
         planned,
-        lambda: pipeline.generate(prepared, out, workers=workers, csv=csv, again=again, report=report),
+        lambda: make(
+            planned.prepared,
+            out=out,
+            workers=workers,
+            csv=csv,
+            again=again,
+            records=records,
+            report=report,
+        ),
     )
 
 

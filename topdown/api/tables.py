@@ -81,9 +81,8 @@ def tables(
     chance = None
     if coverage is not None or plan.coverage is not None:
         chance = coverage_of(coverage, plan.coverage or Fraction(19, 20))
-    numbers = None if chance is None else _numbers(folder, context, asked=coverage is not None)
-    have = {} if numbers is None else {q.name: q for q in queries if _told(numbers, q)}
-    asked = _Asked(context, read_open_microdata(folder / PERSONS, context), tuple(have), numbers, chance)
+    numbers = None if chance is None else numbers_of(folder, context, asked=coverage is not None)
+    asked = _Asked(context, read_open_microdata(folder / PERSONS, context), numbers, chance)
     found = _of_levels(asked, queries, chosen, named) + _of_unions(asked, queries, unions)
     sheets, listed = _sheets(found)
     n_files = write_package(target, sheets, plan.schema, _about(context, chance))
@@ -96,7 +95,6 @@ def tables(
         n_files=n_files,
         n_named=len(named),
         tables=listed,
-        without_intervals=[] if chance is None else [q.name for q in queries if q.name not in have],
     )
 
 
@@ -104,7 +102,6 @@ def tables(
 class _Asked:
     context: Context
     leaves: Histogram
-    have: tuple[str, ...]  # queries with intervals
     numbers: TreeNumbers | None
     chance: Fraction | None
 
@@ -134,8 +131,7 @@ def _of_levels(
                 answers = answers.aggregate(levels[depth].parent, len(levels[depth - 1]))
     intervals = {}
     if asked.numbers is not None:
-        with_intervals = {place: at for place, at in rows.items() if place[0] in asked.have}
-        intervals = intervals_of(context, with_intervals, asked.numbers, asked.chance)
+        intervals = intervals_of(context, rows, asked.numbers, asked.chance)
     out = []
     for query in queries:
         for depth in chosen:
@@ -165,7 +161,7 @@ def _of_unions(asked: _Asked, queries: Sequence[Query], unions: Sequence[Union])
     out = []
     for query in queries if unions else ():
         rows, at = rows_of_unions(asked.context, query, unions, asked.leaves), None
-        if asked.numbers is not None and asked.chance is not None and query.name in asked.have:
+        if asked.numbers is not None and asked.chance is not None:
             told = asked.numbers.of_unions([union.members for union in unions], query.name)
             at = intervals_of_unions(asked.context, query, unions, rows, told, asked.chance)
         out.append(
@@ -251,7 +247,8 @@ def _queries(context: Context, by: Sequence[str]) -> list[Query]:
     return list(found.values())
 
 
-def _numbers(folder: Path, context: Context, *, asked: bool) -> TreeNumbers:
+def numbers_of(folder: Path, context: Context, *, asked: bool) -> TreeNumbers:
+    """Return what the measurements in a release say of any answer; ConfigError C211 if the plan has no such numbers."""
     from topdown.solve.exact import exact_tables, exact_totals
     from topdown.solve.measurements import MeasurementReader
     from topdown.solve.tree.covered import check_intervals
@@ -261,13 +258,3 @@ def _numbers(folder: Path, context: Context, *, asked: bool) -> TreeNumbers:
     reader = MeasurementReader(folder, context)
     values = reader.exact()
     return tree_numbers(context, reader, exact_totals(context, values), exact_tables(context, values))
-
-
-def _told(numbers: TreeNumbers, query: Query) -> bool:
-    from topdown.solve.tree.numbers import answers_of
-
-    try:
-        answers_of(numbers.statistics.lattice, query)
-    except ValueError:
-        return False
-    return True

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from topdown.api.call import PathText, place, public
+from topdown.api.call import PathText, place, public, source
 from topdown.api.planned import Planned, opened_again
 from topdown.errors import ConfigError
 from topdown.progress import Event, Report, silent
 
 if TYPE_CHECKING:
     from topdown.documents.simulation import SimulationErrors
+    from topdown.frames import ArrowTable
     from topdown.simulate import Replicate
     from topdown.synth import SynthResult
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @public
 def simulate(
     run: PathText | Planned,
-    truth: PathText,
+    truth: PathText | ArrowTable,
     *,
     seed: int | None = None,
     replicates: int = 1,
@@ -36,21 +37,24 @@ def simulate(
 
     Args:
         run: run file, plan.json or what `topdown.plan` returned; its own records are not read.
-        truth: a table that `topdown.synth` marked, the folder of a published release, or a public table.
+        truth: a table that `topdown.synth` marked, the folder of a published release, or a public table: a file, a
+            data frame, or anything with an Arrow C stream.
         seed: any integer; None takes 1, and the result says so.
         replicates, workers: 1 or more.
-        truth_is_public: why an unmarked table is public, at least three words; stamped on the result.
+        truth_is_public: why a table without a mark is public, at least three words; stamped on the result. A data
+            frame has no mark.
         out: new folder for the result; None writes nothing.
         keep: also write the microdata of each replicate there.
         each: gets every replicate, in order: its microdata as counts, its noisy answers.
-        report: told about progress.
+        report: see `generate`.
 
     Returns:
         mean absolute error and bias by level and query.
 
     Raises:
         ConfigError: C121 the truth is not known to be made up or public, C085 `out` is not new, C097 the plan extends
-            a release, C005 fewer than one replicate or worker, or `keep` without `out`.
+            a release, C005 fewer than one replicate or worker, or `keep` without `out`, C250 `truth` is no
+            table.
         DataError: the truth breaks a rule.
         InfeasibleError: the constraints contradict each other.
     """
@@ -66,7 +70,7 @@ def simulate(
         raise ConfigError("there is no folder to keep replicates in", code="C005", fix="give out too")
     simulation = open_simulation(
         (run if isinstance(run, Planned) else opened_again(place(run, "run"))).prepared,
-        place(truth, "truth"),
+        source(truth, "truth"),
         seed=DEFAULT_SEED if seed is None else seed,
         truth_is_public=truth_is_public,
     )
@@ -123,7 +127,14 @@ def synth(
     from topdown.synth import synth as make
 
     folder = place(out, "out")
-    here = [name for name in ("persons.csv.gz", "blocks.csv.gz", "run.toml") if (folder / name).exists()]
+    names = ["persons.csv.gz", "blocks.csv.gz", "run.toml"]
+    if (
+        schema.endswith(".toml")
+        and not settings
+        and not (place(schema, "schema").parent / "settings.toml").exists()
+    ):
+        names += ["settings.toml", "invariants.toml"]  # may be drafted
+    here = [name for name in names if (folder / name).exists()]
     if here and not force:
         raise ConfigError(
             f"{folder / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"

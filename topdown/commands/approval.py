@@ -8,6 +8,7 @@ import click
 
 from topdown.api.ledger_view import view_ledger
 from topdown.commands.right_choices import choices, rounded
+from topdown.commands.terminal import can_ask
 from topdown.errors import ConfigError
 from topdown.plan.prepare import Prepared
 from topdown.publish.certified import certified_loss
@@ -33,7 +34,7 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
     if yes:
         return
     ledger = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
-    if not sys.stdin.isatty() or not screen.err.stream.isatty():
+    if not can_ask(screen):
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
             code="C084",
@@ -51,7 +52,8 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
     if resume and already:
         name = figures.loss(plan.loss_name, already, plan.delta_of(already))
         out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")
-    out.put("This cannot be undone. Type the first four characters of the plan to go on: ")
+    out.line("This cannot be undone. Type the first four characters of the plan to go on.")
+    out.put("> ")
     answer = sys.stdin.readline()
     if not answer:
         raise click.Abort

@@ -125,3 +125,19 @@ def _options(json_option: bool) -> list[Option]:
             help="When to use colour.",
         ),
     ]
+
+
+def version_option(program: str) -> Callable[[Any], Any]:
+    """Return the option --version of a program; the library is asked only when it is given."""
+
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        del param
+        if value:
+            from importlib.metadata import version
+
+            click.echo(f"{program} {version('census-topdown')}")
+            ctx.exit(0)
+
+    return click.option(
+        "--version", is_flag=True, expose_value=False, is_eager=True, callback=show, help="Print the version."
+    )

@@ -83,7 +83,7 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     finally:
         progress.close()
     right = choices(certified_loss(planned.prepared.context.policy))[0]
-    screen.document(result_document(planned.prepared, out, result))
+    screen.document(result_document(planned.plan, out, result))
     screen.blank()
     total = figures.seconds(time.monotonic() - started)
     folder = f"{out}{os.sep}"

@@ -21,7 +21,7 @@ from topdown.screen.console import Screen
 if TYPE_CHECKING:
     from topdown import GenerateResult, Planned
     from topdown.documents.generate import Generate
-    from topdown.plan.prepare import Prepared
+    from topdown.plan.plan import Plan
 
 
 @command(
@@ -112,10 +112,12 @@ def spend(
         log: gets progress as JSON lines.
     """
     prepared = planned.prepared
-    return run_or_tell(screen, prepared, line, call, partial(show_result, screen, prepared, out), log)
+    return run_or_tell(
+        screen, prepared, line, call, partial(show_result, screen, prepared.context.plan, out), log
+    )
 
 
-def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Generate:
+def result_document(plan: Plan, out: Path, result: GenerateResult) -> Generate:
     """Return the `topdown.generate` document."""
     from importlib.metadata import version
 
@@ -124,7 +126,6 @@ def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Ge
     from topdown.documents.generate import Generate
     from topdown.documents.verify import Verify
 
-    plan = prepared.context.plan
     return Generate(
         engine=version("census-topdown"),
         release_id=plan.release.id,
@@ -142,17 +143,17 @@ def result_document(prepared: Prepared, out: Path, result: GenerateResult) -> Ge
     )
 
 
-def show_result(screen: Screen, prepared: Prepared, out: Path, result: GenerateResult) -> int:
+def show_result(screen: Screen, plan: Plan, out: Path, result: GenerateResult) -> int:
     """Show a finished release; return the exit code."""
     from topdown.screen import figures
     from topdown.screen.look import bold
 
     n = result.checks.n_checks
-    screen.document(result_document(prepared, out, result))
+    screen.document(result_document(plan, out, result))
     screen.blank()
     total = figures.seconds(sum(result.seconds.values()))
     memory = figures.size(result.peak_memory_bytes)
-    screen.last("Release ", bold(prepared.context.plan.release.id), f" in {out}{os.sep}, {total}, {memory}")
+    screen.last("Release ", bold(plan.release.id), f" in {out}{os.sep}, {total}, {memory}")
     screen.say(
         f"{n} of {n} checks, {result.n_failsafe:,} failsafe, {result.n_splits:,} solves, "
         f"{result.n_records:,} records",

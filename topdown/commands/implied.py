@@ -87,7 +87,8 @@ def implied(
 def _invariants(screen: Screen, name: str, schema_name: str, levels: str | None) -> int:
     from topdown.commands.implied_area import algebra_lines
     from topdown.documents.implied import Implied
-    from topdown.plan.files import load_invariants, load_schema
+    from topdown.plan.files import load_schema
+    from topdown.plan.invariants_file import load_invariants
     from topdown.resources import find
     from topdown.solve.implied.classify import verdicts
     from topdown.solve.implied.describe import node_lines

@@ -97,7 +97,8 @@ def judge_area(
     """
     from topdown.model.contradiction import find_contradiction
     from topdown.model.public import derive_rules
-    from topdown.plan.files import load_invariants, load_schema
+    from topdown.plan.files import load_schema
+    from topdown.plan.invariants_file import load_invariants
     from topdown.resources import find
     from topdown.solve.implied.causes import Ground, public_regions
     from topdown.solve.implied.classify import judge

@@ -11,11 +11,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from topdown.commands.base import command
-from topdown.errors import EXIT_OK, ConfigError, DataError
+from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from topdown.plan.init import Answers
+    from topdown.stores.place import Table
 
 DRAFTED = ("schema.toml", "invariants.toml", "settings.toml")
 
@@ -24,6 +25,11 @@ def _bundled(kind: str) -> list[CompletionItem]:
     from topdown.resources import bundled_names
 
     return [CompletionItem(name) for name in bundled_names(kind)]
+
+
+def _files(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    del ctx, param
+    return [CompletionItem(text, type="file")]
 
 
 @command(
@@ -44,30 +50,35 @@ def _bundled(kind: str) -> list[CompletionItem]:
     ),
 )
 @click.option(
-    "--records", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential table."
+    "--records",
+    metavar="TABLE",
+    required=True,
+    shell_complete=_files,
+    help='Confidential file, or "sqlite:FILE?table=NAME".',
 )
 @click.option(
-    "--leaves", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Public facts."
+    "--leaves", metavar="TABLE", required=True, shell_complete=_files, help="Public facts, in the same forms."
 )
 @click.option(
     "--schema",
-    default="pl94",
-    show_default=True,
     shell_complete=lambda ctx, param, text: [i for i in _bundled("schemas") if i.value.startswith(text)],
-    help="Bundled name, or a file ending in .toml; with --codes the name of yours.",
+    help="Bundled name (default: pl94), or a file ending in .toml; in a draft the name of yours (default: own).",
 )
 @click.option(
     "--settings",
-    default="pl94_2020_tree",
-    show_default=True,
     shell_complete=lambda ctx, param, text: [i for i in _bundled("settings") if i.value.startswith(text)],
-    help="Bundled name, or a file ending in .toml.",
+    help="Bundled name (default: pl94_2020_tree), or a file ending in .toml; drafted for a schema file without any.",
 )
 @click.option(
     "--codes",
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Public table attribute, label (and recode, group): draft schema, invariants and settings from it.",
+)
+@click.option(
+    "--ask-labels",
+    is_flag=True,
+    help="Draft from labels of the records; on a terminal you confirm that each list of them is public.",
 )
 @click.option("--no-count", is_flag=True, help="Each row of the records is one record.")
 @click.option("--levels", metavar="A,B,...", default="", help="Levels of the geography, root first.")
@@ -84,11 +95,12 @@ def _bundled(kind: str) -> list[CompletionItem]:
 def init(
     screen: Screen,
     *,
-    records: Path,
-    leaves: Path,
-    schema: str,
-    settings: str,
+    records: str,
+    leaves: str,
+    schema: str | None,
+    settings: str | None,
     codes: Path | None,
+    ask_labels: bool,
     no_count: bool,
     levels: str,
     out: Path,
@@ -97,57 +109,62 @@ def init(
 ) -> int:
     """Write a complete, commented run file.
 
-    Makes the ledger of its data set too, or joins the one that is there. The records are not opened: labels come from
-    a bundled schema or from --codes, levels from you. Answers only a person can give are marked "?" in it.
+    Makes the ledger of its data set too, or joins the one that is there. The records are not opened, but for
+    --ask-labels: labels come from a bundled schema, from --codes or from your answers, levels from you. Answers only a
+    person can give are marked "?" in it.
     """
+    from topdown.commands.init_draft import DraftWish, drafted_by, settings_beside
     from topdown.documents.init import Init, LedgerPlace
     from topdown.measure.run_ledger import create_for_run
-    from topdown.outputs import refuse_existing, refuse_needed, refuse_release, same, write_new
-    from topdown.plan.draft import draft, read_codes
+    from topdown.names import checked_path
+    from topdown.outputs import refuse_existing, refuse_needed, refuse_release, write_new
     from topdown.plan.init import run_file_text
     from topdown.plan.runfile import load_runfile
     from topdown.screen.look import bold
+    from topdown.stores.place import file_of, table_at
 
     if out.exists() and not force:
         raise ConfigError(f"{out} exists", code="C080", fix="give another --out, or replace it with --force")
-    refuse_needed(out, "--out", (records, leaves))
+    if codes is not None and ask_labels:
+        raise click.UsageError("labels come from --codes or from --ask-labels, not from both")
+    for option, text in (("--records", records), ("--leaves", leaves)):
+        checked_path(text, option)
+    tables = secret, public = table_at(records), table_at(leaves)
+    near = file_of(secret).parent  # of the witness, if nothing else is said
+    given = None  # a schema file for which invariants and settings are drafted
+    if codes is None and not ask_labels and schema is not None and settings is None:
+        settings, given = settings_beside(schema)
+    left = DRAFTED if codes is not None or ask_labels else DRAFTED[1:] if given is not None else ()
+    drafted = tuple(str(out.parent / name) for name in left)
+    for name in drafted:
+        refuse_existing(Path(name), force=force)
+    refuse_needed(out, "--out", map(file_of, tables))
     refuse_release(out, "--out")
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
-    if witness is None and records.parent.is_dir() and not os.access(records.parent, os.W_OK):
+    if witness is None and near.is_dir() and not os.access(near, os.W_OK):
         witness = out.parent
-    answers = replace(_from_leaves(leaves, names), witness=witness, has_count=not no_count)
-    drafted: tuple[str, ...] = ()
-    if codes is None:
-        schema, answers = _named(schema, answers, out)
-        text = run_file_text(schema, settings, records, leaves, out, names, answers)
-    else:
-        if same(codes, records):
-            raise DataError(
-                f"{codes} is the table of records, and labels are never taken from records",
-                code="D065",
-                fix="write the public labels into a table attribute,label",
-            )
-        if not names:
-            raise ConfigError(
-                "a schema of your own needs --levels",
-                code="C139",
-                fix="name them, root first: --levels A,B,C",
-            )
-        ours = draft(read_codes(codes, schema), names, f"drafted by topdown init from {codes.name}")
-        answers = replace(answers, title="?", schema=DRAFTED[0], invariants=DRAFTED[1])
+    answers = replace(_from_leaves(public, names), witness=witness, has_count=not no_count)
+    bodies: tuple[str, ...] = ()
+    if drafted:
+        wish = DraftWish(codes, given, schema or "own", names, no_count)
+        ours = drafted_by(screen, wish, secret, answers)
+        bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)[-len(drafted) :]
+        where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
+        answers = replace(answers, title="?", schema=where, invariants=DRAFTED[1], ignore=ours.ignore)
         text = run_file_text(
-            schema, DRAFTED[2], records, leaves, out, names, answers, settings_text=ours.settings
+            ours.name, DRAFTED[2], secret, public, out, names, answers, settings_text=ours.draft.settings
         )
-        for name in DRAFTED:
-            refuse_existing(out.parent / name, force=force)
-        drafted = tuple(str(out.parent / name) for name in DRAFTED)
-        for path, body in zip(drafted, (ours.schema, ours.invariants, ours.settings), strict=True):
-            write_new(Path(path), body.encode("utf-8"), force=force)
+    else:
+        schema, answers = _named(schema or "pl94", answers, out)
+        settings = settings or "pl94_2020_tree"
+        text = run_file_text(schema, settings, secret, public, out, names, answers)
+    for path, body in zip(drafted, bodies, strict=True):
+        write_new(Path(path), body.encode("utf-8"), force=force)
     write_new(out, text.encode("utf-8"), force=force)
-    place = create_for_run(out) if witness is not None or records.parent.is_dir() else None
+    place = create_for_run(out) if witness is not None or near.is_dir() else None
     run = load_runfile(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
-    missing = [str(path) for path in (records, leaves) if not path.is_file()]
+    missing = [str(table) for table in tables if not table.is_file()]
     correct = "CORRECT THESE" in text
     screen.document(
         Init(
@@ -168,28 +185,27 @@ def init(
     for path in missing:
         screen.warn(f"{path} does not exist yet")
     if place is None:
-        screen.warn(
-            f"no ledger was made: {records.parent} does not exist yet; then: topdown ledger new {out}"
-        )
+        screen.warn(f"no ledger was made: {near} does not exist yet; then: topdown ledger new {out}")
     if correct:
         screen.warn("geography.prefix_lengths is a guess: correct it to the geocodes of your leaves")
     screen.next((f"topdown plan {out}", "what it would measure, at what cost; edit the file first"))
     return EXIT_OK
 
 
-def _from_leaves(leaves: Path, levels: tuple[str, ...]) -> Answers:
+def _from_leaves(leaves: Table, levels: tuple[str, ...]) -> Answers:
     """Say what the header of the public table of leaves tells of levels and names of columns."""
     from topdown.columns import TooLargeError, UnreadableError, header_of
     from topdown.plan.init import Answers
+    from topdown.stores.place import StoreError
 
     try:
         header = header_of(leaves) if leaves.is_file() else []
-    except (UnreadableError, TooLargeError):
+    except (UnreadableError, TooLargeError, StoreError):
         header = []  # plan says what is wrong
-    inner = levels[1:-1]
-    if not inner or not set(inner) <= set(header):
+    above = levels[:1] if levels[:1] and levels[0] in header else ()  # else the root is everything
+    columns = (*above, *levels[1:-1])
+    if len(levels) < 2 or not columns or not set(columns) <= set(header):
         return Answers()
-    columns = (levels[:1] if levels[0] in header else ()) + inner
     renamed = "geocode" not in header and levels[-1] in header
     key = levels[-1] if renamed else "geocode"
     others = tuple(name for name in header if name not in (*columns, key))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from topdown.commands.base import command
+from topdown.commands.terminal import can_ask
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 from topdown.screen.look import FAIL, OK
@@ -151,7 +152,7 @@ def _ask(screen: Screen, asked: Asked, *, yes: bool) -> None:
 
     if yes:
         return
-    if not sys.stdin.isatty() or not screen.err.stream.isatty():
+    if not can_ask(screen):
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
             code="C084",
@@ -161,7 +162,8 @@ def _ask(screen: Screen, asked: Asked, *, yes: bool) -> None:
     loss = figures.loss(spend.loss_name, spend.intent(spend.covers, 1, "new").loss)
     out = screen.err
     out.line("Choice ", bold(full[:8]), f' spends {loss} of data set "{asked.document["data_set"]}".')
-    out.put("This cannot be undone. Type the first four characters of the choice to go on: ")
+    out.line("This cannot be undone. Type the first four characters of the choice to go on.")
+    out.put("> ")
     answer = sys.stdin.readline()
     if not answer:
         raise click.Abort

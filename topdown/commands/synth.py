@@ -58,7 +58,7 @@ def synth(
         Synth(
             records=str(made.records),
             leaves=str(made.leaves),
-            run_file=None if made.run_file is None else str(made.run_file),
+            run_file=str(made.run_file),
             n_people=made.n_people,
             n_rows=made.n_rows,
             n_empty=made.n_empty,
@@ -72,11 +72,7 @@ def synth(
     screen.pairs(
         [(str(made.records), f"{made.n_rows:,} rows"), (str(made.leaves), f"{made.n_empty:,} areas empty")]
     )
-    if made.run_file is None:
-        screen.next(
-            (f"topdown init --schema {schema} --records {made.records} ...", "no settings fit this schema")
-        )
-    elif made.base_run_file is not None:
+    if made.base_run_file is not None:
         screen.next(
             (f"topdown generate {made.base_run_file} --out base/", "the release that the other one extends"),
             (

@@ -59,8 +59,6 @@ def tables(
 
     made = write(release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage)
     screen.document(made)
-    for name in made.without_intervals:
-        screen.warn(f"there are no intervals for {name}: topdown explain C212")
     n_tables = sum(not table.wide for table in made.tables)
     screen.last("Wrote ", bold(made.out), f": {n_tables:,} tables, {made.n_files:,} files")
     rows = [

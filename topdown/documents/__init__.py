@@ -33,6 +33,7 @@ DOCUMENTS = {
     "noise_law": "NoiseLaw",
     "plan": "Plan",
     "plan_summary": "PlanSummary",
+    "reference": "Reference",
     "schemas": "Schemas",
     "selection": "Selection",
     "selection.certificate": "SelectionCertificate",

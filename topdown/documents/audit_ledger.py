@@ -47,3 +47,16 @@ class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     releases: list[PaidRelease]
     voided: list[VoidedCharge]
     vouched: list[str]
+
+    def __repr__(self) -> str:
+        return (
+            f"AuditLedger({self.data_set!r}, {self.loss_name} {self.charged}, {len(self.releases)} releases)"
+        )
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [(one.release, one.what, one.plan_hash[:8], one.loss) for one in self.releases]
+        head = ("release", "what", "plan", self.loss_name)
+        title = f"Everything released from {self.data_set}: {self.loss_name} {self.charged}"
+        return card(title, rows, head=head, note=" ".join(row["sentence"] for row in self.secrets))

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from topdown.documents.plan import PlanMeasured
 from topdown.documents.shared import (
     Count,
     LossName,
@@ -89,3 +90,4 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     checks: list[PassedCheck]
     software: dict[str, str]
     files: dict[str, Sha256]
+    measured: PlanMeasured | UnsetType = UNSET

@@ -100,3 +100,14 @@ class Evaluation(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown
     n_records: RecordCounts
     levels: list[LevelErrors]
     invariants: AllKept
+
+    def __repr__(self) -> str:
+        return f"Evaluation({self.release_id!r}): {self.heading}; its errors are in .levels"
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [("release", self.release_id), ("levels", ", ".join(level.level for level in self.levels))]
+        return card(
+            self.heading, rows, note="Errors are not shown: a notebook keeps what it shows. See .levels"
+        )

@@ -1,4 +1,4 @@
-"""The document of `topdown generate`, `topdown extend` and `topdown demo`."""
+"""The document of `topdown generate`, `resolve`, `extend` and `demo`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topdown.documents.verify import Verify
 
 
 class Generate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.generate"):
-    """The result of topdown generate --json and topdown demo --json."""
+    """The result of topdown generate --json, and of resolve, extend and demo."""
 
     version: Literal[1] = 1
     engine: str

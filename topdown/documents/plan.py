@@ -159,6 +159,13 @@ class PlanEstimates(Part, frozen=True, kw_only=True):
     coverage: Rational | UnsetType = UNSET
 
 
+class PlanMeasured(Part, frozen=True, kw_only=True):
+    """The release whose measurement this one solves in another way."""
+
+    release: str
+    plan_hash: Sha256
+
+
 class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"):
     """plan.json: what decides a release, and its hash."""
 
@@ -179,3 +186,4 @@ class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"
     base: PlanBase | UnsetType = UNSET
     estimates: PlanEstimates | UnsetType = UNSET
     delta: Rational | UnsetType = UNSET
+    measured: PlanMeasured | UnsetType = UNSET

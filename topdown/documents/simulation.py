@@ -51,3 +51,22 @@ class SimulationErrors(Part, frozen=True, kw_only=True, tag_field="type", tag="t
     replicates: Positive
     n_failsafe: Count
     levels: list[LevelError]
+
+    def __repr__(self) -> str:
+        made = f"plan {self.plan_hash[:8]}, seed {self.seed}, {self.replicates} replicates"
+        return f"SimulationErrors({self.stamp}, {made})"
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [
+            (level.level, query.query, f"{query.mae:.3g}", f"{query.bias:+.3g}")
+            for level in self.levels
+            for query in level.queries
+        ]
+        return card(
+            f"Errors of {self.replicates} simulated releases, seed {self.seed}",
+            rows,
+            head=("level", "query", "mean absolute error", "bias"),
+            note=f"{self.stamp}. Errors are in {self.unit} records, of one answer.",
+        )

@@ -20,7 +20,7 @@ class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.synt
     version: Literal[1] = 1
     records: str
     leaves: str
-    run_file: str | None
+    run_file: str
     n_people: Count
     n_rows: Count
     n_empty: Count

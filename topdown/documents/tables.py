@@ -32,6 +32,3 @@ class Tables(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.tab
     n_files: Positive
     n_named: Annotated[Count, Meta(description="Areas with a name")]
     tables: list[TablesFile]
-    without_intervals: Annotated[
-        list[str], Meta(description="Queries for which there are none, though asked for")
-    ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import NoReturn, final
 
 import numpy as np
 
 from topdown.errors import DataError, InternalError, TopdownError
+from topdown.frames import HeldTable, Source
 from topdown.measure.checks import check_against_public
 from topdown.measure.columns import MAX_COUNT, CountColumn, NameColumn
 from topdown.measure.draw import law_of
@@ -19,6 +19,9 @@ from topdown.measure.records import PLAIN, Form, Refused, read_records
 from topdown.measure.runs import Runs
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
+from topdown.stores.place import file_of
+
+NOT_LISTED = "not listed: nothing of a table in memory is written to a disk"
 
 
 @final
@@ -55,12 +58,12 @@ class Confidential:
 
 
 def load_records(
-    path: Path,
+    source: Source,
     context: Context,
     form: Form = PLAIN,
     *,
     list_errors: bool = True,
-    parts: Sequence[Path] = (),
+    parts: Sequence[Source] = (),
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
@@ -68,28 +71,29 @@ def load_records(
     fail for a reason in the data after the ledger is charged.
 
     Args:
-        path: CSV(.gz) or Parquet; columns `geocode` and one per attribute with the schema's labels.
+        source: a file or a table in memory; columns `geocode` and one per attribute with the schema's labels.
         context: plan and public facts.
         form: whether it has a column `count`, and which other columns it has.
         parts: files that hold the records one after the other instead, if there are any.
-        list_errors: whether rows that break a rule are listed in a private file beside the records.
+        list_errors: whether rows that break a rule are listed in a private file beside the records; those of a
+            table in memory are not, because nothing of it is written.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D042).
+        DataError: with file, column and rule, never a value, a count or a row (D020-D073).
 
     Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, twice that at the end, and a few batches.
 
     """
     error: TopdownError | None = None
     try:
-        leaves = _load(parts or (path,), context, form)
+        leaves = _load(parts or (source,), context, form)
     except Refused as refused:
-        error = _public_error(path, refused, list_errors)
+        error = public_error(source, refused, list_errors)
     except Exception as unforeseen:
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"the records could not be checked ({type(unforeseen).__name__})",
             code="X023",
-            file=str(path),
+            file=_file(source),
             fix="report this with the kind of file it was; nothing was spent",
         )
     if error is not None:  # raised here, so that it carries no context and no frame that holds records
@@ -97,14 +101,14 @@ def load_records(
     return Confidential(leaves)
 
 
-def _load(paths: Sequence[Path], context: Context, form: Form) -> LeafCounts:
+def _load(sources: Sequence[Source], context: Context, form: Form) -> LeafCounts:
     schema, leaves = context.plan.schema, context.geography.leaves
     geocode, counts = NameColumn(leaves.codes, _unknown_leaf()), CountColumn()
     values = tuple(NameColumn(a.labels, _unknown_label(schema, a)) for a in schema.attributes)
     most = MAX_COUNT - widest_noise(context)
     runs, n_rows, total, whole = Runs(), 0, 0, True
     names = ("geocode", *(a.name for a in schema.attributes))
-    for batch in chain.from_iterable(read_records(path, names, form) for path in paths):
+    for batch in chain.from_iterable(read_records(source, names, form) for source in sources):
         leaf = geocode.read(batch.column("geocode"), n_rows)
         found = [v.read(batch.column(a.name), n_rows) for v, a in zip(values, schema.attributes, strict=True)]
         count = np.ones_like(leaf)
@@ -158,17 +162,32 @@ def _unknown_label(schema: Schema, attribute: Attribute) -> Refused:
     )
 
 
-def _public_error(path: Path, refused: Refused, list_errors: bool) -> DataError:
-    details = [("file", str(path)), ("column", refused.column), *refused.details]
+def public_error(source: Source, refused: Refused, list_errors: bool) -> DataError:
+    """Return what may be said of records that break a rule; the rows of a file go to the private list."""
+    text = (
+        refused.text.replace("the records file", "the table")
+        if isinstance(source, HeldTable)
+        else refused.text
+    )
+    details = [("file", _file(source) or ""), ("column", refused.column), *refused.details]
     if refused.rows is not None and list_errors:
         rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
-        details.append(("rows", write_private_errors(path, rows)))
+        details.append(
+            (
+                "rows",
+                NOT_LISTED if isinstance(source, HeldTable) else write_private_errors(file_of(source), rows),
+            )
+        )
     details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
     unnamed = refused.column and repr(refused.column) not in refused.text
     return DataError(
-        f"{path.name}: {refused.text}" + (f" (column {refused.column})" if unnamed else ""),
+        f"{source.name}: {text}" + (f" (column {refused.column})" if unnamed else ""),
         code=refused.code,
-        file=str(path),
+        file=_file(source),
         fix=refused.fix,
         details=tuple((key, value) for key, value in details if value),
     )
+
+
+def _file(source: Source) -> str | None:
+    return None if isinstance(source, HeldTable) else str(source)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import topdown
+from topdown.frames import Source
 from topdown.measure.beside_truth import BesideTruth
 from topdown.measure.confidential import load_records
 from topdown.measure.differences import Errors, difference, total_variation
@@ -25,14 +26,14 @@ POPULATION_BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1_000, 9_999), (10_000
 _MOST_ANSWERS = 16  # of a one-way table whose answers are also shown one by one
 
 
-def evaluate(release: Path, truth: Path, form: Form = PLAIN) -> dict[str, object]:
+def evaluate(release: Path, truth: Source, form: Form = PLAIN) -> dict[str, object]:
     """Measure the error of a published release against the confidential records it was made from.
 
     Reads plan, public facts and microdata of the release, and the records; writes nothing.
 
     Args:
         release: folder of the release.
-        truth: the confidential records, as given to `topdown generate`.
+        truth: where the confidential records are, as given to `topdown generate`.
         form: their columns beside those of the schema.
 
     Returns:

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from topdown.errors import ConfigError, DataError
+from topdown.frames import HeldTable, Source
 from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
@@ -66,6 +67,7 @@ def measure(
     report: Report = silent,
     *,
     again: bool = False,
+    records: HeldTable | None = None,
     disk: Disk | None = None,
 ) -> MeasureResult:
     """Draw the noise of a whole plan once, and write the noisy answers to `out/measurements`.
@@ -80,6 +82,7 @@ def measure(
         out: the release folder; created if missing.
         report: told about every intent, commit and part.
         again: measure although the ledger holds this release or plan already, in another folder.
+        records: given in memory; those that the run file names if None.
         disk: another model of the disk, for tests.
 
     Raises:
@@ -96,7 +99,9 @@ def measure(
     """
     disk = disk or Disk()
     try:
-        return _measure(prepared, out, report, again, disk)
+        return _measure(
+            prepared, out, report, again, prepared.records_path if records is None else records, disk
+        )
     except OSError as error:
         where = f" {error.filename}" if error.filename else f" {out}"
         raise DataError(
@@ -117,7 +122,9 @@ def is_measured(prepared: Prepared, out: Path, *, again: bool = False) -> bool:
         return run.begun(ledger, again=again)[1] is not None
 
 
-def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: Disk) -> MeasureResult:
+def _measure(
+    prepared: Prepared, out: Path, report: Report, again: bool, records: Source, disk: Disk
+) -> MeasureResult:
     context, plan = prepared.context, prepared.context.plan
     run = _run(prepared, out, report, disk)
     with run.ledger() as ledger:  # what it refuses is refused before the records are read
@@ -126,7 +133,7 @@ def _measure(prepared: Prepared, out: Path, report: Report, again: bool, disk: D
             finish(journal, ledger, run.parts, made, run.disk)
             report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
             return run.result(journal, ledger, 0)
-    truth = Truth(context, load_records(prepared.records_path, context, form_of(prepared.run)))
+    truth = Truth(context, load_records(records, context, form_of(prepared.run)))
     found = truth.contradiction()
     if found is not None:
         raise found.error()

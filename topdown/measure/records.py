@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -18,13 +17,13 @@ from topdown.columns import (
     TooLargeError,
     UnreadableError,
     find_odd,
-    header_of,
     listed,
     names_in,
-    read_batches,
     shown,
 )
+from topdown.frames import HeldTable, Source, batches_of, is_there, names_of
 from topdown.plan.runfile import RunFile
+from topdown.stores.place import StoreError
 
 Rows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
 
@@ -77,19 +76,19 @@ def form_of(run: RunFile) -> Form:
     return Form(run.input.ignore, run.input.count, run.input.columns)
 
 
-def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
-    """Read the named columns, and `count` if the form has it, of a CSV(.gz) or Parquet file, batch by batch.
+def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
+    """Read the named columns, and `count` if the form has it, of a file or a table in memory, batch by batch.
 
     Raises:
         Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for;
-            whatever is wrong with a batch, it counts only once all were read.
+            a database that cannot give it; whatever is wrong with a batch, it counts only once all were read.
 
     """
-    if not path.is_file():
+    if not is_there(source):
         raise Refused("D020", "the records file does not exist", fix="correct input.records in the run file")
     refused, n_rows = None, 0
     try:
-        header = header_of(path)
+        header = names_of(source)
         wanted = (*names, "count") if form.has_count else names
         theirs = names_in(header, wanted, form.called)
         odd = find_odd(header, theirs, form.ignored)
@@ -97,19 +96,23 @@ def read_records(path: Path, names: tuple[str, ...], form: Form) -> Iterator[pa.
             raise _odd(odd)
         text, coded = pa.string(), pa.dictionary(pa.int32(), pa.string())
         types = {of: text if name == "count" else coded for name, of in zip(wanted, theirs, strict=True)}
-        for batch in read_batches(path, types):
+        for batch in batches_of(source, types):
             n_rows += batch.num_rows
             yield batch.rename_columns(list(wanted))
     except UnreadableError:
         refused = Refused(
             "D021",
             "the records file cannot be read to its end",
-            fix="give a whole CSV(.gz) or Parquet file with as many fields throughout as in its header",
+            fix="give columns that Arrow can hold, each of one type"
+            if isinstance(source, HeldTable)
+            else "give a whole table, a CSV with as many fields throughout as in its header",
         )
     except TooLargeError:
         refused = Refused("D043", TOO_LARGE, fix=RAISE_TABLE)
     except MiscountedError:
         refused = Refused("D042", MISCOUNTED, fix=MISCOUNTED_FIX)
+    except StoreError as error:
+        refused = Refused(error.code, error.text, fix=error.fix)
     if refused is not None:  # raised here, so that it carries no context that quotes the file
         raise refused
     if n_rows == 0:

@@ -14,6 +14,7 @@ from topdown.ledger.records import Binding, DrawnLaw
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Prepared, schema_of
 from topdown.plan.runfile import RunFile, load_runfile
+from topdown.stores.place import file_of, table_at
 
 _TABLE = re.compile(r"^\[ledger\][^\n]*\n", re.MULTILINE)
 _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
@@ -111,7 +112,11 @@ def check_named(prepared: Prepared) -> None:
 
 def _place(path: Path, run: RunFile, binding: Binding) -> Place:
     beside = path.parent
-    folder = beside / run.ledger.witness if run.ledger.witness else (beside / run.input.records).parent
+    folder = (
+        beside / run.ledger.witness
+        if run.ledger.witness
+        else file_of(table_at(run.input.records, beside)).parent
+    )
     return Place(beside / run.ledger.path, folder, run.ledger.id, binding)
 
 

@@ -158,7 +158,7 @@ class Schema:
             wrong = [label for label in labels if label not in attribute.labels]
             if wrong:
                 raise ConfigError(
-                    f"attribute {name!r} has no value {wrong[0]!r}",
+                    f"{wrong[0]!r} is no value of attribute {name!r}",
                     code="C025",
                     fix="use labels of the schema: " + ", ".join(attribute.labels[:12]),
                 )

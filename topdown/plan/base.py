@@ -192,3 +192,13 @@ def _read(path: Path, columns: list[str]) -> pa.Table:
 def _positions(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int64]:
     found = pc.index_in(column.cast(pa.string()), value_set=code_column(labels))
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def refuse_resolved(there: Plan) -> None:
+    """Refuse to extend a release that solves the measurement of another one (ConfigError C253)."""
+    if there.measured is not None:
+        raise ConfigError(
+            f"{there.release.id} solves the measurement of {there.measured.release}: no ledger was charged for it",
+            code="C253",
+            fix=f"extend {there.measured.release}",
+        )

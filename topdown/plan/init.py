@@ -16,6 +16,7 @@ from topdown.names import checked_name
 from topdown.plan.document import exact_text
 from topdown.plan.files import SettingsFile, load_settings, parse_settings
 from topdown.resources import find
+from topdown.stores.place import Table, file_of, text_from
 
 CENSUS_PREFIXES = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
 
@@ -68,8 +69,8 @@ def usual_limit(settings: SettingsFile, levels: tuple[str, ...]) -> Fraction:
 def run_file_text(
     schema: str,
     settings_name: str,
-    records: Path,
-    leaves: Path,
+    records: Table,
+    leaves: Table,
     out: Path,
     levels: tuple[str, ...] = (),
     answers: Answers = Answers(),
@@ -114,7 +115,12 @@ def run_file_text(
 
 
 def _head(
-    settings: SettingsFile, levels: tuple[str, ...], records: Path, leaves: Path, out: Path, answers: Answers
+    settings: SettingsFile,
+    levels: tuple[str, ...],
+    records: Table,
+    leaves: Table,
+    out: Path,
+    answers: Answers,
 ) -> str:
     folder = out.resolve().parent
     census = all(name in CENSUS_PREFIXES for name in levels)
@@ -131,10 +137,10 @@ def _head(
     unit = "rho" if law_of_mechanism(settings.mechanism).loss_name == "rho" else "epsilon"
     delta = settings.budget.delta
     beside = "" if delta is None else f'delta_limit = "{exact_text(2 * delta)}"  # most delta, beside it\n'
-    data_set = answers.data_set or records.name.split(".")[0]
+    data_set = answers.data_set or file_of(records).name.split(".")[0]
     witness = ""
     if answers.witness is not None:
-        place = quote(_relative(answers.witness, folder))
+        place = quote(os.path.relpath(answers.witness.resolve(), folder))
         witness = f"witness = {place}  # folder of the small file that notices an older ledger\n"
     return f"""\
 # A release, from records to microdata. Check it with: topdown plan {out.name}
@@ -155,8 +161,8 @@ agency = {quote(answers.agency)}  # only a person can answer; while it is "?", t
 contact = {quote(answers.contact)}
 
 [input]
-records = {quote(_relative(records, folder))}  # confidential; only the measure stage opens it
-leaves = {quote(_relative(leaves, folder))}  # public facts, one row a leaf
+records = {quote(text_from(records, folder))}  # confidential; only the measure stage opens it
+leaves = {quote(text_from(leaves, folder))}  # public facts, one row a leaf
 count = {"true" if answers.has_count else "false"}  # false: the records have no column count, each row is one
 # Columns of the tables that are not read; any other that nobody asked for is refused.
 ignore = {_list(answers.ignore)}
@@ -195,7 +201,3 @@ def quote(text: str) -> str:
         raise ConfigError(f"{text!r} has a control character", code="C061", fix="rename the file")
     tomllib.loads(f'x = "{escaped}"')
     return f'"{escaped}"'
-
-
-def _relative(path: Path, folder: Path) -> str:
-    return os.path.relpath(path.resolve(), folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,13 @@ from topdown.names import refuse_same_file
 from topdown.plan.best_noise import best_weights, check_delta
 from topdown.plan.budget import calibrated, check_shares
 from topdown.plan.document import at
-from topdown.plan.files import LevelTable, PassTable
-from topdown.plan.plan import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
+from topdown.plan.files import LevelTable
+from topdown.plan.how_solved import chain_of_level, estimates_of, passes_of
+from topdown.plan.plan import LevelPlan, MeasurementPlan, Plan, ReleaseInfo
 from topdown.plan.public_files import geography_sha256, public_sha256
 from topdown.plan.runfile import RunFile
 from topdown.plan.secrets import ReleaseChain, check_guarantee
 from topdown.plan.solvable import check_solvable
-
-LEAST_COVERAGE, MOST_COVERAGE = Fraction(1, 2), Fraction(9999, 10_000)  # of intervals
 
 
 def make_plan(
@@ -101,28 +99,13 @@ def make_plan(
         unspent=tuple((t.name, t.share) for t in run.level if t.name not in geography.level_names),
         public_sha256=public_sha256(geography, facts),
         geography_sha256=geography_sha256(geography),
-        estimates=_estimates(run),
+        estimates=estimates_of(run.estimates),
         delta=delta,
     )
     check_solvable(plan, geography, is_extension=run.base is not None)
     if rules is not None:
         check_guarantee(ReleaseChain(plan, (), geography, facts))
     return plan
-
-
-def _estimates(run: RunFile) -> Estimates | None:
-    """Return what a plan says of estimates: nothing where they are each area's own and no interval is asked for."""
-    given = run.estimates
-    if given is None or (given.targets == "own" and given.coverage is None):
-        return None
-    if given.coverage is not None and not LEAST_COVERAGE <= given.coverage <= MOST_COVERAGE:
-        raise ConfigError(
-            f"estimates.coverage is {given.coverage}, not between {LEAST_COVERAGE} and {MOST_COVERAGE}",
-            code="C210",
-            fix='write coverage = "19/20" for intervals of 95 in 100',
-            key=("estimates", "coverage"),
-        )
-    return Estimates(given.targets, given.coverage)
 
 
 def _budget(run: RunFile) -> tuple[Fraction, Fraction]:
@@ -194,31 +177,14 @@ def _level(
         with at("level", number, "queries", name):
             query = parse_query(schema, name)
             measurements.append(_measurement(run, query, share, loss * share))
-    use_root = depth == 0 and table.root_passes
-    with at("level", number, "root_passes" if use_root else "passes"):
-        passes = _passes(table.root_passes if use_root else table.passes, table, schema)
+    of_root = depth == 0 and bool(table.root_passes)
+    with at("level", number, "root_passes" if of_root else "passes"):
+        passes = passes_of(table, schema, is_root=of_root)
     with at("level", number, "rounding"):
-        rounding = tuple(Rounding(parse_query(schema, r.table).name, r.weight) for r in table.rounding)
-        _check_chain(table.name, [parse_query(schema, r.table) for r in table.rounding])
-        if any(r.weight < 1 for r in rounding):
-            raise ConfigError(
-                f"level {table.name!r}: rounding weights start at 1", code="C055", fix="raise the weight"
-            )
+        rounding = chain_of_level(table, schema)
     return LevelPlan(
         table.name, n_nodes, n_measured, table.share, loss, tuple(measurements), passes, rounding
     )
-
-
-def _check_chain(level: str, chain: list[Query]) -> None:
-    """Refuse a rounding chain that does not go from coarse to fine, or ends before `detailed` (ConfigError C135)."""
-    backwards = [b.name for i, b in enumerate(chain) for a in chain[:i] if a.refines(b)]
-    if backwards or not chain or chain[-1].name != "detailed":
-        problem = f"has {backwards[0]!r} after a finer table" if backwards else "does not end with 'detailed'"
-        raise ConfigError(
-            f"the rounding chain of level {level!r} {problem}",
-            code="C135",
-            fix="order the tables from coarse to fine, without repeats, and end with detailed",
-        )
 
 
 def _check_tables(run: RunFile, schema: Schema, geography: Geography) -> None:
@@ -230,30 +196,6 @@ def _check_tables(run: RunFile, schema: Schema, geography: Geography) -> None:
         for name in level.queries
     ]
     refuse_same_file(dict.fromkeys(["total", *names]), "table")
-
-
-def _passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:
-    measured = [parse_query(schema, name).name for name in level.queries]
-    passes = []
-    for table in tables:
-        names = [parse_query(schema, name).name for name in table.queries] or measured
-        absent = [name for name in names if name not in measured]
-        if absent:
-            raise ConfigError(
-                f"a pass of level {level.name!r} uses {absent[0]!r}, which is not measured there",
-                code="C053",
-                fix="use queries listed under [level.queries]",
-            )
-        passes.append(Pass(parse_query(schema, table.table).name, tuple(names)))
-    queries = [parse_query(schema, p.table) for p in passes]
-    ordered = all(b.refines(a) for a, b in pairwise(queries))
-    if not passes or passes[-1].table != "detailed" or not ordered:
-        raise ConfigError(
-            f"passes of level {level.name!r} must go from coarse to fine and end with the table 'detailed'",
-            code="C054",
-            fix="order the passes so that each table refines the one before; end with detailed",
-        )
-    return tuple(passes)
 
 
 def check_supported(invariants: Invariants, schema: Schema, geography: Geography, rules: Rules) -> None:

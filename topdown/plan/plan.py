@@ -23,6 +23,9 @@ from topdown.plan.document import dec_hook, enc_hook
 from topdown.plan.files import Mechanism
 
 VERSION = 2  # of plan.json
+MEASURED_PLAN = (
+    "measurements/plan.json"  # of a release that solves another one's measurement: the plan of that one
+)
 WORK = "work"  # inside the release folder: finished parts of a solve, gone before the release is sealed
 
 
@@ -148,6 +151,14 @@ class Estimates:
 
 
 @dataclass(frozen=True)
+class MeasuredRelease:
+    """The release whose measurement this one solves in another way: its id and the hash of its plan."""
+
+    release: str
+    plan_hash: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole release before anything is spent; see the module for what `plan_hash` covers."""
 
@@ -165,6 +176,7 @@ class Plan:
     base: Base | None = None
     estimates: Estimates | None = None
     delta: Fraction = Fraction(0)
+    measured: MeasuredRelease | None = None
     type: str = field(default="topdown.plan")
     version: int = VERSION
 
@@ -206,6 +218,11 @@ class Plan:
         """SHA-256, in hex, of the canonical JSON of the plan."""
         return hashlib.sha256(msgspec.json.encode(self.to_document(), order="deterministic")).hexdigest()
 
+    @property
+    def measured_hash(self) -> str:
+        """The hash of the plan that was charged and measured: this one's, or that of the release solved again."""
+        return self.plan_hash if self.measured is None else self.measured.plan_hash
+
     def level(self, name: str) -> LevelPlan:
         """Return one level by name; KeyError if there is none."""
         return {level.name: level for level in self.levels}[name]
@@ -225,6 +242,8 @@ class Plan:
             document.pop("estimates", None)
         elif self.estimates.coverage is None:
             document["estimates"].pop("coverage", None)
+        if self.measured is None:
+            document.pop("measured", None)
         if not self.delta:  # and those that have none
             document.pop("delta", None)
             for m in (m for level in document["levels"] for m in level["measurements"]):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError, TopdownError
+from topdown.frames import HeldTable
 from topdown.model.constraint import Invariants
 from topdown.model.geography import Geography
 from topdown.model.public import PublicFacts, Rules, derive_rules
@@ -17,10 +18,11 @@ from topdown.model.query import Query, parse_query
 from topdown.model.schema import Schema
 from topdown.model.support import Support
 from topdown.outputs import refuse_needed
-from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support
+from topdown.plan.base import BaseFiles, check_same_base, describe_base, read_support, refuse_resolved
 from topdown.plan.bases import read_bases, read_plan_document, with_facts
 from topdown.plan.document import at, locate
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants, name_constraint
 from topdown.plan.make import make_plan
 from topdown.plan.plan import Plan, plan_from_document
 from topdown.plan.public_files import geography_sha256, public_sha256, read_release_public
@@ -28,6 +30,7 @@ from topdown.plan.public_tables import read_public
 from topdown.plan.runfile import RunFile, load_runfile
 from topdown.plan.secrets import Extended, ReleaseChain, check_guarantee
 from topdown.resources import find
+from topdown.stores.place import Table, file_of, table_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +76,17 @@ class Prepared:
     base: BaseFiles | None = None  # files of the release that is extended
 
     @property
-    def records_path(self) -> Path:
-        """The confidential records."""
-        return self.path.parent / self.run.input.records
+    def records_path(self) -> Table:
+        """Where the confidential records are."""
+        return table_at(self.run.input.records, self.path.parent)
 
     @property
     def needed(self) -> tuple[Path, ...]:
         """Files the run reads or keeps: nothing else may be written there."""
         beside, run = self.path.parent, self.run
         named = [run.geography.table, *(n for n in (run.schema, run.invariants) if n.endswith(".toml"))]
-        tables = (self.records_path, beside / run.input.leaves, *(beside / name for name in named if name))
-        return (self.path, *tables, self.ledger_path)
+        tables = [file_of(table_at(text, beside)) for text in (run.input.records, run.input.leaves)]
+        return (self.path, *tables, *(beside / name for name in named if name), self.ledger_path)
 
     @property
     def ledger_path(self) -> Path:
@@ -91,12 +94,13 @@ class Prepared:
         return self.path.parent / self.run.ledger.path
 
 
-def prepare(path: Path, base: Path | None = None) -> Prepared:
+def prepare(path: Path, base: Path | None = None, *, leaves: HeldTable | None = None) -> Prepared:
     """Read a run file and everything public it names, and make the plan.
 
     Args:
         path: the run file.
         base: the release to extend; needed if the run file has a table [base], and only then.
+        leaves: public leaf table in memory; the file that the run file names if None.
 
     Raises:
         ConfigError, DataError, BudgetError: what is wrong, where, and the fix; nothing is spent.
@@ -114,14 +118,13 @@ def prepare(path: Path, base: Path | None = None) -> Prepared:
         with at("input", "columns"):
             _check_called(run, schema, invariants)
         with at("input", "leaves"):
-            geography, facts = read_public(
-                beside / run.input.leaves,
-                run.geography,
-                invariants.columns,
-                beside,
-                run.input.ignore,
-                run.input.columns,
-            )
+            table = table_at(run.input.leaves, beside) if leaves is None else leaves
+            words = (run.input.ignore, run.input.columns)
+            try:
+                geography, facts = read_public(table, run.geography, invariants.columns, beside, *words)
+            except TopdownError as error:
+                name_constraint(error, invariants)
+                raise
         if base is None:
             context = Context(make_plan(run, schema, invariants, geography, facts), geography, facts)
         else:
@@ -205,6 +208,7 @@ def _extend(
     files = BaseFiles.of_release(base)
     plans = read_bases(files)
     there = plans[-1]
+    refuse_resolved(there)
     unknown = [f.name for f in fields(invariants) if f.name not in _KNOWN and getattr(invariants, f.name)]
     if unknown:
         raise ConfigError(

@@ -19,16 +19,15 @@ from topdown.columns import (
     TooLargeError,
     UnreadableError,
     find_odd,
-    header_of,
-    is_parquet,
+    has_lines,
     is_text,
     listed,
     names_in,
-    read_rows,
     shown,
 )
 from topdown.columns import whole_numbers as whole
 from topdown.errors import DataError
+from topdown.frames import HeldTable, Source, is_there, names_of, rows_in
 from topdown.model.codes import Codes
 from topdown.model.geography import Geography, from_parents, from_prefixes
 from topdown.model.narrow import NarrowColumns, narrow
@@ -36,12 +35,13 @@ from topdown.model.parent_columns import from_columns, joined_codes
 from topdown.model.public import PublicFacts
 from topdown.plan.code_columns import read_codes
 from topdown.plan.runfile import GeographyTable
+from topdown.stores.place import StoreError
 
 MAX_COUNT = 2**31 - 1
 
 
 def read_table(
-    path: Path,
+    path: Source,
     text_columns: tuple[str, ...],
     number_columns: tuple[str, ...] = (),
     *,
@@ -49,10 +49,10 @@ def read_table(
     called: Mapping[str, str] | None = None,
     integers: bool = False,
 ) -> pa.Table:
-    """Read the named columns of a CSV(.gz) or Parquet table as it holds them; CSV as text, with leading zeros.
+    """Read the named columns of a table as it holds them; CSV as text, with leading zeros.
 
     Args:
-        path: the file.
+        path: the file, or a table in memory.
         text_columns: must be text, without empty values.
         number_columns: see `whole_numbers`.
         ignored: other columns that may be there; None allows any.
@@ -61,29 +61,31 @@ def read_table(
 
     Raises:
         DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
-            or no text (D004-D006, D040).
+            or no text (D004-D006, D040); a database that cannot give it (D070-D073).
     """
-    if not path.is_file():
+    if not is_there(path):
         raise DataError(f"{path} does not exist", code="D001", fix="check the path in the run file")
     named = (*text_columns, *number_columns)
     try:
-        header = header_of(path)
+        header = names_of(path)
         theirs = names_in(header, named, called or {})
         odd = None if not header else find_odd(header, theirs, tuple(header) if ignored is None else ignored)
         if odd is not None:
             raise _odd(path, odd, header)
-        table = read_rows(path, dict.fromkeys(theirs, pa.string()))  # refuses an empty file
+        table = rows_in(path, dict.fromkeys(theirs, pa.string()))  # refuses an empty file
     except UnreadableError as error:
         raise DataError(
             f"{path} cannot be read: {error}",
             code="D002",
             file=str(path),
-            fix="give a whole CSV or Parquet file",
+            fix="give a whole table",
         ) from None
     except TooLargeError:
         raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
     except MiscountedError:
         raise DataError(f"{path}: {MISCOUNTED}", code="D042", file=str(path), fix=MISCOUNTED_FIX) from None
+    except StoreError as error:
+        raise DataError(f"{path}: {error.text}", code=error.code, file=str(path), fix=error.fix) from None
     if table.num_rows == 0:
         raise DataError(
             f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
@@ -92,6 +94,9 @@ def read_table(
     for name in text_columns:
         column = table.column(name)
         if integers and pa.types.is_integer(column.type):
+            column = column.cast(pa.string())
+            table = table.set_column(table.column_names.index(name), name, column)
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
             column = column.cast(pa.string())
             table = table.set_column(table.column_names.index(name), name, column)
         if not is_text(column.type):
@@ -108,7 +113,7 @@ def read_table(
     return table
 
 
-def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
+def _odd(path: Source, odd: Odd, header: list[str]) -> DataError:
     name = shown(odd.name)
     if odd.kind == "missing":
         near = f"; it has {shown(odd.near)!r}" if odd.near else ""
@@ -123,7 +128,7 @@ def _odd(path: Path, odd: Odd, header: list[str]) -> DataError:
     return DataError(text, code=code, file=str(path), fix=fix)
 
 
-def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
+def whole_numbers(table: pa.Table, name: str, path: Source) -> NDArray[np.int64]:
     """Return a column as int64.
 
     Raises:
@@ -146,14 +151,14 @@ def whole_numbers(table: pa.Table, name: str, path: Path) -> NDArray[np.int64]:
             f"not a whole number from 0 to {MAX_COUNT:,}",
             code="D007",
             file=str(path),
-            line=row + 2 if not is_parquet(path) else None,
+            line=row + 2 if not isinstance(path, HeldTable) and has_lines(path) else None,
             fix="correct the row",
         )
     return numbers
 
 
 def read_public(
-    leaves_path: Path,
+    leaves_path: Source,
     geography: GeographyTable,
     columns: tuple[str, ...],
     beside: Path,
@@ -219,7 +224,7 @@ def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     return np.where(held[at] == wanted.coded, by_code[at], -1)
 
 
-def _check_once(path: Path, codes: Sequence[str]) -> None:
+def _check_once(path: Source, codes: Sequence[str]) -> None:
     """Refuse a table that gives a leaf twice (DataError D012)."""
     if isinstance(codes, Codes):
         held = np.sort(codes.coded)

@@ -13,6 +13,7 @@ from topdown.model.query import Neighbours
 from topdown.names import checked_name, checked_path, refuse_same_file
 from topdown.plan.document import locate, read_toml
 from topdown.plan.files import BudgetTable, EstimatesTable, LevelTable, Mechanism
+from topdown.stores.place import table_at
 
 OPEN = "?"  # an answer only a person can give, not given yet
 
@@ -29,6 +30,8 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public.
+
+    A CSV (packed or not), a Parquet or Arrow file, or sqlite:FILE?table=NAME, or duckdb:FILE?table=NAME.
 
     `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
     `columns` says what columns are called in the tables, as geocode = "settlement_id".
@@ -154,6 +157,8 @@ def _check(run: RunFile, path: Path) -> None:
         paths |= {("geography", "table"): geo.table}
     for key, value in paths.items():
         _check_path(value, key)
+        if key[0] == "input":
+            table_at(value, key=key)
     for name in geo.levels:
         checked_name(name, "level", key=("geography", "levels"))
     refuse_same_file(geo.levels, "level", key=("geography", "levels"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from decimal import ROUND_CEILING, Decimal
 from decimal import Context as Rounding
 from fractions import Fraction
@@ -19,7 +20,7 @@ from topdown.model.constraint import AtLeast, AtMost, Exact, Never, NoMoreThan, 
 from topdown.model.sections import sections_of
 from topdown.plan.base import BaseFiles, carried
 from topdown.plan.document import exact_text
-from topdown.plan.plan import Plan
+from topdown.plan.plan import MEASURED_PLAN, Plan
 from topdown.plan.prepare import Context
 from topdown.plan.runfile import OPEN
 from topdown.plan.secrets import ReleaseChain
@@ -107,6 +108,7 @@ def make_certificate(
         InternalError: `privacy` would replace a statement that follows from the plan.
     """
     plan = context.plan
+    measured = {} if plan.measured is None else {"measured": asdict(plan.measured)}
     ledger, hashes = release / "ledger.jsonl", hashes or Hashes(release)
     book = read_book(ledger.read_bytes(), ledger)[0]
     return {
@@ -123,7 +125,7 @@ def make_certificate(
         ],
         "software": software(),
         "files": {path: hashes.of(path) for path in sorted(certified_files(release, context))},
-    }
+    } | measured
 
 
 def certified_files(release: Path, context: Context) -> list[str]:
@@ -133,6 +135,7 @@ def certified_files(release: Path, context: Context) -> list[str]:
     paths += ["measurements/exact.json", *sections_of(context.geography).paths(PERSONS, len(plan.levels) - 1)]
     paths += [] if plan.base is None else list(BaseFiles.of_extension(release).copies)
     paths += {path for depth in range(len(context.bases)) for path in carried(depth + 1)} - set(paths)
+    paths += [] if plan.measured is None else [MEASURED_PLAN]
     for level in plan.levels:
         parts = (release / "measurements" / level.name).glob("part-*.parquet")
         paths += [path.relative_to(release).as_posix() for path in parts]

@@ -14,7 +14,7 @@ from topdown.errors import CertificateError, InternalError
 from topdown.model.histogram import Histogram
 from topdown.model.sections import sections_of
 from topdown.plan.document import exact_text
-from topdown.plan.plan import WORK
+from topdown.plan.plan import MEASURED_PLAN, WORK, MeasuredRelease, Plan
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.publish.atomic import TEMPORARY
@@ -29,6 +29,10 @@ from topdown.publish.verify import VerifyResult, verify_content
 
 README, LEDGER = "README.txt", "ledger.jsonl"
 ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
+AFTERWARDS = (
+    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
+    "did not depend on the noise."
+)
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
@@ -119,7 +123,8 @@ def publish(
     hashes.write(README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
     shutil.rmtree(release / WORK, ignore_errors=True)
-    _refuse_strangers(release, {*_OWN, *tables, *_microdata_paths(context), PERSONS_CSV})
+    first = [] if plan.measured is None else [MEASURED_PLAN]
+    _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
     n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
     return checked
@@ -196,8 +201,9 @@ def readme(context: Context, n_records: int, csv: bool, privacy: dict[str, Any])
     people = (
         f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
     )
+    first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
     disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
-    said = [privacy["sentence"]] if "sentence" in privacy else []
+    said = first + ([privacy["sentence"]] if "sentence" in privacy else [])
     if plan.delta:
         delta = exact_text(plan.delta_of(plan.loss))
         said += [
@@ -225,3 +231,12 @@ certificate.json  the privacy loss, every check, the files that decide; ledger.j
 manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
 {promised}Check it with:  topdown verify FOLDER
 """
+
+
+def _of_another(plan: Plan, measured: MeasuredRelease) -> str:
+    """Return whose measurement a release solves, and what that means for chances."""
+    text = (
+        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
+        "no noise was drawn for it and nothing charged."
+    )
+    return text if plan.coverage is None else f"{text} {AFTERWARDS}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
+from topdown.frames import HeldTable
 from topdown.made_up import Origin
 from topdown.measure.draw import PartPlan, level_drawer, plan_parts
 from topdown.measure.records import form_of
@@ -21,6 +22,7 @@ from topdown.progress import silent
 from topdown.simulate.truth import open_truth
 from topdown.solve.answers import HeldAnswers
 from topdown.solve.descend import Descent
+from topdown.solve.digest import records_sha256
 from topdown.solve.exact import exact_tables, exact_totals
 from topdown.solve.solve import descend, solved
 from topdown.workers import workers_with
@@ -44,6 +46,9 @@ class Replicate:
     leaves: Histogram
     noisy: tuple[NDArray[np.int32], ...]
     n_failsafe: int
+
+    def __repr__(self) -> str:
+        return f"Replicate({self.number}, NOT-A-RELEASE, {self.leaves.n_records:,} records)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +111,7 @@ class Simulation:
 
 def simulate(
     prepared: Prepared,
-    truth: Path,
+    truth: Path | HeldTable,
     *,
     seed: int = DEFAULT_SEED,
     replicates: int = 1,
@@ -121,7 +126,7 @@ def simulate(
 
     Args:
         prepared: run file, plan and public facts; its own records are not read.
-        truth: a table marked by `topdown synth`, the folder of a published release, or a public table.
+        truth: a table marked by `topdown synth`, the folder of a published release, or a public table or one in memory.
         seed: any integer.
         replicates, workers: 1 or more.
         truth_is_public: why an unmarked table is public, at least three words.
@@ -137,7 +142,7 @@ def simulate(
 
 
 def open_simulation(
-    prepared: Prepared, truth: Path, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
+    prepared: Prepared, truth: Path | HeldTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
 ) -> Simulation:
     """Check and read the truth, set up the solver; arguments and errors as `simulate`."""
     context = prepared.context
@@ -148,14 +153,17 @@ def open_simulation(
             fix="simulate the plan of its base release",
         )
     SimulationBits(seed)  # refuses what is no seed before anything is read
-    origin, read = open_truth(Path(truth), context, truth_is_public, form_of(prepared.run))
+    origin, read = open_truth(truth, context, truth_is_public, form_of(prepared.run))
+    leaves = read.leaves.whole()
+    if isinstance(truth, HeldTable):  # no file to name it by
+        origin = replace(origin, sha256=records_sha256(leaves))
     totals, tables = exact_totals(context, read.exact), exact_tables(context, read.exact)
     parts = plan_parts(context)
     return Simulation(
         context,
         origin,
         seed,
-        read.leaves.whole().at_every_level(context.geography),
+        leaves.at_every_level(context.geography),
         parts,
         Descent(context, HeldAnswers((), ()), totals, tables=tables),
     )

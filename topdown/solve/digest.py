@@ -7,7 +7,7 @@ from pathlib import Path
 
 from topdown.model.histogram import Histogram
 from topdown.plan.base import BaseFiles, sha256_of
-from topdown.plan.plan import Plan
+from topdown.plan.plan import MEASURED_PLAN, Plan
 
 OF_EVERY_RELEASE = (
     "plan.json",
@@ -21,10 +21,12 @@ def inputs_sha256(release: Path, plan: Plan) -> str:
     """Return the digest of all files that a solve reads: the SHA-256 of what sha256sum prints for them, by path.
 
     Args:
-        release: folder with plan, public facts, measurements, and the copies of a base release if there is one.
+        release: folder with plan, public facts, measurements, the copies of a base release if there is one, and the
+            plan that was measured if it is another.
     """
     paths = [release / path for path in OF_EVERY_RELEASE]
     paths += BaseFiles.of_extension(release).copies.values() if plan.base is not None else []
+    paths += [release / MEASURED_PLAN] if plan.measured is not None else []
     for level in plan.levels:
         paths += (release / "measurements" / level.name).glob("part-*.parquet")
     lines = sorted((path.relative_to(release).as_posix(), sha256_of(path)) for path in paths)

@@ -114,7 +114,7 @@ class MeasurementReader(MeasurementFiles):
             sound = (document["type"], document["version"], document["plan_hash"]) == (
                 "topdown.exact",
                 1,
-                plan.plan_hash,
+                plan.measured_hash,
             ) and list(found) == [e.name for e in plan.invariants.exact]
             out = {}
             for exact in plan.invariants.exact if sound else ():

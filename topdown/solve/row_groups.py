@@ -155,7 +155,7 @@ class PartFiles:
         due = {
             "type": "topdown.measurements",
             "version": "1",
-            "plan_hash": self.plan.plan_hash,
+            "plan_hash": self.plan.measured_hash,
             "level": level.name,
         }
         queries = json.loads(stated.get(b"queries", b"[]"))

@@ -13,8 +13,10 @@ from topdown.made_up import write_mark
 from topdown.model.constraint import Invariants
 from topdown.model.schema import Schema
 from topdown.names import checked_name, refuse_same_file
-from topdown.plan.files import SettingsFile, load_invariants, load_schema, load_settings
+from topdown.plan.draft import draft
+from topdown.plan.files import SettingsFile, load_schema, load_settings
 from topdown.plan.init import default_levels
+from topdown.plan.invariants_file import load_invariants
 from topdown.resources import bundled_names, bundled_root, find
 from topdown.synth.facilities import housing, settle, sizes
 from topdown.synth.facts import PeopleIn, dwellings
@@ -37,7 +39,7 @@ class SynthResult:
 
     Args:
         records, leaves: the tables.
-        run_file: run.toml; None where no settings belong to the schema.
+        run_file: run.toml.
         n_people: records in all.
         nodes: (level, number of nodes), root first.
         n_empty: leaves without records.
@@ -47,12 +49,22 @@ class SynthResult:
 
     records: Path
     leaves: Path
-    run_file: Path | None
+    run_file: Path
     n_people: int
     nodes: tuple[tuple[str, int], ...]
     n_empty: int
     n_rows: int
     base_run_file: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"SynthResult({str(self.records.parent)!r}, {self.n_people:,} made-up people)"
+
+    def _repr_html_(self) -> str:
+        from topdown.shown import card
+
+        rows = [("records", self.records), ("leaves", self.leaves), ("run file", self.run_file)]
+        areas = ", ".join(f"{n:,} {name}" for name, n in self.nodes)
+        return card(f"{self.n_people:,} made-up people", [*rows, ("areas", areas)])
 
 
 def synth(
@@ -68,7 +80,8 @@ def synth(
 ) -> SynthResult:
     """Make up a census and write persons.csv.gz with its mark, blocks.csv.gz and run.toml into a folder.
 
-    Where the schema extends another one, base.toml is written too; both run files read the same tables.
+    Where the schema extends another one, base.toml is written too; both run files read the same tables. Where no
+    settings belong to the schema, settings.toml and invariants.toml are written by rule.
 
     The same arguments give the same tables on every machine. The records meet the invariants; the public
     columns agree with the records. Nobody in it is real, and the state code 99 does not exist.
@@ -99,9 +112,9 @@ def synth(
     noun = load_schema(find("schemas", schema, here))
     profile = load_profile(noun)
     usual = "" if settings else profile.invariants
-    settings = settings or profile.settings or _settings_for(noun.name)
+    settings = settings or profile.settings or _settings_for(noun.name) or _settings_beside(schema, noun.name)
     chosen = load_settings(find("settings", settings, here)) if settings else None
-    rules_name = invariants or usual or (chosen.invariants if chosen else "")
+    rules_name = invariants or usual or (_rules_of(settings, chosen.invariants) if chosen else "")
     rules = load_invariants(find("invariants", rules_name, here), noun) if rules_name else _none(noun)
     names, largest = _largest(levels or _levels(chosen))
     if len(names) < 2 or len(set(names)) < len(names):
@@ -141,10 +154,11 @@ def synth(
         write_line(file, ("geocode", *facts))
         for rows in leaf_rows(tree, facts):
             write_rows(file, rows)
-    if chosen is not None:
-        named = Chosen(schema, noun.name, settings, rules_name, profile.base_settings)
-        text = synth_run_text(run, named, release_id, tree, ignore=_unread(columns, noun, rules))
-        run.write_text(text, encoding="utf-8")
+    if chosen is None:
+        settings, rules_name = _drafted(out, noun, names)
+    named = Chosen(schema, noun.name, settings, rules_name, profile.base_settings)
+    text = synth_run_text(run, named, release_id, tree, ignore=_unread(columns, noun, rules))
+    run.write_text(text, encoding="utf-8")
     if base is not None and chosen is not None:
         plain_rules = load_settings(find("settings", profile.base_settings, here)).invariants
         unread = _unread(columns, base, load_invariants(find("invariants", plain_rules, here), base))
@@ -154,7 +168,7 @@ def synth(
     return SynthResult(
         records,
         leaves,
-        run if chosen is not None else None,
+        run,
         counted.n_people,
         tuple((name, len(parent)) for name, parent in zip(tree.names, tree.parent, strict=True)),
         tree.n_leaves - counted.n_lived,
@@ -181,6 +195,28 @@ def _settings_for(schema: str) -> str:
         if load_settings(bundled_root() / "settings" / f"{name}.toml").schema == schema:
             return name
     return ""
+
+
+def _settings_beside(schema: str, name: str) -> str:
+    """Return the settings that lie beside a schema file, as `topdown init` drafts them; empty if there are none."""
+    beside = Path(schema).parent / "settings.toml"
+    fits = schema.endswith(".toml") and beside.is_file() and load_settings(beside).schema == name
+    return str(beside) if fits else ""
+
+
+def _drafted(out: Path, schema: Schema, levels: tuple[str, ...]) -> tuple[str, str]:
+    """Write settings and invariants by rule for a schema that has none; return where they are."""
+    made = draft(schema, levels, "")
+    for name, text in (("settings.toml", made.settings), ("invariants.toml", made.invariants)):
+        (out / name).write_text(text, encoding="utf-8")
+    return str(out / "settings.toml"), str(out / "invariants.toml")
+
+
+def _rules_of(settings: str, invariants: str) -> str:
+    """Return where the invariants are that settings name: a file beside settings that are a file."""
+    beside = Path(settings).parent / invariants
+    own = settings.endswith(".toml") and invariants.endswith(".toml") and beside.is_file()
+    return str(beside) if own else invariants
 
 
 def _none(schema: Schema) -> Invariants:

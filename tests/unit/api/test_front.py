@@ -70,6 +70,11 @@ def test_help_is_a_page():
     for name in topdown.__all__:
         assert name in page
     assert "topdown.generate(planned" in page
+    first = page[: page.index("PACKAGE CONTENTS")]  # before pages of methods
+    assert [
+        name for name in topdown.__all__ if name.islower() and f" {name} " not in first.replace(":", " ")
+    ] == []
+    assert " at 0x" not in page
 
 
 def test_the_place_of_each_name_is_its_own():

@@ -15,7 +15,8 @@ from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, NoneWhe
 from topdown.model.kinds import find_kinds
 from topdown.model.public import derive_rules, with_answers
 from topdown.model.schema import Attribute, Schema
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants
 from topdown.plan.make import check_supported
 from topdown.solve.chain import NoFlow
 from topdown.solve.implied.causes import public_regions, worst_case

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from topdown.errors import DataError
 from topdown.model.geography import from_parents, from_prefixes
 from topdown.model.public import PublicFacts, derive_rules
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants
 from topdown.resources import bundled_root
 
 leaves = st.sets(st.text("0123", min_size=4, max_size=4), min_size=1, max_size=25)

@@ -12,8 +12,9 @@ from topdown.errors import ConfigError
 from topdown.model.comparison import comparison_rows
 from topdown.model.query import parse_query
 from topdown.model.support import base_labels
-from topdown.plan.files import load_invariants, load_schema, load_settings
+from topdown.plan.files import load_schema, load_settings
 from topdown.plan.init import run_file_text
+from topdown.plan.invariants_file import load_invariants
 from topdown.plan.prepare import prepare
 from topdown.plan.runfile import load_runfile
 from topdown.resources import find

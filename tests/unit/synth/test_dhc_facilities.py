@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from topdown.model.constraint import Selection
-from topdown.plan.files import load_invariants, load_schema
+from topdown.plan.files import load_schema
+from topdown.plan.invariants_file import load_invariants
 from topdown.resources import bundled_root, find
 from topdown.synth import SynthResult, synth
 

@@ -54,11 +54,12 @@ def test_facilities_and_dwellings_of_a_third_schema_occur(shop: dict[str, str], 
     }
 
 
-def test_without_settings_there_is_no_run_file(tmp_path: Path, shop: dict[str, str]) -> None:
+def test_without_settings_some_are_drafted(tmp_path: Path, shop: dict[str, str]) -> None:
     """A schema that has no settings yet could not be tried."""
     made = synth(tmp_path / "out", people=500, schema=shop["schema"], levels=("world", "place"))
-    assert (made.run_file, tuple(name for name, _ in made.nodes)) == (None, ("world", "place"))
-    assert not (tmp_path / "out" / "run.toml").exists()
+    assert tuple(name for name, _ in made.nodes) == ("world", "place")
+    assert prepare(made.run_file).context.geography.level_names == ("world", "place")
+    assert (tmp_path / "out" / "settings.toml").is_file()
 
 
 def test_same_arguments_same_bytes(tmp_path: Path) -> None:

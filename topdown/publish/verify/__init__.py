@@ -9,6 +9,7 @@ from topdown.publish.verify.result import CheckResult, Finding, VerifyResult
 from topdown.publish.verify.run import (
     verify,
     verify_content,
+    verify_measured,
     verify_privacy,
     verify_public_side,
     verify_sealed,
@@ -22,6 +23,7 @@ __all__ = [
     "VerifyResult",
     "verify",
     "verify_content",
+    "verify_measured",
     "verify_privacy",
     "verify_public_side",
     "verify_sealed",

@@ -34,7 +34,7 @@ class ExactValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_exact(session: Session) -> tuple[ExactValues, ...]:
     """Read exact.json; UnreadableError (V105) if it is damaged."""
     document = read_json(session.root, EXACT, "V105", "topdown.exact")
-    if document.get("plan_hash", session.plan.computed_hash) != session.plan.computed_hash:
+    if document.get("plan_hash", session.plan.measured_hash) != session.plan.measured_hash:
         raise unreadable("V105", EXACT, "belongs to another plan")
     try:
         values = msgspec.convert(document.get("values"), tuple[ExactValues, ...], strict=True)

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from topdown.publish.verify.check_solver import FILE, Digests, load_solved
-from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.measurement_files import MEASURED_PLAN, part_paths
 from topdown.publish.verify.result import Finding, Findings
 from topdown.publish.verify.session import Session
 
@@ -38,7 +38,8 @@ def check_digests(session: Session, out: Findings) -> str:
 def inputs_sha256(session: Session) -> str:
     """Return the digest of the files a solve reads, as sha256sum would print them, sorted by path."""
     base = session.base_files if session.plan.doc.base is not None else ()
-    paths = sorted([*INPUTS, *base, *part_paths(session)])
+    first = () if session.plan.doc.measured is None else (MEASURED_PLAN,)
+    paths = sorted([*INPUTS, *first, *base, *part_paths(session)])
     lines = [f"{session.sha256(path)}  {path}\n" for path in paths]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 

@@ -37,9 +37,10 @@ REQUIRED = (
     "public/leaves.parquet",
     "solve.json",
 )
+OF_ANOTHER = ("measurements/plan.json",)
 OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
-    "|".join(re.escape(path) for path in (*REQUIRED, *OPTIONAL))
+    "|".join(re.escape(path) for path in (*REQUIRED, *OF_ANOTHER, *OPTIONAL))
     + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)"
     + r"|microdata/persons(/part-[0-9]{3,})?\.parquet|measurements/[^/]+/part-[0-9]{3,}\.parquet"
     + r"|tables/[^/]+/[^/]+(/part-[0-9]{3,})?\.parquet"
@@ -88,7 +89,7 @@ def check_manifest(session: Session, out: Findings) -> str:
         out.add(
             Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
         )
-    for path in sorted({*REQUIRED, *_microdata(session), *_of_base(session)} - set(listed)):
+    for path in sorted({*REQUIRED, *_microdata(session), *_of_others(session)} - set(listed)):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -123,9 +124,10 @@ def _plan_hash(session: Session, otherwise: str) -> str:
         return otherwise  # the check `plan` reports what is wrong with it
 
 
-def _of_base(session: Session) -> tuple[str, ...]:
+def _of_others(session: Session) -> tuple[str, ...]:
+    """Return the files that a release carries of the one it extends, or whose measurement it solves."""
     try:
-        return session.carried
+        return session.carried + (() if session.plan.doc.measured is None else OF_ANOTHER)
     except NotAvailableError:
         return ()
 
@@ -140,7 +142,7 @@ def _microdata(session: Session) -> list[str]:
 def _expected(session: Session) -> set[str] | None:
     """Return every path that a release of this plan may have, by plan alone but for the numbers of parts."""
     try:
-        named = {*table_paths(session), *_microdata(session), *_of_base(session), *part_paths(session)}
+        named = {*table_paths(session), *_microdata(session), *_of_others(session), *part_paths(session)}
     except NotAvailableError:
         return None  # the checks `plan` and `base` report what is wrong with them
     return {*REQUIRED, *OPTIONAL, *named}

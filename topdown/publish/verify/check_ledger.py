@@ -38,9 +38,9 @@ def check_ledger(session: Session, out: Findings) -> str:
     first = ledger.lines[0]
     if isinstance(first, Opened):
         _bound(session, first, out)
-    if not any(i.plan_hash == plan.computed_hash for i in ledger.intents.values()):
+    if not any(i.plan_hash == plan.measured_hash for i in ledger.intents.values()):
         _add(out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged")
-    commits = [c for c in ledger.commits if c.plan_hash == plan.computed_hash]
+    commits = [c for c in ledger.commits if c.plan_hash == plan.measured_hash]
     sealed = _digest(session)
     commit = sealing(commits, sealed, named_journal(session))
     if not commits:
@@ -120,7 +120,7 @@ def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
         total += fraction(intent.loss)
         total_delta += fraction(intent.delta)
         covered |= set(intent.covers)
-        if intent.plan_hash != plan.computed_hash or intent.journal != (commit.journal if commit else ""):
+        if intent.plan_hash != plan.measured_hash or intent.journal != (commit.journal if commit else ""):
             _add(out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed")
         too_little = fraction(intent.loss) < least or fraction(intent.delta) < least * per_loss
         if too_little or _laws(intent.laws) != _due(plan, intent.covers):

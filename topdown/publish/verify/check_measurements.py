@@ -113,7 +113,7 @@ def _level(session: Session, expected: _Expected, name: str, out: Findings) -> N
     left = len(expected.nodes) * n_queries
     start, answers_left = 0, int(expected.lengths.sum())
     names = json.dumps(expected.queries.to_pylist(), ensure_ascii=False)
-    stamps = session.plan.stamps | {"level": name, "queries": names}
+    stamps = session.plan.stamps | {"plan_hash": session.plan.measured_hash, "level": name, "queries": names}
     for path in paths:
         table = ParquetTable(
             session.root,

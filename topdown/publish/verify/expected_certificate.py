@@ -9,7 +9,7 @@ import msgspec
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.ledger_file import LedgerFile, Opened
-from topdown.publish.verify.measurement_files import part_paths
+from topdown.publish.verify.measurement_files import MEASURED_PLAN, part_paths
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.population import PERSONS
 from topdown.publish.verify.session import Session
@@ -56,7 +56,7 @@ def expected_sections(session: Session) -> dict[str, Any]:
             if r.name not in ("manifest", "privacy", "certificate", "stamps")
         ],
         "files": _files(session),
-    }
+    } | ({} if plan.doc.measured is None else {"measured": msgspec.to_builtins(plan.doc.measured)})
 
 
 def _delta(plan: PlanFile, loss: Fraction) -> dict[str, str]:
@@ -85,4 +85,5 @@ def _files(session: Session) -> dict[str, str]:
     paths += ["measurements/exact.json", *part_paths(session)]
     paths += session.cuts.paths(PERSONS, len(session.tree.names) - 1)
     paths += session.carried
+    paths += [] if session.plan.doc.measured is None else [MEASURED_PLAN]
     return {path: session.sha256(path) for path in sorted(paths)}

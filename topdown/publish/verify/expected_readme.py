@@ -9,6 +9,7 @@ from typing import Any
 
 from topdown.publish.verify.arithmetic import exact_text
 from topdown.publish.verify.csv_file import CSV
+from topdown.publish.verify.plan_doc import MeasuredDoc
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.session import Session
 
@@ -21,6 +22,10 @@ _CHANCE = (
     "records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, not of numbers "
     "picked because they look large; of the records, not of the true population. Two intervals are not independent: "
     "those of sums do not follow from them but are made by topdown interval."
+)
+_AFTERWARDS = (
+    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
+    "did not depend on the noise."
 )
 _TEXT = """\
 {head}
@@ -62,12 +67,22 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
     )
 
 
+def _of_another(plan: PlanFile, measured: MeasuredDoc) -> str:
+    """Return whose measurement it is."""
+    text = (
+        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
+        "no noise was drawn for it and nothing charged."
+    )
+    return text if plan.coverage is None else f"{text} {_AFTERWARDS}"
+
+
 def _promised(plan: PlanFile, privacy: Any) -> list[str]:
     """Return what is said of privacy: the sentence, and every secret that is not protected."""
     stated = privacy if isinstance(privacy, dict) else {}
     rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
-    said = [str(stated["sentence"])] if "sentence" in stated else []
+    said = [] if plan.doc.measured is None else [_of_another(plan, plan.doc.measured)]
+    said += [str(stated["sentence"])] if "sentence" in stated else []
     if plan.loss_name == "epsilon_delta":
         both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"
         said += [f"{both}: sums over every count that one record moves."]

@@ -31,7 +31,7 @@ def check_journal(session: Session, commit: Commit | None, out: Findings) -> Non
         return
     plain = all(isinstance(value, str | int) and len(str(value)) <= 200 for value in head.values())
     right = (head.get("type"), head.get("version")) == ("topdown.journal", 2) and set(head) == _KEYS
-    mine = head.get("plan_hash") == session.plan.computed_hash
+    mine = head.get("plan_hash") == session.plan.measured_hash
     mine &= commit is None or head.get("journal") == commit.journal
     if not (plain and right and mine and canonical(head) + b"\n" == data):
         why = "noise may have been drawn that the ledger was not charged for"

@@ -8,6 +8,7 @@ import re
 from topdown.publish.verify.session import Session
 
 FOLDER = "measurements"
+MEASURED_PLAN = f"{FOLDER}/plan.json"  # of a release that solves another one's measurement
 _PART = re.compile(r"part-[0-9]{3,}\.parquet")
 
 

@@ -82,6 +82,13 @@ class EstimatesDoc(_Doc, frozen=True, omit_defaults=True):
     coverage: str = ""
 
 
+class MeasuredDoc(_Doc, frozen=True):
+    """The release whose measurement is solved in another way."""
+
+    release: str
+    plan_hash: str
+
+
 class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     """The whole of plan.json."""
 
@@ -102,3 +109,4 @@ class PlanDoc(_Doc, frozen=True, omit_defaults=True):
     base: BaseDoc | None = None
     estimates: EstimatesDoc | None = None
     delta: str = "0"
+    measured: MeasuredDoc | None = None

@@ -99,6 +99,11 @@ class PlanFile:
         return {"plan_hash": self.computed_hash, "stamp": ""}
 
     @property
+    def measured_hash(self) -> str:
+        """The hash of the plan that was charged and measured."""
+        return self.computed_hash if self.doc.measured is None else self.doc.measured.plan_hash
+
+    @property
     def loss_name(self) -> str:
         """`rho`, `epsilon` or `epsilon_delta`."""
         return _NOISE[self.doc.mechanism][1]
@@ -136,7 +141,7 @@ def canonical(document: object) -> bytes:
 
 
 def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
-    """Read plan.json, or the plan of a base release.
+    """Read plan.json, the plan of a base release, or that of the measurement.
 
     Raises: UnreadableError (V010) for what is no plan, has unknown keys, or is too large to check.
     """
@@ -174,8 +179,8 @@ def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
     for level in doc.levels:
         numbers += [level.share, level.loss]
         numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter, m.delta)]
-    if doc.mechanism == "optimal" and doc.base is not None:
-        raise ValueError("an extension with optimal noise is not checked")
+    if doc.base is not None and (doc.measured is not None or doc.mechanism == "optimal"):
+        raise ValueError("an extension with optimal noise, or that is solved again, is not checked")
     weights = [m.weights for level in doc.levels for m in level.measurements]
     if any(len(law) > MOST_WEIGHTS or not all(map(_WEIGHT.fullmatch, law)) for law in weights):
         raise ValueError("a law has weights that are no whole numbers above 0, or too many")

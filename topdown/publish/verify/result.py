@@ -97,6 +97,16 @@ class VerifyResult:
         """Whether every check passed; False if there was none."""
         return bool(self.checks) and all(check.ok for check in self.checks)
 
+    def __repr__(self) -> str:
+        return f"VerifyResult(ok={self.ok}, {self.n_checks - self.n_failed} of {self.n_checks} checks passed)"
+
+    def _repr_html_(self) -> str:
+        rows = ((c.name, "passed" if c.ok else "FAILED", c.text) for c in self.checks)
+        cells = ("".join(f"<td>{_escaped(text)}</td>" for text in row) for row in rows)
+        table = "".join(f"<tr>{row}</tr>" for row in cells)
+        title = "All checks passed" if self.ok else f"{self.n_failed} checks FAILED"
+        return f"<div><b>{title}</b><table>{table}</table></div>"
+
     @property
     def n_checks(self) -> int:
         """Number of checks."""
@@ -130,6 +140,14 @@ class VerifyResult:
             "checks": [check.to_json() for check in self.checks],
             "not_checked": list(self.not_checked),
         }
+
+
+def _escaped(text: str) -> str:
+    """Return text for HTML; what a release says of itself may be markup."""
+    plain = "".join(c if c.isprintable() else " " for c in text[:300])
+    for mark, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
+        plain = plain.replace(mark, name)
+    return plain
 
 
 @dataclass

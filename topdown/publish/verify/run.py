@@ -15,6 +15,7 @@ from topdown.publish.verify.check_digests import check_digests
 from topdown.publish.verify.check_files import check_manifest
 from topdown.publish.verify.check_intervals import check_intervals
 from topdown.publish.verify.check_ledger import check_ledger
+from topdown.publish.verify.check_measured import check_measured
 from topdown.publish.verify.check_measurements import check_measurements
 from topdown.publish.verify.check_plan import check_plan
 from topdown.publish.verify.check_population import check_whole_numbers
@@ -29,6 +30,7 @@ from topdown.publish.verify.session import EachSection, Session, one_by_one
 
 CONTENT_CHECKS: dict[str, Check] = {
     "plan": check_plan,
+    "measured": check_measured,
     "base": check_base,
     "ledger": check_ledger,
     "measurements": check_measurements,
@@ -53,6 +55,7 @@ CHECKS: dict[str, Check] = {
 
 _ONLY_IF: dict[str, Callable[[PlanDoc], bool]] = {
     "base": lambda plan: plan.base is not None,
+    "measured": lambda plan: plan.measured is not None,
     "intervals": lambda plan: plan.estimates is not None and bool(plan.estimates.coverage),
     "comparisons": lambda plan: bool(plan.invariants.no_more_than),
 }
@@ -107,6 +110,12 @@ def verify_public_side(release: Path, privacy: dict[str, Any]) -> VerifyResult:
         return check_statements(session, privacy, out)
 
     return _run(Session(release), {"plan": check_plan, "privacy": statements})
+
+
+def verify_measured(release: Path) -> VerifyResult:
+    """Check what is there before anything is solved: plan, ledger and measurements."""
+    checks = {name: CONTENT_CHECKS[name] for name in ("plan", "measured", "ledger", "measurements")}
+    return _run(Session(release), checks)
 
 
 def verify_privacy(release: Path) -> CheckResult:

@@ -11,75 +11,24 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from topdown.errors import ConfigError
-from topdown.model.query import Query
 from topdown.plan.prepare import Context
 from topdown.solve.answers import NoisyAnswers
+from topdown.solve.tree.answers_of import AnswersOf, Part, answers_of
 from topdown.solve.tree.covered import Covered, LevelTargets, check_intervals, lattice_form
 from topdown.solve.tree.gls import LEAVES_AT_ONCE, leaf_estimates
-from topdown.solve.tree.lattice import Floats, Ints, Lattice, product_query
+from topdown.solve.tree.lattice import Floats, Ints
 from topdown.solve.tree.levels import from_parent
 from topdown.solve.tree.statistics import TreeStatistics, exact_at_root
-from topdown.solve.tree.variance import axis_factors, union_variance
+from topdown.solve.tree.variance import union_quadratic
 
 MOST = 4e12  # thousandths: products with a quantile in millionths stay in 64 bits
 Place = tuple[str, int]  # name of a query, index of a level
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Some nodes of one level that have the same dense values open.
-
-    Args:
-        depth: index of the level. nodes: int64, increasing. values: their dense values.
-        x: estimates, (m, t, n_product). v: covariances, (m, n_components, t, t).
-    """
-
-    depth: int
-    nodes: Ints
-    values: Ints
-    x: Floats
-    v: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class AnswersOf:
-    """A query in lattice form, and where each of its answers lies.
-
-    Args:
-        query: published. member: float (n_groups, n_dense), which dense values a group adds up.
-        place: int64 (n_groups, kept product cells), number of each answer.
-        dropped: product axes it adds up. factors: of `axis_factors`.
-    """
-
-    query: Query
-    member: Floats
-    place: Ints
-    dropped: tuple[int, ...]
-    factors: Floats
-
-    def estimates(self, lattice: Lattice, part: Part) -> Floats:
-        """Return the estimate of every answer at the nodes of a part, (m, n_answers)."""
-        grouped = np.einsum("gd,mdp->mgp", self.member[:, part.values], part.x, optimize=True)
-        m, g, _ = grouped.shape
-        sums = grouped.reshape(m, g, *lattice.sizes).sum(axis=tuple(a + 2 for a in self.dropped))
-        out = np.zeros((m, self.query.n_answers))
-        out[:, self.place.reshape(-1)] = sums.reshape(m, -1)
-        return out
-
-    def variances(self, part: Part) -> Floats:
-        """Return the variance of every answer at the nodes of a part, (m, n_answers)."""
-        member = self.member[:, part.values]
-        quadratic = np.einsum("mcge,ge->mgc", member @ part.v, member)
-        found = np.maximum(quadratic @ self.factors, 0.0)
-        out = np.zeros((len(part.nodes), self.query.n_answers))
-        out[:, self.place.reshape(-1)] = np.repeat(found, self.place.shape[1], axis=1)
-        return out
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class TreeNumbers:
-    """What the measurements of the whole tree say of any answer of a measured query.
+    """What the measurements of the whole tree say of any answer of any query.
 
     Args:
         statistics: of the plan, whatever its splits are fitted to.
@@ -111,10 +60,7 @@ class TreeNumbers:
 
         Args:
             unions: of each, per level, its areas, int64, increasing; none inside another.
-            name: of a query in lattice form.
-
-        Raises:
-            ValueError: the query recodes a product attribute.
+            name: of any query.
 
         Cost: one reading of all measurements; a union of 2,000 leaves then takes about a tenth of a second a group of
         dense values.
@@ -122,7 +68,6 @@ class TreeNumbers:
         query = self._query(name)
         tree, lattice = self.statistics.tree, self.statistics.lattice
         sums = [np.zeros(query.query.n_answers) for _ in unions]
-        chosen = [n if a in query.dropped else 1 for a, n in enumerate(lattice.sizes)]
         leaves = np.zeros(len(tree.levels[-1].shape.pattern), dtype=bool)
         leaves[np.concatenate([union[-1] for union in unions])] = True
         with threadpool_limits(limits=1):
@@ -137,8 +82,8 @@ class TreeNumbers:
             for total, union in zip(sums, unions, strict=True):
                 stddev = np.zeros(len(total))
                 for group, place in zip(query.member, query.place, strict=True):
-                    variance = union_variance(tree, self.statistics.root[1], union, group, chosen)
-                    stddev[place] = 1000 * variance**0.5
+                    quadratic = union_quadratic(tree, self.statistics.root[1], union, group)
+                    stddev[place] = 1000 * np.maximum(query.shares(quadratic), 0.0) ** 0.5
                 out.append(_thousandths(1000 * total, stddev))
         return out
 
@@ -218,22 +163,6 @@ def _thousandths(estimate: Floats, stddev: Floats) -> tuple[Ints, Ints]:
             key=("estimates", "coverage"),
         )
     return np.rint(estimate).astype(np.int64), np.ceil(stddev * (1 + 1e-9)).astype(np.int64)
-
-
-def answers_of(lattice: Lattice, query: Query) -> AnswersOf:
-    """Return where the answers of a query lie in a lattice.
-
-    Raises:
-        ValueError: it recodes a product attribute.
-    """
-    found = product_query(lattice, query)
-    member = (np.arange(found.n_groups)[:, None] == found.group[None, :]).astype(np.float64)
-    dropped = tuple(a for a in range(len(lattice.sizes)) if not found.kept >> a & 1)
-    first = np.argmax(member, axis=1)
-    kept = np.flatnonzero((lattice.coordinates[list(dropped)] == 0).all(axis=0))
-    place = query.labels[lattice.cell[first[:, None], kept[None, :]]].astype(np.int64)
-    chosen = [n if a in dropped else 1 for a, n in enumerate(lattice.sizes)]
-    return AnswersOf(query, member, place, dropped, axis_factors(lattice, chosen))
 
 
 def tree_numbers(

@@ -35,10 +35,8 @@ def answer_variance(lattice: Lattice, v: Floats, group: Floats, chosen: Sequence
     return np.asarray(np.maximum(quadratic @ axis_factors(lattice, chosen), 0.0))
 
 
-def union_variance(
-    tree: Covariances, root: Floats, members: Sequence[Ints], group: Floats, chosen: Sequence[int]
-) -> float:
-    """Return the variance of an answer added up over a union of areas, persons squared.
+def union_quadratic(tree: Covariances, root: Floats, members: Sequence[Ints], group: Floats) -> Floats:
+    """Return what each component has of the variance of an answer over a union of areas, (n_components,).
 
     One sweep up: a of a member is the group, elsewhere K z with z the sum over children of Sig_c a_c; then the sum of
     a_c'Sig_c a_c below the root, minus the sum of z'K z over inner nodes, plus a'V a at the root.
@@ -47,11 +45,8 @@ def union_variance(
         tree: covariances. root: V of the root, (n_components, t, t).
         members: per level, the areas of the union, increasing; none inside another.
         group: (n_dense,), which dense values the answer adds up.
-        chosen: as in `axis_factors`.
     """
-    lattice = tree.lattice
-    factors = axis_factors(lattice, chosen)
-    n = lattice.n_components
+    n = tree.lattice.n_components
     quadratic = np.zeros(n)
     held: dict[int, Floats] = {}  # node of the level below: a, (n_components, t)
     for depth in range(len(tree.levels) - 1, -1, -1):
@@ -79,4 +74,4 @@ def union_variance(
     if held:
         a = held[0]
         quadratic += np.einsum("cd,cde,ce->c", a, root, a)
-    return max(float(quadratic @ factors), 0.0)
+    return quadratic

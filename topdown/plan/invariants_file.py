@@ -1,0 +1,242 @@
+"""Invariants as a file: TOML in, nouns out; recodes of `cells` are written as the labels of their attribute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import Struct
+
+from topdown.errors import ConfigError, TopdownError
+from topdown.model.constraint import (
+    AtLeast,
+    AtMost,
+    Basis,
+    Exact,
+    Invariants,
+    Never,
+    NoMoreThan,
+    NoneWhereZero,
+    Selection,
+)
+from topdown.model.schema import Schema
+from topdown.plan.document import at, locate, read_toml
+from topdown.resources import find
+
+MOST_TIMES = 1_000_000
+_FACTORS = {"at_least": {"per"}, "at_most": {"per"}, "no_more_than": {"times"}}
+_NEEDS = {
+    "exact": {"level", "query"},
+    "at_least": {"cells", "column"},
+    "none_where_zero": {"cells", "columns"},
+    "never": {"cells"},
+    "at_most": {"cells", "column"},
+    "no_more_than": {"cells", "than"},
+}
+
+
+class ConstraintTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One constraint of an invariants file; which keys it needs depends on its kind.
+
+    `cells` and `than` are the cells with one of the listed labels in every attribute or recode named; {} is everybody.
+    """
+
+    name: str
+    legal_basis: str
+    decided_by: str = ""
+    date: str = ""
+    level: str = ""
+    query: str = ""
+    cells: dict[str, tuple[str, ...]] | None = None
+    column: str = ""
+    columns: tuple[str, ...] = ()
+    per: int = 1
+    than: dict[str, tuple[str, ...]] | None = None
+    times: int = 1
+
+
+class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An invariants file."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    schema: str
+    source: str = ""
+    exact: tuple[ConstraintTable, ...] = ()
+    at_least: tuple[ConstraintTable, ...] = ()
+    none_where_zero: tuple[ConstraintTable, ...] = ()
+    never: tuple[ConstraintTable, ...] = ()
+    at_most: tuple[ConstraintTable, ...] = ()
+    no_more_than: tuple[ConstraintTable, ...] = ()
+    adds_to: str = ""  # bundled name or file of invariants that are part of these
+
+
+def load_invariants(path: Path, schema: Schema) -> Invariants:
+    """Read an invariants file and check every name it uses against the schema.
+
+    What it `adds_to` is read first and comes first.
+
+    Raises:
+        ConfigError: another schema, missing or superfluous key, unknown attribute or label; a name used twice.
+    """
+    return _load_invariants(path, schema, ())
+
+
+def _load_invariants(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
+    file = read_toml(path, InvariantsFile, "topdown.invariants")
+    if file.schema != schema.name:
+        raise ConfigError(
+            f"invariants {file.name!r} are for schema {file.schema!r}, not {schema.name!r}",
+            code="C030",
+            file=str(path),
+            fix="choose invariants written for this schema",
+        )
+    try:
+        for kind in _NEEDS:
+            for number, table in enumerate(getattr(file, kind)):
+                with at(kind, str(number)):
+                    _check(path, kind, table)
+        own = _own(file, schema)
+    except TopdownError as error:
+        locate(error, path)
+        raise
+    return own if not file.adds_to else _joined(path, file.adds_to, schema, own, above)
+
+
+def _check(path: Path, kind: str, table: ConstraintTable) -> None:
+    """Refuse keys that the kind does not have or that are missing (ConfigError C031)."""
+    required = _NEEDS[kind]
+    given = {k for k in ("level", "query", "column", "columns") if getattr(table, k)}
+    given |= {k for k in ("cells", "than") if getattr(table, k) is not None}
+    factors = {"per": table.per, "times": table.times}
+    odd = {name for name, factor in factors.items() if factor != 1} - _FACTORS.get(kind, set())
+    if given != required or odd or not all(1 <= f <= MOST_TIMES for f in factors.values()):
+        raise ConfigError(
+            f"constraint {table.name!r} of {path}: [[{kind}]] needs exactly the keys {sorted(required)}, "
+            f"has {sorted(given | odd)}",
+            code="C031",
+            fix=f"add the missing keys, remove the others; `per` and `times` are from 1 to {MOST_TIMES:,}",
+        )
+
+
+def _own(file: InvariantsFile, schema: Schema) -> Invariants:
+    def cells(kind: str, number: int, table: ConstraintTable, name: str = "cells") -> Selection:
+        with at(kind, str(number), name):
+            return selection(schema, table.name, getattr(table, name) or {})
+
+    return Invariants(
+        file.name,
+        file.title,
+        file.schema,
+        tuple(Exact(t.name, t.level, t.query, _basis(t)) for t in file.exact),
+        tuple(
+            AtLeast(t.name, cells("at_least", i, t), t.column, t.per, _basis(t))
+            for i, t in enumerate(file.at_least)
+        ),
+        tuple(
+            NoneWhereZero(t.name, cells("none_where_zero", i, t), t.columns, _basis(t))
+            for i, t in enumerate(file.none_where_zero)
+        ),
+        tuple(Never(t.name, cells("never", i, t), _basis(t)) for i, t in enumerate(file.never)),
+        file.source,
+        tuple(
+            AtMost(t.name, cells("at_most", i, t), t.column, t.per, _basis(t))
+            for i, t in enumerate(file.at_most)
+        ),
+        tuple(
+            NoMoreThan(
+                t.name, cells("no_more_than", i, t), cells("no_more_than", i, t, "than"), t.times, _basis(t)
+            )
+            for i, t in enumerate(file.no_more_than)
+        ),
+    )
+
+
+def _joined(path: Path, name: str, schema: Schema, own: Invariants, above: tuple[Path, ...]) -> Invariants:
+    first = find("invariants", name, path.parent)
+    if first.resolve() in (path.resolve(), *above):
+        raise ConfigError(
+            f"{path} adds to itself", code="C034", file=str(path), fix="remove adds_to, or name another file"
+        )
+    base = _load_invariants(first, schema, (*above, path.resolve()))
+    kinds = ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than")
+    both = {kind: getattr(base, kind) + getattr(own, kind) for kind in kinds}
+    names = [rule.name for rules in both.values() for rule in rules]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ConfigError(
+            f"constraint {twice[0]!r} is in {path} and in what it adds to",
+            code="C034",
+            file=str(path),
+            fix="give it another name, or remove it",
+        )
+    return replace(own, **both)
+
+
+def _basis(table: ConstraintTable) -> Basis:
+    return Basis(table.legal_basis, table.decided_by, table.date)
+
+
+def name_constraint(error: TopdownError, invariants: Invariants) -> None:
+    """Add to the error of a missing public column (D004) which constraint asks for it."""
+    asking = [(rule.name, rule.column) for rule in invariants.at_least]
+    asking += [(rule.name, rule.column) for rule in invariants.at_most]
+    asking += [(rule.name, column) for rule in invariants.none_where_zero for column in rule.columns]
+    named = [
+        name for name, column in asking if error.code == "D004" and f"no column {column!r}" in error.text
+    ]
+    if named:
+        error.details = (*error.details, ("asked for by", f"constraint {named[0]!r}"))
+
+
+def selection(schema: Schema, rule: str, given: dict[str, tuple[str, ...]]) -> Selection:
+    """Return cells by labels of attributes.
+
+    Args:
+        schema: of the records. rule: name of the constraint, for messages.
+        given: labels by attribute, and groups by recode; none is every cell.
+
+    Raises:
+        ConfigError: C024 no such attribute or recode, C025 no such label, C134 nothing is left.
+    """
+    kept: dict[str, tuple[str, ...]] = {}
+    for name, labels in given.items():
+        if not labels:
+            raise _nothing(rule, name)
+        attribute, meant = _labels(schema, name, labels)
+        kept[attribute] = tuple(label for label in kept.get(attribute, meant) if label in meant)
+        if not kept[attribute]:
+            raise _nothing(rule, name)
+    if not kept:  # everybody: all labels of the shortest attribute
+        least = min(schema.attributes, key=lambda a: len(a.labels))
+        kept[least.name] = least.labels
+    return tuple(kept.items())
+
+
+def _labels(schema: Schema, name: str, labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the attribute that a name is of, and the labels of it that are meant, as they are listed."""
+    found = [(a, r) for a in schema.attributes for r in a.recodes if r.name == name]
+    if not found:
+        schema.kept({name: labels})
+        return name, labels
+    attribute, recode = found[0]
+    wrong = [label for label in labels if label not in recode.group_labels]
+    if wrong:
+        raise ConfigError(
+            f"{wrong[0]!r} is no group of recode {name!r}",
+            code="C025",
+            fix="use groups of the recode: " + ", ".join(recode.group_labels[:12]),
+        )
+    meant = {recode.group_labels.index(label) for label in labels}
+    pairs = zip(attribute.labels, recode.group_of, strict=True)
+    return attribute.name, tuple(label for label, group in pairs if group in meant)
+
+
+def _nothing(rule: str, name: str) -> ConfigError:
+    return ConfigError(
+        f"constraint {rule!r} leaves no value of {name!r}",
+        code="C134",
+        fix="list the values, or leave the attribute out to mean all of them; {} means everybody",
+    )

@@ -1,0 +1,135 @@
+"""A plan that solves what another one measured in another way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from topdown.errors import ConfigError
+from topdown.model.query import parse_query
+from topdown.names import checked_name
+from topdown.plan.document import exact_text
+from topdown.plan.files import EstimatesTable, LevelTable, SettingsFile
+from topdown.plan.how_solved import chain_of_level, estimates_of, passes_of
+from topdown.plan.plan import Estimates, LevelPlan, MeasuredRelease, Plan
+from topdown.plan.prepare import Context
+from topdown.plan.solvable import check_solvable
+
+_FIX = "choose settings that differ in passes, rounding chains and [estimates] only; nothing was written"
+
+
+@dataclass(frozen=True)
+class HowSolved:
+    """How a measurement is to be solved.
+
+    Args:
+        settings: passes, rounding chains and estimates; those of the plan if None.
+        targets, coverage: of [estimates], in place of what settings or plan say; None leaves that.
+        name: what follows the id of the release that was measured.
+    """
+
+    settings: SettingsFile | None = None
+    targets: Literal["own", "tree"] | None = None
+    coverage: Fraction | None = None
+    name: str = "resolved"
+
+
+def resolved_plan(context: Context, wish: HowSolved) -> Plan:
+    """Return the plan of a release that solves a measurement in another way.
+
+    Args:
+        context: of the release whose measurement it is; that may itself be such a release.
+        wish: what is to be different.
+
+    Raises:
+        ConfigError: C251 the settings ask for another measurement, C252 nothing would be different, C253 the release
+            extends another one; a pass, chain or coverage is wrong (C053 to C055, C135, C210); C130 the name.
+    """
+    first = context.plan
+    if first.base is not None:
+        raise ConfigError(
+            "a release that extends another one cannot be solved in another way yet",
+            code="C253",
+            fix="solve its base in another way, and extend that by a measurement of its own",
+        )
+    measured = first.measured or MeasuredRelease(first.release.id, first.plan_hash)
+    levels, estimates, settings = first.levels, first.estimates, first.settings
+    if wish.settings is not None:
+        check_same_measurement(first, wish.settings)
+        tables = {table.name: table for table in wish.settings.level}
+        levels = tuple(_level(first, depth, tables[at.name]) for depth, at in enumerate(first.levels))
+        estimates, settings = estimates_of(wish.settings.estimates), wish.settings.name
+    name = checked_name(wish.name, "release")
+    plan = replace(
+        first,
+        release=replace(first.release, id=f"{measured.release}-{name}"),
+        levels=levels,
+        estimates=_estimates(estimates, wish),
+        settings=settings,
+        measured=measured,
+    )
+    if (plan.levels, plan.estimates) == (first.levels, first.estimates):
+        raise ConfigError(
+            f"this asks for nothing but what {first.release.id} is",
+            code="C252",
+            fix="give settings with other passes, rounding chains or estimates, or targets, or coverage",
+        )
+    check_solvable(plan, context.geography, is_extension=False)
+    return plan
+
+
+def _estimates(given: Estimates | None, wish: HowSolved) -> Estimates | None:
+    there = given or Estimates()
+    coverage = there.coverage if wish.coverage is None else wish.coverage
+    return estimates_of(EstimatesTable(targets=wish.targets or there.targets, coverage=coverage))
+
+
+def _level(plan: Plan, depth: int, table: LevelTable) -> LevelPlan:
+    passes = passes_of(table, plan.schema, is_root=depth == 0)
+    return replace(plan.levels[depth], passes=passes, rounding=chain_of_level(table, plan.schema))
+
+
+def check_same_measurement(plan: Plan, settings: SettingsFile) -> None:
+    """Refuse settings under which something else would have been measured (ConfigError C251)."""
+    budget = settings.budget.rho if plan.loss_name == "rho" else settings.budget.epsilon
+    given = [
+        ("schema", plan.schema.name, settings.schema),
+        ("neighbours", plan.neighbours, settings.neighbours),
+        ("mechanism", plan.mechanism, settings.mechanism),
+        ("budget", exact_text(plan.budget), "none" if budget is None else exact_text(budget)),
+        ("budget.delta", exact_text(plan.delta), exact_text(settings.budget.delta or Fraction(0))),
+    ]
+    _same(given)
+    shares = {level.name: level.share for level in plan.levels} | dict(plan.unspent)
+    asked = {table.name: table.share for table in settings.level}
+    _same(
+        [
+            (f"share of {name}", _text(shares.get(name)), _text(asked.get(name)))
+            for name in {**shares, **asked}
+        ]
+    )
+    tables = {table.name: table for table in settings.level}
+    for level in plan.levels:
+        was = {m.query: m.share for m in level.measurements}
+        now = {parse_query(plan.schema, n).name: share for n, share in tables[level.name].queries.items()}
+        _same(
+            [
+                (f"share of {n!r} at {level.name}", _text(was.get(n)), _text(now.get(n)))
+                for n in {**was, **now}
+            ]
+        )
+
+
+def _text(share: Fraction | None) -> str:
+    return "none" if share is None else exact_text(share)
+
+
+def _same(values: list[tuple[str, str, str]]) -> None:
+    for what, was, now in values:
+        if was != now:
+            raise ConfigError(
+                f"the settings ask for another measurement: {what} is {now}, and {was} was measured",
+                code="C251",
+                fix=_FIX,
+            )
