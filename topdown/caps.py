@@ -20,7 +20,7 @@ PLAN_BYTES = 256 * 2**20  # of plan.json
 NESTING = 64  # tables, lists and objects in one another
 TEXT = 2_000  # characters of one text or key of a TOML file
 DIGITS = 60  # of a number in a TOML file
-TABLE_BYTES = 2**30  # of a table that is stored smaller than it is, once unpacked
+TABLE_BYTES = 2**31  # of a table that is stored smaller than it is, once unpacked
 TABLE_VARIABLE = "TOPDOWN_TABLE_BYTES"  # names another number of bytes
 CELLS = 2**21  # of a schema
 

@@ -129,12 +129,12 @@ def _parquet(path: Path, column: str, kind: str) -> None:
 
 
 def _bomb(path: Path, row: str) -> None:
-    """Pack the table's header and a row, repeated until one more than 2^30 bytes are unpacked, and name that file."""
+    """Pack the table's header and a row, repeated until one more than 2^31 bytes are unpacked, and name that file."""
     line = path.read_text().splitlines()[1] if row == "row" else row
     many = f"{line}\n" * (2**24 // (len(line) + 1) + 1)
     packed = path.with_suffix(".csv.gz")
     head = path.read_text().split("\n", 1)[0]
-    packed.write_bytes(gzip.compress(f"{head}\n".encode()) + gzip.compress(many.encode(), 1) * 64)
+    packed.write_bytes(gzip.compress(f"{head}\n".encode()) + gzip.compress(many.encode(), 1) * 128)
     run = path.parent / "run.toml"
     run.write_text(run.read_text().replace(path.name, packed.name))
 

@@ -70,7 +70,10 @@ def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
     if tree is None:
         rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
         tree = from_parents([(code, parent, level) for code, parent, level in rows])
-    return tree, read_leaves(folder / "leaves.parquet", tree)
+    del table
+    leaves = read_leaves(folder / "leaves.parquet", tree)
+    pa.default_memory_pool().release_unused()  # as much as tree and facts, and kept by Arrow otherwise
+    return tree, leaves
 
 
 def _listed(table: pa.Table) -> Geography | None:

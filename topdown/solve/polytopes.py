@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.model.cell_classes import distinct_rows
 from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, Kinds
@@ -123,12 +124,15 @@ class Polytopes:
         return self.decided(depth) is Limits.KEPT
 
     @cached_property
-    def _leaves(self) -> tuple[Marks, Ints, Ints]:
-        # Open kinds, a number for each pattern of them, fewest people of each set.
+    def _is_open(self) -> tuple[Marks, Ints]:
+        # Open kinds of each leaf, and a number for each pattern of them.
         is_open = self.rules.open[-1][:, self.kinds.class_of]
-        _, pattern = np.unique(is_open, axis=0, return_inverse=True)
-        least, _ = self.kinds.ranges(is_open, self.kinds.low, self.kinds.high)
-        return is_open, pattern.reshape(-1), least
+        return is_open, distinct_rows(is_open)[1]
+
+    @cached_property
+    def _least(self) -> Ints:
+        # Fewest people of each set at each leaf.
+        return self.kinds.ranges(self._is_open[0], self.kinds.low, self.kinds.high)[0]
 
     def leaf_range(self, depth: int, node: int) -> slice:
         """Return the leaves below a node; they follow each other."""
@@ -139,7 +143,7 @@ class Polytopes:
 
     def pieces(self, depth: int, node: int) -> Pieces:
         """Return the leaves of a node, merged where limits simply add up."""
-        (is_open, _, least), merge = self._leaves, self.all_leaves.merges
+        is_open, least, merge = self._is_open[0], self._least, self.all_leaves.merges
         inside, exact, at_leaves = self.leaf_range(depth, node), *self._exact_below(depth)
         first, group, unit = self._merged(depth, inside)
         low = _add(least[inside], group, len(first))
@@ -170,10 +174,14 @@ class Polytopes:
         unit = np.zeros(n, dtype=np.int64)
         if exact:
             unit = self.geography.ancestors_of_leaves[self.unit_depth][inside]
-        pattern = self._leaves[1][inside]
-        key = np.stack([unit * (not (at_leaves and merge)), pattern, np.arange(n) * (not merge)])
-        _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
-        return first, group.reshape(-1), unit
+        pattern = self._is_open[1][inside]
+        kept = unit * (not (at_leaves and merge))
+        key = kept * (int(pattern.max(initial=0)) + 1) + pattern
+        if merge:
+            _, first, group = np.unique(key, return_index=True, return_inverse=True)
+            return first, group.reshape(-1), unit
+        first = np.argsort(key, kind="stable")  # each leaf is a piece
+        return first, np.argsort(first), unit
 
     def limits(self, depth: int, nodes: Ints) -> Ints:
         """Return the most people each set of kinds can hold at each node, int64 (n, 2^k).

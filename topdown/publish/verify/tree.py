@@ -102,7 +102,10 @@ def load_tree(root: Path, plan: PlanFile) -> Tree:
         above = geocodes[i - 1] if i else pa.array([""], TEXT)
         parents.append(codes(here.column("parent"), above))
         _check_level(geocodes[i], parents[i], len(above))
-    return Tree(names, tuple(geocodes), tuple(parents), load_facts(root, plan, geocodes[-1]))
+    del table, here
+    facts = load_facts(root, plan, geocodes[-1])
+    pa.default_memory_pool().release_unused()  # Arrow keeps more than the tree takes otherwise
+    return Tree(names, tuple(geocodes), tuple(parents), facts)
 
 
 def _check_level(geocodes: pa.Array, parent: Whole, n_above: int) -> None:

@@ -150,9 +150,9 @@ def lay_out(schema: Schema, tree: Tree, closings: Sequence[Closing], limits: Seq
     free, circles, held = _hold(cells, limits, covered) if limits else (cells, cells[:0], ())
     opened = [free]
     for depth in range(len(tree.names) - 1, 0, -1):
-        node, kinds = np.nonzero(opened[-1])
         above = np.zeros((len(tree.geocodes[depth - 1]), len(example)), dtype=bool)
-        above[tree.parent[depth][node], kinds] = True
+        for kind_above, kind_below in zip(above.T, opened[-1].T, strict=True):
+            kind_above[tree.parent[depth][kind_below]] = True
         opened.append(above)
     names = {h.name for h in held} | {x.name for x in limits if x.most and not x.number.all()}
     rules = [c.name for c in closings] + [x.name for x in limits if x.name in names]
