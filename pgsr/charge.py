@@ -14,9 +14,9 @@ from pgsr.prepared import Prepared
 from topdown.errors import BudgetError, DataError, TopdownError
 
 if TYPE_CHECKING:
-    from topdown.ledger.ledger import Place
+    from topdown.ledger.drawn_law import DrawnLaw
+    from topdown.ledger.place import Place
     from topdown.ledger.protocol import Spend
-    from topdown.ledger.records import DrawnLaw
 
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 QUERY = "group sizes"
@@ -115,7 +115,7 @@ def spend_of(plan: Prepared, place: Place, policy: Policy, so_far: Fraction) -> 
 
 def ledger_laws(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLaw]:
     """Return the law of every level as the ledger records it."""
-    from topdown.ledger.records import DrawnLaw
+    from topdown.ledger.drawn_law import DrawnLaw
 
     drawn = laws_drawn(calibration, levels)
     return {level: DrawnLaw(*law, level, QUERY) for level, law in drawn.items()}

@@ -15,7 +15,7 @@ from topdown.errors import BudgetError, ConfigError
 from topdown.names import checked_name
 
 if TYPE_CHECKING:
-    from topdown.ledger.ledger import Place
+    from topdown.ledger.place import Place
     from topdown.ledger.records import Binding
 
 DATA_SET, UNIT = "groups", "person"
@@ -75,7 +75,7 @@ def ledger_place(groups: Path | None, binding: Binding, file: LedgerFile) -> Pla
     Raises:
         ConfigError: groups in memory and no ledger (C163).
     """
-    from topdown.ledger.ledger import Place
+    from topdown.ledger.place import Place
 
     if groups is None and file.path is None:
         raise ConfigError(

@@ -30,7 +30,8 @@ from topdown.interrupt import interrupt_between_parts
 from topdown.ledger.book import Book, Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
-from topdown.ledger.ledger import Ledger, Place, open_ledger
+from topdown.ledger.ledger import Ledger, open_ledger
+from topdown.ledger.place import Place
 from topdown.ledger.protocol import Job, carry_out, check_new
 from topdown.ledger.records import Intent
 from topdown.ledger.same_records import keyed_digest

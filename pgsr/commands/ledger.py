@@ -12,7 +12,7 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from topdown.ledger.ledger import Place
+    from topdown.ledger.place import Place
 
 Action = Literal["new", "found", "vouch", "void"]
 BOUND = ("data_set", "relations", "smallest", "unit")

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from topdown.accountant import Composition
-from topdown.ledger.ledger import Place, create_ledger, open_ledger
-from topdown.ledger.records import Binding, DrawnLaw, Intent
+from topdown.ledger.drawn_law import DrawnLaw
+from topdown.ledger.ledger import create_ledger, open_ledger
+from topdown.ledger.place import Place
+from topdown.ledger.records import Binding, Intent
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
 

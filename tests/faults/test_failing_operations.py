@@ -21,7 +21,8 @@ from topdown.errors import TopdownError
 from topdown.ledger import durable
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import open_journal, start_journal
-from topdown.ledger.ledger import Place, create_ledger, open_ledger, read_ledger
+from topdown.ledger.ledger import create_ledger, open_ledger, read_ledger
+from topdown.ledger.place import Place
 from topdown.ledger.protocol import Job, carry_out, check_new
 from topdown.ledger.records import Binding
 from topdown.publish import atomic

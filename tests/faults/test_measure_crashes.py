@@ -27,10 +27,11 @@ from tests.helpers.crash_model import (
     undeterred,
 )
 from tests.helpers.model_disk import ModelDisk, ModelFile
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.journal import Journal, MeasuredPart
 from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.protocol import Spend
-from topdown.ledger.records import Binding, DrawnLaw
+from topdown.ledger.records import Binding
 
 
 def naive(disk: ModelDisk, world: World) -> None:

@@ -24,7 +24,8 @@ from tests.helpers.groups import GROUPS, REGIONS, WHY, book, released
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.ledger.book import read_book
 from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import Place, create_ledger, read_ledger
+from topdown.ledger.ledger import create_ledger, read_ledger
+from topdown.ledger.place import Place
 from topdown.progress import silent
 
 KILLER = Path(__file__).with_name("pgsr_killer.py")

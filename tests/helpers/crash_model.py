@@ -14,10 +14,12 @@ from typing import Any
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.errors import TopdownError
 from topdown.ledger.book import Book, read_book
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.journal import JOURNAL, Journal, MeasuredPart, open_journal, start_journal
-from topdown.ledger.ledger import Place, create_ledger, open_ledger
+from topdown.ledger.ledger import create_ledger, open_ledger
+from topdown.ledger.place import Place
 from topdown.ledger.protocol import Job, Spend, carry_out, check_new
-from topdown.ledger.records import Binding, DrawnLaw
+from topdown.ledger.records import Binding
 
 OUT = Path("/out")
 LEDGER, RECORDS = Path("/room/ledger.jsonl"), Path("/records")

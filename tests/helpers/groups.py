@@ -13,7 +13,7 @@ from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, ne
 from pgsr.check import Check
 from pgsr.runfile import ledger_of, plan_of, policy_of, source_of
 from topdown.canonical import json_bytes
-from topdown.ledger.ledger import Place
+from topdown.ledger.place import Place
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
 GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from topdown.errors import BudgetError
 from topdown.ledger.book import read_book
 from topdown.ledger.chained_lines import read_lines
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import Place, create_ledger, open_ledger, read_ledger
-from topdown.ledger.records import Binding, Commit, DrawnLaw, Intent
+from topdown.ledger.ledger import create_ledger, open_ledger, read_ledger
+from topdown.ledger.place import Place
+from topdown.ledger.records import Binding, Commit, Intent
 from topdown.ledger.refusals import decimal_text
 from topdown.ledger.witness import write_witness
 
@@ -260,8 +262,10 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from topdown.ledger.ledger import Place, open_ledger
-from topdown.ledger.records import Binding, DrawnLaw, Intent
+from topdown.ledger.ledger import open_ledger
+from topdown.ledger.place import Place
+from topdown.ledger.records import Binding, Intent
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.errors import BudgetError
 folder = Path(sys.argv[1])
 place = Place(folder / "ledger.jsonl", folder, sys.argv[2], Binding("ri-2010", "bounded", "person", "rho"))

@@ -14,8 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.errors import BudgetError
 from topdown.ledger.book import Book, read_book
-from topdown.ledger.ledger import Ledger, Place, create_ledger, open_ledger, vouch
-from topdown.ledger.records import Binding, Commit, DrawnLaw, Intent
+from topdown.ledger.drawn_law import DrawnLaw
+from topdown.ledger.ledger import Ledger, create_ledger, open_ledger, vouch
+from topdown.ledger.place import Place
+from topdown.ledger.records import Binding, Commit, Intent
 
 PATH, WITNESS = Path("/ledger/people.jsonl"), Path("/secret")
 BINDING = Binding("people", "bounded", "person", "rho")

@@ -14,7 +14,7 @@ from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
     from topdown.documents.shared import LossName
-    from topdown.ledger.ledger import Place
+    from topdown.ledger.place import Place
 
 Action = Literal["new", "vouch", "void"]
 _LOSSES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and delta"}

@@ -12,7 +12,7 @@ import errno
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,7 @@ from topdown.ledger import refusals
 from topdown.ledger.book import Book, Entry, read_book
 from topdown.ledger.chained_lines import line_hash, seal
 from topdown.ledger.durable import Disk, LockedFile, ReplacedError
+from topdown.ledger.place import Place
 from topdown.ledger.records import (
     VERSION,
     Begun,
@@ -36,31 +37,9 @@ from topdown.ledger.records import (
     Vouched,
     to_fields,
 )
-from topdown.ledger.witness import check_witness, read_witness, witness_path, write_witness
+from topdown.ledger.witness import check_witness, read_witness, write_witness
 
 _NONE = Fraction(0)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a ledger lies and which one it must be.
-
-    Args:
-        path: the ledger.
-        witness_folder: folder of its witness, beside the confidential records unless somebody says otherwise.
-        id: of the ledger, as the run file names it; empty if it names none yet.
-        binding: what the losses of the run are about.
-    """
-
-    path: Path
-    witness_folder: Path
-    id: str
-    binding: Binding
-
-    @property
-    def witness(self) -> Path:
-        """File of the witness."""
-        return witness_path(self.witness_folder, self.id)
 
 
 class Ledger:

@@ -13,10 +13,11 @@ from typing import Protocol
 
 from topdown.errors import InternalError
 from topdown.ledger.book import Entry
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, check_not_rolled_back, digest
 from topdown.ledger.ledger import Ledger
-from topdown.ledger.records import Charge, Commit, DrawnLaw, Intent
+from topdown.ledger.records import Charge, Commit, Intent
 from topdown.ledger.same_records import changed, forget_records, hold_to_records
 
 

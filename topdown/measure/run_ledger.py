@@ -8,9 +8,11 @@ from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
 from topdown.laws import law_of_mechanism
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import Place, check_ledger, create_ledger, read_ledger
-from topdown.ledger.records import Binding, DrawnLaw
+from topdown.ledger.ledger import check_ledger, create_ledger, read_ledger
+from topdown.ledger.place import Place
+from topdown.ledger.records import Binding
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Prepared, schema_of
 from topdown.plan.runfile import RunFile, load_runfile

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from topdown.ledger.book import Book, losses_by_plan
 from topdown.ledger.choice import Choice, choice_loss
-from topdown.ledger.records import Charge, DrawnLaw, exact_text
+from topdown.ledger.drawn_law import DrawnLaw
+from topdown.ledger.records import Charge, exact_text
 
 if TYPE_CHECKING:
     from topdown.accountant.choices import WithChoices

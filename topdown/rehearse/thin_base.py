@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import Place, open_ledger
+from topdown.ledger.ledger import open_ledger
+from topdown.ledger.place import Place
 from topdown.ledger.protocol import Spend
 from topdown.ledger.records import Commit
 from topdown.measure.public_side import write_public_side

@@ -10,7 +10,8 @@ import pytest
 from topdown.accountant import zcdp
 from topdown.errors import BudgetError
 from topdown.ledger.choice import Choice, choice_loss
-from topdown.ledger.ledger import Place, create_ledger, open_ledger
+from topdown.ledger.ledger import create_ledger, open_ledger
+from topdown.ledger.place import Place
 from topdown.ledger.records import Binding, from_fields, to_fields
 from topdown.selection.plan import subsampling
 

@@ -10,8 +10,10 @@ import pytest
 
 from tests.helpers.model_disk import ModelDisk
 from topdown.errors import BudgetError
-from topdown.ledger.ledger import Place, create_ledger, open_ledger
-from topdown.ledger.records import Binding, DrawnLaw, Intent, from_fields, to_fields
+from topdown.ledger.drawn_law import DrawnLaw
+from topdown.ledger.ledger import create_ledger, open_ledger
+from topdown.ledger.place import Place
+from topdown.ledger.records import Binding, Intent, from_fields, to_fields
 
 PATH, WITNESS = Path("/ledger/people.jsonl"), Path("/secret")
 TIME = {"time": "2020-01-01T00:00:00Z"}

@@ -20,8 +20,9 @@ from pgsr.twins import compositions
 from pgsr.words import NUMBER, PUBLIC
 from tests.helpers.groups import place_of
 from topdown.errors import ConfigError, TopdownError
+from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.ledger import open_ledger
-from topdown.ledger.records import DrawnLaw, Intent
+from topdown.ledger.records import Intent
 
 TREE = tree_of([[-1], [0, 0]])
 STEPS = ("move", "new", "dropped")

@@ -13,7 +13,8 @@ from topdown.publish.verify.arithmetic import exact_text, fraction
 from topdown.publish.verify.check_files import canonical_json
 from topdown.publish.verify.check_privacy import everything_released
 from topdown.publish.verify.journal_file import named_journal
-from topdown.publish.verify.ledger_file import Choice, Commit, Opened, odds_of, sealing
+from topdown.publish.verify.ledger_file import Choice, Commit, Opened, sealing
+from topdown.publish.verify.odds import odds_of
 from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_file import canonical
 from topdown.publish.verify.privacy.compare import Comparison

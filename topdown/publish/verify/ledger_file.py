@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from topdown.publish.verify.arithmetic import fraction
+from topdown.publish.verify.odds import odds_of
 from topdown.publish.verify.plan_file import canonical
 from topdown.publish.verify.privacy.decimals import ROUNDED, log
 from topdown.publish.verify.reader import UnreadableError, parse_json, read_bytes
@@ -271,12 +272,6 @@ def _adds_up(intent: Intent) -> bool:
     both = (fraction(intent.loss), fraction(intent.delta))
     sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
     return both == sums and all(law.is_sound for law in intent.laws)
-
-
-def odds_of(rate: Fraction, base: Fraction, neighbours: str) -> Fraction:
-    """Return e^epsilon of a one-sided mechanism on a Poisson sample: bounded neighbours are a step up and one down."""
-    up, down = 1 + rate * (base - 1), 1 / (1 - rate)
-    return up * down if neighbours == "bounded" else max(up, down)
 
 
 def covers_odds(line: Choice) -> bool:
