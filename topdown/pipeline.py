@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topdown.errors import BudgetError, CertificateError, DataError
+from topdown.errors import CertificateError, DataError
+from topdown.extending import check_base
 from topdown.held import held
 from topdown.ledger.durable import Disk
 from topdown.plan.plan import WORK
@@ -61,12 +62,15 @@ def measure(
     prepared: Prepared,
     out: Path,
     *,
+    base: Path | None = None,
     again: bool = False,
     records: HeldTable | None = None,
     report: Report = silent,
 ) -> tuple[MeasureResult, dict[str, float]]:
-    """Do the part of `generate` that opens the records; returns what was drawn, and seconds by stage."""
+    """Do the part of `generate`, or `extend`, that opens the records; returns what was drawn, and seconds by stage."""
     clock = Clock()
+    if base is not None:
+        check_base(prepared, base, report)
     with held_folder(out):
         _, measured = _measure(prepared, out, clock, again, records, report)
     return measured, clock.seconds
@@ -212,22 +216,7 @@ def extend(
         ConfigError: C096 an area's least squares would be too large.
         TopdownError: as `generate` does.
     """
-    from topdown.publish.verify import verify
-    from topdown.solve.extend.crossing import check_stages
-    from topdown.solve.extend.patterns import find_patterns
-
-    report(Event("base", 0, 1, "verifying the base release"))
-    checks = verify(base)
-    if not checks.ok:
-        failed = ", ".join(check.name for check in checks.checks if not check.ok)
-        raise CertificateError(
-            f"the base release {base} fails its verification ({failed})",
-            code="V164",
-            fix=f"see: topdown verify {base}; nothing was spent",
-        )
-    check_one_ledger(prepared)
-    check_stages(prepared.context, find_patterns(prepared.context))
-    report(Event("base", 1, 1, f"{checks.n_checks} checks"))
+    check_base(prepared, base, report)
     return generate(prepared, out, workers=workers, csv=csv, again=again, records=records, report=report)
 
 
@@ -237,24 +226,6 @@ def _solve_and_publish(prepared: Prepared, release: Path) -> None:
 
     solved = _solve(release, prepared.context)
     publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
-
-
-def check_one_ledger(prepared: Prepared) -> None:
-    """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
-    from topdown.ledger.ledger import read_ledger
-
-    plan, path = prepared.context.plan, prepared.ledger_path
-    if plan.base is None:
-        return
-    book = read_ledger(path)
-    paid = [book.intents[seq].plan_hash for seq in book.committed]
-    if plan.base.plan_hash not in paid:
-        raise BudgetError(
-            f"the ledger {path} did not pay for the base release {plan.base.release}",
-            code="B020",
-            file=str(path),
-            fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
-        )
 
 
 def measured_checks(out: Path) -> tuple[CheckResult, ...]:

@@ -28,7 +28,8 @@ class GenerateResult:
         seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
         n_records: records in the microdata.
         n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
-        peak_memory_bytes: largest resident size of this process plus that of its largest child times workers;
+        peak_memory_bytes: an upper bound, since processes share pages: largest resident size of this process plus
+            that of its largest child times workers;
             of this process alone where the workers are Ray's.
         checks: what `verify` found; every check passed.
         measured: what the measure stage charged and drew.

@@ -14,6 +14,7 @@ NAMED_ONLY = {  # parts of an error, options of a command: each optional, and gi
     "topdown/errors.py: __init__",
     "topdown/api/releases.py: extend",
     "topdown/api/releases.py: generate",
+    "topdown/api/releases.py: measure",
     "topdown/api/resolve.py: resolve",
     "topdown/api/trials.py: simulate",
 }

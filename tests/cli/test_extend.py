@@ -22,8 +22,12 @@ def test_extend_from_the_command_line(topdown, check, tmp_path):
     assert (asked.code, "error[C084]" in asked.err) == (2, True)
     assert not more.exists()
     approved = re.search(r"--approve ([0-9a-f]{8})", asked.err).group(1)
-    said = topdown(*line, "--approve", approved, "--json")
-    assert said.code == 0
+    first = topdown("measure", *line[1:], "--approve", approved, "--json")
+    assert (first.code, first.document["n_attempts"]) == (0, 1)
+    (tmp_path / "full.csv").rename(tmp_path / "gone.csv")
+    paid = (tmp_path / "ledger.jsonl").read_bytes()
+    said = topdown(*line, "--yes", "--resume", "--json")
+    assert (said.code, paid) == (0, (tmp_path / "ledger.jsonl").read_bytes())
     check(said.document)
     assert said.document["checks"]["ok"]
     check_release(more)

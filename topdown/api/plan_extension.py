@@ -30,7 +30,7 @@ def base_summary(prepared: Prepared, patterns: Patterns) -> dict[str, Any]:
 
 def ledger_warning(prepared: Prepared) -> list[dict[str, str]]:
     """Warn if the ledger did not pay for the base release, as `topdown extend` would refuse (B020)."""
-    from topdown.pipeline import check_one_ledger
+    from topdown.extending import check_one_ledger
 
     try:
         check_one_ledger(prepared)

@@ -69,7 +69,7 @@ def generate(
     """
     workers, people = checked(workers), held(records, "records")
     planned = _planned(run, leaves)
-    target = _started(planned, out, resume=resume, final=final)
+    target = _started(planned, out, None, resume=resume, final=final)
     return _spend(planned, target, workers, csv, again, people, report)
 
 
@@ -78,6 +78,7 @@ def measure(
     run: PathText | Planned,
     out: PathText,
     *,
+    base: PathText | None = None,
     records: ArrowTable | None = None,
     leaves: ArrowTable | None = None,
     again: bool = False,
@@ -87,9 +88,11 @@ def measure(
 ) -> Measured:
     """Do the part of `generate` that opens the records: spend the budget once, and write the noisy answers.
 
-    `generate` with `resume` goes on from there, anywhere, and needs the records no more. All else is as for `generate`.
+    `generate` with `resume` goes on from there, anywhere, and needs the records no more; so does `extend` where `base`
+    is given. All else is as for them.
 
     Args:
+        base: folder of the published release that `run` extends.
         run, out, records, leaves, again, resume, final, report: see `generate`.
 
     Returns:
@@ -100,11 +103,15 @@ def measure(
     """
     from topdown import pipeline
 
-    planned, people = _planned(run, leaves), held(records, "records")
-    target = _started(planned, out, resume=resume, final=final)
+    below = None if base is None else place(base, "base")
+    open_it = opened_again if below is None else partial(opened, base=below)
+    planned, people = _planned(run, leaves, open_it), held(records, "records")
+    target = _started(planned, out, below, resume=resume, final=final)
     return _noted(
         planned,
-        lambda: pipeline.measure(planned.prepared, target, again=again, records=people, report=report),
+        lambda: pipeline.measure(
+            planned.prepared, target, base=below, again=again, records=people, report=report
+        ),
     )
 
 
@@ -121,10 +128,16 @@ def _planned(
     return run
 
 
-def _started(planned: Planned, out: PathText, *, resume: bool, final: bool) -> Path:
-    """Check the folder of a run, which extends nothing."""
-    if planned.base is not None:
+def _started(planned: Planned, out: PathText, below: Path | None, *, resume: bool, final: bool) -> Path:
+    """Check the folder of a run, and that it was planned with the release that it extends, if it extends one."""
+    if below is None and planned.base is not None:
         raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
+    if below is not None and (planned.base is None or planned.base.resolve() != below.resolve()):
+        raise ConfigError(
+            f"the plan was not made with the base {below}",
+            code="C005",
+            fix="plan it with: topdown.plan(run, base=...)",
+        )
     target = place(out, "out")
     check_start(planned, target, resume=resume, final=final)
     return target
@@ -164,14 +177,7 @@ def extend(
     """
     below = place(base, "base")
     planned, people = _planned(run, leaves, partial(opened, base=below)), held(records, "records")
-    if planned.base is None or planned.base.resolve() != below.resolve():
-        raise ConfigError(
-            f"the plan was not made with the base {below}",
-            code="C005",
-            fix="plan it with: topdown.plan(run, base=...)",
-        )
-    target = place(out, "out")
-    check_start(planned, target, resume=resume, final=final)
+    target = _started(planned, out, below, resume=resume, final=final)
     return _spend(planned, target, checked(workers), csv, again, people, report)
 
 

@@ -153,7 +153,7 @@ def show_result(screen: Screen, plan: Plan, out: Path, result: GenerateResult) -
     screen.blank()
     total = figures.seconds(sum(result.seconds.values()))
     memory = figures.size(result.peak_memory_bytes)
-    screen.last("Release ", bold(plan.release.id), f" in {out}{os.sep}, {total}, {memory}")
+    screen.last("Release ", bold(plan.release.id), f" in {out}{os.sep}, {total}, at most {memory}")
     screen.say(
         f"{n} of {n} checks, {result.n_failsafe:,} failsafe, {result.n_splits:,} solves, "
         f"{result.n_records:,} records",

@@ -31,12 +31,19 @@ if TYPE_CHECKING:
     exits=(0, 2, 3, 4, 130),
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--base",
+    metavar="RELEASE",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The published release that the run extends.",
+)
 @spending_options
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def measure(
     screen: Screen,
     source: Path,
     *,
+    base: Path | None,
     out: Path,
     approve: str | None,
     yes: bool,
@@ -48,23 +55,26 @@ def measure(
 
     This is generate up to where the confidential records are closed. Then
     topdown generate --resume makes the release, on any machine that sees DIR
-    and the files of the run; the records may be gone.
+    and the files of the run; the records may be gone. With --base it is the
+    same of extend, and topdown extend --resume goes on.
     """
-    from topdown.api.planned import opened_again
+    from topdown.api.planned import opened, opened_again
     from topdown.api.releases import check_start
     from topdown.api.releases import measure as spend
     from topdown.commands.approval import ask
 
-    planned = opened_again(source)
-    line = f"topdown measure {source} --out {out} --resume"
+    planned = opened_again(source) if base is None else opened(source, base)
+    below = "" if base is None else f" --base {base}"
+    line = f"topdown measure {source}{below} --out {out} --resume"
     check_start(planned, out, resume=resume, final=final, go_on=line)
     ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
-    call = partial(spend, planned, out, again=again, resume=resume, final=final)
-    show = partial(_show, screen, planned.prepared, source, out)
+    call = partial(spend, planned, out, base=base, again=again, resume=resume, final=final)
+    go_on = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
+    show = partial(_show, screen, planned.prepared, go_on, out)
     return run_or_tell(screen, planned.prepared, line, call, show)
 
 
-def _show(screen: Screen, prepared: Prepared, source: Path, out: Path, made: Measured) -> int:
+def _show(screen: Screen, prepared: Prepared, go_on: str, out: Path, made: Measured) -> int:
     from msgspec import UNSET
 
     from topdown.documents.measure import Measure
@@ -89,7 +99,5 @@ def _show(screen: Screen, prepared: Prepared, source: Path, out: Path, made: Mea
     )
     screen.blank()
     screen.last(f"Measured in {out}{os.sep}, {spent} charged, {figures.seconds(sum(seconds.values()))}")
-    screen.next(
-        (f"topdown generate {source} --out {out}{os.sep} --resume", "make the release; no records needed")
-    )
+    screen.next((go_on, "make the release; no records needed"))
     return EXIT_OK
