@@ -40,8 +40,10 @@ class Kinds:
 
     def at(self, lower: Ints, caps: Ints) -> Kinds:
         """Return the same kinds with the bounds of some leaves, int64 (n_leaves, n_bounds) and (n_leaves, n_caps)."""
-        low = np.zeros((len(caps), len(self.members)), dtype=np.int64)
-        high = np.full((len(caps), len(self.members)), NO_LIMIT, dtype=np.int64)
+        shape = len(caps), len(self.members)
+        low, high = np.zeros(shape, dtype=np.int64), np.broadcast_to(np.int64(NO_LIMIT), shape)
+        if caps.shape[1]:
+            high = high.copy()
         for g, s in enumerate(self.set_of[: lower.shape[1]].tolist()):
             low[:, s] = np.maximum(low[:, s], lower[:, g])
         for g, s in enumerate(self.set_of[lower.shape[1] :].tolist()):

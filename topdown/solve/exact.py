@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import DataError, InfeasibleError
-from topdown.model.constraint_table import NO_LIMIT
+from topdown.model.constraint_table import NO_LIMIT, Marks
 from topdown.model.exact_tables import ExactTable, Merged, arrange, coarser, possible_cells, tables_of
+from topdown.model.feasibility import LEAVES_AT_ONCE
 from topdown.model.geography import Geography
 from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
@@ -194,35 +194,48 @@ def complete_totals(
 
 
 def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int, table: Ints) -> None:
-    is_open = rules.open[-1][:, kinds.class_of]
-    least, most = kinds.ranges(is_open, kinds.low, kinds.high)
-    if (least > most).any():
-        text = "the exact tables of a place contradict the public facts about it"
-        raise _contradiction(text, geography.leaves.codes[int((least > most).any(axis=1).argmax())])
-    outermost = kinds.nest.outer < 0
-    up = partial(geography.upward, depth=len(geography.levels) - 1, to=depth)
-    spread, n_leaves = kinds.spread, len(geography.leaves)
+    """Hold the exact table of the deepest exact level against what its leaves can hold, some leaves at a time."""
+    n_leaves, spread = len(geography.leaves), np.flatnonzero(kinds.spread)
+    few, many = np.zeros_like(table), np.zeros_like(table)
+    boundless = np.zeros(table.shape, dtype=bool)
+    least_spread = np.zeros((len(table), len(spread)), dtype=np.int64)
+    most_spread = np.zeros_like(least_spread)
+    of = [_sets_of(kinds, answer, whole=table.shape[1] == 1) for answer in range(table.shape[1])]
+    for first in range(0, n_leaves, LEAVES_AT_ONCE):
+        here = slice(first, first + LEAVES_AT_ONCE)
+        is_open = rules.open[-1][here][:, kinds.class_of]
+        least, most = kinds.ranges(is_open, kinds.low[here], kinds.high[here])
+        if (least > most).any():
+            text = "the exact tables of a place contradict the public facts about it"
+            raise _contradiction(
+                text, geography.leaves.codes[first + int((least > most).any(axis=1).argmax())]
+            )
+        node = geography.ancestors_of_leaves[depth][here]
+        for answer, (chosen, loose) in enumerate(of):
+            free = is_open[:, loose].any(axis=1) | (most[:, chosen] >= NO_LIMIT).any(axis=1)
+            np.add.at(few[:, answer], node, least[:, chosen].sum(axis=1))
+            np.add.at(many[:, answer], node, np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
+            np.logical_or.at(boundless[:, answer], node, free)
+        for i, s in enumerate(spread):
+            np.add.at(least_spread[:, i], node, least[:, s])
+            np.add.at(most_spread[:, i], node, np.minimum(most[:, s], NO_LIMIT // n_leaves))
     what = "table" if table.shape[1] > 1 else "total"
     text = f"the exact {what} of a place contradicts the public facts about it"
-    for answer, totals in enumerate(table.T):
-        mine = kinds.answer_of == answer
-        chosen = outermost & ~spread & ((kinds.members & mine).any(axis=1) | (table.shape[1] == 1))
-        loose = (
-            mine & np.append(spread, True)[kinds.nest.innermost]
-        )  # in no set, or in one that the table decides
-        few = up(least[:, chosen].sum(axis=1))
-        free = np.logical_or(is_open[:, loose].any(axis=1), (most[:, chosen] >= NO_LIMIT).any(axis=1))
-        boundless = up(free, join=np.logical_or)
-        many = up(np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
-        wrong = np.flatnonzero((totals < few) | (~boundless & (totals > many)))
-        if len(wrong):
-            raise _contradiction(text, geography.levels[depth].codes[wrong[0]])
-    for s in np.flatnonzero(spread):
-        few, many = up(least[:, s]), up(np.minimum(most[:, s], NO_LIMIT // n_leaves))
+    ends = [*zip(table.T, few.T, np.where(boundless, NO_LIMIT, many).T, strict=True)]
+    for i, s in enumerate(spread):
         held = table[:, np.unique(kinds.answer_of[kinds.members[s]])].sum(axis=1)
-        wrong = np.flatnonzero((held < few) | (held > many))
+        ends.append((held, least_spread[:, i], most_spread[:, i]))
+    for held, fewest, most_there in ends:
+        wrong = np.flatnonzero((held < fewest) | (held > most_there))
         if len(wrong):
             raise _contradiction(text, geography.levels[depth].codes[wrong[0]])
+
+
+def _sets_of(kinds: Kinds, answer: int, *, whole: bool) -> tuple[Marks, Marks]:
+    """Return the outermost sets of an answer's cells, and its kinds in no set, or in one that the table decides."""
+    mine = kinds.answer_of == answer
+    chosen = (kinds.nest.outer < 0) & ~kinds.spread & ((kinds.members & mine).any(axis=1) | whole)
+    return chosen, mine & np.append(kinds.spread, True)[kinds.nest.innermost]
 
 
 def _contradiction(text: str, node: str | None) -> InfeasibleError:
