@@ -91,7 +91,7 @@ def test_streamed_records_are_the_whole_table(census, data):
         patch.setattr(topdown.columns, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 2**17])))
         patch.setattr(runs.Runs.__init__, "__defaults__", (data.draw(st.sampled_from([1, 7, 2**17])),))
         assert found_by(whole_histogram, path, census, form) == found_by(
-            confidential._load, path, census, form
+            confidential._load, (path,), census, form
         )
 
 
@@ -131,7 +131,7 @@ def test_an_unreadable_end_outdoes_a_wrong_value(census):
     path = written(rows, Form(), "csv.gz")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Refused) as caught:
-        confidential._load(path, census.context, Form())
+        confidential._load((path,), census.context, Form())
     assert caught.value.code == "D021"
 
 
