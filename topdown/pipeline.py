@@ -125,6 +125,7 @@ def finished(
     with opened(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
         there = out if isinstance(place, int) else out.resolve()
         solved = clock.run("solve", lambda: _solve(there, context, there / WORK, place, report))
+    context.let_go()
     content = clock.run(
         "publish",
         lambda: publish(

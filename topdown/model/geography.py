@@ -65,6 +65,11 @@ class Geography:
             for above, below in zip(self.levels[:-1], self.levels[1:], strict=True)
         )
 
+    def let_go(self) -> None:
+        """Forget what is derived again when it is asked for."""
+        for name in ("child_pointers", "ancestors_of_leaves"):
+            vars(self).pop(name, None)
+
     @cached_property
     def ancestors_of_leaves(self) -> tuple[NDArray[np.int64], ...]:
         """For each level, the index of the node that contains each leaf."""

@@ -60,6 +60,12 @@ class Context:
         """What statements about privacy are made from."""
         return ReleaseChain(self.plan, self.bases, self.geography, self.facts)
 
+    def let_go(self) -> None:
+        """Forget what is derived again when it is asked for: of a nation nearly a gigabyte, which few stages read."""
+        for name in ("rules", "inhabited"):
+            vars(self).pop(name, None)
+        self.geography.let_go()
+
     def queries(self, level: str) -> tuple[Query, ...]:
         """Return the queries measured at a level, in the order of their answers in the measurement files."""
         make = partial(parse_query, self.plan.schema) if self.support is None else self.support.query

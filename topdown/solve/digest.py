@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import numpy as np
+
 from topdown.model.histogram import Histogram
 from topdown.plan.base import BaseFiles, sha256_of
 from topdown.plan.plan import MEASURED_PLAN, Plan
@@ -41,5 +43,5 @@ def records_sha256(leaves: Histogram) -> str:
     """
     digest = hashlib.sha256(f"records {len(leaves.count)}\n".encode())
     for column in (leaves.node, leaves.cell, leaves.count):
-        digest.update(column.astype("<i8").tobytes())
+        digest.update(np.ascontiguousarray(column, dtype="<i8").data)
     return digest.hexdigest()
