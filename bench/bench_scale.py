@@ -88,7 +88,7 @@ def made_up(folder: Path, people: int, *, rows: bool) -> None:
     if rows:
         one_a_row(folder / "persons.csv.gz")
         text = run.read_text()
-        run.write_text(text.replace("[input]\n", "[input]\ncount = false\n", 1))
+        run.write_text(text.replace("count = true", "count = false"))
     subprocess.run([topdown, "ledger", "new", str(run)], check=True, capture_output=True)
 
 
