@@ -25,7 +25,7 @@ from topdown.pipeline import warm_up
 from topdown.plan.prepare import Context, load_context
 from topdown.solve import solve
 from topdown.solve.release import open_release
-from topdown.solve.sections import runs_of, sections_of
+from topdown.solve.sections import checkpoint_spans, nodes_of, runs_of
 from topdown.solve.slices import Opener, cutter_of
 from topdown.solve.tally import Tally
 
@@ -78,13 +78,13 @@ def measured(folder: Path, n_runs: int) -> None:
     cut, run_leaves = solve.cut_of(geography, 1)
     with solve.workers_with(cutter.opener, 1) as pool:
         above = solve._above(cutter, pool, cut, 1, lambda _: None)
-    span, nodes = sections_of(geography, cut)[0], above.rows.nodes()
-    runs = list(runs_of(geography, span, run_leaves, nodes))[:n_runs]
+    span = checkpoint_spans(geography, cut)[0]
+    runs = list(runs_of(geography, span, run_leaves, above.rows))[:n_runs]
     spent: dict[str, float] = {}
     tasks = []
     for run in runs:
         part = timed(spent, "cut", lambda run=run: cutter.cut(cut, run.span.first, run.span.last)[0])
-        local = solve.moved(run.nodes, -part.firsts[cut])
+        local = solve.moved(nodes_of(run.rows), -part.firsts[cut])
         tasks.append(timed(spent, "send", lambda p=part, n=local: pickle.dumps((p, cut, n))))
     shape = timed(spent, "send", lambda: pickle.dumps(cutter.opener))
     spawn = multiprocessing.get_context("spawn")

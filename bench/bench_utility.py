@@ -24,7 +24,7 @@ from topdown.plan.prepare import Context, prepare
 from topdown.progress import silent
 from topdown.simulate.simulate import Simulation, open_simulation
 from topdown.solve.answers import HeldAnswers
-from topdown.solve.solve import descend, solved
+from topdown.solve.solve import descend
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -102,7 +102,7 @@ def solve_once(way: Simulation, noisy: tuple[NDArray[np.int32], ...]) -> tuple[H
     leaves, tally = descend(descent, way.context, 1, silent)
     seconds, cpu = time.monotonic() - start, time.process_time() - cpu
     levels = tally.levels.values()
-    return solved(way.context, leaves, tally).leaves, {
+    return leaves.whole(), {
         "seconds": seconds,
         "cpu_seconds": cpu,
         "unconverged": float(sum(level.n_unconverged for level in levels)),

@@ -18,10 +18,10 @@ from topdown.model.histogram import Histogram
 from topdown.plan.prepare import Context, prepare
 from topdown.solve.descend import Descent
 from topdown.solve.node import Node
-from topdown.solve.tally import Tally
+from topdown.solve.tally import LevelTally, Tally
 from topdown.synth import synth
 
-GROWN = 4_370  # people of a made-up tract on average
+GROWN = 4_560  # people of a made-up tract on average
 
 
 class Answers:
@@ -42,8 +42,8 @@ class Answers:
         return nodes, self.noisy[nodes]
 
 
-def measure(n_tracts: int) -> str:
-    """Split one made-up county over about so many tracts; return a line with CPU seconds, steps and the residual."""
+def measure(n_tracts: int) -> tuple[int, float, LevelTally]:
+    """Split one made-up county over about so many tracts; return how many, CPU seconds, and what was tallied."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = synth(
@@ -61,9 +61,13 @@ def measure(n_tracts: int) -> str:
         start = time.process_time()
         descent.children(0, Node(0, root.cell, root.count), tally)
         seconds = time.process_time() - start
-    done = tally.levels["tract"]
+    return made.nodes[1][1], seconds, tally.levels["tract"]
+
+
+def line(n_tracts: int, seconds: float, done: LevelTally) -> str:
+    """Return what was measured as a line of text."""
     return (
-        f"{made.nodes[1][1]:>6,} tracts  {done.n_variables:>9,} variables  {seconds:8.1f} CPU s"
+        f"{n_tracts:>6,} tracts  {done.n_variables:>9,} variables  {seconds:8.1f} CPU s"
         f"  {done.max_iterations:>6,} steps  residual {done.max_kkt_residual_persons:.1e} persons"
         f"  {done.n_roundings_optimal} of {done.n_roundings} roundings proved optimal"
     )
@@ -71,4 +75,4 @@ def measure(n_tracts: int) -> str:
 
 if __name__ == "__main__":
     for given in sys.argv[1:] or ["551"]:
-        print(measure(int(given)), flush=True)
+        print(line(*measure(int(given))), flush=True)

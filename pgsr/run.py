@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
@@ -32,7 +32,7 @@ from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
 from topdown.ledger.place import Place
-from topdown.ledger.protocol import Job, carry_out, check_new
+from topdown.ledger.protocol import carry_out, check_new
 from topdown.ledger.records import Intent
 from topdown.ledger.same_records import keyed_digest
 from topdown.progress import Event, Report
@@ -152,6 +152,7 @@ class _Measuring:
     ) -> None:
         self._plan, self._truth, self._report, self._check, self._above = plan, truth, report, check, above
         self._n_seen = 0
+        self._source = _engine.NoiseSource()
 
     def charged(self, entry: Entry) -> None:
         if isinstance(entry.event, Intent):
@@ -164,20 +165,20 @@ class _Measuring:
     def digest(self, key: bytes) -> str:
         return keyed_digest(key, [np.ascontiguousarray(self._truth, dtype="<i8").data])
 
-    def jobs(self) -> Iterator[Job]:
-        source = _engine.NoiseSource()
-        for i, level in enumerate(self._plan.hierarchy.level_names):
-            yield Job(MeasuredPart(level, PART), partial(self._make, i, source))
+    def ready(self, part: MeasuredPart) -> None:
+        self._check()
+
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        yield from map(self._make, parts)
 
     def done(self, part: MeasuredPart, drawn: bool) -> None:
         self._n_seen += 1
         total = len(self._plan.hierarchy.level_names)
         self._report(Event("measure", self._n_seen, total, part.level))
-        if self._n_seen < total:
-            self._check()
 
-    def _make(self, level: int, source: _engine.NoiseSource) -> bytes:
-        plan, public = self._plan, self._plan.sideways
+    def _make(self, part: MeasuredPart) -> bytes:
+        plan, public, source = self._plan, self._plan.sideways, self._source
+        level = plan.hierarchy.level_names.index(part.level)
         if public is None:
             drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
         else:

@@ -11,7 +11,7 @@ import os
 import stat
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from topdown.errors import ConfigError
 
@@ -23,6 +23,7 @@ DIGITS = 60  # of a number in a TOML file
 TABLE_BYTES = 2**31  # of a table that is stored smaller than it is, once unpacked
 TABLE_VARIABLE = "TOPDOWN_TABLE_BYTES"  # names another number of bytes
 CELLS = 2**21  # of a schema
+_BLOCK = 2**20  # bytes that are read at once
 
 RAISE_TABLE = (
     f"if the table is meant to be so large, allow more bytes: {TABLE_VARIABLE}=8000000000 before the command"
@@ -47,10 +48,19 @@ def read_plain(path: Path, most: int = DOCUMENT_BYTES) -> bytes:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file", str(path))
-        data = file.read(most + 1)
+        data = _up_to(file, most + 1)
     if len(data) > most:
         raise TooMuchError(f"it has more than {most:,} bytes")
     return data
+
+
+def _up_to(file: BinaryIO, n_bytes: int) -> bytes:
+    """Return what a file holds, at most so many bytes; `read` alone would take room for all of them at once."""
+    parts = []
+    while n_bytes and (part := file.read(min(n_bytes, _BLOCK))):
+        parts.append(part)
+        n_bytes -= len(part)
+    return b"".join(parts)
 
 
 def parse_json(data: bytes | str) -> Any:

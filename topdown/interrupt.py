@@ -1,14 +1,19 @@
-"""Ctrl-C and its kin: SIGTERM and SIGHUP mean the same, and wait until the part under way is whole."""
+"""Ctrl-C and its kin: SIGTERM and SIGHUP mean the same, and wait until the part under way is whole.
+
+And how a forked process ends with the one that forked it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _Handler = Callable[[int, FrameType | None], object]
 
 
@@ -38,6 +43,12 @@ def stops_interrupt() -> Iterator[None]:
     """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does: it can say what is spent."""
     with _handled_by(signal.default_int_handler):
         yield
+
+
+def die_with_parent() -> None:
+    """Let this forked process be killed when its parent ends; do nothing where no system call does that."""
+    with suppress(Exception):
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 @contextmanager

@@ -43,7 +43,8 @@ def generate(
     Args:
         prepared: run file, plan, public facts.
         out: release folder.
-        workers: processes for the solve stage, or "ray"; the release does not depend on it.
+        workers: processes that draw and solve, or "ray", where the release is solved; what is solved does not depend on
+            it.
         csv: also write one row a record.
         again: measure although the ledger holds this release or plan already, in another folder.
         records: given in memory; those that the run file names if None.
@@ -63,6 +64,7 @@ def measure(
     out: Path,
     *,
     base: Path | None = None,
+    workers: int = 1,
     again: bool = False,
     records: HeldTable | None = None,
     report: Report = silent,
@@ -72,7 +74,7 @@ def measure(
     if base is not None:
         check_base(prepared, base, report)
     with held_folder(out):
-        _, measured = _measure(prepared, out, clock, again, records, report)
+        _, measured = _measure(prepared, out, clock, workers, again, records, report)
     return measured, clock.seconds
 
 
@@ -101,7 +103,8 @@ def _generate(
     report: Report,
 ) -> GenerateResult:
     clock = Clock()
-    paid = _measure(prepared, out, clock, again, records, report)
+    drawing = workers if isinstance(workers, int) else 1  # noise is drawn where the records are
+    paid = _measure(prepared, out, clock, drawing, again, records, report)
     context = load_context(out, prepared.context)
     return finished(context, out, prepared.ledger_path, paid, clock, workers=workers, csv=csv, report=report)
 
@@ -165,6 +168,7 @@ def _measure(
     prepared: Prepared,
     out: Path,
     clock: Clock,
+    workers: int,
     again: bool,
     records: HeldTable | None,
     report: Report,
@@ -186,7 +190,9 @@ def _measure(
         report(Event("rehearse", 0, 1, "a few areas with made-up people"))
         clock.run("rehearse", lambda: rehearse(prepared, out, privacy, _solve_and_publish))
         report(Event("rehearse", 1, 1, "passed, uncharged"))
-    return privacy, clock.run("measure", lambda: measure(prepared, out, report, again=again, records=records))
+    return privacy, clock.run(
+        "measure", lambda: measure(prepared, out, report, again=again, records=records, workers=workers)
+    )
 
 
 def extend(
@@ -242,7 +248,7 @@ def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -
     Returns: (leaf table, `topdown.solve` document).
     """
     solved = _solve(release, load_context(release), workers=workers, report=report)
-    return solved.leaves, solved.document
+    return solved.leaves.whole(), solved.document
 
 
 def _solve(

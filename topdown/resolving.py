@@ -12,6 +12,7 @@ from topdown.errors import CertificateError, ConfigError
 from topdown.ledger.book import read_book
 from topdown.measure.measure import MeasureResult
 from topdown.pipeline import finished, held_folder, measured_checks, warm_up
+from topdown.plan.exact_files import exact_paths
 from topdown.plan.plan import MEASURED_PLAN, Plan
 from topdown.plan.prepare import Context, load_context
 from topdown.plan.resolve import HowSolved, resolved_plan
@@ -21,7 +22,7 @@ from topdown.run_result import Clock, GenerateResult
 from topdown.workers import Where
 
 PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", "measurements/journal.json"
-FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", "measurements/exact.json", JOURNAL)
+FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", JOURNAL)
 
 
 def resolve(
@@ -109,7 +110,7 @@ def _copy(source: Path, out: Path, context: Context, ledger: Path) -> None:
         for path in (source / "measurements" / level.name).glob("part-*.parquet")
     ]
     first = MEASURED_PLAN if (source / MEASURED_PLAN).is_file() else PLAN
-    names = {name: source / name for name in FROM_MEASURE}
+    names = {name: source / name for name in (*FROM_MEASURE, *exact_paths(plan))}
     names |= {path.relative_to(source).as_posix(): path for path in parts}
     for name, path in (names | {MEASURED_PLAN: source / first, LEDGER: ledger}).items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)

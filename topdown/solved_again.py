@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from topdown.errors import TopdownError
-from topdown.measure.released import positions, read_microdata, table_rows
+from topdown.measure.released import positions, released_counts, table_rows
 from topdown.model.sections import sections_of
 from topdown.pipeline import warm_up
 from topdown.plan.prepare import Context, load_context
@@ -80,7 +80,7 @@ def _solve(release: Path, workers: Place, report: Report, out: Findings) -> str:
         descent = open_release(release, context)
         own = solve_folder(release, context, descent=descent, workers=workers, report=report)
         stated = json.loads((release / SOLVED).read_text(encoding="utf-8"))
-        published = read_microdata(release / MICRODATA, context)
+        published = released_counts(release / MICRODATA, context)
         again = compare(context, descent, own, published, stated, workers=workers, report=report)
         if own.numbers is not None:
             _estimates(release, context, own.numbers, out)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown.commands.base import command
+from topdown.commands.files import Picture
 from topdown.decimals import fixed, significant
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.screen.console import Screen
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     help="Why an unmarked file of groups is public; stamped.",
 )
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
-@click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="Draw the errors.")
+@click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the errors.")
 def compare(
     screen: Screen, *, shape: str, epsilon: tuple[str, ...], plot: Path | None, **options: Any
 ) -> int:

@@ -157,7 +157,7 @@ ALLOWED = {
         "workers",
     },
     "tune": {"tune", "plan", "solve", "names", "caps", "errors"},
-    "workers": {"workers", "errors"},
+    "workers": {"workers", "interrupt", "errors"},
     "selection": {"selection", "noise", "accountant", "errors"},
 }
 
@@ -280,13 +280,14 @@ def test_the_solver_calls_others_in_adapters_only() -> None:
         assert not strange or path.parent.name == "backends", f"{path} imports {strange}"
 
 
-def test_processes_start_in_one_place() -> None:
-    """Processes started elsewhere hang when one of them is killed, or outlive the run."""
+def test_processes_start_in_two_places() -> None:
+    """Processes started elsewhere hang when one of them is killed, outlive the run, or draw the same noise."""
     starters = {"multiprocessing", "concurrent", "subprocess"}
+    places = {PACKAGE / "workers" / "forked.py", PACKAGE / "measure" / "children.py"}
     for folder in (PACKAGE, ROOT / "pgsr"):
         for path in folder.rglob("*.py"):
             found = {name.split(".")[0] for name in imports_of(path)} & starters
-            assert not found or path == PACKAGE / "workers" / "forked.py", f"{path} imports {found}"
+            assert not found or path in places, f"{path} imports {found}"
 
 
 def test_the_noise_calls_a_solver_in_one_place() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,26 @@ def test_a_release_goes_on_without_records(topdown, toy, tmp_path, check):
     made = topdown("generate", run, "--out", "release", "--yes", "--resume", "--workers", 1, "--json")
     assert (made.code, made.document["checks"]["ok"], n_intents(ledger)) == (0, True, 1)
     assert noise == {p: p.read_bytes() for p in noise}
+
+
+def test_a_release_goes_on_where_nobody_has_the_records(topdown, toy, tmp_path):
+    """What docs/how-to/cluster.md says has to be on the other machine is enough, and each part of it is needed."""
+    here, there = toy(tmp_path / "here").parent, tmp_path / "there"
+    assert topdown("measure", here / "run.toml", "--out", here / "release", "--yes", "-q").code == 0
+    (here / "persons.csv").unlink()
+    there.mkdir()
+    for name in ("ledger", "release"):
+        shutil.copytree(here / name, there / name)
+    for path in (here / "leaves.csv", *here.glob("*.witness.json")):
+        shutil.copy(path, there / "ledger" if path.name.endswith(".witness.json") else there)
+    command = ("generate", there / "run.toml", "--out", there / "release", "--resume", "--yes", "--json")
+    text = (here / "run.toml").read_text()
+    (there / "run.toml").write_text(text)
+    said = topdown(*command)
+    assert (said.code, said.document["code"]) == (2, "B012")
+    (there / "run.toml").write_text(text.replace("[ledger]\n", '[ledger]\nwitness = "ledger"\n'))
+    assert topdown(*command, "--workers", 1).code == 0
+    assert n_intents(there / "ledger" / "persons.jsonl") == 1
 
 
 def test_measure_refuses_what_generate_refuses(topdown, toy, tmp_path):

@@ -170,3 +170,12 @@ def test_floats_are_refused_in_programs():
         package.optimal_noise(1, 0.001)
     with pytest.raises(TopdownError):
         package.optimal_noise(1, "1/100")
+
+
+@pytest.mark.parametrize("name", ["law.png", "law", "law.svg.txt"])
+def test_a_picture_is_called_what_it_is(topdown, tmp_path, name):
+    """SVG under another ending opens in nothing, and the one who made it thinks the picture broken."""
+    said = topdown("noise", "--epsilon", "1", "--delta", "1/1000", "--plot", tmp_path / name)
+    assert said.code == 2
+    assert "does not end in .svg" in said.err
+    assert not (tmp_path / name).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -148,7 +149,7 @@ def test_what_is_under_way_is_given_up_after_an_error(kind: str, tmp_path: Path)
     tasks = [(n, str(tmp_path / str(n))) for n in range(200)]
     began = time.monotonic()
     with KINDS[kind]() as workers, pytest.raises(DataError):
-        list(workers.map(slow_or_refused, tasks))
+        list(workers.map(slow_or_refused, tasks, 6))
     assert time.monotonic() - began < 30
     assert len(list(tmp_path.iterdir())) < 100
 
@@ -235,3 +236,14 @@ def test_a_worker_that_is_stopped_as_it_starts_stops(monkeypatch: pytest.MonkeyP
 def _failing_after_one() -> Iterator[int]:
     yield 0
     raise ZeroDivisionError
+
+
+def _frozen(_: Table, __: int) -> int:
+    return gc.get_freeze_count()
+
+
+def test_collections_leave_what_is_inherited_alone() -> None:
+    """Each would write to all objects of the parent, and so give every worker a copy of its own of their pages."""
+    with Forked(SHARED, 1) as workers:
+        assert next(workers.map(_frozen, [0])) > len(gc.get_objects()) // 2
+    assert gc.get_freeze_count() == 0

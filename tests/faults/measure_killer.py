@@ -1,6 +1,6 @@
 """Run measure in child processes that die by SIGKILL at chosen steps, then finish it; print what came of it.
 
-    python measure_killer.py FOLDER FIRST STEP [TWICE]
+    python measure_killer.py FOLDER FIRST STEP WORKERS [TWICE]
 
 FOLDER holds a run file. Trial n dies at its n-th step on the disk, n = FIRST, FIRST + STEP, ...; with TWICE the
 first restart dies too. Each trial prints one JSON line; the last trial is the first that does not die.
@@ -28,9 +28,9 @@ from topdown.plan.prepare import prepare
 draw_module.NUMBERS_PER_ROW_GROUP = draw_module.NUMBERS_PER_PART = 60
 
 
-def run(folder: Path, step: int) -> bool:
+def run(folder: Path, step: int, workers: int) -> bool:
     """Measure in a child that dies at a step; tell whether it was killed."""
-    return is_killed(lambda: measure(prepare(folder / "run.toml"), folder / "out"), step)
+    return is_killed(lambda: measure(prepare(folder / "run.toml"), folder / "out", workers=workers), step)
 
 
 def whole_parts(folder: Path) -> dict[str, str]:
@@ -46,8 +46,8 @@ def whole_parts(folder: Path) -> dict[str, str]:
 
 def main() -> None:
     """Run the trials."""
-    folder, step, stride = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    twice = len(sys.argv) > 4
+    folder, (step, stride, workers) = Path(sys.argv[1]), map(int, sys.argv[2:5])
+    twice = len(sys.argv) > 5
     killed, text = True, (folder / "run.toml").read_text()
     text = re.sub('^id = "[0-9a-f]{16}".*\n', "", text, flags=re.MULTILINE)
     while killed:
@@ -57,13 +57,13 @@ def main() -> None:
             witness.unlink()
         (folder / "run.toml").write_text(text)
         create_for_run(folder / "run.toml")
-        killed = run(folder, step)
+        killed = run(folder, step, workers)
         before = whole_parts(folder)
         n_kills = int(killed)
         if twice and killed:
-            n_kills += run(folder, random.randrange(1, 40))
+            n_kills += run(folder, random.randrange(1, 40), workers)
             before = whole_parts(folder)
-        run(folder, 0)
+        run(folder, 0, workers)
         after = whole_parts(folder)
         book = read_ledger(next((folder / "ledger").iterdir()))
         print(

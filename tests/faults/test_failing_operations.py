@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
@@ -20,10 +20,10 @@ from tests.helpers.small_release import build, certified
 from topdown.errors import TopdownError
 from topdown.ledger import durable
 from topdown.ledger.durable import Disk
-from topdown.ledger.journal import open_journal, start_journal
+from topdown.ledger.journal import MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import create_ledger, open_ledger, read_ledger
 from topdown.ledger.place import Place
-from topdown.ledger.protocol import Job, carry_out, check_new
+from topdown.ledger.protocol import carry_out, check_new
 from topdown.ledger.records import Binding
 from topdown.publish import atomic
 from topdown.publish.publish import publish
@@ -93,14 +93,17 @@ class Tokens:
         """Return what changes with the key."""
         return key.hex()
 
-    def jobs(self) -> list[Job]:
-        """Draw tokens."""
-        return [Job(part, lambda part=part: self.token(part.key)) for part in PARTS]
+    def ready(self, part: MeasuredPart) -> None:
+        """Go on."""
 
-    def token(self, key: str) -> bytes:
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        """Draw tokens."""
+        yield from map(self.token, parts)
+
+    def token(self, part: MeasuredPart) -> bytes:
         """Draw one."""
-        self.drawn.append(key)
-        return f"{key} {len(self.drawn)}".encode()
+        self.drawn.append(part.key)
+        return f"{part.key} {len(self.drawn)}".encode()
 
     def done(self, part: object, drawn: bool) -> None:
         """Hear of a part."""

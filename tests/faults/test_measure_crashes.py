@@ -46,8 +46,11 @@ def naive(disk: ModelDisk, world: World) -> None:
             ledger.intent(SPEND.intent(tuple(LAWS), 1, "j"), SPEND.limit)
 
 
-def violations(protocol, depth: int) -> tuple[int, list[str]]:
-    """Run every scenario of `depth` crashes, equal states once; return how many there were and what went wrong."""
+def violations(protocol, depth: int, under_way: int = 0) -> tuple[int, list[str]]:
+    """Run every scenario of `depth` crashes, equal states once; return how many there were and what went wrong.
+
+    `under_way`: parts that are drawn and wait while the next one is drawn.
+    """
     found: list[str] = []
     followed = set()
     n_scenarios = 0
@@ -67,7 +70,9 @@ def violations(protocol, depth: int) -> tuple[int, list[str]]:
         world.check(disk, n_lost=n_crashes, ended=True)
         found.extend(world.violations)
 
-    follow(*fresh(), 0)
+    disk, world = fresh()
+    world.under_way = under_way
+    follow(disk, world, 0)
     return n_scenarios, found
 
 
@@ -81,6 +86,14 @@ def test_two_crashes_anywhere_never_spend_twice():
     """A step out of order, or one that is not durable in time, would show as a draw nobody paid for."""
     n_scenarios, found = violations(proposed, 2)
     assert n_scenarios > 8_000
+    assert found == []
+
+
+@pytest.mark.parametrize(("under_way", "depth"), [(2, 1), pytest.param(1, 2, marks=pytest.mark.slow)])
+def test_parts_drawn_side_by_side_are_never_paid_for_once_and_drawn_twice(under_way, depth):
+    """A crash loses all parts under way; none may be adopted from another draw, or drawn again for nothing."""
+    n_scenarios, found = violations(proposed, depth, under_way)
+    assert n_scenarios > 50
     assert found == []
 
 
@@ -159,12 +172,12 @@ def test_the_checker_rejects_publishing_before_the_commit(monkeypatch):
 def test_the_checker_rejects_a_part_begun_after_it_is_drawn(monkeypatch):
     """If the ledger heard of a part only once it is drawn, a crash between the two would give a free draw."""
 
-    def late(self: Journal, part: MeasuredPart, seq: int, ledger: Ledger, make) -> None:
-        data = make()
+    def late(self: Journal, part: MeasuredPart, seq: int, ledger: Ledger, data: bytes) -> None:
         ledger.begin(seq, part.key)
         self._disk.write_new(self.folder / part.level / "x", data)
 
-    monkeypatch.setattr(Journal, "draw", late)
+    monkeypatch.setattr(Journal, "begin", lambda self, part, seq, ledger: None)
+    monkeypatch.setattr(Journal, "write", late)
     _, found = violations(undeterred, 1)
     assert any("draws" in v or "unpaid" in v for v in found)
 

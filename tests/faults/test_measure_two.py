@@ -177,8 +177,7 @@ def test_the_model_rejects_parts_known_only_to_the_folder(monkeypatch):
         mine = book.of_journal(self.id)
         return next((s for s, i in mine.items() if part.level in i.covers and not names), None)
 
-    def unrecorded(self: Journal, part, seq, ledger, make):
-        data = make()
+    def unrecorded(self: Journal, part, seq, ledger, data):
         import hashlib
 
         name = f"{part.name}.{seq}.{hashlib.sha256(data).hexdigest()}.drawn"
@@ -186,7 +185,8 @@ def test_the_model_rejects_parts_known_only_to_the_folder(monkeypatch):
         self._disk.sync_folder(self.folder / part.level)
 
     monkeypatch.setattr(Journal, "usable", forgetful)
-    monkeypatch.setattr(Journal, "draw", unrecorded)
+    monkeypatch.setattr(Journal, "begin", lambda self, part, seq, ledger: None)
+    monkeypatch.setattr(Journal, "write", unrecorded)
     old = list(kills(*fresh()))
     found = []
     for now, (killed, seen) in enumerate(old):

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 import topdown
 from tests.helpers.folders import files
-from tests.helpers.sections import cut_small
+from tests.helpers.sections import cut_small, packed
 from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
 from topdown.errors import CertificateError, InternalError
@@ -95,6 +96,25 @@ def test_bytes_do_not_depend_on_processes(copy: Small) -> None:
         copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
     )
     assert before == files(copy.folder)
+
+
+def test_parts_of_a_solve_give_the_files_of_a_table(copy: Small) -> None:
+    """A solve hands its leaves over in parts that end elsewhere than the files do."""
+    before = files(copy.folder)
+    for ends in ([], [1], [3], [2, 4]):
+        leaves = packed(copy.leaves, ends)
+        publish(copy.folder, copy.context, leaves, copy.ledger, csv=True, privacy=certified())
+        assert before == files(copy.folder), ends
+
+
+def test_parts_out_of_order_are_refused(copy: Small) -> None:
+    """A part that is there twice would double its people, and each part by itself is sound."""
+    leaves = packed(copy.leaves, [2])
+    first, second = leaves.parts
+    for parts in ((second, first), (first, first, second)):
+        with pytest.raises(InternalError) as refused:
+            publish(copy.folder, copy.context, replace(leaves, parts=parts), copy.ledger, privacy=certified())
+        assert refused.value.code == "X030"
 
 
 def test_a_missing_part_is_no_empty_one(copy: Small) -> None:

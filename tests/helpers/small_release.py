@@ -20,6 +20,7 @@ from tests.helpers.runs import run_text
 from topdown.ledger.records import VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
 from topdown.measure.run_ledger import drawn_laws
 from topdown.model.histogram import Histogram
+from topdown.plan.exact_files import tables_of_exact
 from topdown.plan.prepare import Context, prepare
 from topdown.plan.public_files import write_public
 from topdown.publish.certified import certified_privacy
@@ -197,18 +198,20 @@ def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, **more
 def write_exact(release: Path, context: Context, leaves: Histogram) -> None:
     """Write the statistics that are exact by policy."""
     levels = dict(zip(context.geography.level_names, leaves.at_every_level(context.geography), strict=True))
-    values = [
-        {
-            "name": e.name,
-            "level": e.level,
-            "query": e.query,
-            "nodes": list(context.geography.levels[context.geography.index(e.level)].codes),
-            "answers": levels[e.level].answers(context.plan.query(e.query)).tolist(),
-        }
-        for e in context.plan.invariants.exact
-    ]
+    values, tables, folder = [], tables_of_exact(context.plan), release / "measurements"
+    for e in context.plan.invariants.exact:
+        nodes = list(context.geography.levels[context.geography.index(e.level)].codes)
+        answers = levels[e.level].answers(context.plan.query(e.query)).tolist()
+        head: dict[str, Any] = {"name": e.name, "level": e.level, "query": e.query}
+        if e.name in tables:
+            table = pa.table({"geocode": nodes, "answers": pa.array(answers, pa.list_(pa.int64()))})
+            path = folder / tables[e.name]
+            write_stamped(path, table, "topdown.exact_answers", context.plan.plan_hash, **head)
+            values.append(head | {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()})
+        else:
+            values.append(head | {"nodes": nodes, "answers": answers})
     document = {"type": "topdown.exact", "version": 1, "plan_hash": context.plan.plan_hash, "values": values}
-    (release / "measurements" / "exact.json").write_text(json.dumps(document), encoding="utf-8")
+    (folder / "exact.json").write_text(json.dumps(document), encoding="utf-8")
 
 
 def files_digest(release: Path) -> str:

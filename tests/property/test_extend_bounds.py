@@ -143,7 +143,7 @@ def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     extension = Extension(context, NoisyAnswers(context, seed), find_patterns(context))
     leaves, tally = descend(extension, context, 1, silent)
     out = solved(context, leaves, tally)
-    table = out.leaves.dense(0, len(context.geography.leaves))
+    table = out.leaves.whole().dense(0, len(context.geography.leaves))
     again = np.zeros_like(world.base)
     np.add.at(again.T, context.support.of_cell, table.T)
     np.testing.assert_array_equal(world.base, again)

@@ -16,6 +16,7 @@ from tests.helpers.ledgers import n_intents
 from tests.helpers.small_release import edit_table, reseal
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.ledger.book import read_book
+from topdown.measure import draw
 from topdown.measure.confidential import load_records
 from topdown.measure.measure import measure
 from topdown.measure.records import form_of
@@ -97,13 +98,15 @@ def test_workers_and_sections_do_not_change_the_table(
     release = Path(shutil.copytree(made[2], tmp_path / "copy"))
     one = solve_release(release, workers=1)
     for where, name, size in (
-        (solve, "CUT_LEAVES", 6),
+        (solve, "SOLVE_CUT_LEAVES", 6),
         (solve, "RUN_LEAVES", 1),
         (solve, "TASKS_PER_WORKER", 1),
-        (sections, "SECTION_LEAVES", 2),
+        (sections, "CHECKPOINT_LEAVES", 2),
     ):
         monkeypatch.setattr(where, name, size)
-    assert len(sections.sections_of(made[1].context.geography, cut_of(made[1].context.geography, 2)[0])) > 2
+    assert (
+        len(sections.checkpoint_spans(made[1].context.geography, cut_of(made[1].context.geography, 2)[0])) > 2
+    )
     two = solve_release(release, workers=2)
     assert one[1] == two[1]
     np.testing.assert_array_equal(one[0].cell, two[0].cell)
@@ -261,9 +264,14 @@ def test_patterns_follow_public_facts_only(made) -> None:
     assert len(patterns.reserved)  # this land has leaves with two kinds of one dwelling
 
 
-def test_an_answer_counts_its_own_records(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_answer_counts_its_own_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     """With next to no noise each listed answer is the true count; records of unlisted answers go nowhere else."""
     land = make_land(tmp_path, 8)
+    if workers > 1:  # so that there is enough for each to draw
+        monkeypatch.setattr(draw, "NUMBERS_PER_PART", 200)
     text = (
         land.run.read_text()
         .replace('rho = "1"', 'rho = "1000000"')
@@ -271,10 +279,12 @@ def test_an_answer_counts_its_own_records(tmp_path: Path) -> None:
     )
     land.run.write_text(text)
     prepared, release = prepare(land.run, land.base), tmp_path / "more"
-    measure(prepared, release)
+    measure(prepared, release, workers=workers)
     context = prepared.context
     truth = load_records(tmp_path / "full.csv", context, form_of(prepared.run)).open_counts().whole()
-    rows = pq.read_table(release / "measurements" / "block" / "part-000.parquet").to_pylist()
+    parts = sorted((release / "measurements" / "block").iterdir())
+    assert (len(parts) > 1) == (workers > 1)
+    rows = [row for part in parts for row in pq.read_table(part).to_pylist()]
     n_lost = 0
     for row in rows:
         node = context.geography.leaves.codes.index(row["node"])

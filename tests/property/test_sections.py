@@ -10,7 +10,7 @@ from tests.helpers.sections import cut_small
 from topdown.model.geography import Geography, Level
 from topdown.model.sections import sections_of
 from topdown.publish.verify.cuts import cuts_of
-from topdown.publish.verify.tree import Tree
+from topdown.publish.verify.tree import Facts, Tree, closed_leaves, lower_bounds
 
 
 def _random_tree(rng: np.random.Generator) -> Geography:
@@ -36,7 +36,7 @@ def test_writer_and_verifier_cut_alike(seed: int, monkeypatch: pytest.MonkeyPatc
             geography.level_names,
             tuple(pa.array(list(level.codes), pa.string()) for level in geography.levels),
             tuple(level.parent for level in geography.levels),
-            {},
+            Facts({}),
         )
         ours, theirs = sections_of(geography), cuts_of(tree)
         assert (ours.cut, len(ours)) == (theirs.level, theirs.n_sections)
@@ -44,9 +44,24 @@ def test_writer_and_verifier_cut_alike(seed: int, monkeypatch: pytest.MonkeyPatc
         sizes = np.diff(ours.first[-1])
         assert sizes.sum() == len(geography.leaves)
         assert (sizes[:-1] >= n_section).all()
+        held = rng.integers(0, 9, tree.n_leaves)
+        for above, added in zip(tree.ancestors, tree.sums(held), strict=True):
+            assert np.bincount(above, held).tolist() == added.tolist()
         if len(ours) > 1:
             n_cut += 1
             assert 0 < ours.cut < len(geography.levels) - 1
             assert ours.paths("t/x.parquet", ours.cut - 1) == ["t/x.parquet"]
             assert ours.paths("t/x.parquet", ours.cut) == theirs.paths("t/x.parquet", ours.cut)
     assert n_cut > 5
+
+
+def test_facts_in_few_bytes_are_added_up_in_eight() -> None:
+    """A bound of a nation that wraps around at 255 would be met by anybody."""
+    codes = tuple(pa.array(texts, pa.string()) for texts in (["0"], ["00", "01"]))
+    parents = (np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64))
+    tree = Tree(("land", "block"), codes, parents, Facts({"homes": np.array([200, 100], dtype=np.uint8)}))
+    bounds = lower_bounds(tree, "homes", 2)
+    assert bounds is not None
+    assert [at.tolist() for at in bounds] == [[600], [400, 200]]
+    assert tree.facts.at(slice(1, 2))["homes"].tolist() == [100]
+    assert closed_leaves(tree, ("homes", "homes")).tolist() == [False, False]

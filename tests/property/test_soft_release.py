@@ -90,9 +90,9 @@ def test_every_policy_keeps_promises_and_rules(policy: str, seed: int, size: flo
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, policies.POLICIES.get(policy, "") + SOFT)
         result = release(census, seed + 1, size)
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
     check_levels(result.document)
-    leaves = result.leaves.dense(0, result.leaves.n_nodes)
+    leaves = result.leaves.whole().dense(0, result.leaves.n_nodes)
     check_listed(result.document, census.context.geography.leaves.codes, leaves, ROWS)
 
 
@@ -108,13 +108,14 @@ def test_repairs_change_the_listed_leaves_only(tmp_path: Path, monkeypatch: pyte
             before = release(census, seed + 1, 3.0)
         codes = census.context.geography.leaves.codes
         for one, two in zip(
-            before.leaves.at_every_level(census.context.geography),
-            after.leaves.at_every_level(census.context.geography),
+            before.leaves.whole().at_every_level(census.context.geography),
+            after.leaves.whole().at_every_level(census.context.geography),
             strict=True,
         ):
             np.testing.assert_array_equal(one.totals(), two.totals())
         moved = np.abs(
-            after.leaves.dense(0, len(codes)).astype(np.int64) - before.leaves.dense(0, len(codes))
+            after.leaves.whole().dense(0, len(codes)).astype(np.int64)
+            - before.leaves.whole().dense(0, len(codes))
         ).sum(axis=1)
         told = {r["node"]: r["distance"] for r in after.document["comparisons"]["repairs"]}
         assert {code: int(d) for code, d in zip(codes, moved, strict=True) if d} == told
@@ -132,7 +133,7 @@ def test_without_noise_rules_that_the_truth_keeps_change_nothing(tmp_path: Path)
         if (truth @ row > 0).any():
             continue
         result = release(census, 4, 0.0)
-        np.testing.assert_array_equal(result.leaves.dense(0, len(truth)), truth)
+        np.testing.assert_array_equal(result.leaves.whole().dense(0, len(truth)), truth)
         assert not result.document["comparisons"]["repairs"]
         n_kept += 1
     assert n_kept > 0
@@ -145,7 +146,7 @@ def test_one_or_two_workers_give_the_same_bytes(tmp_path: Path) -> None:
     assert json.dumps(one.document) == json.dumps(two.document)
     assert one.document["comparisons"]["repairs"] or one.document["comparisons"]["broken"]
     for name in ("node", "cell", "count"):
-        assert getattr(one.leaves, name).tobytes() == getattr(two.leaves, name).tobytes()
+        assert getattr(one.leaves.whole(), name).tobytes() == getattr(two.leaves.whole(), name).tobytes()
 
 
 def test_without_rules_nothing_is_said_of_them(tmp_path: Path) -> None:

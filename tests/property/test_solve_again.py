@@ -97,7 +97,7 @@ def judged_after_a_move(tmp_path: Path, seed: int, *, between_leaves: bool, work
     """Move one record of a solved census with soft rules and compare."""
     census = policies.make_census(tmp_path, seed, SOFT)
     descent, own = solver(census, seed)
-    moved = move_one(own.leaves, np.random.default_rng(seed), between_leaves=between_leaves)
+    moved = move_one(own.leaves.whole(), np.random.default_rng(seed), between_leaves=between_leaves)
     return compare(census.context, descent, own, moved, own.document, workers=workers)
 
 

@@ -147,6 +147,6 @@ def test_populations_never_change(seed: int) -> None:
             "topdown.solve.solve.cut_of", lambda *_: (1, 10**9)
         )  # one run: nodes keep their numbers
         result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
-    for depth, table in enumerate(result.leaves.at_every_level(census.context.geography)[:-1]):
+    for depth, table in enumerate(result.leaves.whole().at_every_level(census.context.geography)[:-1]):
         totals = {(depth, i): n for i, n in enumerate(table.totals().tolist()) if n}
         assert totals == {key: n for key, n in seen.items() if key[0] == depth}

@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.sections import cut_small
 from topdown.errors import NoSplitError
 from topdown.model.geography import Geography, from_prefixes
+from topdown.model.histogram import Histogram
 from topdown.model.kinds import find_kinds
+from topdown.model.leaf_table import PackedTable
 from topdown.model.public import derive_rules
 from topdown.pipeline import generate
 from topdown.plan.prepare import Context, prepare
@@ -42,9 +45,9 @@ def by_parts(
     """Solve with other sizes of the cut and of runs."""
     tables = policies.exact_tables(census)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solve, "CUT_LEAVES", leaves[0])
+        patch.setattr(solve, "SOLVE_CUT_LEAVES", leaves[0])
         patch.setattr(solve, "RUN_LEAVES", leaves[1])
-        patch.setattr(sections, "SECTION_LEAVES", 2 * leaves[1])
+        patch.setattr(sections, "CHECKPOINT_LEAVES", 2 * leaves[1])
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact = policies.exact_values(census)
         return solve.solve(census.context, answers, exact, tables=tables, workers=workers)
@@ -55,7 +58,9 @@ def check_equal(census: solved.Census, answers: solved.NoisyAnswers, workers: in
     whole, parts = (by_parts(census, answers, leaves, n) for leaves, n in (((99, 99), 1), ((6, 1), workers)))
     assert whole.document == parts.document
     for column in ("node", "cell", "count"):
-        np.testing.assert_array_equal(getattr(whole.leaves, column), getattr(parts.leaves, column))
+        np.testing.assert_array_equal(
+            getattr(whole.leaves.whole(), column), getattr(parts.leaves.whole(), column)
+        )
 
 
 @pytest.mark.parametrize("policy", CHOSEN)
@@ -101,14 +106,14 @@ def test_leaves_that_were_not_sent_are_sent_when_they_are_needed(monkeypatch: py
             raise NoSplitError("made up")
         return children(self, depth, parent, tally)
 
-    monkeypatch.setattr(solve, "CUT_LEAVES", 3)
+    monkeypatch.setattr(solve, "SOLVE_CUT_LEAVES", 3)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     plain = solve.solve(census.context, answers, census.exact)
     monkeypatch.setattr(Descent, "_children", fails_first)
     again = solve.solve(census.context, answers, census.exact)
     assert len(without) == len(mended) == len(census.context.geography.levels[1])
     assert plain.document == again.document
-    np.testing.assert_array_equal(plain.leaves.count, again.leaves.count)
+    np.testing.assert_array_equal(plain.leaves.whole().count, again.leaves.whole().count)
 
 
 def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:
@@ -220,7 +225,7 @@ def test_the_cut_is_never_the_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     geography = tree_of([3, 9])
     for most, cut in ((100, 0), (11, 1), (2, 1)):
-        monkeypatch.setattr(solve, "CUT_LEAVES", most)
+        monkeypatch.setattr(solve, "SOLVE_CUT_LEAVES", most)
         assert cut == cut_of(geography, 1)[0]
 
 
@@ -235,6 +240,23 @@ def test_many_workers_get_many_runs() -> None:
     geography = tree_of([5] * 9)
     assert cut_of(geography, 1) == (1, 45 // 8)
     assert cut_of(geography, 64) == (1, 1)
+
+
+def test_generate_never_unpacks_the_leaf_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nation's is half a gigabyte of numbers, which would stay until the release is published."""
+    prepared = prepare(with_ledger(synth(tmp_path, people=500, schema="toy", seed=6).run_file))
+    n_leaves, unpacked, asked = len(prepared.context.geography.leaves), PackedTable.whole, list[int]()
+    cut_small(monkeypatch, 60, 20)
+
+    def whole(self: PackedTable) -> Histogram:
+        asked.append(self.n_nodes)
+        return unpacked(self)
+
+    monkeypatch.setattr(PackedTable, "whole", whole)
+    made = generate(prepared, tmp_path / "release", csv=True)
+    assert made.n_records == 500
+    assert asked
+    assert n_leaves not in asked, "the miniature of the rehearsal has fewer leaves"
 
 
 @pytest.mark.slow
@@ -253,9 +275,9 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
         release / name for name in first if not name.startswith(("measurements/", "public/", "plan"))
     ]:
         path.unlink()
-    monkeypatch.setattr(solve, "CUT_LEAVES", 60)
+    monkeypatch.setattr(solve, "SOLVE_CUT_LEAVES", 60)
     monkeypatch.setattr(solve, "RUN_LEAVES", 5)
-    monkeypatch.setattr(sections, "SECTION_LEAVES", 20)
+    monkeypatch.setattr(sections, "CHECKPOINT_LEAVES", 20)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     generate(prepared, release, workers=workers)
     again = contents(release)

@@ -29,7 +29,7 @@ def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -
         answers = solved.noisy(census, seed + 1, size=size)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         result = solve(census.context, answers, exact, tables=tables)
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
     assert result.document["failsafe"] == []
     for level, verdict in zip(result.document["levels"], plan_verdicts(census.context), strict=True):
         assert level["n_unconverged"] == 0
@@ -63,7 +63,7 @@ def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path
         census = policies.make_census(tmp_path / str(seed), seed, more)
         answers = solved.noisy(census, seed + 1, size=6.0)
         result = solve(census.context, answers, policies.exact_values(census))
-        policies.check_promises(census, result.leaves)
+        policies.check_promises(census, result.leaves.whole())
         said = plan_verdicts(census.context)
         assert {v.kind for v in said} == {"complete_integral"}
         assert all("soft rules" in v.sentence for v in said)
@@ -77,7 +77,9 @@ def test_without_noise_the_truth_comes_back(policy: str, tmp_path: Path) -> None
     census = policies.make_census(tmp_path, 3, policies.POLICIES[policy])
     result = solve(census.context, solved.noisy(census, 0, size=0.0), policies.exact_values(census))
     truth = census.truth[-1]
-    np.testing.assert_array_equal(result.leaves.dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes))
+    np.testing.assert_array_equal(
+        result.leaves.whole().dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes)
+    )
 
 
 @pytest.mark.deep
@@ -89,7 +91,7 @@ def test_without_implied_constraints_the_failsafe_saves_the_release(seed: int) -
         census = policies.make_census(Path(folder), seed, policies.MIXED)
         patch.setattr(polytopes, "MAX_KINDS", 0)
         result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
     for use in result.document["failsafe"]:
         assert use["distance"] % 2 == 0
         assert use["distance"] > 0
@@ -118,7 +120,7 @@ def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch
     answers, exact = solved.noisy(census, 6, size=8.0), policies.exact_values(census)
     one, two = (solve(census.context, answers, exact, workers=n) for n in (1, 2))
     assert one.document == two.document
-    np.testing.assert_array_equal(one.leaves.count, two.leaves.count)
+    np.testing.assert_array_equal(one.leaves.whole().count, two.leaves.whole().count)
 
 
 def test_an_impossible_block_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
@@ -204,7 +206,9 @@ def test_exact_tables_without_noise_give_the_truth(policy: str, tmp_path: Path) 
     answers, tables = solved.noisy(census, 0, size=0.0), policies.exact_tables(census)
     result = solve(census.context, answers, policies.exact_values(census), tables=tables)
     truth = census.truth[-1]
-    np.testing.assert_array_equal(result.leaves.dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes))
+    np.testing.assert_array_equal(
+        result.leaves.whole().dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes)
+    )
 
 
 @pytest.mark.deep
@@ -220,7 +224,7 @@ def test_passes_that_cross_exact_tables_keep_them(passes: str, seed: int, size: 
         census = policies.make_census(Path(folder), seed, more, run=text)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         result = solve(census.context, solved.noisy(census, seed + 1, size=size), exact, tables=tables)
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
     for level in result.document["levels"]:
         assert level["max_kkt_residual_persons"] <= 1e-2  # a table fixed to 1e-7 can leave a pass no room
         assert level["n_roundings_optimal"] == level["n_roundings"]
@@ -275,7 +279,7 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
             result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
         except InfeasibleError:  # a plan of so many kinds with exact tables that cross is refused (C074)
             reject()
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
 
 
 @pytest.mark.deep

@@ -14,6 +14,7 @@ from tests.helpers import policies, solved
 from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.sections import solve_small, unsolve
 from topdown.pipeline import generate
 from topdown.plan.prepare import Prepared, prepare
 from topdown.progress import silent
@@ -30,13 +31,7 @@ MADE_FROM = {"plan_hash": "a", "inputs_sha256": "b", "programs": "c"}
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut small trees into many sections."""
-    for where, name, size in (
-        (solve, "CUT_LEAVES", 5),
-        (solve, "RUN_LEAVES", 1),
-        (solve, "TASKS_PER_WORKER", 1),
-        (sections, "SECTION_LEAVES", 2),
-    ):
-        monkeypatch.setattr(where, name, size)
+    solve_small(monkeypatch)
 
 
 class Solver:
@@ -67,7 +62,9 @@ def same(one: solve.Solved, other: solve.Solved) -> None:
     """Fail unless two solves found the same in the same way."""
     assert one.document == other.document
     for column in ("node", "cell", "count"):
-        np.testing.assert_array_equal(getattr(one.leaves, column), getattr(other.leaves, column))
+        np.testing.assert_array_equal(
+            getattr(one.leaves.whole(), column), getattr(other.leaves.whole(), column)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +102,7 @@ def test_parts_that_are_not_of_this_solve_are_not_used(
         other = replace(solver.kept, made_from=MADE_FROM | {key: "other"})
         assert other.above() is None
     above, one, two = solver.files()[:3]
-    span = sections.sections_of(solver.census.context.geography, solver.kept.above()[0])[0]
+    span = sections.checkpoint_spans(solver.census.context.geography, solver.kept.above()[0])[0]
     assert solver.kept.section(0, span) is not None
     assert solver.kept.section(0, replace(span, last=span.last + 1)) is None
     shutil.copy(two, one)
@@ -143,14 +140,6 @@ def test_killed_between_any_two_parts(tmp_path: Path, workers: int) -> None:
     assert [name for name in whole if whole[name] != again[name]] == []
     assert ledger == prepared.ledger_path.read_bytes()
     assert verify(release).ok
-
-
-def unsolve(release: Path) -> None:
-    """Leave what a measurement leaves."""
-    for path in release.rglob("*"):
-        name = path.relative_to(release).as_posix()
-        if path.is_file() and not name.startswith(("measurements/", "public/", "plan.json")):
-            path.unlink()
 
 
 def killed_after_a_part(prepared: Prepared, release: Path, workers: int) -> bool:

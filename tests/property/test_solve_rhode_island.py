@@ -45,10 +45,10 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
         if not name.startswith(("measurements/", "public/", "plan")):
             (release / name).unlink()
     monkeypatch.setattr(solve, "RUN_LEAVES", 400)
-    monkeypatch.setattr(sections, "SECTION_LEAVES", 1_200)
+    monkeypatch.setattr(sections, "CHECKPOINT_LEAVES", 1_200)
     context = load_context(release)
     cut, _ = solve.cut_of(context.geography, 2)
-    n_sections = len(sections.sections_of(context.geography, cut))
+    n_sections = len(sections.checkpoint_spans(context.geography, cut))
     assert n_sections >= 20
     write = Checkpoints.write_section
 

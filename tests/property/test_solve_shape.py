@@ -115,7 +115,10 @@ class Found:
         """Tell whether bytes and problems are equal."""
         mine, theirs = self.result, other.result
         columns = ("node", "cell", "count")
-        leaves = (np.array_equal(getattr(mine.leaves, c), getattr(theirs.leaves, c)) for c in columns)
+        leaves = (
+            np.array_equal(getattr(mine.leaves.whole(), c), getattr(theirs.leaves.whole(), c))
+            for c in columns
+        )
         return mine.document == theirs.document and all(leaves) and self.trace == other.trace
 
 
@@ -176,7 +179,7 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         patch.setattr(descend, "round_table", round_table)
         if change is not None:
             patch.setattr(slices, "known_from", lambda s, places, n: made(change(s, places), places, n))
-        patch.setattr(solve, "CUT_LEAVES", 9 if by_county else 999)
+        patch.setattr(solve, "SOLVE_CUT_LEAVES", 9 if by_county else 999)
         patch.setattr(solve, "RUN_LEAVES", 1 if by_county else 999)
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -98,20 +99,39 @@ def test_streamed_records_are_the_whole_table(census, data):
 @given(
     st.lists(st.tuples(st.lists(st.integers(0, 40), min_size=1), st.booleans()), max_size=12),
     st.integers(1, 30),
+    st.sampled_from([1, 2, 5, 2**20]),
 )
-def test_runs_add_up_as_a_dictionary_does(batches, rows):
+def test_runs_add_up_as_a_dictionary_does(batches, rows, at_once):
     """A merge that drops a key, or counts it twice, changes who is counted."""
     held, expected = runs.Runs(rows), {}
-    for keys, some in batches:
-        counts = [i % 3 if some else 1 for i in range(len(keys))]
-        held.add(np.array(keys, dtype=np.int64), np.array(counts, dtype=np.int64))
-        for key, count in zip(keys, counts, strict=True):
-            expected[key] = expected.get(key, 0) + count
-    total = held.total()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "AT_ONCE", at_once)
+        for keys, some in batches:
+            counts = [i % 3 if some else 1 for i in range(len(keys))]
+            held.add(np.array(keys, dtype=np.int64), np.array(counts, dtype=np.int64))
+            for key, count in zip(keys, counts, strict=True):
+                expected[key] = expected.get(key, 0) + count
+        total = held.total()
     assert sorted((k, c) for k, c in expected.items() if c) == list(
         zip(total.key.tolist(), total.count.tolist(), strict=True)
     )
     assert (np.dtype(np.int64), np.dtype(np.int32)) == (total.key.dtype, total.count.dtype)
+
+
+def test_the_last_merge_takes_half_as_much_memory_again(monkeypatch):
+    """Two copies of a nation's records, and the indices of one, would be the most that a measurement holds."""
+    monkeypatch.setattr(runs, "AT_ONCE", 2**14)
+    held, n = runs.Runs(2**19), 6 * 2**19
+    tracemalloc.start()
+    for first in range(0, n, 2**19):
+        held.add(np.arange(first, first + 2**19) * 7 % n, np.ones(2**19, dtype=np.int64))
+    assert len(held._runs) == 2
+    tracemalloc.reset_peak()
+    total = held.total()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(total.key) == n
+    assert 12 * n <= peak <= 19 * n
 
 
 @given(

@@ -50,7 +50,7 @@ def test_promises_hold_whatever_splits_are_fitted_to(
     result = solve(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
     assert result.document["failsafe"] == []
     assert all(level["n_unconverged"] == 0 for level in result.document["levels"])
     assert [at["targets"] for at in result.document["statistics"]["targets"]] == ["tree", "tree", "own"]
@@ -65,7 +65,7 @@ def test_random_censuses_keep_their_promises(seed: int, tmp_path: Path) -> None:
     result = solve(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
-    policies.check_promises(census, result.leaves)
+    policies.check_promises(census, result.leaves.whole())
     assert all(level["n_unconverged"] == 0 for level in result.document["levels"])
 
 
@@ -75,8 +75,8 @@ def test_workers_do_not_change_a_byte(toy: solved.Census) -> None:
     one = solve(toy.context, answers, toy.exact, workers=1)
     two = solve(toy.context, answers, toy.exact, workers=2)
     assert one.document == two.document
-    assert np.array_equal(one.leaves.count, two.leaves.count)
-    assert np.array_equal(one.leaves.cell, two.leaves.cell)
+    assert np.array_equal(one.leaves.whole().count, two.leaves.whole().count)
+    assert np.array_equal(one.leaves.whole().cell, two.leaves.whole().cell)
 
 
 def test_a_leaf_split_of_the_same_parent_is_that_of_own_measurements(toy: solved.Census) -> None:
@@ -94,7 +94,7 @@ def test_a_leaf_split_of_the_same_parent_is_that_of_own_measurements(toy: solved
 def test_inner_answers_are_read_once(toy: solved.Census) -> None:
     """Once the statistics are made the descent reads leaves only; inner answers read again would count twice."""
     answers = solved.noisy(toy, 8)
-    expected = solve(toy.context, answers, toy.exact).leaves
+    expected = solve(toy.context, answers, toy.exact).leaves.whole()
     descent = descent_of(toy, answers)
     descent.prepare()
     nodes = [descent.root(Tally())]

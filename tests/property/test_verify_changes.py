@@ -25,7 +25,7 @@ from topdown.publish.verify.plan_doc import BaseDoc, LevelDoc, MeasurementDoc, P
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.chain import own_statements
 from topdown.publish.verify.privacy.labels import as_it_is, read_below
-from topdown.publish.verify.tree import Tree
+from topdown.publish.verify.tree import Facts, Tree
 
 
 def tree_of(case: Chain) -> Tree:
@@ -35,7 +35,7 @@ def tree_of(case: Chain) -> Tree:
         case.geography.level_names,
         tuple(pa.array(level.codes) for level in levels),
         tuple(level.parent for level in levels),
-        case.releases[0][2],
+        Facts(case.releases[0][2]),
     )
 
 
@@ -60,7 +60,7 @@ def plans_of(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)
 def derive(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)):
     """Return what verify derives from the plans of a chain."""
     newest, *older = plans_of(case, neighbours, queries)
-    facts = [facts for _, _, facts in case.releases[1:]]
+    facts = [Facts(facts) for _, _, facts in case.releases[1:]]
     below = {f"plan {i}": both for i, both in enumerate(zip(older, facts, strict=True))}
     return own_statements(newest, below, tree_of(case))
 

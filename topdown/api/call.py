@@ -69,6 +69,11 @@ def checked(workers: Where) -> Where:
 
         require_ray()
         return workers
+    return on_this_machine(workers)
+
+
+def on_this_machine(workers: int) -> int:
+    """Return a number of processes; ConfigError C005 if there are none."""
     if not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"cannot work with {workers} workers", code="C005", fix='give 1 or more, or "ray"')
     return workers

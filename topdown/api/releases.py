@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from topdown.api.call import PathText, checked, held, place, public
+from topdown.api.call import PathText, checked, held, on_this_machine, place, public
 from topdown.api.planned import Planned, opened, opened_again, require_answers
 from topdown.errors import ConfigError
 from topdown.progress import Report, silent
@@ -81,6 +81,7 @@ def measure(
     base: PathText | None = None,
     records: ArrowTable | None = None,
     leaves: ArrowTable | None = None,
+    workers: int = 1,
     again: bool = False,
     resume: bool = False,
     final: bool = False,
@@ -93,6 +94,7 @@ def measure(
 
     Args:
         base: folder of the published release that `run` extends.
+        workers: processes of this machine that draw, 1 or more, each with a key of its own.
         run, out, records, leaves, again, resume, final, report: see `generate`.
 
     Returns:
@@ -105,12 +107,19 @@ def measure(
 
     below = None if base is None else place(base, "base")
     open_it = opened_again if below is None else partial(opened, base=below)
+    n_workers = on_this_machine(workers)
     planned, people = _planned(run, leaves, open_it), held(records, "records")
     target = _started(planned, out, below, resume=resume, final=final)
     return _noted(
         planned,
         lambda: pipeline.measure(
-            planned.prepared, target, base=below, again=again, records=people, report=report
+            planned.prepared,
+            target,
+            base=below,
+            workers=n_workers,
+            again=again,
+            records=people,
+            report=report,
         ),
     )
 

@@ -10,6 +10,7 @@ import click
 
 import topdown
 from topdown.commands.base import command
+from topdown.commands.files import Picture
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.screen.console import Screen
 
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     type=int,
     help="Draw N times on each of two made-up neighbours, many pairs; hold what it shows against the claim.",
 )
-@click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="Draw the trade-off curve.")
+@click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the trade-off curve.")
 @click.option("--force", is_flag=True, help="Replace an existing plot.")
 def audit(
     screen: Screen,

@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     help="The published release that the run extends.",
 )
 @spending_options
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes that draw; default: one a core.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def measure(
     screen: Screen,
     source: Path,
     *,
     base: Path | None,
+    workers: int | None,
     out: Path,
     approve: str | None,
     yes: bool,
@@ -62,13 +64,16 @@ def measure(
     from topdown.api.releases import check_start
     from topdown.api.releases import measure as spend
     from topdown.commands.approval import ask
+    from topdown.commands.solving import cores
 
     planned = opened_again(source) if base is None else opened(source, base)
     below = "" if base is None else f" --base {base}"
     line = f"topdown measure {source}{below} --out {out} --resume"
     check_start(planned, out, resume=resume, final=final, go_on=line)
     ask(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
-    call = partial(spend, planned, out, base=base, again=again, resume=resume, final=final)
+    call = partial(
+        spend, planned, out, base=base, workers=workers or cores(), again=again, resume=resume, final=final
+    )
     go_on = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
     show = partial(_show, screen, planned.prepared, go_on, out)
     return run_or_tell(screen, planned.prepared, line, call, show)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from topdown.commands.base import command
+from topdown.commands.files import Picture
 from topdown.errors import ConfigError
 from topdown.screen.console import Screen
 
@@ -59,7 +60,7 @@ from topdown.screen.console import Screen
 @click.option(
     "--plot",
     metavar="FILE.svg",
-    type=click.Path(path_type=Path),
+    type=Picture(),
     help="Draw the law, or with --dependent those of five counts.",
 )
 @click.option("--force", is_flag=True, help="Let --out and --plot replace files.")

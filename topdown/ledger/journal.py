@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,21 +102,23 @@ class Journal:
             self._listed[part.level] = found
         return self._listed[part.level].setdefault(part.name, [])
 
-    def draw(self, part: MeasuredPart, seq: int, ledger: Ledger, make: Callable[[], bytes]) -> None:
-        """Begin the part under intent `seq`, draw it, write it durably and record it.
+    def begin(self, part: MeasuredPart, seq: int, ledger: Ledger) -> None:
+        """Record that a part is begun under intent `seq`, named by `usable`; its noise may be drawn now."""
+        self._disk.make_folder(self.folder / part.level)
+        self._erase(part)
+        ledger.begin(seq, part.key)
+
+    def write(self, part: MeasuredPart, seq: int, ledger: Ledger, data: bytes) -> None:
+        """Write a part that was begun under intent `seq` durably, and record it.
 
         Args:
-            part: the part; `usable` must have named `seq`.
+            part: the part.
             seq: number of the intent.
-            ledger: open; gets the records.
-            make: draws the noise and returns the file's bytes.
+            ledger: open; gets the record.
+            data: the file, with fresh noise.
 
         """
         level = self.folder / part.level
-        self._disk.make_folder(level)
-        self._erase(part)
-        ledger.begin(seq, part.key)
-        data = make()
         sha256 = hashlib.sha256(data).hexdigest()
         name = f"{part.name}.{seq}.{sha256}.drawn"
         self._disk.write_new(level / name, data)

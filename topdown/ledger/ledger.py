@@ -126,8 +126,7 @@ class Ledger:
 
     def _append(self, event: Event) -> Entry:
         self._check(event)
-        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        line = seal(to_fields(event) | {"time": time}, len(self.book.entries), self.book.head)
+        line, time = next_line(event, self.book)
         try:
             self._file.append(line)
         except ReplacedError:
@@ -164,6 +163,12 @@ class Ledger:
             ) from None
 
 
+def next_line(event: Event, book: Book) -> tuple[bytes, str]:
+    """Return the line that a record becomes after those of a book, and its time (UTC); neither is changed."""
+    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return seal(to_fields(event) | {"time": time}, len(book.entries), book.head), time
+
+
 def create_ledger(path: Path, witness_folder: Path, binding: Binding, disk: Disk | None = None) -> str:
     """Create the ledger of a data set, once; return its random id.
 
@@ -173,8 +178,7 @@ def create_ledger(path: Path, witness_folder: Path, binding: Binding, disk: Disk
     """
     disk = disk or Disk()
     opened = Opened(secrets.token_hex(8), VERSION, *vars(binding).values())
-    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    line = seal(to_fields(opened) | {"time": time}, 0, Book().head)
+    line = next_line(opened, Book())[0]
     try:
         disk.make_folder(path.parent)
         disk.create(path, line)

@@ -6,7 +6,9 @@ Knows files and ledger records, no confidential data and no noise: whoever calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -89,14 +91,6 @@ class Spend:
         return tuple(self.laws)
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """A part and the function that draws its noise and returns its file's bytes."""
-
-    part: MeasuredPart
-    make: Callable[[], bytes]
-
-
 class Work(Protocol):
     """What only the caller knows: how things are made, and whom to tell."""
 
@@ -104,16 +98,23 @@ class Work(Protocol):
         """Hear that an intent was written."""
 
     def exact(self) -> bytes | None:
-        """Return the content of exact.json; None if there is no such file."""
+        """Return the content of exact.json, once what it names is on the disk; None if there is no such file."""
 
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key; see `same_records`."""
 
-    def jobs(self) -> Iterable[Job]:
-        """Return all parts, in order."""
+    def ready(self, part: MeasuredPart) -> None:
+        """Hear which part is begun next; may raise to stop before it."""
+
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        """Yield the files of parts, with fresh noise, in their order.
+
+        A part that is taken is begun: its noise is drawn at most once, and is lost if its file is not yielded. Several
+        may be taken before the first is yielded.
+        """
 
     def done(self, part: MeasuredPart, drawn: bool) -> None:
-        """Hear that a part is whole, and whether it was drawn now; may raise to stop between parts."""
+        """Hear that a part is whole, and whether it was drawn now."""
 
 
 def carry_out(
@@ -137,7 +138,7 @@ def carry_out(
         exact = work.exact()
         if exact is not None:
             _write_exact(journal, disk, exact)
-        _draw_missing(journal, ledger, work)
+        _draw_missing(journal, ledger, parts, work)
         made = _commit(journal, ledger, parts, disk)
     finish(journal, ledger, parts, made, disk)
 
@@ -172,20 +173,52 @@ def _charge(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spe
     return ledger.intent(intent, spend.limit, spend.limit_reason, spend.delta_limit)
 
 
-def _draw_missing(journal: Journal, ledger: Ledger, work: Work) -> None:
-    """Draw every part that is not whole, each under an intent it was never begun under; adopt and record the others."""
-    for job in work.jobs():
-        whole = journal.find(job.part, ledger.book)
-        if whole is None:
-            seq = journal.usable(job.part, ledger.book)
-            if seq is None:
-                raise InternalError(
-                    f"part {job.part.key} has no intent to be drawn under", code="X022", fix="run it again"
-                )
-            journal.draw(job.part, seq, ledger, job.make)
-        elif (whole[0], job.part.key) not in ledger.book.drawn:
-            ledger.drawn(whole[0], job.part.key, whole[1])
-        work.done(job.part, whole is None)
+def _draw_missing(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], work: Work) -> None:
+    """Draw every part that is not whole, each under an intent it was never begun under; adopt and record the others.
+
+    What stops the next part from being begun is raised once those that are under way are whole.
+    """
+    under_way: deque[tuple[MeasuredPart, int]] = deque()
+    stopped: list[Exception | KeyboardInterrupt] = []
+
+    def begun() -> Iterator[MeasuredPart]:
+        try:
+            for part in parts:
+                if _is_adopted(journal, ledger, part):
+                    work.done(part, False)
+                    continue
+                work.ready(part)
+                under_way.append((part, _begin(journal, ledger, part)))
+                yield part
+        except (Exception, KeyboardInterrupt) as error:
+            stopped.append(error)
+
+    with closing(work.draw(begun())) as files:
+        for data in files:
+            part, seq = under_way.popleft()
+            journal.write(part, seq, ledger, data)
+            work.done(part, True)
+    if stopped:
+        raise stopped[0]
+
+
+def _is_adopted(journal: Journal, ledger: Ledger, part: MeasuredPart) -> bool:
+    """Tell whether a part is whole; record it if a crash kept that from the ledger."""
+    whole = journal.find(part, ledger.book)
+    if whole is not None and (whole[0], part.key) not in ledger.book.drawn:
+        ledger.drawn(whole[0], part.key, whole[1])
+    return whole is not None
+
+
+def _begin(journal: Journal, ledger: Ledger, part: MeasuredPart) -> int:
+    """Begin a part under an intent that it was never begun under; return the intent's number."""
+    seq = journal.usable(part, ledger.book)
+    if seq is None:
+        raise InternalError(
+            f"part {part.key} has no intent to be drawn under", code="X022", fix="run it again"
+        )
+    journal.begin(part, seq, ledger)
+    return seq
 
 
 def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:

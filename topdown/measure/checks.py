@@ -37,7 +37,7 @@ def _refuse_cells(row: ConstraintRow, wrong: Marks, leaves: LeafCounts, context:
     schema, codes = context.plan.schema, context.geography.leaves.codes
 
     def entries() -> Iterator[tuple[str, str]]:
-        for piece in leaves.pieces(0, leaves.n_nodes):
+        for piece in leaves.pieces():
             for i in np.flatnonzero(row.cells[piece.cell] & wrong[piece.node]):
                 where = schema.coordinates(piece.cell[i : i + 1])
                 labels = [a.labels[int(v[0])] for a, v in zip(schema.attributes, where, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +18,7 @@ from topdown.ledger.choice import Choice
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
-from topdown.ledger.protocol import Job, carry_out, check_new, finish
+from topdown.ledger.protocol import carry_out, check_new, finish
 from topdown.ledger.records import Commit
 from topdown.measure.confidential import load_records
 from topdown.measure.leaf_counts import LeafCounts
@@ -200,14 +200,16 @@ class _Choosing:
     def digest(self, key: bytes) -> str:
         return records_digest(self._leaves, key)
 
-    def jobs(self) -> Iterator[Job]:
-        make: Callable[[], bytes] = self._make
-        yield Job(PART, make)
+    def ready(self, part: MeasuredPart) -> None:
+        """Go on: there is one part."""
+
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        yield from map(self._make, parts)
 
     def done(self, part: MeasuredPart, drawn: bool) -> None:
         """Tell nobody."""
 
-    def _make(self) -> bytes:
+    def _make(self, _: MeasuredPart) -> bytes:
         answer = self._asked.question.answer(self._leaves.whole(), RealChance(AesBits()))
         head = {
             "type": "topdown.selection.result",

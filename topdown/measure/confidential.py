@@ -8,20 +8,16 @@ from typing import NoReturn, final
 
 import numpy as np
 
-from topdown.errors import DataError, InternalError, TopdownError
-from topdown.frames import HeldTable, Source
+from topdown.frames import Source
 from topdown.measure.checks import check_against_public
 from topdown.measure.columns import MAX_COUNT, CountColumn, NameColumn
 from topdown.measure.draw import law_of
 from topdown.measure.leaf_counts import LeafCounts
-from topdown.measure.private_errors import write_private_errors
 from topdown.measure.records import PLAIN, Form, Refused, read_records
+from topdown.measure.refusals import read_or_refuse
 from topdown.measure.runs import Runs
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.prepare import Context
-from topdown.stores.place import file_of
-
-NOT_LISTED = "not listed: nothing of a table in memory is written to a disk"
 
 
 @final
@@ -80,25 +76,18 @@ def load_records(
 
     Raises:
         DataError: with file, column and rule, never a value, a count or a row (D020-D073).
+        InternalError: X023 what nobody foresaw, and nothing of it but its kind.
 
-    Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, twice that at the end, and a few batches.
+    Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, half as much again at the end, and a few batches.
 
     """
-    error: TopdownError | None = None
-    try:
-        leaves = _load(parts or (source,), context, form)
-    except Refused as refused:
-        error = public_error(source, refused, list_errors)
-    except Exception as unforeseen:
-        error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
-            f"the records could not be checked ({type(unforeseen).__name__})",
-            code="X023",
-            file=_file(source),
-            fix="report this with the kind of file it was; nothing was spent",
-        )
-    if error is not None:  # raised here, so that it carries no context and no frame that holds records
-        raise error
-    return Confidential(leaves)
+    return read_or_refuse(
+        source,
+        lambda: Confidential(_load(parts or (source,), context, form)),
+        "the records could not be checked",
+        "nothing was spent",
+        list_errors=list_errors,
+    )
 
 
 def _load(sources: Sequence[Source], context: Context, form: Form) -> LeafCounts:
@@ -160,34 +149,3 @@ def _unknown_label(schema: Schema, attribute: Attribute) -> Refused:
         details=(("allowed", shown),),
         fix="correct the records; values are the schema's labels",
     )
-
-
-def public_error(source: Source, refused: Refused, list_errors: bool) -> DataError:
-    """Return what may be said of records that break a rule; the rows of a file go to the private list."""
-    text = (
-        refused.text.replace("the records file", "the table")
-        if isinstance(source, HeldTable)
-        else refused.text
-    )
-    details = [("file", _file(source) or ""), ("column", refused.column), *refused.details]
-    if refused.rows is not None and list_errors:
-        rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
-        details.append(
-            (
-                "rows",
-                NOT_LISTED if isinstance(source, HeldTable) else write_private_errors(file_of(source), rows),
-            )
-        )
-    details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
-    unnamed = refused.column and repr(refused.column) not in refused.text
-    return DataError(
-        f"{source.name}: {text}" + (f" (column {refused.column})" if unnamed else ""),
-        code=refused.code,
-        file=_file(source),
-        fix=refused.fix,
-        details=tuple((key, value) for key, value in details if value),
-    )
-
-
-def _file(source: Source) -> str | None:
-    return None if isinstance(source, HeldTable) else str(source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from topdown.errors import InternalError
 from topdown.ledger.journal import MeasuredPart
 from topdown.measure.listing import Listed, Listing, listed_at
-from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import Counts
 from topdown.model.query import Query
 from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric, WeightedInteger
 from topdown.plan.plan import LevelPlan, MeasurementPlan
@@ -71,17 +71,22 @@ def plan_parts(context: Context) -> tuple[PartPlan, ...]:
     return tuple(out)
 
 
+def numbers_of(context: Context, part: PartPlan) -> int:
+    """Return how many numbers a part holds, at most."""
+    n_numbers = len(part.nodes) * context.plan.levels[part.depth].answers_per_node
+    return n_numbers if context.plan.base is None else min(n_numbers, context.plan.numbers_at(part.depth))
+
+
+def children_for(context: Context, parts: tuple[PartPlan, ...], workers: int) -> int:
+    """Return how many forked processes should draw: 0 where this one has few numbers to draw."""
+    whole = sum(numbers_of(context, part) for part in parts) // NUMBERS_PER_PART
+    return min(workers, whole) if min(workers, whole) > 1 else 0
+
+
 def layout_hash(parts: tuple[PartPlan, ...]) -> str:
     """Return a hash of which nodes are in which part: a restart must cut the levels the same way."""
     lines = (f"{p.part.key} {p.nodes[0]} {p.nodes[-1]} {len(p.nodes)}\n" for p in parts)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-class Counts(Protocol):
-    """True counts of one level."""
-
-    def between(self, first: int, last: int) -> Histogram:
-        """Return those of nodes first..last-1."""
 
 
 @dataclass(frozen=True, eq=False)

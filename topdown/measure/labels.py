@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from topdown.columns import TooLargeError, UnreadableError, header_of, is_text
-from topdown.errors import InternalError, TopdownError
-from topdown.measure.confidential import public_error
 from topdown.measure.records import Form, Refused, kind_of, read_records
+from topdown.measure.refusals import read_or_refuse
 from topdown.stores.place import StoreError, Table
 
 MOST_LABELS = 200  # a column with more values is no list of labels
@@ -44,17 +43,15 @@ def confirmed_labels(table: Table, form: Form, ask: Ask) -> Confirmed:
 
     Raises:
         DataError: as `load_records`; D031 a row without a label, D024 a column of another kind.
+        InternalError: X023 what nobody foresaw, and nothing of it but its kind.
     """
-    found = dict[str, tuple[str, ...]]()
-    error: TopdownError | None = None
-    try:
-        found = _found(table, form)
-    except Refused as refused:
-        error = public_error(table, refused, list_errors=False)
-    except Exception as unforeseen:
-        error = _unforeseen(unforeseen)
-    if error is not None:  # raised here, so that it carries no context that quotes the file
-        raise error
+    found = read_or_refuse(
+        table,
+        lambda: _found(table, form),
+        "the labels could not be read",
+        "nothing was written",
+        list_errors=False,
+    )
     asked = {name: ask(name, labels) for name, labels in found.items()}
     return Confirmed(
         {name: labels for name, labels in asked.items() if labels is not None},
@@ -109,11 +106,3 @@ def _order(label: str) -> tuple[int, int, str]:
     """Order numbers by value, then texts."""
     number = label.isascii() and label.isdigit()
     return (0, int(label), label) if number else (1, 0, label)
-
-
-def _unforeseen(error: Exception) -> TopdownError:
-    return InternalError(  # a library's words may quote a record, so only the kind of error is kept
-        f"the labels could not be read ({type(error).__name__})",
-        code="X023",
-        fix="report this with the kind of file it was; nothing was written",
-    )

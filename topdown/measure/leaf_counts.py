@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.histogram import Histogram
-
-ENTRIES = 2**20  # that are unpacked at once
+from topdown.model.histogram import ENTRIES, Histogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +32,11 @@ class LeafCounts:
         return LeafCounts(leaves.n_nodes, leaves.n_cells, key, leaves.count.astype(np.int32))
 
     @property
+    def n_entries(self) -> int:
+        """Pairs of leaf and cell that have records."""
+        return len(self.key)
+
+    @property
     def n_records(self) -> int:
         """Sum of all counts."""
         return int(self.count.sum(dtype=np.int64))
@@ -47,8 +50,9 @@ class LeafCounts:
         """Return all counts, in 24 bytes a cell with records."""
         return self.between(0, self.n_nodes)
 
-    def pieces(self, first: int, last: int) -> Iterator[Histogram]:
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Histogram]:
         """Yield the counts of leaves first..last-1 in order, `ENTRIES` at a time; a leaf may lie in two pieces."""
+        last = self.n_nodes if last is None else last
         p, q = np.searchsorted(self.key, (first * self.n_cells, last * self.n_cells)).tolist()
         for at in range(p, q, ENTRIES):
             here = slice(at, min(at + ENTRIES, q))
@@ -57,7 +61,7 @@ class LeafCounts:
     def held(self, members: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the records of every leaf in some cells, given as bool (n_cells,)."""
         out = np.zeros(self.n_nodes, dtype=np.int64)
-        for piece in self.pieces(0, self.n_nodes):
+        for piece in self.pieces():
             inside = members[piece.cell]
             np.add.at(out, piece.node[inside], piece.count[inside])
         return out

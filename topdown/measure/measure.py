@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import groupby
 from pathlib import Path
 
 from topdown.errors import ConfigError, DataError
@@ -20,20 +19,19 @@ from topdown.ledger.book import Entry
 from topdown.ledger.durable import Disk
 from topdown.ledger.journal import Journal, MeasuredPart, open_journal, start_journal
 from topdown.ledger.ledger import Ledger, open_ledger
-from topdown.ledger.protocol import Job, Spend, carry_out, check_new, finish
+from topdown.ledger.protocol import Spend, carry_out, check_new, finish
 from topdown.ledger.records import Commit, Intent
 from topdown.measure.confidential import load_records
-from topdown.measure.draw import LevelDrawer, PartPlan, layout_hash, level_drawer, plan_parts
-from topdown.measure.encode import encode
+from topdown.measure.draw import PartPlan, children_for, layout_hash, numbers_of, plan_parts
+from topdown.measure.drawing import PartDrawer, files_drawn
 from topdown.measure.exact import exact_bytes
 from topdown.measure.public_side import write_public_side
 from topdown.measure.records import form_of
-from topdown.measure.run_ledger import drawn_laws, place_of
+from topdown.measure.run_ledger import place_of, spend_of
 from topdown.measure.truth import Truth
-from topdown.noise import AesBits
 from topdown.plan.bases import read_plan_document
 from topdown.plan.plan import Plan, plan_from_document
-from topdown.plan.prepare import Context, Prepared
+from topdown.plan.prepare import Prepared
 from topdown.progress import Event, Report, silent
 
 SPARE_BYTES = 1 << 20
@@ -68,6 +66,7 @@ def measure(
     *,
     again: bool = False,
     records: HeldTable | None = None,
+    workers: int = 1,
     disk: Disk | None = None,
 ) -> MeasureResult:
     """Draw the noise of a whole plan once, and write the noisy answers to `out/measurements`.
@@ -83,6 +82,7 @@ def measure(
         report: told about every intent, commit and part.
         again: measure although the ledger holds this release or plan already, in another folder.
         records: given in memory; those that the run file names if None.
+        workers: forked processes of this machine that draw, where there is enough to draw; 1: this process does.
         disk: another model of the disk, for tests.
 
     Raises:
@@ -94,13 +94,20 @@ def measure(
         CertificateError: committed files are missing or altered.
         KeyboardInterrupt: after the part under way was completed; going on later costs nothing more.
 
-    Cost: about 15 ns a number and nine syncs a part of 2 million; 30 MB beside the records and the libraries.
+    Cost: 15 to 35 ns a number and nine syncs a part of 2 million; 30 MB beside the records and the libraries, for each
+    process that draws.
 
     """
     disk = disk or Disk()
     try:
         return _measure(
-            prepared, out, report, again, prepared.records_path if records is None else records, disk
+            prepared,
+            out,
+            report,
+            again,
+            prepared.records_path if records is None else records,
+            disk,
+            workers,
         )
     except OSError as error:
         where = f" {error.filename}" if error.filename else f" {out}"
@@ -123,7 +130,7 @@ def is_measured(prepared: Prepared, out: Path, *, again: bool = False) -> bool:
 
 
 def _measure(
-    prepared: Prepared, out: Path, report: Report, again: bool, records: Source, disk: Disk
+    prepared: Prepared, out: Path, report: Report, again: bool, records: Source, disk: Disk, workers: int
 ) -> MeasureResult:
     context, plan = prepared.context, prepared.context.plan
     run = _run(prepared, out, report, disk)
@@ -145,15 +152,18 @@ def _measure(
         journal = journal or start_journal(run.folder, run.binds, disk)
         with interrupt_between_parts() as check:
             check()
-            work = _Measuring(run, truth, check)
+            work = _Measuring(run, truth, check, workers)
             carry_out(journal, ledger, run.parts, run.spend, work, disk)
         report(Event("ledger", 2, 2, "commit written; the confidential file is closed"))
         return run.result(journal, ledger, work.n_drawn)
 
 
 def _run(prepared: Prepared, out: Path, report: Report, disk: Disk) -> _Run:
-    _check_same_plan(out, prepared.context.plan)
-    return _Run(prepared, out / "measurements", plan_parts(prepared.context), report, disk)
+    context = prepared.context
+    _check_same_plan(out, context.plan)
+    parts = plan_parts(context)
+    context.let_go()  # of what the parts were derived from: the records need the room
+    return _Run(prepared, out / "measurements", parts, report, disk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,13 +200,8 @@ class _Run:
 
     @cached_property
     def spend(self) -> Spend:
-        """Return the laws of the levels that are measured, and the ledger's policy."""
-        plan, policy = self.prepared.context.plan, self.prepared.run.ledger
-        exact = tuple(e.name for e in plan.invariants.exact)
-        delta = policy.delta_limit or Fraction(0)
-        return Spend(
-            plan.release.id, plan.plan_hash, drawn_laws(plan), exact, policy.limit, policy.reason, delta
-        )
+        """What it charges."""
+        return spend_of(self.prepared)
 
     def result(self, journal: Journal, ledger: Ledger, n_drawn: int) -> MeasureResult:
         """Say what the measurement cost, all attempts together."""
@@ -215,10 +220,11 @@ class _Run:
 class _Measuring:
     """How the protocol's parts are made of confidential records; see `protocol.Work`."""
 
-    def __init__(self, run: _Run, truth: Truth, check: Callable[[], None]) -> None:
+    def __init__(self, run: _Run, truth: Truth, check: Callable[[], None], workers: int) -> None:
         self._run, self._check, self._context = run, check, run.prepared.context
         self._truth = truth
-        self._n_nodes = {p.part: len(p.nodes) for p in run.part_plans}
+        self._plans = {plan.part: plan for plan in run.part_plans}
+        self._n_children = children_for(self._context, run.part_plans, workers)
         self._n_seen = self.n_drawn = 0
 
     def charged(self, entry: Entry) -> None:
@@ -227,39 +233,31 @@ class _Measuring:
             self._run.report(Event("ledger", 1, 2, f"intent {entry.event.attempt} written{again}"))
 
     def exact(self) -> bytes:
-        return exact_bytes(self._context, self._truth.exact)
+        return exact_bytes(self._context, self._truth.exact, self._run.folder, self._run.disk)
 
     def digest(self, key: bytes) -> str:
         return self._truth.digest(key)
 
-    def jobs(self) -> Iterator[Job]:
-        bits = AesBits()
-        by_level = groupby(self._run.part_plans, lambda p: p.depth)
-        for depth, plans in by_level:
-            drawer = level_drawer(self._context, depth, self._truth.counts(depth), bits)
-            for plan in plans:
-                self._check_room(plan)
-                yield Job(plan.part, partial(_make, self._context, plan, drawer))
+    def ready(self, part: MeasuredPart) -> None:
+        self._check()
+        self._check_room(self._plans[part])
+
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        drawer = partial(PartDrawer, self._context, self._truth, self._run.part_plans)
+        return files_drawn(drawer, parts, self._n_children)
 
     def done(self, part: MeasuredPart, drawn: bool) -> None:
         self.n_drawn += drawn
-        self._n_seen += self._n_nodes[part]
-        total = sum(self._n_nodes.values())
+        self._n_seen += len(self._plans[part].nodes)
+        total = sum(len(plan.nodes) for plan in self._run.part_plans)
         self._run.report(Event("measure", self._n_seen, total, part.level))
-        if self._n_seen < total:
-            self._check()
 
     def _check_room(self, plan: PartPlan) -> None:
-        """Refuse to begin a part that the disk has no room for: a torn part costs a new charge."""
-        n_numbers = len(plan.nodes) * self._context.plan.levels[plan.depth].answers_per_node
-        if self._context.plan.base is not None:
-            n_numbers = min(n_numbers, self._context.plan.numbers_at(plan.depth))
-        if shutil.disk_usage(self._run.folder).free < 4 * n_numbers + SPARE_BYTES:
+        """Refuse to begin a part that the disk has no room for, with those under way: a torn one costs a new charge."""
+        under_way = self._n_children + 1
+        n_bytes = 4 * numbers_of(self._context, plan) * under_way + SPARE_BYTES
+        if shutil.disk_usage(self._run.folder).free < n_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._run.folder))
-
-
-def _make(context: Context, plan: PartPlan, drawer: LevelDrawer) -> bytes:
-    return encode(context, plan, drawer.draw(plan.nodes))
 
 
 def _check_same_plan(out: Path, plan: Plan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
@@ -12,6 +13,7 @@ from topdown.ledger.drawn_law import DrawnLaw
 from topdown.ledger.durable import Disk
 from topdown.ledger.ledger import check_ledger, create_ledger, read_ledger
 from topdown.ledger.place import Place
+from topdown.ledger.protocol import Spend
 from topdown.ledger.records import Binding
 from topdown.plan.plan import Plan
 from topdown.plan.prepare import Prepared, schema_of
@@ -57,6 +59,14 @@ def drawn_laws(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
                 for m, q in zip(level.measurements, queries, strict=True)
             )
     return found
+
+
+def spend_of(prepared: Prepared) -> Spend:
+    """Return what a run charges: the laws of the levels that are measured, and the policy of its ledger."""
+    plan, policy = prepared.context.plan, prepared.run.ledger
+    exact = tuple(e.name for e in plan.invariants.exact)
+    delta = policy.delta_limit or Fraction(0)
+    return Spend(plan.release.id, plan.plan_hash, drawn_laws(plan), exact, policy.limit, policy.reason, delta)
 
 
 def create_for_run(path: Path, disk: Disk | None = None) -> Place:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 ROWS = 2**17  # that are sorted at once
+AT_ONCE = 2**18  # counts that are compared or moved at once
 Keys = NDArray[np.int64]
 
 
@@ -50,11 +52,10 @@ class Runs:
             self._sort()
 
     def total(self) -> Run:
-        """Return all counts as one run; the runs are gone. Takes twice the memory for a moment."""
+        """Return all counts as one run; the runs are gone. Takes half as much memory again for a moment."""
         self._sort()
         while len(self._runs) > 1:
-            newer = self._runs.pop()
-            self._runs.append(merged(self._runs.pop(), newer))
+            self._merge()
         return self._runs.pop()
 
     def _sort(self) -> None:
@@ -62,8 +63,10 @@ class Runs:
         self._waiting, self._n_waiting = [], 0
         self._runs.append(sorted_run(key, count))
         while len(self._runs) > 1 and len(self._runs[-2].key) < 2 * len(self._runs[-1].key):
-            newer = self._runs.pop()
-            self._runs.append(merged(self._runs.pop(), newer))
+            self._merge()
+
+    def _merge(self) -> None:
+        self._runs.append(merged(self._runs.pop(-2), self._runs.pop()))  # no name here that would keep them
 
 
 def sorted_run(key: Keys, count: NDArray[np.int64]) -> Run:
@@ -76,13 +79,45 @@ def sorted_run(key: Keys, count: NDArray[np.int64]) -> Run:
 
 
 def merged(older: Run, newer: Run) -> Run:
-    """Return the sum of two runs; `older` may be changed. Cost: linear in it, and a search for each key of `newer`."""
-    place = np.searchsorted(older.key, newer.key)
-    known = place < len(older.key)
-    known[known] = older.key[place[known]] == newer.key[known]
-    older.count[place[known]] += newer.count[known]
-    place, new = place[~known], ~known
-    return Run(np.insert(older.key, place, newer.key[new]), np.insert(older.count, place, newer.count[new]))
+    """Return the sum of two runs, which are used up. Cost: linear in `older`, and a search for each key of `newer`."""
+    key, count = newer.key, newer.count
+    del newer
+    if not len(older.key):
+        return Run(key, count)
+    place, new = np.searchsorted(older.key, key), np.empty(len(key), dtype=bool)
+    for first in range(0, len(key), AT_ONCE):
+        here = slice(first, first + AT_ONCE)
+        at = np.minimum(place[here], len(older.key) - 1)
+        new[here] = older.key[at] != key[here]
+        older.count[at[~new[here]]] += count[here][~new[here]]
+    key = key[new]
+    count = count[new]
+    place = place[new]
+    del new
+    place += np.arange(len(place))
+    _insert(older.key, place, key)
+    del key
+    _insert(older.count, place, count)
+    return older
+
+
+def _insert(column: NDArray[Any], place: NDArray[np.int64], values: NDArray[Any]) -> None:
+    """Insert values into an array in its own memory, from the end, as `np.insert` would into a new one.
+
+    Args:
+        column: (n,), that nothing else looks at. place: int64 (m,), increasing, where `values` (m,) are afterwards.
+    """
+    high, j = len(column) + len(values), len(values)
+    column.resize(high, refcheck=False)
+    while j:
+        low = max(high - AT_ONCE, 0)
+        i = int(np.searchsorted(place, low))
+        there = np.zeros(high - low, dtype=bool)
+        there[place[i:j] - low] = True
+        block = np.empty_like(column, shape=high - low)
+        block[there], block[~there] = values[i:j], column[low - i : high - j]
+        column[low:high] = block
+        high, j = low, i
 
 
 def _columns(

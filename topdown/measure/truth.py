@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from topdown.ledger.same_records import keyed_digest
 from topdown.measure.added_up import AddedUp
 from topdown.measure.confidential import Confidential
-from topdown.measure.draw import Counts
 from topdown.measure.exact import exact_values
 from topdown.measure.leaf_counts import LeafCounts
 from topdown.model.contradiction import Contradiction, find_contradiction
 from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import Counts
 from topdown.plan.prepare import Context
 
 
@@ -22,12 +24,17 @@ def records_digest(leaves: LeafCounts, key: bytes) -> str:
 
 
 class Truth:
-    """The true counts of the leaves and the exact statistics; shows nothing of itself."""
+    """The true counts of the leaves and the exact statistics; shows nothing of itself, and is sent nowhere."""
+
+    stays_in_its_process = True  # `workers.guard` asks for it
 
     def __init__(self, context: Context, records: Confidential) -> None:
         self._context = context
         self.leaves = records.open_counts()
         self.exact = exact_values(context, self._level)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("true counts are not copied or pickled")
 
     def digest(self, key: bytes) -> str:
         """Return the HMAC-SHA256 of the records under a key; the order of the rows does not matter."""

@@ -20,6 +20,7 @@ from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 
 NO_LIMIT = 2**50  # persons; stands for "no upper bound"
+BATCH_LEAVES = 1 << 21  # whose numbers, of all bounds, are held at once
 Kind = Literal["exact", "at_least", "at_most", "none_where_zero", "never"]
 CLOSING: tuple[Kind, ...] = ("never", "none_where_zero")  # these say where nobody can be
 Ints = NDArray[np.int64]

@@ -14,11 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from topdown.model.constraint_table import NO_LIMIT, ConstraintRow, Ints, Kind, Marks
+from topdown.model.constraint_table import BATCH_LEAVES, NO_LIMIT, ConstraintRow, Ints, Kind, Marks
 from topdown.model.geography import Geography
 from topdown.model.nested import Nest, nest
-
-LEAVES_AT_ONCE = 1 << 21  # whose numbers, of all bounds, are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +127,8 @@ class Promises:
         order = nest(np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms)))
         fewest, most = np.zeros(len(self.leaves), np.int64), np.zeros(len(self.leaves), np.int64)
         bad = np.zeros(len(self.leaves), dtype=bool)
-        for first in range(0, len(self.leaves), LEAVES_AT_ONCE):
-            here = slice(first, first + LEAVES_AT_ONCE)
+        for first in range(0, len(self.leaves), BATCH_LEAVES):
+            here = slice(first, first + BATCH_LEAVES)
             numbers = [(b.row.low[here].copy(), b.row.high[here].copy()) for b in bounds]
             fewest[here], most[here], bad[here] = _ranges(is_open, self.pattern[here], order, numbers)
         return fewest, most, most >= NO_LIMIT, bad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from topdown.model.geography import Geography
 from topdown.model.query import Query
+
+ENTRIES = 2**20  # of a table that are looked at together where all would be too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,21 @@ class Histogram:
     def n_records(self) -> int:
         """Sum of all counts."""
         return int(self.count.sum())
+
+    @property
+    def n_entries(self) -> int:
+        """Pairs of node and cell that are listed."""
+        return len(self.count)
+
+    def pieces(self) -> Iterator[Histogram]:
+        """Yield all counts in order, at most `ENTRIES` at a time; a node may lie in two pieces; nothing is copied."""
+        for at in range(0, self.n_entries, ENTRIES):
+            here = slice(at, at + ENTRIES)
+            yield Histogram(self.n_nodes, self.n_cells, self.node[here], self.cell[here], self.count[here])
+
+    def whole(self) -> Histogram:
+        """Return this table."""
+        return self
 
     def pointers(self) -> NDArray[np.int64]:
         """Return p with node i's entries at p[i]:p[i+1]."""

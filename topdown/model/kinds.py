@@ -26,7 +26,7 @@ class Kinds:
         class_of: int64 (n_kinds,), class of each kind (see `Rules`).
         members: bool (n_sets, n_kinds).
         low, high: int64 (n_leaves, n_sets), bounds of each set at every leaf; NO_LIMIT for none.
-        answer_of: int64 (n_kinds,), answer of each kind in the exact table above the leaves; None if there is none.
+        answer_of: int64 (n_kinds,), answer of each kind in the exact table above the leaves; 0 if there is none.
         set_of: int64 (n_bounds + n_caps,), set of each lower bound and each upper bound of the rules.
     """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,23 +12,25 @@ from topdown.model.geography import Geography, Level
 
 
 def from_listing(
-    names: tuple[str, ...], level: NDArray[np.int64], codes: Codes, parents: Codes
+    names: tuple[str, ...], level: NDArray[np.integer[Any]], codes: Codes, parents: Codes
 ) -> Geography | None:
     """Return the tree of nodes listed level by level, each in the order of (parent, geocode).
 
     Args:
         names: of the levels, distinct, root first.
-        level: of each node, int64 (n,). codes: of each node. parents: of each node but the first, which is the root.
+        level: of each node, integers (n,). codes: of each node. parents: of each node but the first, which is the root.
 
     Returns:
         the tree that `from_parents` would make; None if the list has another order, or errors that it would name.
     """
     ends = np.searchsorted(level, np.arange(len(names) + 1))
-    if not np.array_equal(np.repeat(np.arange(len(names)), np.diff(ends)), level) or ends[1] != 1:
+    in_order = np.repeat(np.arange(len(names), dtype=level.dtype), np.diff(ends))
+    if not np.array_equal(in_order, level) or ends[1] != 1:
         return None
     every = np.sort(codes.coded)
     if (every[1:] == every[:-1]).any():
         return None
+    del every, in_order
     levels = [Level(names[0], codes[:1], np.zeros(1, dtype=np.int64))]
     for name, first, last in zip(names[1:], ends[1:-1].tolist(), ends[2:].tolist(), strict=True):
         here, up = codes.coded[first:last], parents.coded[first - 1 : last - 1]

@@ -14,6 +14,7 @@ from topdown.errors import DataError
 from topdown.model.codes import Codes
 from topdown.model.geography import Geography, from_parents
 from topdown.model.listed_tree import from_listing
+from topdown.model.narrow import NarrowColumns, narrow
 from topdown.model.public import PublicFacts
 from topdown.plan.code_columns import code_column, read_codes
 from topdown.plan.public_tables import read_table, whole_numbers
@@ -65,40 +66,55 @@ def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None
 
 def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
     """Read back what `write_public` wrote."""
-    table = read_table(folder / "geography.parquet", ("geocode", "parent", "level"))
-    tree = _listed(table)
+    path = folder / "geography.parquet"
+    tree = _listed(path)
     if tree is None:
+        table = read_table(path, ("geocode", "parent", "level"))
         rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
         tree = from_parents([(code, parent, level) for code, parent, level in rows])
-    del table
     leaves = read_leaves(folder / "leaves.parquet", tree)
     pa.default_memory_pool().release_unused()  # as much as tree and facts, and kept by Arrow otherwise
     return tree, leaves
 
 
-def _listed(table: pa.Table) -> Geography | None:
-    """Return the tree of a table that is ordered as `write_public` orders it; None for any other."""
-    of = table.column("level").combine_chunks().dictionary_encode()
-    of = of.combine_chunks() if isinstance(of, pa.ChunkedArray) else of
-    codes, parents = (read_codes(c) for c in (table.column("geocode"), table.column("parent").slice(1)))
-    if table.column("parent")[0].as_py() or not (isinstance(codes, Codes) and isinstance(parents, Codes)):
+def _listed(path: Path) -> Geography | None:
+    """Return the tree of a table that is ordered as `write_public` orders it; None for any other.
+
+    Columns are read one at a time: as texts, all of them at once are more than the tree.
+    """
+    codes, parent = read_codes(_column(path, "geocode")), _column(path, "parent")
+    is_root = not parent[0].as_py()
+    parents = read_codes(parent.slice(1))
+    del parent
+    if not (is_root and isinstance(codes, Codes) and isinstance(parents, Codes)):
         return None
-    level = of.indices.to_numpy().astype(np.int64)
-    return from_listing(tuple(of.dictionary.to_pylist()), level, codes, parents)
+    level = _column(path, "level").combine_chunks().dictionary_encode()
+    level = level.combine_chunks() if isinstance(level, pa.ChunkedArray) else level
+    return from_listing(tuple(level.dictionary.to_pylist()), level.indices.to_numpy(), codes, parents)
+
+
+def _column(path: Path, name: str) -> pa.ChunkedArray:
+    return read_table(path, (name,), ignored=None).column(name)
 
 
 def read_leaves(path: Path, geography: Geography) -> PublicFacts:
     """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
     names = tuple(name for name in _columns(path) if name != "geocode")
-    table = read_table(path, ("geocode",), names)
-    if read_codes(table.column("geocode")) != geography.leaves.codes:
+    if read_codes(_column(path, "geocode")) != geography.leaves.codes:
         raise DataError(
             f"{path} has other leaves than the geography",
             code="D018",
             file=str(path),
             fix="get the release again; do not mix files of two runs",
         )
-    return PublicFacts({name: whole_numbers(table, name, path) for name in names})
+    return PublicFacts(
+        NarrowColumns(  # one at a time: all of them at once are as much as everything else of a nation
+            {
+                name: narrow(whole_numbers(read_table(path, (), (name,), ignored=None), name, path))
+                for name in names
+            }
+        )
+    )
 
 
 def _columns(path: Path) -> list[str]:

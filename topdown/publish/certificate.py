@@ -15,7 +15,7 @@ from topdown import __version__
 from topdown.decimals import fixed
 from topdown.errors import InternalError
 from topdown.laws import law_of_mechanism
-from topdown.ledger.book import read_book
+from topdown.ledger.book import Book, read_book
 from topdown.model.constraint import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero
 from topdown.model.sections import sections_of
 from topdown.plan.base import BaseFiles, carried
@@ -118,7 +118,7 @@ def make_certificate(
         "plan_hash": plan.plan_hash,
         "stamps": stamps(plan),
         "open_answers": open_answers(plan),
-        "privacy": _privacy(context.policy, privacy or {}) | {"everything_released": spent_statement(book)},
+        "privacy": stated_privacy(context.policy, privacy or {}, book),
         "checks": [
             {"name": c.name, "ok": c.ok, "text": c.text, "n_checked": c.n_checked, "n_failed": c.n_failed}
             for c in checked.checks
@@ -153,7 +153,17 @@ def software() -> dict[str, str]:
     return versions
 
 
-def _privacy(policy: ReleaseChain, certified: dict[str, Any]) -> dict[str, Any]:
+def stated_privacy(policy: ReleaseChain, certified: dict[str, Any], book: Book) -> dict[str, Any]:
+    """Return the section `privacy` of a certificate.
+
+    Args:
+        policy: of the release.
+        certified: statements to add (see `certified_privacy`).
+        book: ledger that is charged for the release.
+
+    Raises:
+        InternalError: X032 `certified` would replace a statement that follows from the plan.
+    """
     plan = policy.plan
     stated = {
         "unit": plan.schema.unit,
@@ -180,7 +190,7 @@ def _privacy(policy: ReleaseChain, certified: dict[str, Any]) -> dict[str, Any]:
     twice = sorted(set(stated) & set(certified))
     if twice:
         raise InternalError(f"privacy.{twice[0]} follows from the plan and cannot be given", code="X032")
-    return {"epsilon": None} | certified | stated
+    return {"epsilon": None} | certified | stated | {"everything_released": spent_statement(book)}
 
 
 def _delta(plan: Plan, loss: Fraction) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
-from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import LeafTable
 from topdown.plan.code_columns import code_column
 from topdown.plan.prepare import Context
 from topdown.publish.atomic import parquet_bytes, write_bytes, written
@@ -25,14 +25,9 @@ def labelled(index: NDArray[np.int64], labels: Sequence[str]) -> pa.DictionaryAr
     return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), code_column(labels))
 
 
-def check_leaves(context: Context, leaves: Histogram) -> None:
-    """Refuse a histogram that does not fit the context or has a count below one (InternalError X030)."""
-    schema = context.plan.schema
-    fits = (leaves.n_nodes, leaves.n_cells) == (len(context.geography.leaves), schema.n_cells)
-    key = leaves.node * np.int64(leaves.n_cells) + leaves.cell
-    sound = fits and bool((leaves.count > 0).all()) and bool((np.diff(key) > 0).all())
-    inside = sound and (len(key) == 0 or (key[0] >= 0 and int(leaves.node[-1]) < leaves.n_nodes))
-    if not inside or int(leaves.cell.max(initial=0)) >= leaves.n_cells:
+def check_leaves(context: Context, leaves: LeafTable) -> None:
+    """Refuse a table that does not fit the context or has a count below one (InternalError X030)."""
+    if not _is_sound(context, leaves):
         raise InternalError(
             "the solved population is not a histogram of whole people",
             code="X030",
@@ -40,7 +35,20 @@ def check_leaves(context: Context, leaves: Histogram) -> None:
         )
 
 
-def write_microdata(release: Path, context: Context, leaves: Histogram) -> None:
+def _is_sound(context: Context, leaves: LeafTable) -> bool:
+    n_cells, before = context.plan.schema.n_cells, -1
+    if (leaves.n_nodes, leaves.n_cells) != (len(context.geography.leaves), n_cells):
+        return False
+    for piece in leaves.pieces():
+        key = piece.node * np.int64(n_cells) + piece.cell
+        inside = bool(((piece.cell >= 0) & (piece.cell < n_cells) & (piece.count > 0)).all())
+        if not inside or not (np.diff(key, prepend=before) > 0).all():
+            return False
+        before = int(key[-1])
+    return before < leaves.n_nodes * n_cells
+
+
+def write_microdata(release: Path, context: Context, leaves: LeafTable) -> None:
     """Write `microdata/persons.parquet`: one row a leaf and cell that holds records, in that order.
 
     Args:
@@ -52,18 +60,18 @@ def write_microdata(release: Path, context: Context, leaves: Histogram) -> None:
     write_bytes(release / PERSONS, microdata_bytes(context, leaves, slice(0, leaves.n_nodes)))
 
 
-def microdata_bytes(context: Context, leaves: Histogram, nodes: slice) -> bytes:
+def microdata_bytes(context: Context, leaves: LeafTable, nodes: slice) -> bytes:
     """Return the microdata of some leaves as a file."""
     return parquet_bytes(_table(context, leaves, nodes), "topdown.microdata", context.plan)
 
 
-def microdata_table(context: Context, leaves: Histogram) -> pa.Table:
+def microdata_table(context: Context, leaves: LeafTable) -> pa.Table:
     """Return the leaf histogram as a table: geocode, one column an attribute, count; raises as `check_leaves`."""
     check_leaves(context, leaves)
     return _table(context, leaves, slice(0, leaves.n_nodes))
 
 
-def _table(context: Context, leaves: Histogram, nodes: slice) -> pa.Table:
+def _table(context: Context, leaves: LeafTable, nodes: slice) -> pa.Table:
     schema, here = context.plan.schema, leaves.between(nodes.start, nodes.stop)
     columns = {"geocode": labelled(here.node - nodes.start, context.geography.leaves.codes[nodes])}
     for attribute, index in zip(schema.attributes, schema.coordinates(here.cell), strict=True):
@@ -72,12 +80,15 @@ def _table(context: Context, leaves: Histogram, nodes: slice) -> pa.Table:
     return pa.table(columns)
 
 
-def write_csv(release: Path, context: Context, leaves: Histogram) -> None:
+def write_csv(release: Path, context: Context, leaves: LeafTable) -> None:
     """Write `microdata/persons.csv.gz`: one line a record, in the order of the microdata."""
     check_leaves(context, leaves)
     schema = context.plan.schema
     labels = [[_quoted(label) for label in a.labels] for a in schema.attributes]
-    cells = np.unique(leaves.cell).tolist()
+    held = np.zeros(schema.n_cells, dtype=bool)
+    for piece in leaves.pieces():
+        held[piece.cell] = True
+    cells = np.flatnonzero(held).tolist()
     text = dict(zip(cells, _cell_texts(context, labels, cells), strict=True))
     header = ",".join(["geocode", *(_quoted(a.name) for a in schema.attributes)]) + "\n"
     with (
@@ -94,12 +105,14 @@ def write_csv(release: Path, context: Context, leaves: Histogram) -> None:
         file.write("".join(lines).encode("utf-8"))
 
 
-def _lines(context: Context, leaves: Histogram, text: dict[int, str]) -> Iterator[tuple[str, int]]:
+def _lines(context: Context, leaves: LeafTable, text: dict[int, str]) -> Iterator[tuple[str, int]]:
     """Yield each line of the microdata, and how many records it stands for."""
-    for first in range(0, len(leaves.node), _BLOCK_ROWS):
-        node, cell, count = (
-            c[first : first + _BLOCK_ROWS].tolist() for c in (leaves.node, leaves.cell, leaves.count)
-        )
+    blocks = (
+        [column[first : first + _BLOCK_ROWS].tolist() for column in (piece.node, piece.cell, piece.count)]
+        for piece in leaves.pieces()
+        for first in range(0, piece.n_entries, _BLOCK_ROWS)
+    )
+    for node, cell, count in blocks:
         places = [_quoted(code) for code in context.geography.leaves.codes[node[0] : node[-1] + 1]]
         for at, of, n in zip(node, cell, count, strict=True):
             yield f"{places[at - node[0]]},{text[of]}\n", n

@@ -12,8 +12,10 @@ from typing import Any
 from topdown.canonical import json_bytes
 from topdown.errors import CertificateError, InternalError
 from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import LeafTable
 from topdown.model.sections import sections_of
 from topdown.plan.document import exact_text
+from topdown.plan.exact_files import exact_paths
 from topdown.plan.plan import MEASURED_PLAN, WORK, MeasuredRelease, Plan
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
@@ -37,8 +39,7 @@ _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
 _FOREIGN = re.compile(
     r"plan\.json|solve\.json|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)|"
-    r"public/(geography|leaves)\.parquet|measurements/(exact\.json|"
-    r"journal\.json)|measurements/[^/]+/part-[0-9]{3,}\.parquet"
+    r"public/(geography|leaves)\.parquet|measurements/journal\.json|measurements/[^/]+/part-[0-9]{3,}\.parquet"
 )
 
 
@@ -65,7 +66,7 @@ IN_THIS_PROCESS = Running()
 def publish(
     release: Path,
     context: Context,
-    leaves: Histogram,
+    leaves: LeafTable,
     ledger_path: Path,
     *,
     csv: bool = False,
@@ -110,7 +111,9 @@ def publish(
         write_csv(release, context, leaves)
     report(Event("publish", 1, _STEPS, "microdata"))
     if numbers is not None:
-        for path, data in tables_with_intervals(context, leaves, numbers, sections_of(context.geography)):
+        for path, data in tables_with_intervals(
+            context, leaves.whole(), numbers, sections_of(context.geography)
+        ):
             hashes.write(path, data)
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     hashes.write(LEDGER, ledger_path.read_bytes())
@@ -123,7 +126,7 @@ def publish(
     hashes.write(README, readme(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
     shutil.rmtree(release / WORK, ignore_errors=True)
-    first = [] if plan.measured is None else [MEASURED_PLAN]
+    first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
     _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
     n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import LeafTable
 from topdown.model.sections import Sections, part_path
 from topdown.plan.prepare import Context
 from topdown.publish.microdata import PERSONS, microdata_bytes
@@ -24,7 +25,7 @@ class SectionSource:
     """
 
     context: Context
-    leaves: Histogram
+    leaves: LeafTable
     sections: Sections
 
 

@@ -17,7 +17,7 @@ from topdown.solve.answers import HeldAnswers
 from topdown.solve.descend import Descent
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.groups import Ints
-from topdown.solve.solve import descend, solved
+from topdown.solve.solve import descend
 
 Answers = NDArray[np.int32]
 PEOPLE = 3  # in every answer that the made-up people are fitted to
@@ -42,8 +42,8 @@ def _fitted(context: Context, answers_of: Callable[[LevelPlan], Answers]) -> His
     answers = tuple(
         np.tile(answers_of(level), (len(here), 1)) for here, level in zip(nodes, plan.levels, strict=True)
     )
-    leaves, tally = descend(Descent(context, HeldAnswers(nodes, answers), {}, tables={}), context, 1, silent)
-    return solved(context, leaves, tally).leaves
+    leaves, _ = descend(Descent(context, HeldAnswers(nodes, answers), {}, tables={}), context, 1, silent)
+    return leaves.whole()
 
 
 def _of_cell(plan: Plan, level: LevelPlan, cell: int) -> Answers:

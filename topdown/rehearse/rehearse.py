@@ -2,8 +2,9 @@
 
 A budget that was spent on a release that cannot be written is lost: the plan would have to change, and noise of one
 plan is never used for another. So what verify reads of a plan and its public files is written, read back and checked,
-every statement about privacy is derived anew, and a miniature of the release is made from made-up people; that of an
-extension keeps the base release's published table at its areas.
+with a copy of the ledger that holds the charge already; every statement about privacy, of the release and of that
+ledger, is derived anew by the checks that verify runs; and a miniature of the release is made from made-up people; that
+of an extension keeps the base release's published table at its areas.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from topdown.errors import ConfigError, TopdownError
 from topdown.ledger.durable import Disk
 from topdown.measure.public_side import write_public_side
 from topdown.plan.prepare import Prepared, load_context
-from topdown.publish.verify import verify_public_side
+from topdown.publish.verify import CheckResult, verify_planned
 from topdown.rehearse import FOLDER
+from topdown.rehearse.charge import write_as_charged
 from topdown.rehearse.miniature import make_miniature
 
 UNCHARGED = "this run has charged nothing"  # an earlier one that is resumed may have
@@ -63,9 +65,12 @@ def _public_side(prepared: Prepared, folder: Path, privacy: dict[str, Any]) -> N
         raise _unusable(f"cannot be read back: {error}") from None
     if not same:
         raise _unusable("read as another plan")
-    for check in verify_public_side(folder, privacy).checks:
-        if not check.ok:
+    write_as_charged(prepared, privacy, folder)
+    for check in verify_planned(folder).checks:
+        if not check.ok and check.name == "plan":
             raise _unusable(f"do not pass the check '{check.name}': {check.findings[0].text}")
+        if not check.ok:
+            raise _not_certified(check)
 
 
 def _miniature(prepared: Prepared, folder: Path, solve_and_publish: Callable[[Prepared, Path], None]) -> None:
@@ -85,4 +90,15 @@ def _unusable(text: str) -> ConfigError:
         f"the plan and public files of this release {text}",
         code="C077",
         fix=f"change what the message names; {UNCHARGED}",
+    )
+
+
+def _not_certified(check: CheckResult) -> ConfigError:
+    found = check.findings[0]
+    details = (("found", found.code), ("due", found.expected), ("stated", found.found))
+    return ConfigError(
+        f"verify would refuse what this run charges and says of it, in the check '{check.name}': {found.text}",
+        code="C079",
+        details=tuple((key, value) for key, value in details if value),
+        fix=f"use another mechanism or budget, and report this with the plan; {UNCHARGED}",
     )

@@ -27,8 +27,7 @@ from topdown.plan.public_files import geography_sha256, public_sha256
 from topdown.plan.secrets import Extended
 from topdown.publish.manifest import write_manifest
 from topdown.publish.microdata import write_microdata
-
-_JOURNAL = "0" * 32  # of a measurement that never was
+from topdown.rehearse import JOURNAL
 
 
 def only_facts(facts: PublicFacts, leaves: NDArray[np.int64]) -> PublicFacts:
@@ -87,8 +86,8 @@ def charge_base(place: Place, plan: Plan, limit: Fraction) -> None:
         plan.release.id, plan.plan_hash, drawn_laws(plan), tuple(e.name for e in plan.invariants.exact), limit
     )
     with open_ledger(place) as ledger:
-        intent = ledger.intent(spend.intent(tuple(spend.laws), 1, _JOURNAL), limit)
-        ledger.commit(Commit((intent.seq,), plan.plan_hash, _JOURNAL, hashlib.sha256().hexdigest()))
+        intent = ledger.intent(spend.intent(tuple(spend.laws), 1, JOURNAL), limit)
+        ledger.commit(Commit((intent.seq,), plan.plan_hash, JOURNAL, hashlib.sha256().hexdigest()))
 
 
 def _context(base: Extended, geography: Geography) -> Context:

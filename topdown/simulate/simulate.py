@@ -24,7 +24,7 @@ from topdown.solve.answers import HeldAnswers
 from topdown.solve.descend import Descent
 from topdown.solve.digest import records_sha256
 from topdown.solve.exact import exact_tables, exact_totals
-from topdown.solve.solve import descend, solved
+from topdown.solve.solve import descend
 from topdown.workers import workers_with
 
 DEFAULT_SEED = 1
@@ -94,7 +94,7 @@ class Simulation:
         nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in self.context.inhabited)
         descent = self.descent.again(HeldAnswers(nodes, noisy))
         leaves, tally = descend(descent, self.context, workers, silent)
-        return Replicate(number, solved(self.context, leaves, tally).leaves, noisy, len(tally.failsafe))
+        return Replicate(number, leaves.whole(), noisy, len(tally.failsafe))
 
     def _draw(self, number: int) -> tuple[NDArray[np.int32], ...]:
         out = []

@@ -20,14 +20,17 @@ from threadpoolctl import threadpool_limits
 
 from topdown.model.geography import Geography
 from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import LeafTable
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
+from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.solve import Solved, lost_to
 from topdown.solve.walk import Walk
 from topdown.solve.weigh import Weighed
 from topdown.workers import Place, workers_with
 
+LEAVES = 2**16  # of both tables that are compared at once
 CHANGED = "records of an area below were moved after the split, by the failsafe or to keep a rule"
 Flags = tuple[NDArray[np.bool_], ...]  # per level, one a node
 _Task = tuple[int, Node | None, list[Node]]
@@ -81,7 +84,7 @@ def compare(
     context: Context,
     descent: Walk,
     own: Solved,
-    published: Histogram,
+    published: LeafTable,
     stated: dict[str, Any],
     *,
     workers: Place = 1,
@@ -101,11 +104,11 @@ def compare(
     if not len(change.count):
         return Again(own, n_areas, n_areas, 0, 0)
     n_equal, moved = n_areas - len(np.unique(change.node)), int(np.abs(change.count).sum())
-    rows = descent.rows_of(published)
+    rows = descent.rows_of(published.whole())
     splits = _Splits(
         context.geography,
         rows.at_every_level(context.geography),
-        _difference(descent.rows_of(own.leaves), rows).at_every_level(context.geography),
+        _difference(descent.rows_of(own.leaves.whole()), rows).at_every_level(context.geography),
         _changed_afterwards(context.geography, own.document, stated),
     )
     judged, stopped = _judge(descent, splits, workers, report)
@@ -194,12 +197,18 @@ def _node(table: Histogram, index: int) -> Node:
     return Node(index, table.cell[first:last], table.count[first:last])
 
 
-def _difference(own: Histogram, published: Histogram) -> Histogram:
-    """Return where two tables differ, published minus own."""
-    node, cell = (np.concatenate([getattr(t, name) for t in (own, published)]) for name in ("node", "cell"))
-    return Histogram.build(
-        own.n_nodes, own.n_cells, node, cell, np.concatenate([-own.count, published.count])
-    )
+def _difference(own: LeafTable, published: LeafTable) -> Histogram:
+    """Return where two tables differ, published minus own; as long as they agree little is held of them."""
+    out = [_of_some(own, published, first) for first in range(0, own.n_nodes, LEAVES)]
+    return Histogram(own.n_nodes, own.n_cells, *(np.concatenate(column) for column in zip(*out, strict=True)))
+
+
+def _of_some(own: LeafTable, published: LeafTable, first: int) -> tuple[Ints, Ints, Ints]:
+    one, other = (table.between(first, first + LEAVES) for table in (own, published))
+    node, cell = (np.concatenate([getattr(t, name) for t in (one, other)]) for name in ("node", "cell"))
+    counts = np.concatenate([-one.count, other.count])
+    found = Histogram.build(own.n_nodes, own.n_cells, node, cell, counts)
+    return found.node, found.cell, found.count
 
 
 def _changed_afterwards(geography: Geography, *documents: dict[str, Any]) -> Flags:

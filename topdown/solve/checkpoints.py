@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from topdown.solve.sections import NodeSpan, PackedRows, SolvedPart
+from topdown.model.leaf_table import PackedRows
+from topdown.solve.sections import NodeSpan, SolvedPart
 from topdown.solve.tally import LevelTally, Tally
 
 _COLUMNS = ("node", "cell", "count")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import LeafTable
 from topdown.plan.base import BaseFiles, sha256_of
 from topdown.plan.plan import MEASURED_PLAN, Plan
 
@@ -35,13 +35,14 @@ def inputs_sha256(release: Path, plan: Plan) -> str:
     return hashlib.sha256("".join(f"{digest}  {path}\n" for path, digest in lines).encode()).hexdigest()
 
 
-def records_sha256(leaves: Histogram) -> str:
+def records_sha256(leaves: LeafTable) -> str:
     """Return the digest of the records of every leaf and cell, whatever file holds them.
 
     That is the SHA-256 of the line `records N`, where N counts entries, and of the numbers of their leaves, of their
     cells and their counts, each as little-endian int64, in order of leaf and cell.
     """
-    digest = hashlib.sha256(f"records {len(leaves.count)}\n".encode())
-    for column in (leaves.node, leaves.cell, leaves.count):
-        digest.update(np.ascontiguousarray(column, dtype="<i8").data)
+    digest = hashlib.sha256(f"records {leaves.n_entries}\n".encode())
+    for column in ("node", "cell", "count"):
+        for piece in leaves.pieces():
+            digest.update(np.ascontiguousarray(getattr(piece, column), dtype="<i8").data)
     return digest.hexdigest()

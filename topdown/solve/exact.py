@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import DataError, InfeasibleError
-from topdown.model.constraint_table import NO_LIMIT, Marks
+from topdown.model.constraint_table import BATCH_LEAVES, NO_LIMIT, Marks
 from topdown.model.exact_tables import ExactTable, Merged, arrange, coarser, possible_cells, tables_of
-from topdown.model.feasibility import LEAVES_AT_ONCE
 from topdown.model.geography import Geography
 from topdown.model.kinds import Kinds
 from topdown.model.public import Rules
@@ -201,8 +200,8 @@ def _check_deepest(geography: Geography, rules: Rules, kinds: Kinds, depth: int,
     least_spread = np.zeros((len(table), len(spread)), dtype=np.int64)
     most_spread = np.zeros_like(least_spread)
     of = [_sets_of(kinds, answer, whole=table.shape[1] == 1) for answer in range(table.shape[1])]
-    for first in range(0, n_leaves, LEAVES_AT_ONCE):
-        here = slice(first, first + LEAVES_AT_ONCE)
+    for first in range(0, n_leaves, BATCH_LEAVES):
+        here = slice(first, first + BATCH_LEAVES)
         is_open = rules.open[-1][here][:, kinds.class_of]
         least, most = kinds.ranges(is_open, kinds.low[here], kinds.high[here])
         if (least > most).any():

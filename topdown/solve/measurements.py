@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from topdown.caps import PLAN_BYTES, read_json
 from topdown.plan.prepare import Context
 from topdown.solve.answers import Ranges
+from topdown.solve.exact_file import read_exact
+from topdown.solve.groups import Ints
 from topdown.solve.row_groups import FileAnswers, LevelRows, PartFiles, RowGroup, damaged
 
 
@@ -97,33 +98,6 @@ class MeasurementReader(MeasurementFiles):
         """Return where the rows of some nodes lie (V020)."""
         return self._all.part(ranges)
 
-    def exact(self) -> dict[str, NDArray[np.int64]]:
-        """Return the answers that are exact by policy: invariant name to int64 of shape (n_nodes, n_answers).
-
-        Nodes are all nodes of the invariant's level, in the geography's order.
-
-        Raises:
-            CertificateError: exact.json is missing, altered or of another plan (V020).
-
-        """
-        path = self.release / "measurements" / "exact.json"
-        plan, geography = self.context.plan, self.context.geography
-        try:
-            document = read_json(path, PLAN_BYTES)
-            found = {value["name"]: value for value in document["values"]}
-            sound = (document["type"], document["version"], document["plan_hash"]) == (
-                "topdown.exact",
-                1,
-                plan.measured_hash,
-            ) and list(found) == [e.name for e in plan.invariants.exact]
-            out = {}
-            for exact in plan.invariants.exact if sound else ():
-                nodes = geography.levels[geography.index(exact.level)].codes
-                out[exact.name] = np.array(found[exact.name]["answers"], dtype=np.int64)
-                sound &= tuple(found[exact.name]["nodes"]) == nodes
-                sound &= out[exact.name].shape == (len(nodes), plan.query(exact.query).n_answers)
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
-            sound, out = False, {}
-        if not sound:
-            raise damaged(path)
-        return out
+    def exact(self) -> dict[str, Ints]:
+        """Return the answers that are exact by policy, by the name of the invariant; see `read_exact` (V020)."""
+        return read_exact(self.release, self.context)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.geography import Geography
-from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import PackedRows
 from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
 
-SECTION_LEAVES = 131_072  # a section is closed where it has so many or more
+CHECKPOINT_LEAVES = 131_072  # a section is closed where it has so many or more
 
 
 @dataclass(frozen=True)
@@ -28,28 +28,6 @@ class NodeSpan:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedRows:
-    """Records of some nodes of a level, in as few bytes as they need: one integer array each, sorted by (node, cell).
-
-    Args:
-        node, cell, count: as in `Histogram`, of any integer type.
-    """
-
-    node: NDArray[np.integer[Any]]
-    cell: NDArray[np.integer[Any]]
-    count: NDArray[np.integer[Any]]
-
-    def nodes(self) -> list[Node]:
-        """Return the nodes that have records."""
-        if not len(self.node):
-            return []
-        first = np.flatnonzero(np.diff(self.node.astype(np.int64), prepend=-1))
-        cells, counts = (np.split(of.astype(np.int64), first[1:]) for of in (self.cell, self.count))
-        index = self.node[first].tolist()
-        return [Node(i, cell, count) for i, cell, count in zip(index, cells, counts, strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
 class SolvedPart:
     """What a part of a solve found: records, and how they were found."""
 
@@ -57,9 +35,19 @@ class SolvedPart:
     tally: Tally
 
 
-def sections_of(geography: Geography, cut: int) -> list[NodeSpan]:
+def checkpoint_spans(geography: Geography, cut: int) -> list[NodeSpan]:
     """Return all nodes of the cut as sections; they follow from the tree and the cut alone."""
-    return [NodeSpan(cut, *ends) for ends in geography.stretches(cut, SECTION_LEAVES)]
+    return [NodeSpan(cut, *ends) for ends in geography.stretches(cut, CHECKPOINT_LEAVES)]
+
+
+def nodes_of(rows: PackedRows) -> list[Node]:
+    """Return the nodes that have records."""
+    if not len(rows):
+        return []
+    first = np.flatnonzero(np.diff(rows.node.astype(np.int64), prepend=-1))
+    cells, counts = (np.split(of.astype(np.int64), first[1:]) for of in (rows.cell, rows.count))
+    index = rows.node[first].tolist()
+    return [Node(i, cell, count) for i, cell, count in zip(index, cells, counts, strict=True)]
 
 
 def rows_of(nodes: Sequence[Node]) -> PackedRows:
@@ -80,41 +68,24 @@ def end_to_end(parts: Sequence[PackedRows]) -> PackedRows:
     )
 
 
-def joined(parts: list[PackedRows], n_nodes: int, n_cells: int) -> Histogram:
-    """Return the table of a level from all its parts, in order; `parts` is emptied on the way."""
-    columns = [np.empty(sum(len(p.node) for p in parts), dtype=np.int64) for _ in range(3)]
-    at = 0
-    parts.reverse()
-    while parts:
-        part = parts.pop()
-        end = at + len(part.node)
-        for column, values in zip(columns, (part.node, part.cell, part.count), strict=True):
-            column[at:end] = values
-        at = end
-    return Histogram(n_nodes, n_cells, *columns)
-
-
 @dataclass(frozen=True, eq=False)
 class NodeRun:
-    """A run of nodes of the cut, of which `nodes` have records."""
+    """A run of nodes of the cut, and their records."""
 
     span: NodeSpan
-    nodes: list[Node]
+    rows: PackedRows
 
 
-def runs_of(
-    geography: Geography, span: NodeSpan, run_leaves: int, nodes: Sequence[Node]
-) -> Iterator[NodeRun]:
+def runs_of(geography: Geography, span: NodeSpan, run_leaves: int, rows: PackedRows) -> Iterator[NodeRun]:
     """Yield the runs of a section that have records, in order; each ends where it has so many leaves or more.
 
     Args:
-        nodes: of the cut, with records, in order.
+        rows: records of the cut.
     """
-    index = np.array([node.index for node in nodes], dtype=np.int64)
     for first, last in geography.stretches(span.depth, run_leaves, span.first, span.last):
-        p, q = np.searchsorted(index, (first, last)).tolist()
-        if q > p:
-            yield NodeRun(NodeSpan(span.depth, first, last), list(nodes[p:q]))
+        here = rows.between(first, last)
+        if len(here):
+            yield NodeRun(NodeSpan(span.depth, first, last), here)
 
 
 def moved(nodes: Sequence[Node], by: int) -> list[Node]:

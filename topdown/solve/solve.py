@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from topdown.model.geography import Geography
-from topdown.model.histogram import Histogram
+from topdown.model.leaf_table import PackedRows, PackedTable
 from topdown.plan.prepare import Context
 from topdown.progress import Event, Report, silent
 from topdown.solve.answers import NoisyAnswers
@@ -22,14 +22,13 @@ from topdown.solve.groups import Ints
 from topdown.solve.node import Node
 from topdown.solve.sections import (
     NodeSpan,
-    PackedRows,
     SolvedPart,
+    checkpoint_spans,
     end_to_end,
-    joined,
     moved,
+    nodes_of,
     rows_of,
     runs_of,
-    sections_of,
 )
 from topdown.solve.slices import Cutter, Opener, Slice, cutter_of
 from topdown.solve.tally import Tally
@@ -40,7 +39,7 @@ from topdown.solve.walk import Walk
 from topdown.workers import Lost, Place, Workers, size_of, workers_with
 
 TASKS_PER_WORKER = 8  # runs, at least, where the tree has so many
-CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
+SOLVE_CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
 RUN_LEAVES = 4_096  # of a run, at most about: less than a second of 2,016 cells
 AHEAD = 3  # tasks a worker that are under way or wait
 
@@ -49,7 +48,7 @@ AHEAD = 3  # tasks a worker that are under way or wait
 class Solved:
     """The leaf table, the `topdown.solve` document, and whence estimates come where the plan asks for intervals."""
 
-    leaves: Histogram
+    leaves: PackedTable
     document: dict[str, Any]
     numbers: TreeNumbers | None = None
 
@@ -89,7 +88,7 @@ def solve(
 
 def descend(
     descent: Walk, context: Context, workers: Place, report: Report, kept: Checkpoints | None = None
-) -> tuple[Histogram, Tally]:
+) -> tuple[PackedTable, Tally]:
     """Split from the root to the leaves, wherever workers are; returns the leaves as published.
 
     Above the cut a task is a node. Below it is a run of nodes, which is solved as a tree of its own. Leaves of a
@@ -114,7 +113,7 @@ def descend(
             found = _below(cutter, pool, *top, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_done(context.geography, len(context.geography.levels) - 1))
-    return joined(found, n_leaves, context.plan.schema.n_cells), top[1].tally
+    return PackedTable(n_leaves, context.plan.schema.n_cells, tuple(found)), top[1].tally
 
 
 def _above(cutter: Cutter, pool: Workers[Opener], cut: int, workers: int, report: Report) -> SolvedPart:
@@ -148,21 +147,21 @@ def _below(
     """Solve all sections that are not kept, add what is tallied to that of the top, and return the leaves of each."""
     geography = cutter.walk.context.geography
     run_leaves = cut_of(geography, workers)[1]
-    sections = sections_of(geography, cut)
+    sections = checkpoint_spans(geography, cut)
     parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
-    nodes, due = top.rows.nodes(), [i for i, part in enumerate(parts) if part is None]
-    runs = [(i, run) for i in due for run in runs_of(geography, sections[i], run_leaves, nodes)]
-    tasks = (_task(cutter, run.span, run.nodes) for _, run in runs)
+    due = [i for i, part in enumerate(parts) if part is None]
+    runs = {i: list(runs_of(geography, sections[i], run_leaves, top.rows)) for i in due}
+    n_done, n_runs = 0, sum(map(len, runs.values()))
+    tasks = (_task(cutter, run.span, nodes_of(run.rows)) for i in due for run in runs[i])
     solved_runs = pool.map(_run, tasks, AHEAD * workers, _named)
-    n_done = 0
     for i in due:
         leaves: list[PackedRows] = []
         tally = Tally()
-        for run in islice(solved_runs, sum(of == i for of, _ in runs)):
+        for run in islice(solved_runs, len(runs[i])):
             leaves.append(run.rows)
             tally.merge(run.tally)
             n_done += 1
-            report(_done(geography, cut, n_done / len(runs)))
+            report(_done(geography, cut, n_done / n_runs))
         parts[i] = made = SolvedPart(end_to_end(leaves), tally)
         if kept is not None:
             kept.write_section(i, sections[i], made)
@@ -190,14 +189,14 @@ def cut_of(geography: Geography, workers: int) -> tuple[int, int]:
     last, tasks = len(geography.levels) - 1, TASKS_PER_WORKER * workers
     for depth in range(last):
         largest = int(np.diff(geography.first_leaves(depth)).max())
-        if largest <= CUT_LEAVES and len(geography.levels[depth]) >= tasks:
+        if largest <= SOLVE_CUT_LEAVES and len(geography.levels[depth]) >= tasks:
             break
     else:
         depth = max(last - 1, 0)
     return depth, max(min(RUN_LEAVES, len(geography.leaves) // tasks), 1)
 
 
-def solved(context: Context, leaves: Histogram, tally: Tally) -> Solved:
+def solved(context: Context, leaves: PackedTable, tally: Tally) -> Solved:
     """Put the table and what was tallied together."""
     return Solved(leaves, tally.to_document(context.plan))
 

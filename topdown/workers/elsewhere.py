@@ -42,19 +42,16 @@ class Elsewhere(ABC, Generic[Shared]):
         """Yield the result of each task, see `Workers`."""
         ahead = iter(tasks)
         waiting: deque[Pending[Task]] = deque()
-        try:
-            waiting.extend(self._pending(work, task) for task in islice(ahead, most))
-            while waiting:
-                try:
-                    done = self._result(waiting[0].answer)
-                except WorkerLostError:
-                    self._again(work, waiting, name)
-                    continue
-                waiting.popleft()
-                waiting.extend(self._pending(work, task) for task in islice(ahead, 1))
-                yield done
-        finally:
-            self._give_up(waiting)
+        waiting.extend(self._pending(work, task) for task in islice(ahead, most))
+        while waiting:
+            try:
+                done = self._result(waiting[0].answer)
+            except WorkerLostError:
+                self._again(work, waiting, name)
+                continue
+            waiting.popleft()
+            waiting.extend(self._pending(work, task) for task in islice(ahead, 1))
+            yield done
 
     def _pending(self, work: Callable[[Shared, Task], Result], task: Task) -> Pending[Task]:
         refuse_confidential(task)
@@ -65,7 +62,7 @@ class Elsewhere(ABC, Generic[Shared]):
     ) -> None:
         """Hand out again what was lost."""
         broken, suspects = self._broken(waiting)
-        run_again(suspects, name, self._lost)
+        run_again(suspects, name, self._lost, self._machines(suspects))
         for pending in broken:
             pending.answer = self._submit(work, pending.task)
 
@@ -86,6 +83,7 @@ class Elsewhere(ABC, Generic[Shared]):
         Afterwards tasks are taken again.
         """
 
-    def _give_up(self, waiting: Sequence[Pending[Task]]) -> None:
-        """Stop what nobody asks for any more, if it would go on."""
-        del waiting
+    def _machines(self, suspects: Sequence[Pending[Task]]) -> Sequence[str]:
+        """Return the machine that each of these ran on, "" if it is not known; none where there is one machine."""
+        del suspects
+        return ()

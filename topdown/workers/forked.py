@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
+import gc
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from topdown.interrupt import STOPS, die_with_parent
 from topdown.workers.elsewhere import Elsewhere, WorkerLostError
 from topdown.workers.guard import refuse_confidential
 from topdown.workers.lost import Lost, Pending, nobody
@@ -20,8 +21,6 @@ from topdown.workers.lost import Lost, Pending, nobody
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _held: Any = None  # the shared value; set in forked workers only, which are given it as they start
 
 
@@ -88,7 +87,7 @@ def _held_back() -> Iterator[None]:
     A worker that is stopped before it has handlers of its own would run this process's handlers, which do not
     stop it: whoever waits for its end would wait for ever.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
     finally:
@@ -105,10 +104,10 @@ def _start(shared: object) -> None:
     """Prepare a forked worker: the parent decides when it stops, and it does not outlive the parent."""
     global _held
     _held = shared
+    gc.freeze()  # a collection would write to, and so copy, every page of objects that the parent shares
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-    with suppress(Exception):  # where the system has no such call
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    die_with_parent()
     threadpool_limits(limits=1)

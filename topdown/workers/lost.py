@@ -34,8 +34,16 @@ def nobody(text: str) -> None:
     """Tell nobody."""
 
 
-def run_again(suspects: Sequence[Pending[Task]], name: Name[Task] | None, lost: Lost) -> None:
+def run_again(
+    suspects: Sequence[Pending[Task]], name: Name[Task] | None, lost: Lost, machines: Sequence[str] = ()
+) -> None:
     """Count a lost worker against the tasks that it may have worked on, and say so.
+
+    Args:
+        suspects: these tasks, one or more.
+        name: what an error calls a task.
+        lost: told.
+        machines: where each of them ran, "" if that is not known; named if all are.
 
     Raises:
         InternalError: X046 one of them was lost too often; it is named.
@@ -44,14 +52,19 @@ def run_again(suspects: Sequence[Pending[Task]], name: Name[Task] | None, lost: 
         pending.losses += 1
     most = max(pending.losses for pending in suspects)
     if most <= MOST_AGAIN:
-        lost(f"lost a worker; its work is done again ({most} of {MOST_AGAIN})")
+        where = f" on {_listed(sorted(set(machines)))}" if machines and all(machines) else ""
+        lost(f"lost a worker{where}; its work is done again ({most} of {MOST_AGAIN})")
         return
     named = [name(p.task) for p in suspects if p.losses == most] if name else []
-    more = [f"and {len(named) - MOST_NAMED:,} more"] if len(named) > MOST_NAMED else []
     raise InternalError(
         f"a worker process was killed {most} times with the same work",
         code="X046",
-        details=(("one of", ", ".join(named[:MOST_NAMED] + more)),) if named else (),
+        details=(("one of", _listed(named)),) if named else (),
         fix="was memory short? Run it again with fewer --workers; a release goes on with --resume, "
         "its noise is kept",
     )
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"and {len(names) - MOST_NAMED:,} more"] if len(names) > MOST_NAMED else []
+    return ", ".join(names[:MOST_NAMED] + more)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -199,6 +199,9 @@ def _look(folder: Path) -> tuple[Machine, str]:
 class RayWorkers(Elsewhere[Shared]):
     """Processes of a cluster; each gets the shared value once, before its first task.
 
+    What is handed out and not asked for any more ends by itself, or with the connection: Ray 2.60 ends this process if
+    a task is cancelled that has just ended.
+
     Args:
         cluster: connected.
         shared: pickled; what the caller changes in it later is not seen.
@@ -212,8 +215,8 @@ class RayWorkers(Elsewhere[Shared]):
         self._ray, self._cluster = ray, cluster
         self._shared = ray.put(shared)
         self._run = ray.remote(num_cpus=1, max_retries=0)(_run)  # run again by us, who can say so
-        kinds = ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "OutOfMemoryError")
-        self._gone = tuple(getattr(ray.exceptions, kind) for kind in (*kinds, "ObjectLostError"))
+        kinds = ("WorkerCrashed", "NodeDied", "LocalRayletDied", "OutOfMemory", "ObjectLost")
+        self._gone: tuple[type[Exception], ...] = tuple(getattr(ray.exceptions, f"{k}Error") for k in kinds)
 
     def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Any:
         return self._run.remote(self._cluster, [self._shared], work, task)
@@ -235,15 +238,30 @@ class RayWorkers(Elsewhere[Shared]):
         return broken, broken
 
     def _is_lost(self, answer: Any) -> bool:
+        return self._loss(answer) is not None
+
+    def _loss(self, answer: Any) -> Exception | None:
+        """Return the error of a task that has ended, if its worker was lost."""
         try:
             self._ray.get(answer)
-        except self._gone:
-            return True
-        return False
+        except self._gone as error:
+            return error
+        return None
 
-    def _give_up(self, waiting: Sequence[Pending[Task]]) -> None:
-        for pending in waiting:
-            self._ray.cancel(pending.answer, force=True)
+    def _machines(self, suspects: Sequence[Pending[Task]]) -> Sequence[str]:
+        hosts = {node["NodeID"]: node["NodeManagerHostname"] for node in self._ray.nodes()}  # lost ones too
+        if len(hosts) == 1:
+            return ()
+        return [hosts.get(node_in(str(self._loss(pending.answer)), hosts), "") for pending in suspects]
+
+
+def node_in(text: str, nodes: Iterable[str]) -> str:
+    """Return the one node whose id an error quotes; "" if it quotes none, or several.
+
+    Ray's own error quotes the node if that is lost or short of memory, not if only the process was killed.
+    """
+    found = [node for node in nodes if node and node in text]
+    return found[0] if len(found) == 1 else ""
 
 
 @dataclass(frozen=True)

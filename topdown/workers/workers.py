@@ -40,7 +40,7 @@ class Workers(Protocol[Shared_co]):
             name: what an error calls a task.
 
         Raises:
-            InternalError: X046 a worker was lost too often; what is still under way is given up.
+            InternalError: X046 a worker was lost too often; nobody asks for what is still under way.
             TypeError: something is confidential.
             Exception: what `work` raises, as it is.
         """

@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from topdown.model.constraint import Invariants
 from topdown.model.schema import Attribute, Schema
 from topdown.plan.document import read_toml
 from topdown.plan.plan import Estimates, Pass
+from topdown.publish.verify import reader
 from topdown.rehearse.memory import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, needed_bytes
 from topdown.solve.wide import most_dense_rows
 
@@ -197,6 +199,23 @@ def test_the_limit_of_a_process_counts():
         cwd=ROOT,
     )
     assert int(found.stdout) <= limit
+
+
+def test_a_small_file_takes_little_memory_under_a_large_cap(tmp_path):
+    """Room for all that a cap allows, taken at once, ended runs under a limit of the shell with a traceback."""
+    content = b"0123456789" * 150_000
+    (tmp_path / "plan.json").write_bytes(content)
+    for read in (
+        lambda most: caps.read_plain(tmp_path / "plan.json", most),
+        lambda most: reader.read_bytes(tmp_path, "plan.json", "V001", most),
+    ):
+        tracemalloc.start()
+        assert read(caps.PLAN_BYTES) == content
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(content)
+        tracemalloc.stop()
+        assert read(len(content)) == content
+        with pytest.raises((caps.TooMuchError, reader.UnreadableError), match="more than 1,499,999 bytes"):
+            read(len(content) - 1)
 
 
 def test_the_page_lists_every_cap():

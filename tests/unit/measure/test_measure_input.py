@@ -14,11 +14,13 @@ from msgspec import structs
 
 from tests.helpers.ledgers import n_intents
 from tests.unit.measure.conftest import HEADER
+from topdown import columns
 from topdown.errors import DataError
 from topdown.measure.confidential import load_records
 from topdown.measure.measure import measure
 from topdown.measure.private_errors import NAME
 from topdown.measure.records import Form, form_of, read_records
+from topdown.measure.runs import Runs
 
 SECRETS = ("CANARY", "987654321", "-77", "3.25", "1e3", "1104", "row ")
 
@@ -89,6 +91,20 @@ def test_a_bad_value_is_listed_only_in_private(toy, column, value, code):
         assert value in private(toy)
         assert "row 4" in private(toy)
     assert ("geocode", "dwelling", "sex", "age", "count")[column] in str(error)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 2**17])
+def test_an_error_in_the_last_batch(toy, monkeypatch, rows):
+    """Batches that were counted before must not be charged for, and the row is that of the file, not of its batch."""
+    monkeypatch.setattr(columns, "BATCH_ROWS", rows)
+    monkeypatch.setattr(Runs.__init__, "__defaults__", (rows,))
+    toy.rows[-1][1] = "CANARY"
+    records = toy.folder / "records.parquet"
+    table = {name: pa.array([row[i] for row in toy.rows], pa.string()) for i, name in enumerate(HEADER)}
+    pq.write_table(pa.table(table), records)
+    refused(toy, "D031", records=records)
+    assert f"row {len(toy.rows)}" in private(toy)
+    assert len(toy.rows) > 14
 
 
 def test_an_older_private_list_is_replaced_and_a_link_is_not_followed(toy):

@@ -153,7 +153,7 @@ def test_replicates_are_solved_as_a_release_is(prepared: Prepared, census: Path,
             HeldAnswers(nodes, made.noisy),
             exact_totals(context, exact),
             tables=exact_tables(context, exact),
-        ).leaves
+        ).leaves.whole()
         assert same(made, replace(made, leaves=again))
         assert 3_000 == made.leaves.n_records  # noqa: SIM300
 
@@ -174,7 +174,7 @@ def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
     nodes = tuple(np.flatnonzero(inside) for inside in context.inhabited)
     answers = HeldAnswers(nodes, tuple(np.concatenate(parts) for parts in held))
     a, b = (
-        solve(context, source, totals, tables=tables).leaves
+        solve(context, source, totals, tables=tables).leaves.whole()
         for source in (MeasurementReader(tmp_path, context), answers)
     )
     assert all(np.array_equal(getattr(a, k), getattr(b, k)) for k in ("node", "cell", "count"))

@@ -10,8 +10,8 @@ from topdown.publish.verify.run import (
     verify,
     verify_content,
     verify_measured,
+    verify_planned,
     verify_privacy,
-    verify_public_side,
     verify_sealed,
 )
 from topdown.publish.verify.session import EachSection
@@ -24,7 +24,7 @@ __all__ = [
     "verify",
     "verify_content",
     "verify_measured",
+    "verify_planned",
     "verify_privacy",
-    "verify_public_side",
     "verify_sealed",
 ]

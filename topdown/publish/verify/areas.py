@@ -17,7 +17,7 @@ from topdown.publish.verify.population import PERSONS, Population, Table, load_p
 from topdown.publish.verify.possible_answers import PossibleAnswers
 from topdown.publish.verify.reader import UnreadableError
 from topdown.publish.verify.result import Finding
-from topdown.publish.verify.tree import Tree
+from topdown.publish.verify.tree import Facts, Tree
 
 KEPT_ROWS = 1 << 21  # of published tables, 16 bytes each
 Sums = dict[str, tuple[Whole, Whole]]  # keys and counts by name of a query
@@ -132,15 +132,12 @@ def tree_of_section(tree: Tree, cuts: Cuts, number: int) -> tuple[Tree, tuple[in
         tree.names[cuts.level :],
         tuple(tree.geocodes[level].slice(p, q - p) for level, (p, q) in zip(levels, spans, strict=True)),
         tuple(parents),
-        {name: column[slice(*spans[-1])] for name, column in tree.facts.items()},
+        tree.facts.at(slice(*spans[-1])),
     )
     return here, tuple(p for p, _ in spans)
 
 
 def tree_above(tree: Tree, level: int) -> Tree:
     """Return the levels above one, with public facts added up to the lowest of them."""
-    facts = {}
-    for name, column in tree.facts.items():
-        facts[name] = np.zeros(len(tree.geocodes[level - 1]), dtype=np.int64)
-        np.add.at(facts[name], tree.ancestors[level - 1], column)
-    return Tree(tree.names[:level], tree.geocodes[:level], tree.parent[:level], facts)
+    facts = {name: tree.sums(column)[level - 1] for name, column in tree.facts.items()}
+    return Tree(tree.names[:level], tree.geocodes[:level], tree.parent[:level], Facts(facts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,13 @@ def fraction(text: object) -> Fraction:
 def exact_text(value: Fraction) -> str:
     """Write an exact number as "a/b", or "a" if it is whole."""
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+
+
+def narrow(numbers: Whole) -> NDArray[Any]:
+    """Return integers in the narrowest unsigned type that holds them; as they are if one is negative."""
+    if (numbers < 0).any():
+        return numbers
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
 def fits(counts: Whole) -> bool:
@@ -59,3 +67,11 @@ def value_at(keys: Whole, counts: Whole, key: int) -> tuple[int, int | None]:
     """Return (sum of the counts at a key of a sorted table, its first row or None)."""
     p, q = np.searchsorted(keys, (key, key + 1))
     return int(counts[p:q].sum()), int(p) + 1 if q > p else None
+
+
+def values_at(keys: Whole, counts: Whole, wanted: Whole) -> Whole:
+    """Return the count at each wanted key of a table whose keys increase, of the shape of `wanted`; absent means 0."""
+    if len(keys) == 0:
+        return np.zeros(wanted.shape, dtype=np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, counts[at], 0)

@@ -2,59 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.model.constraint import AtLeast, AtMost
 from topdown.publish.verify.areas import Areas
-from topdown.publish.verify.arithmetic import Whole
+from topdown.publish.verify.arithmetic import Whole, values_at
+from topdown.publish.verify.exact_values import EXACT, exact_values, stated_exact
 from topdown.publish.verify.population import answer_label
-from topdown.publish.verify.reader import read_json, unreadable
 from topdown.publish.verify.result import MAX_FINDINGS, Finding, Findings
 from topdown.publish.verify.session import Session
 from topdown.publish.verify.tree import closed_leaves, lower_bounds
 
-EXACT = "measurements/exact.json"
-
-
-class ExactValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One statistic that is exact by policy, at every node of its level."""
-
-    name: str
-    level: str
-    query: str
-    nodes: tuple[str, ...]
-    answers: tuple[tuple[int, ...], ...]
-
-
-def load_exact(session: Session) -> tuple[ExactValues, ...]:
-    """Read exact.json; UnreadableError (V105) if it is damaged."""
-    document = read_json(session.root, EXACT, "V105", "topdown.exact")
-    if document.get("plan_hash", session.plan.measured_hash) != session.plan.measured_hash:
-        raise unreadable("V105", EXACT, "belongs to another plan")
-    try:
-        values = msgspec.convert(document.get("values"), tuple[ExactValues, ...], strict=True)
-    except (ValueError, TypeError) as error:
-        raise unreadable("V105", EXACT, f"is not as documented: {str(error)[:120]}") from None
-    return values
-
-
-@dataclass(frozen=True, eq=False)
-class _Listed:
-    """An exact statistic and the nodes of its level that it lists, in order."""
-
-    value: ExactValues
-    level: int
-    nodes: Whole
+ANSWERS_AT_ONCE = 1 << 20
 
 
 def check_exact(session: Session, out: Findings) -> str:
     """Compare each exact statistic with the microdata: reproduced or not; files can show no more."""
-    values = session.once("exact", "exact statistics", lambda: load_exact(session))
+    values = stated_exact(session)
     stated = [(v.name, v.level, v.query) for v in values]
     wanted = [(e.name, e.level, e.query) for e in session.plan.doc.invariants.exact]
     if stated != wanted:
@@ -62,9 +29,9 @@ def check_exact(session: Session, out: Findings) -> str:
         shown = (", ".join(n for n, _, _ in wanted)[:200], ", ".join(n for n, _, _ in stated)[:200])
         out.add(Finding("V105", text, EXACT, None, None, *shown))
         return "the exact statistics are not those of the plan"
-    listed = _listed(session)
+    listed = exact_values(session)
     for value in values:
-        if not any(at.value is value for at in listed):
+        if not any(at.stated is value for at in listed):
             text = (
                 f"{value.name!r} does not list every node of {value.level} once, in order, with its answers"
             )
@@ -75,46 +42,29 @@ def check_exact(session: Session, out: Findings) -> str:
     return f"{out.n_failed:,} of {out.n_checked:,} not reproduced"
 
 
-def _listed(session: Session) -> list[_Listed]:
-    """Return the statistics of exact.json that list the right nodes."""
-
-    def load() -> list[_Listed]:
-        values = session.once("exact", "exact statistics", lambda: load_exact(session))
-        tree, marks, found = session.tree, session.marks, []
-        for value in values:
-            if value.level not in tree.names or value.query not in session.plan.queries:
-                continue
-            level, query = tree.names.index(value.level), session.plan.queries[value.query]
-            place = {code: i for i, code in enumerate(tree.geocodes[level].to_pylist())}
-            nodes = np.array([place.get(code, -1) for code in value.nodes], dtype=np.int64)
-            missing = np.setdiff1d(np.flatnonzero(marks[level]), nodes)
-            ordered = not (np.diff(nodes, prepend=-1) <= 0).any()
-            lengths = {len(a) for a in value.answers} - {query.n_answers}
-            if len(nodes) == len(value.answers) and ordered and not len(missing) and not lengths:
-                found.append(_Listed(value, level, nodes))
-        return found
-
-    return session.once("listed exact statistics", "exact statistics", load)
-
-
 def exact_of(session: Session, areas: Areas, out: Findings) -> None:
     """Compare exact statistics of some areas with their records."""
-    population, first = areas.population, areas.first
-    for at in _listed(session):
+    for at in exact_values(session):
         level = at.level - areas.top
         if not 0 <= level < areas.n_levels:
             continue
-        query = areas.plan.queries[at.value.query]
-        p, q = np.searchsorted(at.nodes, (first[level], first[level] + len(areas.tree.geocodes[level])))
-        key, count = population.answers(areas.tree, query, level)
-        found = dict(zip(key.tolist(), count.tolist(), strict=True))
-        for node, answers in zip((at.nodes[p:q] - first[level]).tolist(), at.value.answers[p:q], strict=True):
-            out.n_checked += len(answers)
-            for i, answer in enumerate(answers):
-                here = found.get(node * query.n_answers + i, 0)
-                if here != answer:
-                    where = (at.value.name, areas.tree.code(level, node), answer_label(query, i))
-                    out.add(_differs(areas.persons, where, answer, here))
+        query, first = areas.plan.queries[at.stated.query], areas.first[level]
+        p, q = np.searchsorted(at.nodes, (first, first + len(areas.tree.geocodes[level])))
+        keys, counts = areas.population.answers(areas.tree, query, level)
+        step = max(ANSWERS_AT_ONCE // query.n_answers, 1)
+        for start in range(int(p), int(q), step):
+            here = slice(start, min(start + step, int(q)))
+            key = (at.nodes[here, None] - first) * query.n_answers + np.arange(query.n_answers)
+            found = values_at(keys, counts, key)
+            out.n_checked += key.size
+            wrong = np.argwhere(found != at.answers[here])
+            findings = []
+            for row, i in wrong[:MAX_FINDINGS].tolist():
+                node = int(at.nodes[start + row]) - first
+                where = (at.stated.name, areas.tree.code(level, node), answer_label(query, i))
+                shown = (int(at.answers[start + row, i]), int(found[row, i]))
+                findings.append(_differs(areas.persons, where, *shown))
+            out.add_many(len(wrong), findings, len(wrong))
 
 
 def _differs(file: str, where: tuple[str, str, str], expected: int, found: int) -> Finding:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from topdown.publish.verify.check_tables import table_paths
+from topdown.publish.verify.exact_values import exact_tables
 from topdown.publish.verify.measurement_files import part_paths
 from topdown.publish.verify.once import NotAvailableError
 from topdown.publish.verify.population import PERSONS
@@ -41,6 +42,7 @@ OF_ANOTHER = ("measurements/plan.json",)
 OPTIONAL = ("microdata/persons.csv.gz",)
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OF_ANOTHER, *OPTIONAL))
+    + r"|measurements/exact-[0-9]{3,}\.parquet"
     + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)"
     + r"|microdata/persons(/part-[0-9]{3,})?\.parquet|measurements/[^/]+/part-[0-9]{3,}\.parquet"
     + r"|tables/[^/]+/[^/]+(/part-[0-9]{3,})?\.parquet"
@@ -89,7 +91,9 @@ def check_manifest(session: Session, out: Findings) -> str:
         out.add(
             Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
         )
-    for path in sorted({*REQUIRED, *_microdata(session), *_of_others(session)} - set(listed)):
+    for path in sorted(
+        {*REQUIRED, *_microdata(session), *_exact(session), *_of_others(session)} - set(listed)
+    ):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -139,13 +143,20 @@ def _microdata(session: Session) -> list[str]:
         return []  # the check `plan` reports what is wrong with it
 
 
+def _exact(session: Session) -> list[str]:
+    try:
+        return exact_tables(session)
+    except NotAvailableError:
+        return []
+
+
 def _expected(session: Session) -> set[str] | None:
     """Return every path that a release of this plan may have, by plan alone but for the numbers of parts."""
     try:
-        named = {*table_paths(session), *_microdata(session), *_of_others(session), *part_paths(session)}
+        mine = {*table_paths(session), *_microdata(session), *_exact(session), *part_paths(session)}
     except NotAvailableError:
         return None  # the checks `plan` and `base` report what is wrong with them
-    return {*REQUIRED, *OPTIONAL, *named}
+    return {*REQUIRED, *OPTIONAL, *mine, *_of_others(session)}
 
 
 def _walk(session: Session, out: Findings) -> set[str]:

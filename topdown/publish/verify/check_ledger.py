@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from fractions import Fraction
 
 from topdown.publish.verify.arithmetic import exact_text, fraction
@@ -56,7 +57,7 @@ def check_ledger(session: Session, out: Findings) -> str:
         )
     mine = commit or (commits[-1] if commits else None)
     check_journal(session, mine, out)
-    _charges(session, mine, out)
+    _charges(session, mine.intents if mine else (), mine.journal if mine else "", out)
     if mine is not None:
         check_drawn(session, mine, out)
     if out.ok:
@@ -64,6 +65,19 @@ def check_ledger(session: Session, out: Findings) -> str:
         words = (f"{n[0]} intent" + "s" * (n[0] != 1), f"{n[1]} commit" + "s" * (n[1] != 1))
         return f"{words[0]}, {words[1]}, chain unbroken"
     return "the ledger does not cover this release"
+
+
+def check_charge(session: Session, out: Findings) -> str:
+    """Follow the chain of a ledger whose last intent is to pay for this plan; nothing is drawn under it yet."""
+    ledger = session.ledger
+    out.n_checked = len(ledger.lines)
+    _order(ledger, out)
+    first = ledger.lines[0]
+    if isinstance(first, Opened):
+        _bound(session, first, out)
+    last = max(ledger.intents, default=-1)
+    _charges(session, (last,), ledger.intents[last].journal if last >= 0 else "", out)
+    return "the charge is what the plan costs" if out.ok else "the charge is not what the plan costs"
 
 
 def _bound(session: Session, first: Opened, out: Findings) -> None:
@@ -102,7 +116,7 @@ def _order(ledger: LedgerFile, out: Findings) -> None:
             parts.add(once)
 
 
-def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
+def _charges(session: Session, intents: Sequence[int], journal: str, out: Findings) -> None:
     plan, ledger = session.plan, session.ledger
     loss_of = {
         level.name: fraction(plan.doc.budget) * fraction(level.share)
@@ -112,7 +126,7 @@ def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
     per_loss = fraction(plan.doc.delta) / fraction(plan.doc.budget)
     covered: set[str] = set()
     total = total_delta = Fraction(0)
-    for seq in commit.intents if commit else ():
+    for seq in intents:
         intent = ledger.intents.get(seq)
         if intent is None:
             continue
@@ -120,7 +134,7 @@ def _charges(session: Session, commit: Commit | None, out: Findings) -> None:
         total += fraction(intent.loss)
         total_delta += fraction(intent.delta)
         covered |= set(intent.covers)
-        if intent.plan_hash != plan.measured_hash or intent.journal != (commit.journal if commit else ""):
+        if intent.plan_hash != plan.measured_hash or intent.journal != journal:
             _add(out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed")
         too_little = fraction(intent.loss) < least or fraction(intent.delta) < least * per_loss
         if too_little or _laws(intent.laws) != _due(plan, intent.covers):

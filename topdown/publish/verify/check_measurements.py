@@ -33,7 +33,10 @@ BATCH_ROWS = 2**14
 
 @dataclass(frozen=True, eq=False)
 class _Expected:
-    """What the rows of one level must say: row r is node `nodes[r // n]`, query `r % n`, `lengths[r]` answers."""
+    """What the rows of one level must say: row r is node `nodes[r // n]`, query `r % n`.
+
+    `lengths` are the answers of each row, or of each query where all nodes have as many.
+    """
 
     level: int
     nodes: Whole
@@ -41,6 +44,23 @@ class _Expected:
     lengths: Whole
     numerator: Whole
     denominator: Whole
+
+    @property
+    def n_rows(self) -> int:
+        """Return how many rows there are."""
+        return len(self.nodes) * len(self.queries)
+
+    def lengths_at(self, first: int, last: int) -> Whole:
+        """Return the answers of rows first..last-1."""
+        if len(self.lengths) == self.n_rows:
+            return self.lengths[first:last]
+        return self.lengths[np.arange(first, last) % len(self.queries)]
+
+    @property
+    def n_answers(self) -> int:
+        """Return the answers of all rows."""
+        every = int(self.lengths.sum())
+        return every if len(self.lengths) == self.n_rows else every * len(self.nodes)
 
 
 def check_measurements(session: Session, out: Findings) -> str:
@@ -54,10 +74,10 @@ def check_measurements(session: Session, out: Findings) -> str:
         queries = [plan.queries[m.query] for m in level.measurements]
         lengths = None if base is None or kinds is None else base.lengths(kinds, tree, i, nodes, queries)
         expected = _expected(i, nodes, level.measurements, lengths)
-        out.n_checked += len(expected.nodes) * len(level.measurements)
-        n_numbers += int(expected.lengths.sum())
+        out.n_checked += expected.n_rows
+        n_numbers += expected.n_answers
         if plan.doc.base is not None:
-            _planned(out, level.name, plan.doc.base.n_numbers[i : i + 1], int(expected.lengths.sum()))
+            _planned(out, level.name, plan.doc.base.n_numbers[i : i + 1], expected.n_answers)
         try:
             _level(session, expected, level.name, out)
         except UnreadableError as error:
@@ -94,7 +114,7 @@ def _expected(
         level,
         nodes,
         pa.array([m.query for m in measurements], TEXT),
-        np.tile(np.array([m.n_answers for m in measurements], dtype=np.int64), len(nodes))
+        np.array([m.n_answers for m in measurements], dtype=np.int64)
         if lengths is None
         else lengths.reshape(-1),
         np.array([n for n, _ in parts], dtype=np.int64),
@@ -110,8 +130,8 @@ def _level(session: Session, expected: _Expected, name: str, out: Findings) -> N
         out.add(Finding("V030", text, file=f"{FOLDER}/{name}", why="a part is missing or was added"))
         return
     n_queries = len(expected.queries)
-    left = len(expected.nodes) * n_queries
-    start, answers_left = 0, int(expected.lengths.sum())
+    left = expected.n_rows
+    start, answers_left = 0, expected.n_answers
     names = json.dumps(expected.queries.to_pylist(), ensure_ascii=False)
     stamps = session.plan.stamps | {"plan_hash": session.plan.measured_hash, "level": name, "queries": names}
     for path in paths:
@@ -133,7 +153,7 @@ def _level(session: Session, expected: _Expected, name: str, out: Findings) -> N
             row += batch.num_rows
         if row - start != table.n_rows:
             raise unreadable("V030", path, "has other row counts than its footer says")
-        answers_left -= int(expected.lengths[start:row].sum())
+        answers_left -= int(expected.lengths_at(start, row).sum())
         start = row
     if start != left:
         n = f"{start:,} rows"
@@ -157,10 +177,11 @@ def _batch(
     rows = here - first
     due, place = np.unique(node, return_inverse=True)  # looking texts up among all areas would cost all areas
     geocodes = tree.geocodes[expected.level].take(pa.array(due))
+    lengths = expected.lengths_at(row, row + batch.num_rows)
     _compare(out, "V031", path, rows, "level", levels == expected.level)
     _compare(out, "V031", path, rows, "node", codes(batch.column("node"), geocodes) == place)
     _compare(out, "V031", path, rows, "query", codes(batch.column("query"), expected.queries) == query)
-    _compare(out, "V032", path, rows, "number of answers", np.diff(offsets) == expected.lengths[here])
+    _compare(out, "V032", path, rows, "number of answers", np.diff(offsets) == lengths)
     top, bottom = whole(batch.column("variance_numerator")), whole(batch.column("variance_denominator"))
     same = (top == expected.numerator[query]) & (bottom == expected.denominator[query])
     _compare(out, "V033", path, rows, "variance", same)

@@ -49,9 +49,7 @@ def part(path: str, number: int) -> str:
 
 def cuts_of(tree: Tree) -> Cuts:
     """Cut a tree: below the highest level whose nodes have few leaves, wherever enough leaves are together."""
-    sizes = [
-        np.bincount(up, minlength=len(codes)) for up, codes in zip(tree.ancestors, tree.geocodes, strict=True)
-    ]
+    sizes = tree.sums(np.ones(tree.n_leaves, dtype=np.int64))
     inner = range(max(len(sizes) - 1, 1))
     level = min((i for i in inner if sizes[i].max() <= CUT_LEAVES), default=inner[-1])
     ends, held = [0], 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from topdown.publish.verify.areas import Areas, Sums
-from topdown.publish.verify.arithmetic import Whole, tally
+from topdown.publish.verify.arithmetic import Whole, narrow, tally
 from topdown.publish.verify.check_comparisons import comparisons_of
 from topdown.publish.verify.check_constraints import bounds_of, exact_of, zeros_of
 from topdown.publish.verify.check_population import whole_numbers_of
@@ -109,7 +109,7 @@ def look_at_section(session: Session, number: int) -> Looked:
     if areas.up is None:
         looked.rows = [rows]
         return looked
-    looked.rows = [(_narrow(population.leaf), _narrow(population.cell), _narrow(population.count))]
+    looked.rows = [(narrow(population.leaf), narrow(population.cell), narrow(population.count))]
     node = areas.up[areas.tree.ancestors[0][population.leaf]]
     looked.given = tally(node * session.plan.schema.n_cells + population.cell, population.count)
     return looked
@@ -127,10 +127,6 @@ def _look(session: Session, areas: Areas, names: list[str]) -> Looked:
             looked.failed[name] = error
         looked.seconds[name] = perf_counter() - start
     return looked
-
-
-def _narrow(column: Whole) -> np.ndarray[Any, Any]:
-    return column.astype(np.min_scalar_type(int(column.max(initial=0)))) if (column >= 0).all() else column
 
 
 def _added(parts: list[tuple[Whole, Whole]]) -> tuple[Whole, Whole]:

@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from topdown.publish.verify.result import GET_AGAIN, Finding
 
 MAX_JSON_BYTES = 256 * 2**20
+_BLOCK = 2**20  # bytes that are read at once
 
 
 class UnreadableError(Exception):
@@ -62,16 +64,23 @@ def open_inside(root: Path, path: str) -> BinaryIO:
 def sha256_of(file: BinaryIO) -> str:
     """Return the SHA-256 of an open file, in hex."""
     digest = hashlib.sha256()
-    while block := file.read(2**20):
+    while block := file.read(_BLOCK):
         digest.update(block)
     return digest.hexdigest()
+
+
+def _blocks(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield what a file holds, at most so many bytes in all; never room for more than there is."""
+    while most and (block := file.read(min(most, _BLOCK))):
+        yield block
+        most -= len(block)
 
 
 def read_bytes(root: Path, path: str, code: str, limit: int = MAX_JSON_BYTES) -> bytes:
     """Read a whole small file; UnreadableError if it is missing, odd, or larger than `limit`."""
     try:
         with open_inside(root, path) as file:
-            data = file.read(limit + 1)
+            data = b"".join(_blocks(file, limit + 1))
     except FileNotFoundError:
         raise unreadable(code, path, "is missing", "the release is not complete") from None
     except (OSError, ValueError) as error:

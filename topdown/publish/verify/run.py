@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from topdown.publish.verify.check_base import check_base
 from topdown.publish.verify.check_certificate import check_certificate, check_stamps
@@ -14,18 +13,18 @@ from topdown.publish.verify.check_constraints import check_bounds, check_exact, 
 from topdown.publish.verify.check_digests import check_digests
 from topdown.publish.verify.check_files import check_manifest
 from topdown.publish.verify.check_intervals import check_intervals
-from topdown.publish.verify.check_ledger import check_ledger
+from topdown.publish.verify.check_ledger import check_charge, check_ledger
 from topdown.publish.verify.check_measured import check_measured
 from topdown.publish.verify.check_measurements import check_measurements
 from topdown.publish.verify.check_plan import check_plan
 from topdown.publish.verify.check_population import check_whole_numbers
-from topdown.publish.verify.check_privacy import check_privacy, check_statements
+from topdown.publish.verify.check_privacy import check_privacy
 from topdown.publish.verify.check_solver import check_solver
 from topdown.publish.verify.check_tables import check_hierarchy, check_tables
 from topdown.publish.verify.once import NotAvailableError
 from topdown.publish.verify.one_check import Check, run_check
 from topdown.publish.verify.plan_doc import PlanDoc
-from topdown.publish.verify.result import CheckResult, Findings, VerifyResult
+from topdown.publish.verify.result import CheckResult, VerifyResult
 from topdown.publish.verify.session import EachSection, Session, one_by_one
 
 CONTENT_CHECKS: dict[str, Check] = {
@@ -98,18 +97,14 @@ def verify_content(release: Path, each: EachSection = one_by_one) -> VerifyResul
     return _run(Session(release, each), CONTENT_CHECKS)
 
 
-def verify_public_side(release: Path, privacy: dict[str, Any]) -> VerifyResult:
-    """Check what is there before anything is measured: plan, public files, base, and statements about privacy.
+def verify_planned(release: Path) -> VerifyResult:
+    """Check what can be known before anything is charged.
 
     Args:
-        release: folder with plan.json, public/ and what an extension carries of its base.
-        privacy: the rows, curve, steps and sentences that the certificate is to state.
+        release: folder with plan.json, public/, what an extension carries of its base, a ledger as the charge would
+            leave it, and a certificate with the section `privacy` that would follow.
     """
-
-    def statements(session: Session, out: Findings) -> str:
-        return check_statements(session, privacy, out)
-
-    return _run(Session(release), {"plan": check_plan, "privacy": statements})
+    return _run(Session(release), {"plan": check_plan, "ledger": check_charge, "privacy": check_privacy})
 
 
 def verify_measured(release: Path) -> VerifyResult:

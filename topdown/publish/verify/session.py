@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from topdown.model.query import Query
 from topdown.publish.verify.areas import Areas, Sums, tree_above, tree_of_section
-from topdown.publish.verify.arithmetic import Whole
 from topdown.publish.verify.base_file import MANIFEST, PLAN, BaseTable, leaves_of, load_base, tables_of_base
 from topdown.publish.verify.cuts import Cuts, cuts_of
 from topdown.publish.verify.ledger_file import LedgerFile, load_ledger
@@ -23,7 +22,7 @@ from topdown.publish.verify.population import PERSONS, Population, Table, all_of
 from topdown.publish.verify.possible_answers import PossibleAnswers, possible_answers
 from topdown.publish.verify.reader import open_inside, read_json, sha256_of
 from topdown.publish.verify.result import CheckResult, Findings
-from topdown.publish.verify.tree import Tree, inhabited, load_facts, load_tree
+from topdown.publish.verify.tree import Facts, Tree, inhabited, load_facts, load_tree
 
 if TYPE_CHECKING:
     from topdown.publish.verify.look import Looked
@@ -102,11 +101,11 @@ class Session:
         return self.once("plans below", "base", load)
 
     @property
-    def facts_below(self) -> dict[str, dict[str, Whole]]:
+    def facts_below(self) -> dict[str, Facts]:
         """The public facts of the releases that this one extends, newest first, by the path of their plans."""
         tree, plans = self.tree, self.plans_below
 
-        def load() -> dict[str, dict[str, Whole]]:
+        def load() -> dict[str, Facts]:
             leaves = tree.geocodes[-1]
             return {p: load_facts(self.root, plan, leaves, leaves_of(p), "V160") for p, plan in plans.items()}
 

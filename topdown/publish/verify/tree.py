@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from topdown.publish.verify.arithmetic import Whole
+from topdown.publish.verify.arithmetic import Whole, narrow
 from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable, codes, whole
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.reader import unreadable
 
 _AT_ONCE = 1 << 16  # geocodes that are texts of Python at a time
 GEOGRAPHY, LEAVES = "public/geography.parquet", "public/leaves.parquet"
+
+
+@final
+class Facts(Mapping[str, Whole]):
+    """Public columns of leaves; one that is asked for is a new int64 array.
+
+    Args:
+        kept: columns of any integer type, (n_leaves,).
+    """
+
+    def __init__(self, kept: Mapping[str, NDArray[Any]]) -> None:
+        self._kept = dict(kept)
+
+    def __getitem__(self, name: str) -> Whole:
+        return self._kept[name].astype(np.int64)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def at(self, leaves: slice) -> Facts:
+        """Return the facts of some leaves."""
+        return Facts({name: column[leaves] for name, column in self._kept.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +63,7 @@ class Tree:
     names: tuple[str, ...]
     geocodes: tuple[pa.Array, ...]
     parent: tuple[Whole, ...]
-    facts: dict[str, Whole]
+    facts: Facts
 
     @property
     def n_leaves(self) -> int:
@@ -45,11 +72,20 @@ class Tree:
 
     @cached_property
     def ancestors(self) -> tuple[Whole, ...]:
-        """Per level, the node each leaf lies in."""
+        """Per level, the node each leaf lies in; of a nation a third of a gigabyte, so ask sections."""
         up = [np.arange(self.n_leaves, dtype=np.int64)]
         for parent in reversed(self.parent[1:]):
             up.append(parent[up[-1]])
         return tuple(reversed(up))
+
+    def sums(self, leaves: Whole) -> tuple[Whole, ...]:
+        """Add what the leaves hold, (n_leaves,), up to every level, root first."""
+        out = [leaves]
+        for geocodes, parent in zip(self.geocodes[-2::-1], self.parent[:0:-1], strict=True):
+            above = np.zeros(len(geocodes), dtype=np.int64)
+            np.add.at(above, parent, out[-1])
+            out.append(above)
+        return tuple(reversed(out))
 
     def code(self, level: int, node: int) -> str:
         """Return the geocode of a node."""
@@ -122,9 +158,7 @@ def _check_level(geocodes: pa.Array, parent: Whole, n_above: int) -> None:
         raise unreadable("V015", GEOGRAPHY, "is not in order of (parent, geocode), each geocode once")
 
 
-def load_facts(
-    root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES, code: str = "V015"
-) -> dict[str, Whole]:
+def load_facts(root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES, code: str = "V015") -> Facts:
     """Read the public columns that a plan's rules name; UnreadableError if they are damaged or of other leaves."""
     invariants = plan.doc.invariants
     names = list(dict.fromkeys([*invariants.columns]))
@@ -137,11 +171,13 @@ def load_facts(
         first += len(chunk)
     if not same:
         raise unreadable(code, path, "does not list the leaves of the geography in order")
-    facts = {name: whole(table.column(name)) for name in names}
-    for name, values in facts.items():
+    facts: dict[str, NDArray[Any]] = {}
+    for name in names:
+        values = whole(table.column(name))
         if len(values) and (values.min() < 0 or values.max() >= 2**31):
             raise unreadable(code, path, f"has a value outside 0..2^31-1 in {name!r}")
-    return facts
+        facts[name] = narrow(values)
+    return Facts(facts)
 
 
 def closed_leaves(tree: Tree, columns: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -173,13 +209,12 @@ def inhabited_leaves(tree: Tree, plan: PlanFile) -> NDArray[np.bool_]:
 
 def inhabited(tree: Tree, plan: PlanFile) -> tuple[NDArray[np.bool_], ...]:
     """Mark, per level, the nodes that may hold records: those with an inhabited leaf."""
-    leaves = inhabited_leaves(tree, plan)
-    out = []
-    for up, geocodes in zip(tree.ancestors, tree.geocodes, strict=True):
-        here = np.zeros(len(geocodes), dtype=bool)
-        here[up[leaves]] = True
-        out.append(here)
-    return tuple(out)
+    out = [inhabited_leaves(tree, plan)]
+    for geocodes, parent in zip(tree.geocodes[-2::-1], tree.parent[:0:-1], strict=True):
+        above = np.zeros(len(geocodes), dtype=bool)
+        above[parent[out[-1]]] = True
+        out.append(above)
+    return tuple(reversed(out))
 
 
 def lower_bounds(tree: Tree, column: str, per: int) -> tuple[Whole, ...] | None:
@@ -187,9 +222,4 @@ def lower_bounds(tree: Tree, column: str, per: int) -> tuple[Whole, ...] | None:
     facts = tree.facts[column]
     if per > 2**31 or int(facts.max(initial=0)) * per > 2**61 // (len(facts) + 1):
         return None
-    out = []
-    for up, geocodes in zip(tree.ancestors, tree.geocodes, strict=True):
-        total = np.zeros(len(geocodes), dtype=np.int64)
-        np.add.at(total, up, facts * per)
-        out.append(total)
-    return tuple(out)
+    return tree.sums(facts * per)

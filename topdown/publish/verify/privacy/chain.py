@@ -10,7 +10,7 @@ from itertools import chain, count
 import numpy as np
 
 from topdown.model.constraint import AtLeast, AtMost, Never, NoneWhereZero
-from topdown.publish.verify.arithmetic import Whole, fraction
+from topdown.publish.verify.arithmetic import fraction
 from topdown.publish.verify.plan_file import PlanFile
 from topdown.publish.verify.privacy.board import Closing, Limit
 from topdown.publish.verify.privacy.changes import OwnChange, Statistic, own_changes
@@ -23,7 +23,7 @@ from topdown.publish.verify.privacy.labels import (
 )
 from topdown.publish.verify.privacy.losses import Loss, Moved, loss_of
 from topdown.publish.verify.reader import unreadable
-from topdown.publish.verify.tree import Tree, closed_leaves
+from topdown.publish.verify.tree import Facts, Tree, closed_leaves
 
 _FACTS = ("never", "none_where_zero", "at_least", "at_most")
 
@@ -84,7 +84,7 @@ class Own:
     first: tuple[tuple[tuple[str, ...], Fraction, int], ...]
 
 
-Below = dict[str, tuple[PlanFile, dict[str, Whole]]]  # newest first, by path: a plan and its public facts
+Below = dict[str, tuple[PlanFile, Facts]]  # newest first, by path: a plan and its public facts
 
 
 def steps_of(plan: PlanFile, below: Below, tree: Tree) -> tuple[Step, ...]:

@@ -1,0 +1,159 @@
+"""The charge and its statement are tried on a copy of the ledger: what verify would refuse later is refused unspent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from tests.helpers.ledgers import n_intents, with_ledger
+from tests.helpers.runs import write_census
+from topdown.errors import ConfigError
+from topdown.laws import LAWS
+from topdown.ledger.ledger import read_ledger
+from topdown.measure import run_ledger
+from topdown.pipeline import generate
+from topdown.plan.prepare import Prepared, prepare
+from topdown.publish import spent
+from topdown.publish.certified import certified_privacy
+from topdown.publish.verify import check_privacy
+from topdown.publish.verify.ledger_file import load_ledger
+from topdown.publish.verify.privacy.compare import Comparison
+from topdown.publish.verify.result import Findings
+from topdown.rehearse.charge import write_as_charged
+
+BLOCKS = [("1101", 4, 0, 0), ("1102", 3, 0, 0), ("1201", 5, 0, 0), ("1202", 0, 0, 0)]
+PEOPLE = [
+    ("1101", "home", "female", "18_64", 5),
+    ("1102", "home", "male", "0_17", 2),
+    ("1201", "home", "female", "0_17", 6),
+]
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+def planned(folder: Path, mechanism: str = "geometric", release: str = "first") -> Prepared:
+    """Return the plan of a run on a small census, whose ledger is made or joined."""
+    run = write_census(folder, BLOCKS, PEOPLE, id=release, limit="40")
+    text = run.read_text().replace('mechanism = "discrete_gaussian"', f'mechanism = "{mechanism}"')
+    run.write_text(text.replace('rho = "', 'epsilon = "') if mechanism == "geometric" else text)
+    return prepare(with_ledger(run))
+
+
+def no_law_of_this_loss(patch: pytest.MonkeyPatch) -> None:
+    """Let verify know no law whose loss is an epsilon."""
+    patch.delitem(check_privacy._LAWS, "epsilon")
+
+
+def another_law_of_this_loss(patch: pytest.MonkeyPatch) -> None:
+    """Let verify add up another law in a ledger of epsilon."""
+    patch.setitem(check_privacy._LAWS, "epsilon", "discrete_gaussian")
+
+
+def a_new_name(patch: pytest.MonkeyPatch) -> None:
+    """Charge a law that no line of verify names."""
+    law = LAWS["two_sided_geometric"]
+    patch.setitem(LAWS, "staircase", replace(law, name="staircase"))
+    drawn = run_ledger.drawn_laws
+
+    def renamed(plan):
+        return {at: tuple(replace(x, law="staircase") for x in laws) for at, laws in drawn(plan).items()}
+
+    patch.setattr(run_ledger, "drawn_laws", renamed)
+
+
+def half_the_loss(patch: pytest.MonkeyPatch) -> None:
+    """Charge half of what verify computes."""
+    law = LAWS["two_sided_geometric"]
+    half = replace(law, loss_of_one=lambda scale, shift: law.loss_of_one(scale, shift) / 2)
+    patch.setitem(LAWS, law.name, half)
+
+
+def half_the_counts(patch: pytest.MonkeyPatch) -> None:
+    """Say of the whole ledger what would hold if a record moved half of the counts."""
+    noise = spent._noise
+    patch.setattr(
+        spent, "_noise", lambda laws, n: noise([replace(x, coordinates=x.coordinates // 2) for x in laws], n)
+    )
+
+
+MUTANTS: list[tuple[Mutate, str, str]] = [
+    (no_law_of_this_loss, "V136", "everything_released"),
+    (another_law_of_this_loss, "V136", "everything_released"),
+    (a_new_name, "V020", "ledger"),
+    (half_the_loss, "V020", "ledger"),
+    (half_the_counts, "V132", "everything_released"),
+]
+
+
+@pytest.mark.parametrize(("mutate", "found", "where"), MUTANTS, ids=lambda x: getattr(x, "__name__", ""))
+def test_what_verify_would_refuse_is_not_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutate: Mutate, found: str, where: str
+) -> None:
+    """A law that only verify stumbles over was charged and drawn, and the release failed at its last check."""
+    prepared = planned(tmp_path)
+    before = prepared.ledger_path.read_bytes()
+    mutate(monkeypatch)
+    with pytest.raises(ConfigError) as caught:
+        generate(prepared, tmp_path / "release")
+    assert caught.value.code == "C079"
+    assert dict(caught.value.details)["found"] == found
+    assert where in str(caught.value)
+    assert "charged nothing" in caught.value.fix
+    assert before == prepared.ledger_path.read_bytes()
+    assert not (tmp_path / "release" / "measurements").exists()
+    assert not (tmp_path / "release" / ".rehearsal").exists()
+
+
+def test_what_is_rehearsed_is_what_the_certificate_says(tmp_path: Path) -> None:
+    """A rehearsal of other words or numbers than those that are sealed would prove nothing about them."""
+    for release in ("first", "second"):
+        prepared = planned(tmp_path, "discrete_gaussian", release)
+        copy = tmp_path / f"{release} rehearsed"
+        copy.mkdir()
+        before = prepared.ledger_path.read_bytes()
+        write_as_charged(prepared, certified_privacy(prepared.context.policy), copy)
+        assert before == prepared.ledger_path.read_bytes()
+        out = tmp_path / release
+        made = generate(prepared, out)
+        assert made.checks.ok
+        rehearsed, sealed = (json.loads((at / "certificate.json").read_text()) for at in (copy, out))
+        assert rehearsed["privacy"] == sealed["privacy"]
+        charged, paid = (max(load_ledger(at).intents.values(), key=lambda i: i.seq) for at in (copy, out))
+        assert (paid.laws, paid.loss, paid.covers, paid.limit) == (
+            charged.laws,
+            charged.loss,
+            charged.covers,
+            charged.limit,
+        )
+    assert n_intents(prepared.ledger_path) == 2
+
+
+@pytest.mark.parametrize("tail", [b"", b"\n", b'\n{"half a li'])
+def test_a_ledger_that_a_crash_left_is_copied_as_it_counts(tmp_path: Path, tail: bytes) -> None:
+    """A charge appended to half a line would break the chain of the copy, and refuse a sound run."""
+    prepared = planned(tmp_path)
+    path = prepared.ledger_path
+    path.write_bytes(path.read_bytes().rstrip(b"\n") + tail)
+    write_as_charged(prepared, certified_privacy(prepared.context.policy), tmp_path)
+    (charge,) = load_ledger(tmp_path).intents.values()
+    assert charge.seq == 1
+    assert read_ledger(path).intents == {}
+
+
+def test_noise_of_another_law_is_not_added_up_as_if_it_were_of_this_one(tmp_path: Path) -> None:
+    """A ledger of rho that holds geometric noise would be stated as if that noise were Gaussian."""
+    prepared = planned(tmp_path, "discrete_gaussian")
+    write_as_charged(prepared, certified_privacy(prepared.context.policy), tmp_path)
+    stated = json.loads((tmp_path / "certificate.json").read_text())["privacy"]["everything_released"]
+    ledger = load_ledger(tmp_path)
+    opened, charge = ledger.lines
+    laws = (structs.replace(charge.laws[0], law="two_sided_geometric"), *charge.laws[1:])
+    mixed = replace(ledger, lines=(opened, structs.replace(charge, laws=laws)))
+    for read, codes in ((ledger, set()), (mixed, {"V136"})):
+        found = Findings()
+        check_privacy.everything_released(Comparison(found), read, stated)
+        assert {finding.code for finding in found.kept} == codes
