@@ -19,7 +19,8 @@ from topdown.solve.tree.information import Information
 from topdown.solve.tree.lattice import Floats, Ints, Lattice
 from topdown.solve.tree.levels import Shape, add_up, from_parent, shape_of
 
-LEAVES_AT_ONCE = 2048
+LEAVES_AT_ONCE = 2048  # at most
+NUMBERS_AT_ONCE = 2048 * 2016  # of a table of leaves: wide schemas take fewer leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +127,11 @@ def refined(lattice: Lattice, matrices: Floats, inverses: Floats, b: Floats) -> 
     return x + lattice.apply(inverses, b - lattice.apply(matrices, x))
 
 
+def leaves_at_once(lattice: Lattice) -> int:
+    """Return how many leaves are estimated together, in few tables of bounded size."""
+    return max(min(LEAVES_AT_ONCE, NUMBERS_AT_ONCE // (lattice.n_dense * lattice.n_product)), 1)
+
+
 def leaf_estimates(
     tree: Covariances, answers: NoisyAnswers, first: int, last: int
 ) -> list[tuple[Ints, Floats]]:
@@ -156,10 +162,9 @@ def estimate(tree: Covariances, answers: NoisyAnswers) -> NodeEstimates:
         sums = [np.zeros((len(of), len(t), lattice.n_product)) for of, t in patterns]
         if depth == n_levels - 2:
             n_leaves = len(under.shape.pattern)
-            for first in range(0, n_leaves, LEAVES_AT_ONCE):
-                for nodes, found in leaf_estimates(
-                    tree, answers, first, min(first + LEAVES_AT_ONCE, n_leaves)
-                ):
+            step = leaves_at_once(lattice)
+            for first in range(0, n_leaves, step):
+                for nodes, found in leaf_estimates(tree, answers, first, min(first + step, n_leaves)):
                     add_up(level.shape, sums, nodes, under.shape, found, square=False)
         else:
             for nodes, found in zip(under.shape.nodes, alone[-1], strict=True):

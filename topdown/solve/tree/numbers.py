@@ -15,7 +15,7 @@ from topdown.plan.prepare import Context
 from topdown.solve.answers import NoisyAnswers
 from topdown.solve.tree.answers_of import AnswersOf, Part, answers_of
 from topdown.solve.tree.covered import Covered, LevelTargets, check_intervals, lattice_form
-from topdown.solve.tree.gls import LEAVES_AT_ONCE, leaf_estimates
+from topdown.solve.tree.gls import leaf_estimates, leaves_at_once
 from topdown.solve.tree.lattice import Floats, Ints
 from topdown.solve.tree.levels import from_parent
 from topdown.solve.tree.statistics import TreeStatistics, exact_at_root
@@ -146,8 +146,9 @@ class TreeNumbers:
         if depth < len(statistics.tree.levels) - 1:
             yield from zip(shape.nodes, statistics.found.alone[depth], strict=True)
             return
-        for first in range(0, len(shape.pattern), LEAVES_AT_ONCE):
-            last = min(first + LEAVES_AT_ONCE, len(shape.pattern))
+        step = leaves_at_once(statistics.lattice)
+        for first in range(0, len(shape.pattern), step):
+            last = min(first + step, len(shape.pattern))
             if leaves is not None and not leaves[first:last].any():
                 continue
             yield from leaf_estimates(statistics.tree, statistics.answers, first, last)
