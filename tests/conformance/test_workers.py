@@ -149,7 +149,7 @@ def test_what_is_under_way_is_given_up_after_an_error(kind: str, tmp_path: Path)
     tasks = [(n, str(tmp_path / str(n))) for n in range(200)]
     began = time.monotonic()
     with KINDS[kind]() as workers, pytest.raises(DataError):
-        list(workers.map(slow_or_refused, tasks, 6))
+        list(workers.map(slow_or_refused, tasks))
     assert time.monotonic() - began < 30
     assert len(list(tmp_path.iterdir())) < 100
 

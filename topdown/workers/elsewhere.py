@@ -26,11 +26,12 @@ class Elsewhere(ABC, Generic[Shared]):
     Args:
         shared: what each worker holds.
         lost: told about each worker that is lost.
+        most: tasks that are handed out at once if nobody says how many; None: all.
     """
 
-    def __init__(self, shared: Shared, lost: Lost) -> None:
+    def __init__(self, shared: Shared, lost: Lost, most: int | None = None) -> None:
         refuse_confidential(shared)
-        self._lost = lost
+        self._lost, self._most = lost, most
 
     def map(
         self,
@@ -42,7 +43,7 @@ class Elsewhere(ABC, Generic[Shared]):
         """Yield the result of each task, see `Workers`."""
         ahead = iter(tasks)
         waiting: deque[Pending[Task]] = deque()
-        waiting.extend(self._pending(work, task) for task in islice(ahead, most))
+        waiting.extend(self._pending(work, task) for task in islice(ahead, most or self._most))
         while waiting:
             try:
                 done = self._result(waiting[0].answer)

@@ -26,6 +26,7 @@ Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 OLDEST = (2, 55)
+AHEAD = 4  # tasks a core, under way or waiting
 ANSWER_SECONDS = 60  # within which each machine says what it is
 INSTALL = 'install the extra "cluster" on every machine: pip install "census-topdown[cluster]"'
 _held: tuple[str, Any] | None = None  # the shared value by its name; in workers only
@@ -200,7 +201,7 @@ class RayWorkers(Elsewhere[Shared]):
     """Processes of a cluster; each gets the shared value once, before its first task.
 
     What is handed out and not asked for any more ends by itself, or with the connection: Ray 2.60 ends this process if
-    a task is cancelled that has just ended.
+    a task is cancelled that has just ended. So no more is handed out than keeps all cores busy.
 
     Args:
         cluster: connected.
@@ -211,7 +212,7 @@ class RayWorkers(Elsewhere[Shared]):
     def __init__(self, cluster: RayCluster, shared: Shared, lost: Lost) -> None:
         import ray
 
-        super().__init__(shared, lost)
+        super().__init__(shared, lost, AHEAD * cluster.n)
         self._ray, self._cluster = ray, cluster
         self._shared = ray.put(shared)
         self._run = ray.remote(num_cpus=1, max_retries=0)(_run)  # run again by us, who can say so

@@ -36,7 +36,7 @@ class Workers(Protocol[Shared_co]):
         Args:
             work: a function of a module.
             tasks: taken one by one, as there is room.
-            most: tasks, 1 or more, that may be under way or wait to be asked for; None: all.
+            most: tasks, 1 or more, that may be under way or wait to be asked for; None: as many as the place takes.
             name: what an error calls a task.
 
         Raises:
