@@ -33,12 +33,7 @@ def check_ledger(session: Session, out: Findings) -> str:
     Whether the charges stay under the limit of the data set is for the keeper of the ledger to judge.
     """
     plan = session.plan
-    ledger = session.ledger
-    out.n_checked = len(ledger.lines)
-    _order(ledger, out)
-    first = ledger.lines[0]
-    if isinstance(first, Opened):
-        _bound(session, first, out)
+    ledger = _chain(session, out)
     if not any(i.plan_hash == plan.measured_hash for i in ledger.intents.values()):
         _add(out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged")
     commits = [c for c in ledger.commits if c.plan_hash == plan.measured_hash]
@@ -69,15 +64,21 @@ def check_ledger(session: Session, out: Findings) -> str:
 
 def check_charge(session: Session, out: Findings) -> str:
     """Follow the chain of a ledger whose last intent is to pay for this plan; nothing is drawn under it yet."""
+    ledger = _chain(session, out)
+    last = max(ledger.intents, default=-1)
+    _charges(session, (last,), ledger.intents[last].journal if last >= 0 else "", out)
+    return "the charge is what the plan costs" if out.ok else "the charge is not what the plan costs"
+
+
+def _chain(session: Session, out: Findings) -> LedgerFile:
+    """Return the ledger, its lines followed from the first, which says whose it is."""
     ledger = session.ledger
     out.n_checked = len(ledger.lines)
     _order(ledger, out)
     first = ledger.lines[0]
     if isinstance(first, Opened):
         _bound(session, first, out)
-    last = max(ledger.intents, default=-1)
-    _charges(session, (last,), ledger.intents[last].journal if last >= 0 else "", out)
-    return "the charge is what the plan costs" if out.ok else "the charge is not what the plan costs"
+    return ledger
 
 
 def _bound(session: Session, first: Opened, out: Findings) -> None:
