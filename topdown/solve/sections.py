@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topdown.model.geography import Geography
 from topdown.model.leaf_table import PackedRows
-from topdown.solve.groups import Ints
+from topdown.model.narrow import narrow
 from topdown.solve.node import Node
 from topdown.solve.tally import Tally
 
@@ -57,7 +55,7 @@ def rows_of(nodes: Sequence[Node]) -> PackedRows:
     cell = np.concatenate([none, *(n.cells for n in nodes)])
     count = np.concatenate([none, *(n.counts for n in nodes)])
     order = np.lexsort((cell, node))
-    return PackedRows(*(_narrow(column[order]) for column in (node, cell, count)))
+    return PackedRows(*(narrow(column[order]) for column in (node, cell, count)))
 
 
 def end_to_end(parts: Sequence[PackedRows]) -> PackedRows:
@@ -92,6 +90,3 @@ def moved(nodes: Sequence[Node], by: int) -> list[Node]:
     """Return nodes with other numbers."""
     return [replace(node, index=node.index + by) for node in nodes]
 
-
-def _narrow(column: Ints) -> NDArray[np.integer[Any]]:
-    return column.astype(np.min_scalar_type(int(column.max(initial=0))))
