@@ -207,7 +207,7 @@ def test_true_counts_are_given_to_no_other_worker(toy):
 
 
 PROGRAM = """
-import json, os, signal, sys, time
+import json, os, signal, sys, threading, time
 from pathlib import Path
 from topdown.errors import TopdownError
 from topdown.ledger.durable import Disk
@@ -232,10 +232,29 @@ def report(event):
     if event.stage == "measure" and what == "stop" and not mark.exists():  # once a part
         mark.touch()
         os.killpg(0, signal.SIGTERM)
+    if event.stage == "measure" and what == "thread":
+        os.killpg(0, signal.SIGINT)
     if event.stage == "ledger":
         print("charged", flush=True)
-try:
+def measured():
     print(measure(prepare(folder / "run.toml"), folder / "out", report, workers=3, disk=Full()).n_attempts)
+def in_thread():
+    try:
+        measured()
+    finally:
+        over.set()
+try:
+    if what == "thread":  # of a program that hears its signals itself
+        over, heard = threading.Event(), 0
+        threading.Thread(target=in_thread).start()
+        while not over.is_set():
+            try:
+                time.sleep(0.05)
+            except KeyboardInterrupt:
+                heard += 1
+        print("heard" if heard else "deaf")
+    else:
+        measured()
 except KeyboardInterrupt:
     print("stopped")
 except TopdownError as error:
@@ -271,6 +290,15 @@ def test_a_stop_of_the_whole_process_group_costs_nothing(toy):
     assert ends[-1] == "1"
     assert len(ends) > 2
     assert len(read_ledger(toy.ledger).intents) == 1
+
+
+def test_ctrl_c_in_a_program_that_measures_in_a_thread_loses_no_child(toy):
+    """There the program hears the signals, not measure: a child that heard them too would take charged parts with it."""
+    toy.prepare()
+    assert said(started(toy.folder, "thread")) == "heard"
+    book = read_ledger(toy.ledger)
+    assert len(book.intents) == 1
+    assert set(book.intents) == book.committed
 
 
 def test_a_full_disk_ends_the_program(toy):
