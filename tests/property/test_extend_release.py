@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import n_intents
+from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.ledger.book import read_book
@@ -24,7 +25,7 @@ from topdown.measure.released import read_microdata
 from topdown.pipeline import extend, solve_release
 from topdown.plan.prepare import Prepared, load_context, load_policy, prepare
 from topdown.publish.verify import verify
-from topdown.solve import sections, solve
+from topdown.solve import sections
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.solve import cut_of
 
@@ -97,13 +98,7 @@ def test_workers_and_sections_do_not_change_the_table(
     """Scheduling must not be able to change a published number."""
     release = Path(shutil.copytree(made[2], tmp_path / "copy"))
     one = solve_release(release, workers=1)
-    for where, name, size in (
-        (solve, "SOLVE_CUT_LEAVES", 6),
-        (solve, "RUN_LEAVES", 1),
-        (solve, "TASKS_PER_WORKER", 1),
-        (sections, "CHECKPOINT_LEAVES", 2),
-    ):
-        monkeypatch.setattr(where, name, size)
+    solve_small(monkeypatch)
     assert (
         len(sections.checkpoint_spans(made[1].context.geography, cut_of(made[1].context.geography, 2)[0])) > 2
     )
