@@ -26,6 +26,8 @@ class Draft:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     text: str = ""
     bounds: list[np.ndarray] = field(default_factory=list)
+    closed: list[np.ndarray] = field(default_factory=list)  # each as large as the table
+    kept: list[tuple[int, str]] = field(default_factory=list)  # depth and query of what is exact
     plain: bool = False  # lower bounds on disjoint cells only, nothing exact below the root
 
     def pick(self) -> tuple[Cells, np.ndarray]:
@@ -67,7 +69,9 @@ class Draft:
                 "at_least", cells, name, (held * self.rng.choice([0.0, 0.5, 1.0], len(held))).astype(int)
             )
         if kind != 0:
-            self.add("at_most", cells, f"{name}_most", held + self.rng.integers(0, 3, len(held)))
+            most = held + self.rng.integers(0, 3, len(held))
+            self.add("at_most", cells, f"{name}_most", most)
+            self.close(inside, most == 0)
 
     def zero(self) -> None:
         """Close a selection where nobody is, at all or some of these leaves."""
@@ -75,12 +79,37 @@ class Draft:
         people = self.table[:, inside].sum(axis=1)
         shown = np.where(people > 0, people, self.rng.random(len(people)) < 0.3)
         self.add("none_where_zero", cells, f"c{len(self.columns)}", shown.astype(int), several=True)
+        self.close(inside, shown == 0)
+
+    def close(self, inside: np.ndarray, leaves: np.ndarray) -> None:
+        """Note that nobody is in some cells of some leaves, and that everybody knows."""
+        self.closed.append(inside & leaves.reshape(-1, *[1] * inside.ndim))
 
     def exact(self, depth: int, query: str) -> None:
         """Keep a table of one level exact."""
         level = LEVELS[depth]
         name = f"{query} of {level}"
+        self.kept.append((depth, query))
         self.text += f'[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{policies.BASIS}\n'
+
+    def some_can_change(self) -> bool:
+        """Tell whether some record can be another one that no rule and no exact statistic tells from it.
+
+        Pairs are compared one by one; those that a bound counts at two leaves, or one of them only, are left out.
+        """
+        open_ = np.ones(self.table.shape, dtype=bool)
+        for places in self.closed:
+            open_ &= ~places
+        alike = set()
+        for place in np.argwhere(open_).tolist():
+            leaf, cell = place[0], tuple(place[1:])
+            seen = [(self.codes[leaf][:depth], cell[0] if query == "a0" else 0) for depth, query in self.kept]
+            counted = [(leaf, n) for n, inside in enumerate(self.bounds) if inside[cell]]
+            key = (tuple(seen), tuple(counted))
+            if key in alike:
+                return True
+            alike.add(key)
+        return False
 
 
 def draw(seed: int, *, plain: bool = False) -> Draft:
@@ -99,6 +128,7 @@ def draw(seed: int, *, plain: bool = False) -> Draft:
         if not inside.all():
             table[:, inside], possible = 0, ~inside
             picked = ", ".join(f"{a} = [{', '.join(repr(v) for v in names)}]" for a, names in cells.items())
+            draft.close(inside, np.ones(len(table), dtype=bool))
             draft.text += f'[[never]]\nname = "never"\ncells = {{ {picked} }}\n{policies.BASIS}\n'
     table[0][tuple(np.argwhere(possible)[0])] += 1  # so that the land is not empty
     for _ in range(int(rng.integers(0, 4))):

@@ -89,4 +89,3 @@ def runs_of(geography: Geography, span: NodeSpan, run_leaves: int, rows: PackedR
 def moved(nodes: Sequence[Node], by: int) -> list[Node]:
     """Return nodes with other numbers."""
     return [replace(node, index=node.index + by) for node in nodes]
-

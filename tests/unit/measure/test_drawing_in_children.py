@@ -293,7 +293,7 @@ def test_a_stop_of_the_whole_process_group_costs_nothing(toy):
 
 
 def test_ctrl_c_in_a_program_that_measures_in_a_thread_loses_no_child(toy):
-    """There the program hears the signals, not measure: a child that heard them too would take charged parts with it."""
+    """The program hears the signals there, not measure: a child that heard them would take charged parts with it."""
     toy.prepare()
     assert said(started(toy.folder, "thread")) == "heard"
     book = read_ledger(toy.ledger)
