@@ -17,6 +17,7 @@ import pytest
 
 from tests.faults.test_generate_kills import census, copy_of, finish, hashes, start
 from tests.helpers.cluster import needs_ray
+from tests.helpers.nodes import node
 
 __all__ = ["census"]
 pytestmark = [pytest.mark.slow, needs_ray]
@@ -118,18 +119,10 @@ def test_an_open_cluster_gets_nothing(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
     environment = {k: v for k, v in os.environ.items() if k != "RAY_AUTH_MODE"}
     environment |= {"HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
-    process = subprocess.Popen(
-        [*head, f"--port={port}", "--include-dashboard=false", "--node-ip-address=127.0.0.1"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
+    here = ("--include-dashboard=false", "--node-ip-address=127.0.0.1")
+    with node("open", environment, "--head", f"--port={port}", *here) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if found := re.search(r"--address='([^']+)'", line):
@@ -149,6 +142,3 @@ def test_an_open_cluster_gets_nothing(tmp_path: Path) -> None:
             check=True,
         )
         assert said.stdout.startswith("C231")
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
