@@ -125,7 +125,7 @@ ALLOWED = {
         "progress",
         "workers",
     },
-    "screen": {"screen", "decimals", "errors", "progress"},
+    "screen": {"screen", "allocator", "decimals", "errors", "progress"},
     "synth": {"synth", "plan", "model", "made_up", "names", "errors", "resources", "shown"},
     "audit_runs": {
         "audit_runs",
@@ -157,7 +157,7 @@ ALLOWED = {
         "workers",
     },
     "tune": {"tune", "plan", "solve", "names", "caps", "errors"},
-    "workers": {"workers", "interrupt", "errors"},
+    "workers": {"workers", "allocator", "interrupt", "errors"},
     "selection": {"selection", "noise", "accountant", "errors"},
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import click
 
+from topdown.allocator import take_from_system
 from topdown.errors import EXIT_OK, EXIT_USER
 from topdown.screen.streams import (
     EXIT_NOBODY_READS,
@@ -29,6 +30,7 @@ def run_program(
         failed: shows an error.
     """
     open_standard()
+    take_from_system()
     try:
         code = _code_of(call, stopped, failed)
     except ReaderLeftError:

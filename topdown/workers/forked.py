@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from topdown.allocator import take_from_system
 from topdown.interrupt import STOPS, die_with_parent
 from topdown.workers.elsewhere import Elsewhere, WorkerLostError
 from topdown.workers.guard import refuse_confidential
@@ -111,3 +112,4 @@ def _start(shared: object) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     die_with_parent()
     threadpool_limits(limits=1)
+    take_from_system()

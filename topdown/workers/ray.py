@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from topdown.allocator import take_from_system
 from topdown.errors import ConfigError
 from topdown.workers.elsewhere import Elsewhere, WorkerLostError
 from topdown.workers.guard import refuse_confidential
@@ -289,6 +290,7 @@ def _value(cluster: RayCluster, held: Any) -> Any:
 
         require_same(cluster.own, look(cluster.folder), cluster.folder)
         threadpool_limits(limits=1)
+        take_from_system()
         _held = None
         _held = held.hex(), ray.get(held)
     return _held[1]

@@ -1,0 +1,50 @@
+"""Where Arrow takes its memory from: the system in our programs, what they have in the programs of others."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from topdown.workers import workers_with
+
+CHOSEN = "ARROW_DEFAULT_MEMORY_POOL"
+SAYS = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+COMMAND = "from topdown.cli import main; main(['explain', 'D001', '-q']); "
+
+
+def said(code: str, chosen: str | None) -> str:
+    """Return the last word of a program."""
+    environment = {k: v for k, v in os.environ.items() if k != CHOSEN} | ({CHOSEN: chosen} if chosen else {})
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return run.stdout.split()[-1]
+
+
+def backend(_: None, __: int) -> str:
+    """Return what Arrow uses in this worker."""
+    import pyarrow
+
+    return str(pyarrow.default_memory_pool().backend_name)
+
+
+@pytest.mark.parametrize("before", ["", "import pyarrow; "])
+def test_a_command_takes_memory_from_the_system(before: str) -> None:
+    """Arrow may be there before the command is, and keeps the allocator that it began with."""
+    assert said(before + COMMAND + SAYS, None) == "system"
+
+
+def test_what_the_user_chose_stays_and_so_do_programs_of_others() -> None:
+    """A library that changes the allocator of the program it is part of changes what is none of its business."""
+    its_own = said(SAYS, None)
+    assert its_own != "system"
+    assert said("import topdown; " + SAYS, None) == its_own
+    assert said(COMMAND + SAYS, its_own) == its_own
+
+
+def test_workers_take_memory_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are processes of our own, whoever started them."""
+    monkeypatch.delenv(CHOSEN, raising=False)
+    with workers_with(None, 2) as workers:
+        assert set(workers.map(backend, range(3))) == {"system"}
