@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.implied_brute import crossing, random_census
-from topdown.model.cell_classes import distinct_rows, tell_apart
+from topdown.model.cell_classes import distinct_rows, equal_numbers, tell_apart
 from topdown.model.kinds import find_kinds
 from topdown.model.public import cell_classes, derive_rules
 
@@ -25,6 +25,16 @@ def test_cells_are_of_one_class_if_all_sets_agree(seed: int, n_sets: int) -> Non
     assert [marks.index(mark) for mark in order] == found.first.tolist()
     assert found.marked(sets).T.tolist() == [list(mark) for mark in order]
     assert distinct_rows(np.array(marks, dtype=bool).reshape(7, n_sets))[1].tolist() == found.of_cell.tolist()
+
+
+@given(st.lists(st.integers(0, 12) | st.integers(0, 2**62), max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_equal_numbers_are_found_with_and_without_a_sort(numbers: list[int]) -> None:
+    """Leaves that are merged into one piece are told by these numbers: another first leaf has another pattern."""
+    first, which = equal_numbers(np.array(numbers, dtype=np.int64))
+    order = sorted(set(numbers))
+    assert first.tolist() == [numbers.index(number) for number in order]
+    assert which.tolist() == [order.index(number) for number in numbers]
 
 
 @given(st.integers(0, 1_000_000), st.booleans())

@@ -49,6 +49,24 @@ def digits(numbers: Ints) -> list[Marks]:
     return [(numbers >> i & 1).astype(bool) for i in reversed(range(n_digits))]
 
 
+def equal_numbers(numbers: Ints) -> tuple[Ints, Ints]:
+    """Return the first place of each distinct number, the numbers increasing, and which of them each number is.
+
+    As `np.unique`, which takes eight times the memory; numbers that are small for how many there are need no sort.
+
+    Args:
+        numbers: int64 (n,), 0 or more.
+    """
+    end = int(numbers.max(initial=-1)) + 1
+    if end > len(numbers):
+        _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+        return first, which.reshape(-1).astype(np.int64)
+    first = np.full(end, -1, dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of several the last is kept
+    there = first >= 0
+    return first[there], (np.cumsum(there) - 1)[numbers]
+
+
 def _classes(signature: Marks) -> tuple[Ints, Ints]:
     """Return the first row of each class of equal rows, and the class of each row.
 
@@ -59,5 +77,5 @@ def _classes(signature: Marks) -> tuple[Ints, Ints]:
     for start in range(0, max(signature.shape[1], 1), 40):
         for column in signature.T[start : start + 40]:
             code = 2 * code + column
-        _, first, code = np.unique(code, return_index=True, return_inverse=True)
-    return first, code.reshape(-1).astype(np.int64)
+        first, code = equal_numbers(code)
+    return first, code

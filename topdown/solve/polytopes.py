@@ -16,6 +16,7 @@ intersection is no generalised polymatroid: with leaves {a, c} and {b, d} of one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from functools import cached_property
@@ -23,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.cell_classes import distinct_rows
+from topdown.model.cell_classes import distinct_rows, equal_numbers
 from topdown.model.constraint_table import NO_LIMIT
 from topdown.model.geography import Geography
 from topdown.model.kinds import MAX_KINDS, Kinds
@@ -31,6 +32,7 @@ from topdown.model.public import Rules
 from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs, Pieces, network
 
+LEAVES_AT_ONCE = 1 << 18  # whose ranges are found, and added up
 Marks = NDArray[np.bool_]
 
 
@@ -132,7 +134,10 @@ class Polytopes:
     @cached_property
     def _least(self) -> Ints:
         # Fewest people of each set at each leaf.
-        return self.kinds.ranges(self._is_open[0], self.kinds.low, self.kinds.high)[0]
+        kinds, is_open, out = self.kinds, self._is_open[0], np.empty_like(self.kinds.low)
+        for here in _batches(len(out)):
+            out[here] = kinds.ranges(is_open[here], kinds.low[here], kinds.high[here])[0]
+        return out
 
     def leaf_range(self, depth: int, node: int) -> slice:
         """Return the leaves below a node; they follow each other."""
@@ -178,8 +183,7 @@ class Polytopes:
         kept = unit * (not (at_leaves and merge))
         key = kept * (int(pattern.max(initial=0)) + 1) + pattern
         if merge:
-            _, first, group = np.unique(key, return_index=True, return_inverse=True)
-            return first, group.reshape(-1), unit
+            return *equal_numbers(key), unit
         first = np.argsort(key, kind="stable")  # each leaf is a piece
         return first, np.argsort(first), unit
 
@@ -269,8 +273,14 @@ def exact_answers(geography: Geography, totals: dict[int, Ints], answers: Ints |
 def _add(values: Ints, group: Ints, n_groups: int) -> Ints:
     # Sums of "no limit" stay "no limit".
     out = np.zeros((n_groups, values.shape[1]), dtype=np.int64)
-    np.add.at(out, group, np.where(values >= NO_LIMIT, 0, values))
     boundless = np.zeros(out.shape, dtype=bool)
-    np.logical_or.at(boundless, group, values >= NO_LIMIT)
+    for here in _batches(len(values)):
+        no_limit = values[here] >= NO_LIMIT
+        np.add.at(out, group[here], np.where(no_limit, 0, values[here]))
+        np.logical_or.at(boundless, group[here], no_limit)
     out[boundless] = NO_LIMIT
     return out
+
+
+def _batches(n: int) -> Iterator[slice]:
+    return (slice(first, first + LEAVES_AT_ONCE) for first in range(0, n, LEAVES_AT_ONCE))
