@@ -187,10 +187,11 @@ def _parsing(path: Path) -> pa_csv.ParseOptions:
 
 
 def _parquet_batches(path: Path, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path, buffer_size=BUFFER_BYTES) as file:
+    with pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         fields = [file.schema_arrow.field(name) for name in columns]
         yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(columns))
-        for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+        # Threads are no faster, and each keeps memory; read ahead, all row groups would be held together.
+        for batch in file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
             yield batch.select(list(columns))
 
 

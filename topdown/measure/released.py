@@ -63,8 +63,8 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
 
 
 def _batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
-        yield from file.iter_batches(ROWS, columns=names)
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from file.iter_batches(ROWS, columns=names, use_threads=False)
 
 
 def read_open_microdata(path: Path, context: Context) -> Histogram:

@@ -108,7 +108,7 @@ def read_exact_table(data: bytes, context: Context, exact: Exact) -> Ints:
     width = context.plan.query(exact.query).n_answers
     out, first = np.empty((len(codes), width), dtype=np.int64), 0
     try:
-        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
+        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False) as file:
             _check_footer(file, _stamps(context.plan, exact), out.shape)
             for batch in file.iter_batches(batch_size=_rows_at_once(width), use_threads=False):
                 here = slice(first, first + batch.num_rows)
