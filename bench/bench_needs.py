@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.helpers.country import LEVELS, write_country
+from tests.helpers.used import used
 from topdown.plan.init import Answers, run_file_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,20 +87,6 @@ SHAPES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def measured(folder: Path) -> tuple[float, int]:
-    """Return CPU seconds and largest resident bytes of one release, from a process that does nothing else."""
-    code = (
-        "import resource, subprocess, sys\n"
-        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
-        "u = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(u.ru_utime + u.ru_stime, u.ru_maxrss * 1024)\n"
-    )
-    release = ["generate", "in/run.toml", "--out", "release", "--yes", "--workers", "1"]
-    command = [sys.executable, "-c", code, sys.executable, "-m", "topdown.cli", *release]
-    said = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.split()
-    return float(said[0]), int(said[1])
-
-
 def main() -> None:
     """Print both for every shape that was named, or all."""
     print(
@@ -110,7 +97,9 @@ def main() -> None:
             folder = Path(place)
             SHAPES[name](folder)
             plan = json.loads(topdown(folder, "plan", "in/run.toml", "--json"))
-            seconds, memory = measured(folder)
+            seconds, memory = used(
+                folder, "generate", "in/run.toml", "--out", "release", "--yes", "--workers", "1"
+            )
             needs = plan["needs"]
             numbers = sum(level["n_numbers"] for level in plan["levels"])
             solves = sum(level["n_solves"] for level in plan["levels"])

@@ -124,7 +124,7 @@ def header_of(path: Table) -> list[str]:
             return arrow_file.names(path)
         check_unpacked(path)
         if is_parquet(path):
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
                 return list(file.schema_arrow.names)
         if path.stat().st_size == 0:
             return []

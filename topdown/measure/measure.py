@@ -225,6 +225,7 @@ class _Measuring:
         self._truth = truth
         self._plans = {plan.part: plan for plan in run.part_plans}
         self._n_children = children_for(self._context, run.part_plans, workers)
+        self._n_nodes = sum(len(plan.nodes) for plan in run.part_plans)
         self._n_seen = self.n_drawn = 0
 
     def charged(self, entry: Entry) -> None:
@@ -249,8 +250,7 @@ class _Measuring:
     def done(self, part: MeasuredPart, drawn: bool) -> None:
         self.n_drawn += drawn
         self._n_seen += len(self._plans[part].nodes)
-        total = sum(len(plan.nodes) for plan in self._run.part_plans)
-        self._run.report(Event("measure", self._n_seen, total, part.level))
+        self._run.report(Event("measure", self._n_seen, self._n_nodes, part.level))
 
     def _check_room(self, plan: PartPlan) -> None:
         """Refuse to begin a part that the disk has no room for, with those under way: a torn one costs a new charge."""

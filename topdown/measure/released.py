@@ -101,7 +101,7 @@ def table_rows(
 
 
 def _read(path: Path, columns: list[str]) -> pa.Table:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, pre_buffer=False) as file:
         return file.read(columns=columns)
 
 

@@ -32,7 +32,7 @@ from topdown.model.public import Rules
 from topdown.solve.groups import Ints
 from topdown.solve.region_network import Arcs, Pieces, network
 
-LEAVES_AT_ONCE = 1 << 18  # whose ranges are found, and added up
+RANGE_LEAVES = 1 << 18  # whose ranges are found, or added up, at once
 Marks = NDArray[np.bool_]
 
 
@@ -283,4 +283,4 @@ def _add(values: Ints, group: Ints, n_groups: int) -> Ints:
 
 
 def _batches(n: int) -> Iterator[slice]:
-    return (slice(first, first + LEAVES_AT_ONCE) for first in range(0, n, LEAVES_AT_ONCE))
+    return (slice(first, first + RANGE_LEAVES) for first in range(0, n, RANGE_LEAVES))

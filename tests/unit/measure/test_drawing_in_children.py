@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -275,7 +277,11 @@ def started(folder: Path, what: str) -> subprocess.Popen[str]:
 
 def said(process: subprocess.Popen[str]) -> str:
     """Return the last line of a program that ends without a word of error."""
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert err == ""
     return out.split()[-1]
 
