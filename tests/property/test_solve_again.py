@@ -35,16 +35,22 @@ def solver(census: solved.Census, seed: int, backend: str = "admm") -> tuple[Des
     return descent, put_together(census.context, leaves, tally)
 
 
-@pytest.mark.parametrize("seed", [92, 103, 121, 192, 213])
-def test_another_solver_finds_another_optimum(tmp_path: Path, seed: int) -> None:
-    """Our interior-point solver ends in other last digits than ADMM and breaks these ties otherwise; both are right."""
-    names = list(policies.POLICIES)
-    census = policies.make_census(tmp_path, seed, policies.POLICIES[names[seed % len(names)]])
-    descent, own = solver(census, seed)
-    _, theirs = solver(census, seed, "interior")
-    again = compare(census.context, descent, own, theirs.leaves, theirs.document)
-    assert not again.equal
-    assert {"optimal"} == set(again.verdicts)
+def test_another_solver_finds_another_optimum(tmp_path: Path) -> None:
+    """Our interior-point solver ends in other last digits than ADMM and breaks these ties otherwise; both are right.
+
+    Which of the censuses have ties that it breaks otherwise depends on the processor.
+    """
+    names, n_other = list(policies.POLICIES), 0
+    for seed in (92, 103, 121, 192, 213):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        census = policies.make_census(folder, seed, policies.POLICIES[names[seed % len(names)]])
+        descent, own = solver(census, seed)
+        _, theirs = solver(census, seed, "interior")
+        again = compare(census.context, descent, own, theirs.leaves, theirs.document)
+        n_other += not again.equal
+        assert set(again.verdicts) <= {"optimal"}
+    assert n_other > 0
 
 
 def certified(problem: RoundingProblem, rng: np.random.Generator) -> RoundingProblem:
