@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,16 @@ class Land:
     run: Path
 
 
-def make_land(
+def make_land(folder: Path, seed: int, **settings: Any) -> Land:
+    """Write a land, see `write_land`, and release its records by schema toy."""
+    land = write_land(folder, seed, **settings)
+    with_ledger(folder / "base.toml")
+    with_ledger(land.run)
+    generate(prepare(folder / "base.toml"), land.base)
+    return land
+
+
+def write_land(
     folder: Path,
     seed: int,
     *,
@@ -154,7 +164,7 @@ def make_land(
     by_job: bool = False,
     rho: str = "2",
 ) -> Land:
-    """Draw records of the detailed schema, release them by schema toy, write the run file of the extension.
+    """Draw records of the detailed schema, write run files of their release by schema toy and of its extension.
 
     Args:
         by_job: count facilities for people with and without a job apart, with bounds inside those of their kind.
@@ -195,7 +205,6 @@ def make_land(
     toy = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text(encoding="utf-8")
     body = toy[toy.index("[budget]") :].replace('rho = "2"', f'rho = "{rho}"')
     (folder / "base.toml").write_text(_run("toy", "toy", "plain.csv", body, rho, _unread(names, "")))
-    with_ledger(folder / "base.toml")
     shares = {"land": "1/4", "county": "1/4", "block": "1/2"}
     body = '[budget]\nrho = "1"\n\n[base.map]\nsex = "sex"\n' + "".join(
         LEVEL.format(name=name, share=share) for name, share in shares.items()
@@ -211,8 +220,6 @@ def make_land(
             unread,
         )
     )
-    with_ledger(folder / "more.toml")
-    generate(prepare(folder / "base.toml"), folder / "base")
     return Land(folder, folder / "base", folder / "more.toml")
 
 
