@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 DOCUMENTS = {
-    "audit": "Audit",
-    "certificate": "Certificate",
-    "compare": "Compare",
-    "explain": "Explain",
-    "ledger": "LedgerState",
-    "manifest": "Manifest",
-    "microdata": "Microdata",
-    "release": "Release",
-    "schemas": "Schemas",
-    "synth": "Synth",
-    "verify": "Verify",
+    "audit": "pgsr.documents.audit:Audit",
+    "certificate": "pgsr.documents.certificate:Certificate",
+    "compare": "pgsr.documents.compare:Compare",
+    "explain": "pgsr.documents.explain:Explain",
+    "ledger": "pgsr.documents.ledger:LedgerState",
+    "manifest": "pgsr.documents.manifest:Manifest",
+    "microdata": "pgsr.documents.microdata:Microdata",
+    "release": "pgsr.documents.release:Release",
+    "schemas": "pgsr.documents.schemas:Schemas",
+    "synth": "pgsr.documents.synth:Synth",
+    "verify": "pgsr.documents.verify:Verify",
 }
-"""Struct by name of the document and of its module."""
+"""Module and struct by name of the document."""
 
 
 def document_names() -> list[str]:
@@ -31,4 +31,4 @@ def document_schema(name: str) -> dict[str, Any]:
 
     if name == "error":
         return documents.document_schema(name)
-    return documents.document_schema(name, __name__, DOCUMENTS)
+    return documents.document_schema(name, DOCUMENTS)

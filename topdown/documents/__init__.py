@@ -10,43 +10,43 @@ from importlib import import_module
 from typing import Any
 
 DOCUMENTS = {
-    "account": "Account",
-    "account.dhc2020": "AccountDhc2020",
-    "audit.ledger": "AuditLedger",
-    "audit.runs": "AuditRuns",
-    "audit.static": "AuditStatic",
-    "certificate": "Certificate",
-    "error": "Error",
-    "evaluation": "Evaluation",
-    "explain": "Explain",
-    "generate": "Generate",
-    "implied": "Implied",
-    "init": "Init",
-    "interval": "Intervals",
-    "ledger": "LedgerState",
-    "made_up": "MadeUp",
-    "manifest": "Manifest",
-    "measure": "Measure",
-    "noise": "Noise",
-    "noise.continuous": "NoiseContinuous",
-    "noise.dependent": "NoiseDependent",
-    "noise_law": "NoiseLaw",
-    "plan": "Plan",
-    "plan_summary": "PlanSummary",
-    "reference": "Reference",
-    "schemas": "Schemas",
-    "selection": "Selection",
-    "selection.certificate": "SelectionCertificate",
-    "selection.check": "SelectionCheck",
-    "selection.result": "SelectionResult",
-    "simulation": "SimulationErrors",
-    "solve": "Solve",
-    "synth": "Synth",
-    "tables": "Tables",
-    "tune": "Tune",
-    "verify": "Verify",
+    "account": "topdown.documents.account:Account",
+    "account.dhc2020": "topdown.documents.account_dhc2020:AccountDhc2020",
+    "audit.ledger": "topdown.documents.audit_ledger:AuditLedger",
+    "audit.runs": "topdown.documents.audit_runs:AuditRuns",
+    "audit.static": "topdown.documents.audit_static:AuditStatic",
+    "certificate": "topdown.documents.certificate:Certificate",
+    "error": "topdown.documents.error:Error",
+    "evaluation": "topdown.documents.evaluation:Evaluation",
+    "explain": "topdown.documents.explain:Explain",
+    "generate": "topdown.documents.generate:Generate",
+    "implied": "topdown.documents.implied:Implied",
+    "init": "topdown.documents.init:Init",
+    "interval": "topdown.documents.interval:Intervals",
+    "ledger": "topdown.documents.ledger:LedgerState",
+    "made_up": "topdown.documents.made_up:MadeUp",
+    "manifest": "topdown.documents.manifest:Manifest",
+    "measure": "topdown.documents.measure:Measure",
+    "noise": "topdown.documents.noise:Noise",
+    "noise.continuous": "topdown.documents.noise_continuous:NoiseContinuous",
+    "noise.dependent": "topdown.documents.noise_dependent:NoiseDependent",
+    "noise_law": "topdown.documents.noise_law:NoiseLaw",
+    "plan": "topdown.documents.plan:Plan",
+    "plan_summary": "topdown.documents.plan_summary:PlanSummary",
+    "reference": "topdown.documents.reference:Reference",
+    "schemas": "topdown.documents.schemas:Schemas",
+    "selection": "topdown.documents.selection:Selection",
+    "selection.certificate": "topdown.documents.selection_certificate:SelectionCertificate",
+    "selection.check": "topdown.documents.selection_check:SelectionCheck",
+    "selection.result": "topdown.documents.selection_result:SelectionResult",
+    "simulation": "topdown.documents.simulation:SimulationErrors",
+    "solve": "topdown.documents.solve:Solve",
+    "synth": "topdown.documents.synth:Synth",
+    "tables": "topdown.documents.tables:Tables",
+    "tune": "topdown.documents.tune:Tune",
+    "verify": "topdown.documents.verify:Verify",
 }
-"""Struct by name of the document, which is that of its module too, with _ for a point."""
+"""Module and struct by name of the document."""
 
 
 def document_names() -> list[str]:
@@ -54,10 +54,9 @@ def document_names() -> list[str]:
     return list(DOCUMENTS)
 
 
-def document_schema(
-    name: str, package: str = __name__, documents: Mapping[str, str] = DOCUMENTS
-) -> dict[str, Any]:
+def document_schema(name: str, documents: Mapping[str, str] = DOCUMENTS) -> dict[str, Any]:
     """Return the JSON Schema of one document; KeyError if there is none."""
     from topdown.documents.json_schema import schema_of
 
-    return schema_of(getattr(import_module(f"{package}.{name.replace('.', '_')}"), documents[name]))
+    module, _, struct = documents[name].partition(":")
+    return schema_of(getattr(import_module(module), struct))
