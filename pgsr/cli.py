@@ -31,6 +31,18 @@ COMMANDS = {
     "schema": "Print the JSON Schema of a document.",
     "completion": "Print the completion script of a shell.",
 }
+_MODULES = {
+    "ledger": "pgsr.commands.ledger",
+    "release": "pgsr.commands.release",
+    "compare": "pgsr.commands.compare",
+    "audit": "pgsr.commands.audit",
+    "verify": "pgsr.commands.verify",
+    "microdata": "pgsr.commands.microdata",
+    "synth": "pgsr.commands.synth",
+    "explain": "pgsr.commands.explain",
+    "schema": "pgsr.commands.schema",
+    "completion": "pgsr.commands.completion",
+}
 _NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")
 _LISTS = ("--epsilon", "--shares")
 
@@ -48,7 +60,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(importlib.import_module(f"pgsr.commands.{cmd_name}"), cmd_name)
+        found: click.Command = getattr(importlib.import_module(_MODULES[cmd_name]), cmd_name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -53,6 +53,31 @@ COMMANDS: dict[str, dict[str, str]] = {
         "completion": "Print the completion script of a shell.",
     },
 }
+_MODULES = {
+    "demo": "topdown.commands.demo",
+    "init": "topdown.commands.init",
+    "ledger": "topdown.commands.ledger",
+    "plan": "topdown.commands.plan",
+    "tune": "topdown.commands.tune",
+    "generate": "topdown.commands.generate",
+    "measure": "topdown.commands.measure",
+    "resolve": "topdown.commands.resolve",
+    "extend": "topdown.commands.extend",
+    "select": "topdown.commands.select",
+    "synth": "topdown.commands.synth",
+    "simulate": "topdown.commands.simulate",
+    "verify": "topdown.commands.verify",
+    "audit": "topdown.commands.audit",
+    "evaluate": "topdown.commands.evaluate",
+    "interval": "topdown.commands.interval",
+    "tables": "topdown.commands.tables",
+    "account": "topdown.commands.account",
+    "noise": "topdown.commands.noise",
+    "explain": "topdown.commands.explain",
+    "implied": "topdown.commands.implied",
+    "schema": "topdown.commands.schema",
+    "completion": "topdown.commands.completion",
+}
 
 
 class LazyGroup(click.Group):
@@ -67,7 +92,7 @@ class LazyGroup(click.Group):
         """Import one command."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        found: click.Command = getattr(importlib.import_module(f"topdown.commands.{cmd_name}"), cmd_name)
+        found: click.Command = getattr(importlib.import_module(_MODULES[cmd_name]), cmd_name)
         return found
 
     def resolve_command(

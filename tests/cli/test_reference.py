@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 
 import msgspec
 import pytest
 
 from topdown.api.reference import TITLES, _tables, reference
+from topdown.explain import REFERENCE_TEXTS, TOPDOWN_PAGES
 from topdown.plan.document import dec_hook
 
-TOLD = tomllib.loads(files("topdown.explain").joinpath("reference.toml").read_text(encoding="utf-8"))
-PAGES = tomllib.loads(files("topdown.explain").joinpath("pages.toml").read_text(encoding="utf-8"))
+TOLD = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
+PAGES = tomllib.loads(TOPDOWN_PAGES.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

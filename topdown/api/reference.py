@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from topdown.explain import REFERENCE_TEXTS
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -42,7 +43,7 @@ def reference(name: str) -> Reference:
 
     from topdown.documents.reference import Reference, ReferenceKey, ReferenceTable
 
-    told = tomllib.loads(files("topdown.explain").joinpath("reference.toml").read_text(encoding="utf-8"))
+    told = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
     tables = []
     for table in _tables(name):
         keys = []
@@ -66,6 +67,7 @@ def reference(name: str) -> Reference:
 
 
 def _tables(name: str) -> tuple[FileTable, ...]:
+    """Return the tables of an input file, by its name in `TITLES`."""
     from topdown.plan import files as held
     from topdown.plan import invariants_file, runfile
 

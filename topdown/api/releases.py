@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from topdown.api.call import PathText, checked, held, on_this_machine, place, public
 from topdown.api.planned import Planned, opened, opened_again, require_answers
@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from topdown.run_result import GenerateResult
     from topdown.workers import Where
 
-    Measured = tuple[MeasureResult, dict[str, float]]
-
 T = TypeVar("T")
+
+
+class Measured(NamedTuple):
+    """What a measurement made, and its seconds by stage."""
+
+    result: MeasureResult
+    seconds: dict[str, float]
 
 
 @public
@@ -112,14 +117,16 @@ def measure(
     target = _started(planned, out, below, resume=resume, final=final)
     return _noted(
         planned,
-        lambda: pipeline.measure(
-            planned.prepared,
-            target,
-            base=below,
-            workers=n_workers,
-            again=again,
-            records=people,
-            report=report,
+        lambda: Measured(
+            *pipeline.measure(
+                planned.prepared,
+                target,
+                base=below,
+                workers=n_workers,
+                again=again,
+                records=people,
+                report=report,
+            )
         ),
     )
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from topdown.api.ledger_view import view_ledger
 from topdown.commands.right_choices import choices, rounded
 from topdown.commands.terminal import can_ask
 from topdown.errors import ConfigError
-from topdown.plan.prepare import Prepared
-from topdown.publish.certified import certified_loss
 from topdown.screen import figures
 from topdown.screen.console import Screen
 from topdown.screen.look import bold
+
+if TYPE_CHECKING:
+    from topdown.plan.prepare import Prepared
 
 SHORTEST = 4
 
@@ -26,6 +27,9 @@ def ask(screen: Screen, prepared: Prepared, *, approve: str | None, yes: bool, r
         ConfigError: C083 the approval names another plan; C084 nobody can be asked.
         click.Abort: the person left.
     """
+    from topdown.api.ledger_view import view_ledger
+    from topdown.publish.certified import certified_loss
+
     plan = prepared.context.plan
     full = plan.plan_hash
     if approve is not None:

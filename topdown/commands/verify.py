@@ -13,7 +13,7 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.screen.console import Screen
 
 if TYPE_CHECKING:
-    from topdown import VerifyResult
+    from topdown.publish.verify.result import VerifyResult
     from topdown.workers import Where
 
 

@@ -18,6 +18,7 @@ FAMILIES = {
     "X": "the engine itself",
 }
 TOPDOWN_PAGES = Path(__file__).parent / "pages.toml"
+REFERENCE_TEXTS = Path(__file__).parent / "reference.toml"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def tuned_run(run: RunFile, plan: Plan, shares: Sequence[LevelShares]) -> RunFil
         run: as it was. plan: made from it.
         shares: one a level of the plan, queries in the order of the run file.
     """
-    of = {level.name: at for level, at in zip(plan.levels, shares, strict=True)}
+    of = {level.name: found for level, found in zip(plan.levels, shares, strict=True)}
     tables = tuple(_level(plan, table, of[table.name]) if table.name in of else table for table in run.level)
     given = run.estimates or EstimatesTable()
     name = run.settings if run.settings.endswith(TUNED) else run.settings + TUNED

@@ -83,11 +83,11 @@ def _exact_shares(context: Context, found: Sequence[Floats]) -> tuple[LevelShare
     plan = context.plan
     whole = sum((level.share for level in plan.levels), Fraction(0))
     times = -(-PARTS // whole.numerator)
-    levels = _parts([float(at.sum()) for at in found], whole.numerator * times)
+    levels = _parts([float(level_shares.sum()) for level_shares in found], whole.numerator * times)
     kept = _kept(context, found)
     out = []
-    for n, at, keeps in zip(levels, found, kept, strict=True):
-        counts = iter(_parts([float(x) for x, keep in zip(at, keeps, strict=True) if keep], PARTS))
+    for n, level_shares, keeps in zip(levels, found, kept, strict=True):
+        counts = iter(_parts([float(x) for x, keep in zip(level_shares, keeps, strict=True) if keep], PARTS))
         queries = tuple(Fraction(next(counts), PARTS) if keep else Fraction(0) for keep in keeps)
         out.append(LevelShares(Fraction(n, whole.denominator * times), queries))
     return tuple(out)
@@ -99,19 +99,21 @@ def _kept(context: Context, found: Sequence[Floats]) -> list[list[bool]]:
     A level without `detailed` keeps all: fewer might not tell its cells apart.
     """
     levels = context.plan.levels
-    parts = [at / at.sum() for at in found]
+    parts = [level_shares / level_shares.sum() for level_shares in found]
     most: dict[str, float] = {}
-    for level, at in zip(levels, parts, strict=True):
-        for m, part in zip(level.measurements, at, strict=True):
+    for level, level_shares in zip(levels, parts, strict=True):
+        for m, part in zip(level.measurements, level_shares, strict=True):
             most[m.query] = max(most.get(m.query, 0.0), float(part))
     kept = []
-    for level, at in zip(levels, parts, strict=True):
+    for level, level_shares in zip(levels, parts, strict=True):
         names = [m.query for m in level.measurements]
-        last = [part == most[name] and name != "total" for name, part in zip(names, at, strict=True)]
+        last = [
+            part == most[name] and name != "total" for name, part in zip(names, level_shares, strict=True)
+        ]
         kept.append(
             [
                 "detailed" not in names or only or float(part) * PARTS >= 1
-                for only, part in zip(last, at, strict=True)
+                for only, part in zip(last, level_shares, strict=True)
             ]
         )
     return kept
