@@ -19,11 +19,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from tests.helpers.compositions import weighted
-from topdown.accountant import Composition
-from topdown.accountant.dhc2020 import dhc_paths
-from topdown.accountant.paths import all_pairs, pair_composition, worst_epsilon
-from topdown.accountant.semantics import Claim, Measurement
-from topdown.accountant.statements import secret_rows
+from topdown.privacy.accountant import Composition, all_pairs, dhc_paths, pair_composition, worst_epsilon
+from topdown.privacy.statement import Claim, Measurement, attribute_rows
 
 SETTINGS = Path(__file__).parents[1] / "settings" / "pl94_2020.toml"
 
@@ -142,7 +139,7 @@ def test_inversions(benchmark: BenchmarkFixture) -> None:
 
 def test_import_time() -> None:
     """Importing the accountant must stay a small part of a 2 s audit."""
-    code = "import time; t = time.process_time(); import topdown.accountant.statements; print(time.process_time() - t)"
+    code = "import time; t = time.process_time(); import topdown.privacy.statement; print(time.process_time() - t)"
     out = [
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(5)
@@ -168,8 +165,8 @@ def test_audit_of_a_redistricting_release() -> None:
     claims = [Claim("everything", "", "protected")]
     claims += [Claim("attribute", a, "protected") for a in sorted({a for m in rows for a in m.attributes})]
     claims += [Claim("within_level", m.level_name, "protected", (), m.level) for m in rows[:-1:11]]
-    seconds = cpu(lambda: secret_rows(rows, claims), 3)
-    boxes = [pair for row in secret_rows(rows, claims) for pair in row["epsilon"].values()]
+    seconds = cpu(lambda: attribute_rows(rows, claims), 3)
+    boxes = [pair for row in attribute_rows(rows, claims) for pair in row["epsilon"].values()]
     widest = max(float(Fraction(high) - Fraction(low)) for low, high in boxes)
     print(
         f"\naudit of {len(rows)} measurements, every secret: {seconds:.2f} s CPU, widest epsilon enclosure {widest:.0e}"

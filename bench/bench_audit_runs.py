@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.audited import make_land, make_shipped
-from topdown.audit_runs import audit_runs, find_pairs, stage
-from topdown.audit_runs.pairs import queries_of
-from topdown.plan.prepare import Context
+from topdown.plan import PublicContext
+from topdown.practice import repeated_draws as stage
+from topdown.practice.audit_by_runs import audit_by_runs
+from topdown.practice.neighbour_pairs import find_pairs, queries_of
 
 RUNS, MOST_SECONDS = 100_000, 120
 FEW = 500  # runs of a pair, one a call
@@ -31,7 +32,7 @@ def test_a_hundred_thousand_runs(case: str, tmp_path: Path) -> None:
     """An audit that takes hours is made once; in two minutes it is made before every release."""
     context = CASES[case](tmp_path)
     start = time.process_time()
-    found = audit_runs(context, RUNS)
+    found = audit_by_runs(context, RUNS)
     total = time.process_time() - start
     pairs = [v for a in found.pairs if a.pair.kind == "everything" for v in a.views if v.target is None]
     low, high = max((v.shown[0].mu for v in pairs), key=lambda mu: mu[0] / mu[1])
@@ -48,19 +49,19 @@ def test_a_hundred_thousand_runs(case: str, tmp_path: Path) -> None:
     assert alone > 10 * together
 
 
-def many_a_call(context: Context) -> float:
+def many_a_call(context: PublicContext) -> float:
     """Return CPU microseconds of drawing a run."""
     return _drawing(context, 20_000)
 
 
-def one_a_call(context: Context) -> float:
+def one_a_call(context: PublicContext) -> float:
     """Return the same with one run a call, as a release is drawn once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage, "NUMBERS_A_CALL", 1)
         return _drawing(context, FEW)
 
 
-def _drawing(context: Context, n: int) -> float:
+def _drawing(context: PublicContext, n: int) -> float:
     queries = queries_of(context)
     stages = [stage.PairRuns(context, queries, pair) for pair in find_pairs(context, at_least=5)[0][:5]]
     start = time.process_time()

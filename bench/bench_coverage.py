@@ -16,14 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from topdown.plan.init import Answers, run_file_text
-from topdown.plan.prepare import prepare
-from topdown.publish.intervals import bounds, cells_of_answers
-from topdown.simulate.simulate import Simulation, open_simulation
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.tree.numbers import tree_numbers
+from topdown.arrays import Ints
+from topdown.plan import RunFileAnswers, prepare, run_file_text
+from topdown.practice.simulation import Simulation, open_simulation
+from topdown.publish.table_intervals import cells_of_answers, interval_ends
+from topdown.solve import AnswersInMemory
+from topdown.solve.tree import tree_estimates
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -34,14 +33,13 @@ TAILS = Fraction(1, 20)
 QUERIES = ("total", "votingage", "hispanic", "cenrace", "hispanic * cenrace", "detailed")
 MOST = 200_000
 SIZES, DISTRICTS = (20, 200, 2_000), 40
-Ints = NDArray[np.int64]
 Place = tuple[str, int]
 
 
 def opened(folder: Path) -> Simulation:
     """Return the simulation of Rhode Island under the tree's settings."""
     run = folder / "run.toml"
-    answers = Answers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+    answers = RunFileAnswers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
     levels = ("state", "county", "tract", "block_group", "block")
     files = DATA / "persons.csv.gz", DATA / "blocks.csv.gz"
     run.write_text(run_file_text("pl94", SETTINGS, *files, run, levels, answers), encoding="utf-8")
@@ -104,13 +102,13 @@ def test_coverage(tmp_path: Path) -> None:
     true_totals = way.truth[-1].totals()
     start = time.process_time()
     for draw in range(DRAWS):
-        noisy = HeldAnswers(nodes, way._draw(draw))
-        numbers = tree_numbers(way.context, noisy, {levels[0]: way.truth[0].totals()}, {})
+        noisy = AnswersInMemory(nodes, way._draw(draw))
+        numbers = tree_estimates(way.context, noisy, {levels[0]: way.truth[0].totals()}, {})
         told = numbers.at({place: (node, answer) for place, (node, answer, _) in rows.items()})
         for place, (estimate, stddev) in told.items():
             true = rows[place][2]
             off = (estimate - 1000 * true) / np.maximum(stddev, 1)
-            low, high = bounds(estimate, stddev, TAILS, [])
+            low, high = interval_ends(estimate, stddev, TAILS, [])
             held[place].append(float((np.abs(off) <= 1.959964).mean()))
             cut[place].append(float(((low <= true) & (true <= high)).mean()))
             width[place].append(float((high - low).mean()))

@@ -15,12 +15,8 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 from bench.bench_scale import made_up
-from topdown.measure.confidential import load_records
-from topdown.measure.draw import numbers_of, plan_parts
-from topdown.measure.drawing import PartDrawer, files_drawn
-from topdown.measure.records import form_of
-from topdown.measure.truth import Truth
-from topdown.plan.prepare import prepare
+from topdown.measure import PartDrawer, Truth, draw_files, load_records, part_size, plan_parts, records_form
+from topdown.plan import prepare
 
 
 def cpu_seconds() -> float:
@@ -40,16 +36,16 @@ def main() -> None:
         made_up(Path(name), round(given.millions * 1e6), rows=False)
         prepared = prepare(Path(name) / "run.toml")
         context = prepared.context
-        truth = Truth(context, load_records(prepared.records_path, context, form_of(prepared.run)))
+        truth = Truth(context, load_records(prepared.records_path, context, records_form(prepared.run)))
         plans = plan_parts(context)
         drawer = partial(PartDrawer, context, truth, plans)
         found: dict[int, list[tuple[float, float]]] = {0: [], given.children: []}
         for _ in range(given.rounds):
             for n, times in found.items():
                 wall, cpu = time.monotonic(), cpu_seconds()
-                n_bytes = sum(len(data) for data in files_drawn(drawer, (p.part for p in plans), n))
+                n_bytes = sum(len(data) for data in draw_files(drawer, (p.part for p in plans), n))
                 times.append((time.monotonic() - wall, cpu_seconds() - cpu))
-    n_numbers = sum(numbers_of(context, plan) for plan in plans)
+    n_numbers = sum(part_size(context, plan) for plan in plans)
     print(f"{given.millions:g} million people, {len(plans)} parts, {n_numbers:,} numbers, {n_bytes:,} bytes")
     medians = {
         n: [statistics.median(column) for column in zip(*times, strict=True)] for n, times in found.items()

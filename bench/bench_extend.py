@@ -27,19 +27,16 @@ from threadpoolctl import threadpool_limits
 from bench.bench_rhode_island import tree_bytes
 from bench.bench_solve import cpu_seconds
 from bench.extend_peers import by_milp, explicit, loss
-from topdown.measure.evaluate import evaluate
-from topdown.plan.prepare import load_context
-from topdown.solve.backends.quadratic import _clarabel, _piqp
-from topdown.solve.extend import descend
-from topdown.solve.extend.answers import ListedAnswers
-from topdown.solve.extend.patterns import find_patterns
-from topdown.solve.least_squares.policy import solve
-from topdown.solve.least_squares.problem import Problem
-from topdown.solve.reference import rounding_cost
-from topdown.solve.rounding import round_table
-from topdown.solve.rounding_problem import RoundingProblem
-from topdown.solve.tally import Tally
-from topdown.synth import synth
+from tests.oracles.solver_twins import rounding_cost
+from topdown.measure import evaluate
+from topdown.plan import load_context
+from topdown.practice.synth import synth
+from topdown.solve import ListedAnswers, Tally
+from topdown.solve.backends.quadratic_solvers import _clarabel, _piqp
+from topdown.solve.extend import extension_solver as descend
+from topdown.solve.extend import find_patterns
+from topdown.solve.least_squares import Problem, solve
+from topdown.solve.rounding import RoundingProblem, round_table
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGE = "TOPDOWN_BENCH_LARGE"
@@ -124,7 +121,7 @@ def test_time_memory_and_error(made: Made) -> None:
 def problems(made: Made) -> dict[str, tuple[Problem, RoundingProblem]]:
     """Collect one problem a level, as large as its peers can take, or the smallest found."""
     context = load_context(made.folder / "dhc")
-    extension = descend.Extension(
+    extension = descend.ExtensionSolver(
         context, ListedAnswers(made.folder / "dhc", context), find_patterns(context)
     )
     seen: list[Any] = []

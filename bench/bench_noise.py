@@ -15,22 +15,13 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from topdown.noise import (
-    AesBits,
-    DiscreteGaussian,
-    Law,
-    Sampler,
-    TwoSidedGeometric,
-    UrandomBits,
-    XorBits,
-    draw_one,
-)
-from topdown.noise.laws import law_tails
-from topdown.noise.thresholds import certified_thresholds, table_of
+from topdown.privacy import AesBits, Sampler, UrandomBits, XorBits, draw_one
+from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, law_tails
+from topdown.privacy.sampler import certified_thresholds, table_of
 
 N_DRAWS = 4_000_000
 N_SLOW = 1_000
-LAWS: list[Law] = [*map(DiscreteGaussian, [4, 100, 2500]), *map(TwoSidedGeometric, [2, 10])]
+LAWS: list[NoiseDistribution] = [*map(DiscreteGaussian, [4, 100, 2500]), *map(TwoSidedGeometric, [2, 10])]
 
 
 def draws_per_second(task: Callable[[], object], n_draws: int) -> float:
@@ -43,7 +34,7 @@ def draws_per_second(task: Callable[[], object], n_draws: int) -> float:
     return statistics.median(rates)
 
 
-def rounded_normal(law: Law, out: np.ndarray) -> None:
+def rounded_normal(law: NoiseDistribution, out: np.ndarray) -> None:
     """Draw what numpy users draw: a double, rounded (neither exact nor private)."""
     generator = np.random.default_rng()
     if isinstance(law, DiscreteGaussian):
@@ -53,7 +44,7 @@ def rounded_normal(law: Law, out: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_draws_per_second(benchmark: BenchmarkFixture, law: Law) -> None:
+def test_draws_per_second(benchmark: BenchmarkFixture, law: NoiseDistribution) -> None:
     """The exact sampler must not be slower than the inexact one it replaces."""
     source = AesBits()
     sampler, out = Sampler(law, source), np.zeros(N_DRAWS, dtype=np.int32)

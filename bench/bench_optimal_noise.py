@@ -12,13 +12,20 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.noise import AesBits, Sampler, TwoSidedGeometric
-from topdown.noise.optimal import highs
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.compact import CompactLP
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.inverse import WeightSampler, draw_one
-from topdown.noise.optimal.losses import Absolute, Square, costs
+from topdown.optimal_noise import (
+    Absolute,
+    CompactLP,
+    NoiseRequest,
+    Promise,
+    Square,
+    WeightSampler,
+    draw_by_inversion,
+    error_costs,
+    highs,
+    optimal_law,
+)
+from topdown.privacy import AesBits, Sampler
+from topdown.privacy.laws import TwoSidedGeometric
 
 CASES = [(e, d, s) for e in ("1/2", "1", "2") for d in ("1e-6", "1e-3", "1e-1") for s in (1, 2)]
 
@@ -33,8 +40,8 @@ def seconds(task: Callable[[], object], rounds: int = 3) -> float:
     return statistics.median(found)
 
 
-def ask(epsilon: str, delta: str, sensitivity: int, loss: object = None) -> Ask:
-    return Ask((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss or Absolute())
+def ask(epsilon: str, delta: str, sensitivity: int, loss: object = None) -> NoiseRequest:
+    return NoiseRequest((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss or Absolute())
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -45,8 +52,8 @@ def test_reference_table(case: tuple[str, str, int]) -> None:
         one = ask(*case, loss)
         law = optimal_law(one)
         whole = seconds(lambda one=one: optimal_law(one).gap)
-        lp = CompactLP(costs(loss, law.last), case[2], one.limits, mirror=True)
-        bare = seconds(lambda lp=lp: highs.solve(lp.program))
+        lp = CompactLP(error_costs(loss, law.last), case[2], one.limits, mirror=True)
+        bare = seconds(lambda lp=lp: highs.solve_linear_program(lp.program))
         print(
             f"\n{case} {loss.name}: {whole * 1e3:.1f} ms, {whole / bare:.1f} times the bare program", end=""
         )
@@ -57,8 +64,8 @@ def test_sensitivity_four() -> None:
     """A wide law: 435 values a side, 3,500 rows."""
     one = ask("1/10", "1e-6", 4)
     whole = seconds(lambda: optimal_law(one).gap)
-    lp = CompactLP(costs(Absolute(), 440), 4, one.limits, mirror=True)
-    bare = seconds(lambda: highs.solve(lp.program))
+    lp = CompactLP(error_costs(Absolute(), 440), 4, one.limits, mirror=True)
+    bare = seconds(lambda: highs.solve_linear_program(lp.program))
     print(
         f"\nsensitivity 4, epsilon 1/10, delta 1e-6: {whole:.2f} s, {whole / bare:.1f} times the bare program"
     )
@@ -70,7 +77,7 @@ def test_draws_a_second() -> None:
     law, source = optimal_law(ask("1", "1e-6", 2)), AesBits()
     fast = 10**6 / seconds(lambda: WeightSampler(law, source).draw(10**6))
     other = 10**6 / seconds(lambda: Sampler(TwoSidedGeometric(Fraction(1)), source).draw(10**6))
-    slow = 2000 / seconds(lambda: [draw_one(law, source) for _ in range(2000)])
+    slow = 2000 / seconds(lambda: [draw_by_inversion(law, source) for _ in range(2000)])
     print(
         f"\n{fast / 1e6:.1f} million draws a second: {fast / other:.3f} of geometric noise, {fast / slow:.0f} twins"
     )

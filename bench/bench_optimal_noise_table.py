@@ -12,12 +12,18 @@ import math
 import time
 from fractions import Fraction
 
-from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.continuous import RealNoise, RealQuestion, sandwich, upper_law
-from topdown.noise.optimal.cutting_planes import CellPartition, cutting_planes
-from topdown.noise.optimal.real_baselines import geng_lower, truncated_laplace
-from topdown.noise.optimal.real_loss import ABSOLUTE
-from topdown.noise.optimal.supports import truncated_laplace_reach
+from tests.oracles.cutting_planes import CellPartition, cutting_planes
+from topdown.optimal_noise import (
+    ABSOLUTE,
+    Promise,
+    RealNoise,
+    RealQuestion,
+    geng_lower,
+    sandwich,
+    truncated_laplace,
+    truncated_laplace_reach,
+    upper_law,
+)
 
 EPSILONS = ("0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 DELTAS = ("0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.25", "0.3", "0.5", "0.75")

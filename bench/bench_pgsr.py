@@ -15,23 +15,24 @@ from math import ceil, exp
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pgsr.budget import Budget, calibrate
-from pgsr.compare import warm_up
-from pgsr.cumulative import cumulative_estimate
-from pgsr.hierarchy import Tree
-from pgsr.intervals import half_width
-from pgsr.mechanism import estimate, mechanism_named, vector_kind
-from pgsr.metrics import emd_by_level, l1_by_level
-from pgsr.sizes import Sizes
-from pgsr.synth import synthesize
-from pgsr.tables import table_optimum
-from pgsr.tree import tree_optimum
+from pgsr.comparison import emd_by_level, l1_by_level, warm_up
+from pgsr.estimators import (
+    cumulative_estimate,
+    estimate,
+    half_width,
+    mechanism_named,
+    tree_optimum,
+    vector_kind,
+)
+from pgsr.hierarchy import Sizes, Tree
+from pgsr.level_noise import Budget, calibrate
+from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import measure_exactly
+from tests.oracles.group_sizes import table_optimum
+from topdown.arrays import Ints
 
-Ints = NDArray[np.int64]
 EPSILONS = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
 LIMITS = {"M_H^dp": 1.0, "M_c^dp": 1.0, "M_c^ch": 1.0, "tracking": 1.0, "tracking+parent": 1.5}
 LEVELS = 3

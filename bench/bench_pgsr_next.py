@@ -15,24 +15,18 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from topdown.arrays import Floats, Ints
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pgsr.budget import Budget, Calibration, calibrate
-from pgsr.compare import warm_up
-from pgsr.hierarchy import Tree, tree_of
-from pgsr.intervals import half_width
-from pgsr.kuo import MOST_GROUPS, kuo_counts
-from pgsr.mechanism import Estimate, estimate, mechanism_named
-from pgsr.metrics import emd_by_level, l1_by_level
-from pgsr.rows import Sideways, sideways_answers
-from pgsr.sizes import Sizes
-from pgsr.synth import synthesize
+from pgsr.comparison import MOST_GROUPS, emd_by_level, kuo_counts, l1_by_level, warm_up
+from pgsr.estimators import Estimate, RowsDesign, estimate, half_width, mechanism_named, rows_answers
+from pgsr.hierarchy import Sizes, Tree, tree_of
+from pgsr.level_noise import Budget, Calibration, calibrate
+from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import ADAPTIVE, Kind, measure_exactly
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 TAILS = {"census": (1.2e-2, 3.0), "no tail": (0.0, 3.0), "x100": (1.2, 3.0), "power -2": (1.2e-2, 2.0)}
 HOUSEHOLDS = np.array(
     [
@@ -113,7 +107,7 @@ def ours(
     noise, exact = Noise(seed, [float(p) for p in plan.parameters]), measure_exactly(kind, tree, truth)
     if kind == ADAPTIVE:
         spreads = tuple(float(v) for v in plan.relative_variance)
-        noisy = sideways_answers(noise.draw, exact, Sideways(tree, truth.sum(axis=0), spreads))
+        noisy = rows_answers(noise.draw, exact, RowsDesign(tree, truth.sum(axis=0), spreads))
     else:
         noisy = noise.added(tree, exact)
     known = truth.sum(axis=0) if public else None

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from topdown.measure.evaluate import evaluate
+from topdown.measure import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"

@@ -49,12 +49,12 @@ def tree_pss(root: int) -> int:
 
 def release(folder: Path, workers: int) -> None:
     """Make one release in this process; print for each stage when it began and the CPU seconds until then."""
-    from topdown.allocator import take_from_system
-    from topdown.pipeline import generate
-    from topdown.plan.prepare import prepare
+    from topdown.app.pipeline import generate
+    from topdown.plan.preparation import prepare
+    from topdown.process import use_system_allocator
     from topdown.progress import Event
 
-    take_from_system()  # as the command does
+    use_system_allocator()  # as the command does
     seen: list[str] = []
 
     def report(event: Event) -> None:

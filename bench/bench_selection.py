@@ -15,14 +15,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from topdown.noise import SimulationBits
-from topdown.noise.optimal.ask import factor_below
-from topdown.selection import orders, printed
-from topdown.selection.chance import RealChance
-from topdown.selection.plan import Subsampling, subsampling
-from topdown.selection.records import Incidence, incidence_of_pairs
-from topdown.selection.scores import CoverScore
-from topdown.selection.sites import greedy, max_cover
+from tests.oracles import cover_order_by_samples as printed
+from topdown.optimal_noise import factor_below
+from topdown.privacy import SimulationBits
+from topdown.selection import (
+    CoverScore,
+    Incidence,
+    RealChance,
+    Subsampling,
+    greedy,
+    incidence_of_pairs,
+    max_cover,
+    orders,
+    subsampling,
+)
 
 EPSILONS = [Fraction(text) for text in ("1/50", "1/20", "1/10", "1/5", "1/2", "1")]
 K, SITES, RECORDS = 6, 40, 3000

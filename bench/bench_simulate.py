@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from topdown.plan.prepare import prepare
-from topdown.simulate import open_simulation
-from topdown.simulate.summary import ErrorSums
-from topdown.synth import synth
+from topdown.plan import prepare
+from topdown.practice.simulation import ErrorSums, open_simulation
+from topdown.practice.synth import synth
 
 REPLICATES, MOST_SECONDS = 100, 60
 

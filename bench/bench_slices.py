@@ -19,21 +19,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.bench_scale import made_up
-from topdown.model.codes import Codes
-from topdown.model.narrow import NarrowColumns
-from topdown.pipeline import warm_up
-from topdown.plan.prepare import Context, load_context
-from topdown.solve import solve
-from topdown.solve.release import open_release
-from topdown.solve.sections import checkpoint_spans, nodes_of, runs_of
-from topdown.solve.slices import Opener, cutter_of
-from topdown.solve.tally import Tally
+from topdown.app.pipeline import warm_up
+from topdown.model import Codes, NarrowColumns
+from topdown.plan import PublicContext, load_context
+from topdown.solve import (
+    Tally,
+    WorkerState,
+    checkpoint_spans,
+    make_partitioner,
+    node_runs,
+    open_release,
+    unpack_nodes,
+)
+from topdown.solve import solve_stage as solve
 
 Result = TypeVar("Result")
 Told = Any  # multiprocessing.SimpleQueue of (MB, CPU seconds by name)
 
 
-def tree_bytes(context: Context) -> float:
+def tree_bytes(context: PublicContext) -> float:
     """Return the bytes a leaf that geocodes, parents and facts of all levels take."""
     codes = sum(at.codes.coded.nbytes for at in context.geography.levels if isinstance(at.codes, Codes))
     parents = sum(at.parent.nbytes for at in context.geography.levels)
@@ -61,7 +65,7 @@ def worker(opener: bytes, tasks: list[bytes], told: Told) -> None:
     """Solve slices in a process that inherited nothing."""
     warm_up()
     before, spent = peak_mb(), dict[str, float]()
-    held: Opener = timed(spent, "send", lambda: pickle.loads(opener))  # noqa: S301 -- our own bytes
+    held: WorkerState = timed(spent, "send", lambda: pickle.loads(opener))  # noqa: S301 -- our own bytes
     for task in tasks:
         part, depth, nodes = timed(spent, "send", lambda task=task: pickle.loads(task))  # noqa: S301
         own, _ = timed(spent, "open", lambda part=part: held.open(part))
@@ -74,17 +78,17 @@ def measured(folder: Path, n_runs: int) -> None:
     context = load_context(folder)
     walk = open_release(folder, context)
     walk.prepare()
-    cutter, geography = cutter_of(walk), context.geography
-    cut, run_leaves = solve.cut_of(geography, 1)
+    cutter, geography = make_partitioner(walk), context.geography
+    cut, run_leaves = solve.choose_cut(geography, 1)
     with solve.workers_with(cutter.opener, 1) as pool:
-        above = solve._above(cutter, pool, cut, 1, lambda _: None)
+        above = solve._solve_above(cutter, pool, cut, 1, lambda _: None)
     span = checkpoint_spans(geography, cut)[0]
-    runs = list(runs_of(geography, span, run_leaves, above.rows))[:n_runs]
+    runs = list(node_runs(geography, span, run_leaves, above.rows))[:n_runs]
     spent: dict[str, float] = {}
     tasks = []
     for run in runs:
         part = timed(spent, "cut", lambda run=run: cutter.cut(cut, run.span.first, run.span.last)[0])
-        local = solve.moved(nodes_of(run.rows), -part.firsts[cut])
+        local = solve.renumbered(unpack_nodes(run.rows), -part.firsts[cut])
         tasks.append(timed(spent, "send", lambda p=part, n=local: pickle.dumps((p, cut, n))))
     shape = timed(spent, "send", lambda: pickle.dumps(cutter.opener))
     spawn = multiprocessing.get_context("spawn")

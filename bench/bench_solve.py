@@ -15,25 +15,22 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context, prepare
-from topdown.plan.public_tables import read_table
-from topdown.solve import reference, rounding
-from topdown.solve.backends import networkx_flow, ortools_flow
-from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.descend import Descent
-from topdown.solve.flow import Network, RoundingProblem, build_network
-from topdown.solve.kernels import gram, project_segments
-from topdown.solve.least_squares.policy import solve_with
-from topdown.solve.least_squares.problem import Problem
-from topdown.solve.tally import Tally
-from topdown.synth import synth
+from tests.oracles import networkx_flow
+from tests.oracles import solver_twins as reference
+from topdown.inputs import read_table
+from topdown.model import Histogram
+from topdown.plan import PublicContext, prepare
+from topdown.practice.synth import synth
+from topdown.solve import Tally, TopDownSolver, gram, project_segments
+from topdown.solve.backends import Network, ortools_flow
+from topdown.solve.least_squares import Problem, solve_with
+from topdown.solve.rounding import RoundingProblem, build_network, round_by_milp, rounding
 
 
 class Answers:
     """True answers plus rounded normal noise (ordinary, seeded: nothing is released)."""
 
-    def __init__(self, context: Context, folder: Path) -> None:
+    def __init__(self, context: PublicContext, folder: Path) -> None:
         schema, tree = context.plan.schema, context.geography
         names = ("geocode", *(a.name for a in schema.attributes), "count")
         table = read_table(folder / "persons.csv.gz", names, ignored=None)
@@ -74,9 +71,9 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Proble
     seen: list[object] = []
     round_table = rounding.round_table
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
-        patch.setattr("topdown.solve.descend.solve_with", lambda n, p: (seen.append(p), solve_with(n, p))[1])
-        patch.setattr("topdown.solve.descend.round_table", lambda r: (seen.append(r), round_table(r))[1])
-        descent, tally = Descent(context, targets, {"state": targets.tables[0].totals()}), Tally()
+        patch.setattr("topdown.solve.top_down.solve_with", lambda n, p: (seen.append(p), solve_with(n, p))[1])
+        patch.setattr("topdown.solve.top_down.round_table", lambda r: (seen.append(r), round_table(r))[1])
+        descent, tally = TopDownSolver(context, targets, {"state": targets.tables[0].totals()}), Tally()
         nodes = [descent.root(tally)]
         for depth, name in enumerate(["county", "tract", "block_group", "block"]):
             seen.clear()
@@ -118,14 +115,14 @@ def test_rounding_beside_its_twins(problems: dict[str, tuple[Problem, RoundingPr
 
     def ours(problem: RoundingProblem) -> Network:
         network, _ = build_network(problem, every_cell=False)
-        ortools_flow.solve(network)
+        ortools_flow.minimum_cost_flow(network)
         return network
 
     for level, (_, problem) in problems.items():
         network = ours(problem)
         base = cpu_seconds(lambda p=problem: ours(p))
         milp = cpu_seconds(lambda p=problem: round_by_milp(p))
-        slow = cpu_seconds(lambda n=network: networkx_flow.solve(n))
+        slow = cpu_seconds(lambda n=network: networkx_flow.minimum_cost_flow(n))
         print(
             f"  {level:<12} {len(network.tails):>7,} arcs  flow {base * 1e3:8.2f} ms"
             f"   integer program {milp / base:6.0f} x   networkx {slow / base:6.0f} x"

@@ -18,13 +18,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from topdown.model.histogram import Histogram
-from topdown.plan.init import Answers, run_file_text
-from topdown.plan.prepare import Context, prepare
+from topdown.model import Histogram
+from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
+from topdown.practice.simulation import Simulation, open_simulation
 from topdown.progress import silent
-from topdown.simulate.simulate import Simulation, open_simulation
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.solve import descend
+from topdown.solve import AnswersInMemory, solve_tree
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -66,7 +64,7 @@ def open_ways(folder: Path) -> dict[str, Simulation]:
     ways = {}
     for settings in (PLAIN, MARGINAL, TREE, TUNED):
         run = folder / f"{settings}.toml"
-        answers = Answers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+        answers = RunFileAnswers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
         levels = ("state", "county", "tract", "block_group", "block")
         text = run_file_text(
             "pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, levels, answers
@@ -76,7 +74,7 @@ def open_ways(folder: Path) -> dict[str, Simulation]:
     return ways
 
 
-def errors_of(context: Context, truth: tuple[Histogram, ...], leaves: Histogram) -> dict[str, float]:
+def errors_of(context: PublicContext, truth: tuple[Histogram, ...], leaves: Histogram) -> dict[str, float]:
     """Mean absolute errors by level and query over inhabited areas; of `detailed`, the sum over a node's cells."""
     found = {}
     levels = leaves.at_every_level(context.geography)
@@ -98,8 +96,8 @@ def solve_once(way: Simulation, noisy: tuple[NDArray[np.int32], ...]) -> tuple[H
     """Solve one draw with one worker; returns the leaf table, seconds and what did not converge."""
     nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in way.context.inhabited)
     start, cpu = time.monotonic(), time.process_time()
-    descent = way.descent.again(HeldAnswers(nodes, noisy))
-    leaves, tally = descend(descent, way.context, 1, silent)
+    descent = way.descent.again(AnswersInMemory(nodes, noisy))
+    leaves, tally = solve_tree(descent, way.context, 1, silent)
     seconds, cpu = time.monotonic() - start, time.process_time() - cpu
     levels = tally.levels.values()
     return leaves.whole(), {

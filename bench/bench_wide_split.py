@@ -13,13 +13,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from topdown.measure.confidential import load_records
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context, prepare
-from topdown.solve.descend import Descent
-from topdown.solve.node import Node
-from topdown.solve.tally import LevelTally, Tally
-from topdown.synth import synth
+from topdown.measure import load_records
+from topdown.model import Histogram
+from topdown.plan import PublicContext, prepare
+from topdown.practice.synth import synth
+from topdown.solve import LevelTally, Node, Tally, TopDownSolver
 
 GROWN = 4_560  # people of a made-up tract on average
 
@@ -27,7 +25,7 @@ GROWN = 4_560  # people of a made-up tract on average
 class Answers:
     """True answers of the tracts plus rounded normal noise (ordinary, seeded: nothing is released)."""
 
-    def __init__(self, context: Context, tracts: Histogram) -> None:
+    def __init__(self, context: PublicContext, tracts: Histogram) -> None:
         rng, level = np.random.default_rng(1), context.plan.levels[1]
         self.inhabited, parts = context.rules.inhabited[1], []
         for m, query in zip(level.measurements, context.queries(level.name), strict=True):
@@ -56,7 +54,7 @@ def measure(n_tracts: int) -> tuple[int, float, LevelTally]:
         leaves = load_records(made.records, context).open_counts().whole()
     root, tracts = leaves.at_every_level(context.geography)[:2]
     targets, tally = Answers(context, tracts), Tally()
-    descent = Descent(context, targets, {"state": root.totals()})
+    descent = TopDownSolver(context, targets, {"state": root.totals()})
     with threadpool_limits(limits=1):
         start = time.process_time()
         descent.children(0, Node(0, root.cell, root.count), tally)

@@ -6,14 +6,12 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from topdown.solve.backends.standard import Standard
-from topdown.solve.least_squares.problem import Problem
-from topdown.solve.least_squares.structured import picker
-from topdown.solve.reference import rounding_cost
-from topdown.solve.rounding_problem import RoundingProblem
+from tests.oracles.solver_twins import rounding_cost
+from topdown.solve.least_squares import Problem, StandardForm, summing_matrix
+from topdown.solve.rounding import RoundingProblem
 
 
-def explicit(problem: Problem) -> Standard:
+def explicit(problem: Problem) -> StandardForm:
     """Write a stage as a sparse quadratic program: entries first, then what every answer comes to."""
     n, m = problem.shape
     row, column = np.nonzero(problem.allowed)
@@ -48,7 +46,7 @@ def explicit(problem: Problem) -> Standard:
     )
     linear = np.concatenate([np.zeros(len(row)), -weights * target.reshape(-1)])
     below = sparse.hstack([-sparse.eye_array(len(row)), sparse.csc_array((len(row), k))], format="csc")
-    return Standard(quadratic, linear, equal, right, below, base, start, np.arange(len(row)))
+    return StandardForm(quadratic, linear, equal, right, below, base, start, np.arange(len(row)))
 
 
 def _answers(problem: Problem) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
@@ -72,13 +70,13 @@ def by_milp(problem: RoundingProblem) -> float:
     cost = [problem.weights[-1] * (1 - 2 * fraction[row, child])]
 
     def sums(label: np.ndarray, count: int) -> sparse.csr_array:
-        return picker(label[row] * m + child, count * m)
+        return summing_matrix(label[row] * m + child, count * m)
 
     before = problem.exact
     left = before.answers - _added(before.of, whole, before.n_groups)
     blocks, low = [sums(before.of, before.n_groups)], [left.reshape(-1)]
     if problem.sums is not None:
-        blocks.append(picker(row, n))
+        blocks.append(summing_matrix(row, n))
         low.append(problem.sums - whole.sum(axis=1))
     high = list(low)
     matrix = sparse.vstack(blocks, format="csr")

@@ -14,22 +14,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from topdown.arrays import Floats, Ints
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pgsr._engine import NoiseSource
-from pgsr.budget import Budget, calibrate
-from pgsr.compare import warm_up
-from pgsr.cumulative import cumulative_estimate
-from pgsr.hierarchy import Tree
-from pgsr.metrics import emd_by_level, l1_by_level
-from pgsr.sizes import Sizes
-from pgsr.synth import synthesize
+from pgsr.comparison import emd_by_level, l1_by_level, warm_up
+from pgsr.estimators import cumulative_estimate
+from pgsr.hierarchy import Sizes, Tree
+from pgsr.level_noise import Budget, NoiseSource, calibrate
+from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import Kind, measure_exactly
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 TAILS = {
     "none": (0.0, 3.0),
     "/10": (1.2e-3, 3.0),

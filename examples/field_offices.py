@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topdown
-from topdown.api.selection import Cover, Sites, select, select_plan
+from topdown.app.private_choice import Cover, Sites, select, select_plan
 
 K, CANDIDATES, RADIUS, EPSILON = 6, 40, 2.0, "1/10"
 WIDE, HIGH = 20.0, 16.0  # kilometres

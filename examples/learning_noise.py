@@ -13,11 +13,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.continuous import RealQuestion, sandwich
-from topdown.noise.optimal.real_baselines import (
+from topdown.optimal_noise import (
+    Promise,
+    RealQuestion,
     analytic_gaussian_sigma,
     classic_gaussian_sigma,
+    sandwich,
     truncated_laplace,
 )
 

@@ -18,7 +18,7 @@ from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
-from topdown.api.selection import Cover, Sites, select, select_plan
+from topdown.app.private_choice import Cover, Sites, select, select_plan
 
 K, NEAR, EPSILON = 12, 2, "1/10"
 COUNTIES = {

@@ -4,45 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topdown.lazy import first_use
+from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from pgsr.budget import Budget
-    from pgsr.chain import chain_optimum
-    from pgsr.checks import verify
-    from pgsr.cumulative import cumulative_estimate
-    from pgsr.hierarchy import Hierarchy, Tree, hierarchy_of, tree_of
-    from pgsr.ledger import LedgerFile, binding_of, ledger_place, new_ledger
-    from pgsr.make import release, simulate
-    from pgsr.plan import Plan
-    from pgsr.policy import Policy
-    from pgsr.prepared import Release
-    from pgsr.sizes import Sizes
-    from pgsr.source import Source
-    from pgsr.tree import tree_optimum
-
-_PLACES = {
-    "Budget": "budget",
-    "Hierarchy": "hierarchy",
-    "LedgerFile": "ledger",
-    "Plan": "plan",
-    "Policy": "policy",
-    "Release": "prepared",
-    "Sizes": "sizes",
-    "Source": "source",
-    "Tree": "hierarchy",
-    "binding_of": "ledger",
-    "chain_optimum": "chain",
-    "cumulative_estimate": "cumulative",
-    "hierarchy_of": "hierarchy",
-    "ledger_place": "ledger",
-    "new_ledger": "ledger",
-    "release": "make",
-    "simulate": "make",
-    "tree_of": "hierarchy",
-    "tree_optimum": "tree",
-    "verify": "checks",
-}
+    from pgsr.estimators import chain_optimum, cumulative_estimate, tree_optimum
+    from pgsr.group_checks import verify
+    from pgsr.hierarchy import Hierarchy, Sizes, Tree, hierarchy_of, tree_of
+    from pgsr.level_noise import Budget
+    from pgsr.prepared_release import Release
+    from pgsr.releasing import release, simulate
+    from pgsr.run_settings import LedgerFile, Plan, Policy, Source, binding_of, ledger_place, new_ledger
 
 __all__ = [
     "Budget",
@@ -67,4 +38,4 @@ __all__ = [
     "verify",
 ]
 
-__getattr__ = first_use(__name__, _PLACES)
+__getattr__ = lazy_face(__name__, __file__)

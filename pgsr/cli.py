@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topdown.commands.base import version_option
+from topdown.app.commands.command import version_option
+from topdown.app.screens.console import mute_stream, run_program
 from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
-from topdown.interrupt import stops_interrupt
-from topdown.screen.program import run_program
-from topdown.screen.streams import mute
+from topdown.process import signals_as_interrupt
 
 if TYPE_CHECKING:
-    from topdown.screen.console import Screen
+    from topdown.app.screens.console import Screen
 
 COMMANDS = {
     "ledger": "Make the ledger of a data set, or write down what happened to it.",
@@ -32,16 +31,16 @@ COMMANDS = {
     "completion": "Print the completion script of a shell.",
 }
 _MODULES = {
-    "ledger": "pgsr.commands.ledger",
-    "release": "pgsr.commands.release",
-    "compare": "pgsr.commands.compare",
-    "audit": "pgsr.commands.audit",
-    "verify": "pgsr.commands.verify",
-    "microdata": "pgsr.commands.microdata",
-    "synth": "pgsr.commands.synth",
-    "explain": "pgsr.commands.explain",
-    "schema": "pgsr.commands.schema",
-    "completion": "pgsr.commands.completion",
+    "ledger": "pgsr.group_commands",
+    "release": "pgsr.group_commands",
+    "compare": "pgsr.study_commands",
+    "audit": "pgsr.study_commands",
+    "verify": "pgsr.group_commands",
+    "microdata": "pgsr.group_commands",
+    "synth": "pgsr.study_commands",
+    "explain": "pgsr.study_commands",
+    "schema": "pgsr.study_commands",
+    "completion": "pgsr.study_commands",
 }
 _NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")
 _LISTS = ("--epsilon", "--shares")
@@ -98,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = spread_lists(sys.argv[1:] if argv is None else argv)
 
     def call() -> object:
-        with stops_interrupt():
+        with signals_as_interrupt():
             return group.main(args=arguments, prog_name="pgsr", standalone_mode=False)
 
     return run_program(
@@ -118,7 +117,7 @@ def _stopped(arguments: Sequence[str], raised: BaseException) -> int:
 
 
 def _failed(arguments: Sequence[str], raised: Exception) -> int:
-    from topdown.screen.failure import as_topdown
+    from topdown.app.screens.error_screen import as_topdown
 
     error = as_topdown(raised, "pgsr")
     _note(error, raised)
@@ -135,12 +134,12 @@ def _note(error: TopdownError, raised: BaseException) -> None:
 
 
 def _show(arguments: Sequence[str], error: TopdownError, exit_code: int) -> None:
-    from topdown.screen.console import Screen
-    from topdown.screen.error import show_error
+    from topdown.app.screens.console import Screen
+    from topdown.app.screens.error_screen import show_error
 
     screen: Screen = Screen.open(ascii_only="--ascii" in arguments, json_only="--json" in arguments)
     if error.code == "X005":
-        mute(sys.stdout)
+        mute_stream(sys.stdout)
         show_error(screen.err, error)
     elif screen.json:
         screen.document(error.to_json() | {"exit_code": exit_code})

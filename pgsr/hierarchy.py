@@ -1,4 +1,7 @@
-"""The region tree: parents level by level for the algorithms, names for people."""
+"""The two axes of every table of counts: the public range of sizes, and the tree of regions.
+
+Algorithms see the tree as parents level by level; people see names.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,47 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
-from topdown.model.geography import Geography, from_parents
+from topdown.model import Geography, from_parents
 
-Ints = NDArray[np.int64]
+
+@dataclass(frozen=True)
+class Sizes:
+    """Public range of group sizes.
+
+    Args:
+        n_sizes: number of sizes N.
+        smallest: first size, 0 (units without anybody are listed) or 1.
+        too_large: "refuse" groups larger than the last size, or "top-code" them to it. Never drop them: a
+            dropped group changes tail counts by N.
+    """
+
+    n_sizes: int
+    smallest: int = 1
+    too_large: str = "refuse"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_sizes, bool) or not isinstance(self.n_sizes, int) or self.n_sizes < 1:
+            raise ConfigError(
+                f"n_sizes is {self.n_sizes!r}",
+                code="C158",
+                fix="give the public number of sizes N, such as 20",
+            )
+        if self.smallest not in (0, 1):
+            raise ConfigError(f"smallest size is {self.smallest!r}", code="C159", fix="use 0 or 1")
+        if self.too_large not in ("refuse", "top-code"):
+            raise ConfigError(f"too_large is {self.too_large!r}", code="C160", fix="use refuse or top-code")
+
+    @property
+    def largest(self) -> int:
+        """The last size; with top-coding it means this size or more."""
+        return self.smallest + self.n_sizes - 1
+
+    def label(self, row: int) -> int:
+        """Return the size that a row of counts stands for."""
+        return self.smallest + row
 
 
 @dataclass(frozen=True, eq=False)

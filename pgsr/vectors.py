@@ -14,18 +14,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.hierarchy import Ints, Tree
+from pgsr.hierarchy import Tree
+from pgsr.neighbours import KEEP_NUMBERS, Relation
+from topdown.arrays import Ints
 from topdown.errors import InternalError
 
 Kind = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
-Relation = Literal["move", "new", "dropped", "household", "appears"]
+
+
 KINDS: tuple[Kind, ...] = ("histogram", "cumulative", "tail", "chain", "tail_chain", "region_major")
+
+
 ADAPTIVE: Kind = "tail_rows"
-"""Tail counts, some of them replaced by rows (`rows.py`): no neighbour step moves more of them than of tail counts."""
-RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped", "household", "appears")
-PERSON_STEPS = RELATIONS[:3]
-KEEP_NUMBERS: tuple[Relation, ...] = ("move", "household")
-"""Steps that leave the number of groups of every region as it is: one person in or out, or any other size."""
+"""Tail counts, some replaced by rows (`large_groups.py`): no neighbour step moves more of them than of tail counts."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,57 +46,27 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from topdown.lazy import first_use
+from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.accountant.composition import Composition
-    from topdown.accountant.enclosure import Enclosure
-    from topdown.api.audits import Audit, audit, audit_ledger, audit_runs
-    from topdown.api.checks import evaluate, verify
-    from topdown.api.noise import optimal_noise
-    from topdown.api.planned import Planned, plan
-    from topdown.api.release import Release
-    from topdown.api.releases import extend, generate
-    from topdown.api.resolve import resolve
-    from topdown.api.trials import simulate, synth
-    from topdown.documents.audit_ledger import AuditLedger
-    from topdown.documents.evaluation import Evaluation
-    from topdown.documents.simulation import SimulationErrors
+    from topdown.app.check_release import Audit, audit, audit_ledger, audit_runs, evaluate, verify
+    from topdown.app.make_release import extend, generate
+    from topdown.app.noise_law import optimal_noise
+    from topdown.app.pipeline import GenerateResult
+    from topdown.app.planned import Planned, plan
+    from topdown.app.read_release import Release
+    from topdown.app.resolve_release import resolve
+    from topdown.app.trials import simulate, synth
     from topdown.errors import TopdownError
+    from topdown.formats.accuracy_documents import Evaluation, SimulationErrors
+    from topdown.formats.privacy_documents import AuditLedger
+    from topdown.practice.synth import SynthResult
+    from topdown.privacy import Enclosure
+    from topdown.privacy.accountant import Composition
     from topdown.progress import Event
-    from topdown.publish.verify import VerifyResult
-    from topdown.run_result import GenerateResult
-    from topdown.synth import SynthResult
+    from topdown.verify import VerifyResult
 
 __version__ = "0.1.0"
-
-_PLACES = {
-    "Audit": "api.audits",
-    "AuditLedger": "documents.audit_ledger",
-    "Composition": "accountant.composition",
-    "Enclosure": "accountant.enclosure",
-    "Evaluation": "documents.evaluation",
-    "Event": "progress",
-    "GenerateResult": "run_result",
-    "Planned": "api.planned",
-    "Release": "api.release",
-    "SimulationErrors": "documents.simulation",
-    "SynthResult": "synth",
-    "TopdownError": "errors",
-    "VerifyResult": "publish.verify",
-    "audit": "api.audits",
-    "audit_ledger": "api.audits",
-    "audit_runs": "api.audits",
-    "evaluate": "api.checks",
-    "extend": "api.releases",
-    "generate": "api.releases",
-    "optimal_noise": "api.noise",
-    "plan": "api.planned",
-    "resolve": "api.resolve",
-    "simulate": "api.trials",
-    "synth": "api.trials",
-    "verify": "api.checks",
-}
 
 __all__ = [
     "Audit",
@@ -127,7 +97,7 @@ __all__ = [
 ]
 
 
-__getattr__ = first_use(__name__, _PLACES)
+__getattr__ = lazy_face(__name__, __file__)
 
 
 def __dir__() -> list[str]:
@@ -140,7 +110,7 @@ class _Front(ModuleType):
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute, but put no room in the place of a function."""
-        if name not in _PLACES or not isinstance(value, ModuleType):
+        if name not in __all__ or not isinstance(value, ModuleType):
             ModuleType.__setattr__(self, name, value)
 
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topdown.api.spent import SPENT
-from topdown.commands.base import version_option
+from topdown.app.calls import SPEND_NOTE
+from topdown.app.commands.command import version_option
+from topdown.app.screens.console import mute_stream, run_program, write_or_drop
 from topdown.errors import EXIT_INTERRUPTED, InternalError
-from topdown.interrupt import stops_interrupt
-from topdown.screen.program import run_program
-from topdown.screen.streams import mute, write_or_drop
+from topdown.process import signals_as_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topdown.screen.console import Screen
+    from topdown.app.screens.console import Screen
 
 COMMANDS: dict[str, dict[str, str]] = {
     "Make a release": {
@@ -54,29 +53,29 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
 }
 _MODULES = {
-    "demo": "topdown.commands.demo",
-    "init": "topdown.commands.init",
-    "ledger": "topdown.commands.ledger",
-    "plan": "topdown.commands.plan",
-    "tune": "topdown.commands.tune",
-    "generate": "topdown.commands.generate",
-    "measure": "topdown.commands.measure",
-    "resolve": "topdown.commands.resolve",
-    "extend": "topdown.commands.extend",
-    "select": "topdown.commands.select",
-    "synth": "topdown.commands.synth",
-    "simulate": "topdown.commands.simulate",
-    "verify": "topdown.commands.verify",
-    "audit": "topdown.commands.audit",
-    "evaluate": "topdown.commands.evaluate",
-    "interval": "topdown.commands.interval",
-    "tables": "topdown.commands.tables",
-    "account": "topdown.commands.account",
-    "noise": "topdown.commands.noise",
-    "explain": "topdown.commands.explain",
-    "implied": "topdown.commands.implied",
-    "schema": "topdown.commands.schema",
-    "completion": "topdown.commands.completion",
+    "demo": "topdown.app.commands.demo_command",
+    "init": "topdown.app.commands.init_command",
+    "ledger": "topdown.app.commands.ledger_command",
+    "plan": "topdown.app.commands.plan_commands",
+    "tune": "topdown.app.commands.plan_commands",
+    "generate": "topdown.app.commands.release_commands",
+    "measure": "topdown.app.commands.release_commands",
+    "resolve": "topdown.app.commands.release_commands",
+    "extend": "topdown.app.commands.release_commands",
+    "select": "topdown.app.commands.select_command",
+    "synth": "topdown.app.commands.practice_commands",
+    "simulate": "topdown.app.commands.practice_commands",
+    "verify": "topdown.app.commands.check_commands",
+    "audit": "topdown.app.commands.audit_command",
+    "evaluate": "topdown.app.commands.check_commands",
+    "interval": "topdown.app.commands.check_commands",
+    "tables": "topdown.app.commands.check_commands",
+    "account": "topdown.app.commands.account_command",
+    "noise": "topdown.app.commands.noise_command",
+    "explain": "topdown.app.commands.lookup_commands",
+    "implied": "topdown.app.commands.implied_command",
+    "schema": "topdown.app.commands.lookup_commands",
+    "completion": "topdown.app.commands.lookup_commands",
 }
 
 
@@ -128,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
 
     def call() -> object:
-        with stops_interrupt():
+        with signals_as_interrupt():
             return group.main(args=arguments, prog_name="topdown", standalone_mode=False)
 
     return run_program(call, lambda _: _interrupted(arguments), lambda error: _fail(arguments, error))
@@ -148,16 +147,15 @@ def _interrupted(arguments: list[str]) -> int:
 
 
 def _fail(arguments: list[str], error: Exception) -> int:
-    from topdown.screen.error import show_error
-    from topdown.screen.failure import as_topdown
+    from topdown.app.screens.error_screen import as_topdown, show_error
 
     shown = as_topdown(error, "topdown")
-    notes = [note for note in getattr(error, "__notes__", []) if note.startswith(SPENT)]
+    notes = [note for note in getattr(error, "__notes__", []) if note.startswith(SPEND_NOTE)]
     if "this run spent" not in dict(shown.details):
-        shown.details += tuple(("this run spent", note.removeprefix(SPENT)) for note in notes)
+        shown.details += tuple(("this run spent", note.removeprefix(SPEND_NOTE)) for note in notes)
     screen = _screen(arguments)
     if shown.code == "X005":
-        mute(sys.stdout)
+        mute_stream(sys.stdout)
         show_error(screen.err, shown)
     elif screen.json:
         screen.document(shown.to_json())
@@ -176,7 +174,7 @@ def _traceback(error: Exception) -> None:
 
 
 def _screen(arguments: list[str]) -> Screen:
-    from topdown.screen.console import Screen
+    from topdown.app.screens.console import Screen
 
     color: Any = "auto"
     for before, argument in zip(["", *arguments], arguments, strict=False):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -20,6 +22,32 @@ def first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found = getattr(import_module(f"{package}.{places[name]}"), name)
+        vars(sys.modules[package])[name] = found
+        return found
+
+    return imported
+
+
+def lazy_face(package: str, file: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose names stand once, as imports for the type checker.
+
+    Args:
+        package: its name.
+        file: its `__init__.py`; `from MODULE import NAME, ...` under `if TYPE_CHECKING:` says where each name is.
+    """
+    places: dict[str, tuple[str, str]] = {}
+
+    def imported(name: str) -> Any:
+        if not places:
+            tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+            blocks = [node for node in tree.body if isinstance(node, ast.If)]
+            for node in (node for block in blocks for node in block.body):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    places.update({one.asname or one.name: (node.module, one.name) for one in node.names})
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, named = places[name]
+        found = getattr(import_module(module), named)
         vars(sys.modules[package])[name] = found
         return found
 

@@ -17,7 +17,7 @@ from topdown.errors import ConfigError
 
 SUFFIX = ".made-up.json"
 STAMP = "NOT-A-RELEASE"
-SIMULATION, WARNING = "simulation.json", "NOT-A-RELEASE.txt"  # what tells a simulation's folder
+SIMULATION, WARNING_FILE = "simulation.json", "NOT-A-RELEASE.txt"  # what tells a simulation's folder
 LEAST_WORDS, MOST_CHARACTERS = 3, 1000
 _TYPE, _MOST_BYTES = "topdown.made_up", 1 << 16
 
@@ -63,9 +63,9 @@ def write_mark(table: Path, generator: str, seed: int) -> Path:
     """
     from msgspec import to_builtins
 
-    from topdown.documents.made_up import MadeUp
+    from topdown.formats.command_documents import MadeUp
 
-    document = MadeUp(generator=generator, seed=seed, sha256=_sha256(table))
+    document = MadeUp(generator=generator, seed=seed, sha256=_table_sha256(table))
     mark = mark_of(table)
     mark.write_text(json.dumps(to_builtins(document), indent=1) + "\n", encoding="utf-8")
     return mark
@@ -90,7 +90,7 @@ def origin_of(table: Path, reason: str = "") -> Origin:
     reason = check_reason(reason)
     if not table.is_file():
         raise ConfigError(f"there is no file {table}", code="C001", fix="check the path", file=str(table))
-    sha256, mark = _sha256(table), _read_mark(mark_of(table))
+    sha256, mark = _table_sha256(table), _read_mark(mark_of(table))
     if mark is not None and mark["sha256"] == sha256:
         return Origin("made_up", table.name, sha256, reason, mark["generator"], mark["seed"])
     if reason:
@@ -127,7 +127,7 @@ def refuse_simulation(folder: Path) -> None:
     """Refuse the folder of a simulation, or one inside it, where a release is wanted (ConfigError C122)."""
     here = folder.absolute()
     for place in (here, here.parent):
-        if any((place / name).exists() for name in (SIMULATION, WARNING)):
+        if any((place / name).exists() for name in (SIMULATION, WARNING_FILE)):
             raise ConfigError(
                 f"{folder} holds a simulation, not a release: its noise protects nobody",
                 code="C122",
@@ -147,6 +147,6 @@ def _read_mark(path: Path) -> dict[str, Any] | None:
     return found if sound and (found["type"], found["version"]) == (_TYPE, 1) else None
 
 
-def _sha256(path: Path) -> str:
+def _table_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

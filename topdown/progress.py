@@ -52,7 +52,7 @@ silent = _Silent()
 
 
 @contextmanager
-def told(report: Report) -> Iterator[Report]:
+def open_report(report: Report) -> Iterator[Report]:
     """Return what is called with events: `report` itself, or bars of the class that it is, closed at the end."""
     if not _is_bars(report):
         yield report

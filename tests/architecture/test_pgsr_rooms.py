@@ -8,6 +8,12 @@ from tests.helpers.imports import imports_of
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "topdown"
 PGSR_MAY_USE = {
+    "array_types",
+    "privacy",
+    "formats",
+    "inputs",
+    "app",
+    "verify",
     "canonical",
     "caps",
     "held",
@@ -31,7 +37,7 @@ PGSR_MAY_USE = {
     "model",
     "plan",
 }
-STRICT_READERS = {"topdown.publish.verify.reader", "topdown.publish.verify.parquet_file"}
+STRICT_READERS = {"topdown.verify.strict_reader", "topdown.verify.strict_parquet"}
 
 
 def test_pgsr_reads_strictly_and_publishes_by_itself() -> None:
@@ -40,7 +46,7 @@ def test_pgsr_reads_strictly_and_publishes_by_itself() -> None:
         taken = {name for name in imports_of(path) if name.startswith("topdown.publish")}
         assert taken <= STRICT_READERS, f"{path.relative_to(ROOT)} imports {taken - STRICT_READERS}"
         plans = {name for name in imports_of(path) if name.startswith("topdown.plan")}
-        assert plans <= {"topdown.plan.document"}, f"{path.relative_to(ROOT)} imports {plans}"
+        assert plans <= {"topdown.formats.strict_toml"}, f"{path.relative_to(ROOT)} imports {plans}"
 
 
 def test_pgsr_builds_on_topdown_and_never_back() -> None:
@@ -55,25 +61,9 @@ def test_pgsr_builds_on_topdown_and_never_back() -> None:
         )
 
 
-PGSR_CHECKS = (
-    "check",
-    "check_choice",
-    "check_intervals",
-    "check_ledger",
-    "check_privacy",
-    "checks",
-    "verify_files",
-)
-PGSR_CHECKS_MAY_USE = {
-    *PGSR_CHECKS,
-    "canonical",
-    "documents",
-    "folder",
-    "intervals",
-    "mechanism",
-    "sizes",
-    "words",
-}
+PGSR_CHECKS = ("group_checks", "released_groups")
+PGSR_CHECKS_MAY_USE = {*PGSR_CHECKS, "documents", "estimators", "group_folder", "hierarchy", "neighbours"}
+FROM_ESTIMATORS = {"MEANING", "MECHANISMS", "OF_MODEL", "count_bounds", "half_width"}
 
 
 def test_pgsr_checks_with_code_of_its_own() -> None:
@@ -81,3 +71,6 @@ def test_pgsr_checks_with_code_of_its_own() -> None:
     for name in PGSR_CHECKS:
         taken = {i.split(".")[1] for i in imports_of(ROOT / "pgsr" / f"{name}.py") if i.startswith("pgsr.")}
         assert taken <= PGSR_CHECKS_MAY_USE, f"{name}.py imports {taken - PGSR_CHECKS_MAY_USE}"
+        tree = ast.parse((ROOT / "pgsr" / f"{name}.py").read_text(encoding="utf-8"))
+        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "pgsr.estimators"]
+        assert {alias.name for node in nodes for alias in node.names} <= FROM_ESTIMATORS

@@ -12,11 +12,11 @@ COMPILED = {"njit", "kernel"}  # numba takes arrays and numbers only, no values
 SCREENS = {"command"}  # one parameter for each option of the command line
 NAMED_ONLY = {  # parts of an error, options of a command: each optional, and given by name
     "topdown/errors.py: __init__",
-    "topdown/api/releases.py: extend",
-    "topdown/api/releases.py: generate",
-    "topdown/api/releases.py: measure",
-    "topdown/api/resolve.py: resolve",
-    "topdown/api/trials.py: simulate",
+    "topdown/app/make_release.py: extend",
+    "topdown/app/make_release.py: generate",
+    "topdown/app/make_release.py: measure",
+    "topdown/app/resolve_release.py: resolve",
+    "topdown/app/trials.py: simulate",
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from topdown.model import constraint
-from topdown.model.constraint import Invariants
+from topdown.model import Invariants
+from topdown.model import constraint_rows as constraint
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "where-does-my-change-go.md"

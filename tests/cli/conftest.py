@@ -16,9 +16,9 @@ from tests.helpers.commands import run_pgsr
 from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems
 from topdown.cli import main
-from topdown.documents import document_schema
 from topdown.errors import TopdownError
-from topdown.measure.run_ledger import create_for_run
+from topdown.formats import document_schema
+from topdown.measure import create_run_ledger
 
 LEAVES = "geocode,homes,dormitories,barracks\n" + "".join(
     f"1{county}{block:02d},{0 if block == 3 else 9},{int(block == 2)},{int(block == 1)}\n"
@@ -61,10 +61,10 @@ def write_toy(folder: Path, edit: Callable[[str], str] = lambda text: text) -> P
     text = run.read_text()
     run.write_text(edit(text))
     try:
-        create_for_run(run)
+        create_run_ledger(run)
     except TopdownError:  # broken on purpose: the ledger of the file as it was
         run.write_text(text)
-        create_for_run(run)
+        create_run_ledger(run)
         run.write_text(edit(run.read_text()))
     return run
 

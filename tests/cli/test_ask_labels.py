@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.folders import files
-from topdown.measure.labels import MOST_LABELS
-from topdown.plan.files import load_schema
-from topdown.screen.console import Painter
+from topdown.app.screens.console import Painter
+from topdown.measure import MOST_LABELS
+from topdown.plan import load_schema
 
 ASK = ("init", "--ask-labels", "--levels", "land,town", "--records", "people.csv", "--leaves", "places.csv",
        "--no-count", "--out", "out/run.toml")  # fmt: skip
@@ -37,7 +37,7 @@ def office(topdown, monkeypatch, tmp_path):
     seen = list[str]()
     put = Painter.put
     monkeypatch.setattr(Painter, "put", lambda self, text: (seen.append(text), put(self, text))[1])
-    monkeypatch.setattr("topdown.commands.init_labels.can_ask", lambda screen: True)
+    monkeypatch.setattr("topdown.app.commands.draft_dialogue.can_ask", lambda screen: True)
 
     def run(*answers: str, options: tuple[str, ...] = (), arguments: tuple[str, ...] = ASK):
         seen.clear()

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from topdown.accountant import Composition
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.ledger import create_ledger, open_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.records import Binding, Intent
+from topdown.privacy.accountant import Composition
+from topdown.privacy.ledger import DrawnLaw, Intent, LedgerBinding, LedgerLocation, create_ledger, open_ledger
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
 
@@ -64,9 +61,9 @@ def ledger_of(
 ) -> Path:
     """Write a ledger with one charge for each tuple of laws; the last one is not finished."""
     folder.mkdir()
-    binding = Binding("people", neighbours, "household", laws[0][0].loss_name)
+    binding = LedgerBinding("people", neighbours, "household", laws[0][0].loss_name)
     path = folder / "ledger.jsonl"
-    place = Place(path, folder, create_ledger(path, folder, binding), binding)
+    place = LedgerLocation(path, folder, create_ledger(path, folder, binding), binding)
     with open_ledger(place) as ledger:
         for number, drawn in enumerate(laws):
             intent = Intent(f"r{number}", "ab" * 32, drawn, exact, 1, ("block",), f"j{number}")
@@ -110,7 +107,7 @@ def test_pure_losses_add_up(topdown, tmp_path, check):
 
 def test_an_empty_ledger_and_no_ledger(topdown, tmp_path):
     """A book without a charge has no number; a file that is no ledger is refused."""
-    binding = Binding("people", "bounded", "person", "rho")
+    binding = LedgerBinding("people", "bounded", "person", "rho")
     create_ledger(tmp_path / "new.jsonl", tmp_path, binding)
     assert "Nothing was ever charged" in topdown("audit", "--ledger", tmp_path / "new.jsonl").out
     (tmp_path / "x").write_text("")

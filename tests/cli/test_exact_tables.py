@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.plan.prepare import prepare
+from topdown.plan import prepare
 
 TOP = Path(__file__).resolve().parents[2]
 BASIS = 'legal_basis = "a reason of its own"'  # the plan groups constraints by their reason

@@ -12,10 +12,10 @@ import pytest
 import pgsr
 import topdown as engine
 from pgsr.documents import document_names as pgsr_names
-from pgsr.pages import OWN_PAGES, known_pages
+from pgsr.study_commands import OWN_PAGES, known_pages
 from tests.helpers.schemas import problems
-from topdown.documents import document_names
-from topdown.explain import FAMILIES, pages
+from topdown.app.help_pages import FAMILIES, pages
+from topdown.formats import document_names
 
 PACKAGES = {"topdown": (engine, pages), "pgsr": (pgsr, known_pages)}
 SHARED_PAGES = {"B004", "X001"}  # raised in the ledger and the screens that pgsr shares

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from tests.helpers.extension import make_land
 from tests.helpers.schemas import check_release
-from topdown.api.plan_summary import plan_summary
-from topdown.plan.prepare import prepare
+from topdown.app.plan_summary import plan_summary
+from topdown.plan import prepare
 
 
 def test_extend_from_the_command_line(topdown, check, tmp_path):

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import COUNTIES, write_crowded_land
-from topdown.model.kinds import MAX_KINDS, find_kinds
-from topdown.plan.prepare import prepare
+from topdown.model import MAX_KINDS, partition_cells
+from topdown.plan import prepare
 
 
 def test_a_release_that_needs_the_failsafe_is_made_reported_and_verified(topdown, tmp_path):
@@ -40,7 +40,7 @@ def test_a_release_that_needs_the_failsafe_is_made_reported_and_verified(topdown
     assert _populations(release, "county") == _added_up(people, 2)
     context = prepare(run).context
     rules = context.rules
-    assert find_kinds(rules).n_kinds > MAX_KINDS
+    assert partition_cells(rules).n_kinds > MAX_KINDS
     for leaf, code in enumerate(context.geography.leaves.codes):
         rows = [row for row in people if row["geocode"] == code]
         assert sum(r["count"] for r in rows if r["dwelling"] == "dormitory") >= rules.lower[-1][leaf, 0]

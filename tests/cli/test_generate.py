@@ -19,8 +19,8 @@ import pytest
 
 from tests.helpers.ledgers import n_intents
 from tests.helpers.schemas import check_release
-from topdown.commands.spending import spent_text
-from topdown.plan.prepare import prepare
+from topdown.app.commands.spending import spent_text
+from topdown.plan import prepare
 
 
 def _hash(run: Path) -> str:
@@ -312,7 +312,7 @@ def test_an_interrupt_after_the_charge_never_says_that_nothing_is_spent(
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("topdown.commands.generate.show_result", interrupted)
+    monkeypatch.setattr("topdown.app.commands.release_commands.show_result", interrupted)
     said = topdown("generate", run, "--out", "release", "--yes", "--json")
     assert (said.code, said.document["code"], said.document["details"]) == (130, "X130", [["spent", "2"]])
     check(said.document)

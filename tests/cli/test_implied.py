@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topdown.commands.implied import NAMES
+from topdown.app.commands.implied_command import NAMES
 from topdown.resources import bundled_root
 
 LAND = ("--levels", "land:1,county:2,block:4")

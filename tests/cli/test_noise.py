@@ -9,10 +9,9 @@ import pytest
 
 import topdown as package
 from tests.helpers.schemas import problems
-from topdown.api.noise import noise_document
-from topdown.api.noise_file import law_document, law_of, read_law
-from topdown.documents import document_schema
+from topdown.app.noise_law import law_document, law_of, noise_document, read_law
 from topdown.errors import CertificateError, ConfigError, TopdownError
+from topdown.formats import document_schema
 
 WISH = ("noise", "--epsilon", "1", "--delta", "1/1000", "--sensitivity", "2")
 

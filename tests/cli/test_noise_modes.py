@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.schemas import problems
-from topdown.documents import document_schema
+from topdown.formats import document_schema
 
 USUAL = ("--epsilon", "1", "--delta", "1/1000")
 

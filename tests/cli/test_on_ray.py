@@ -14,10 +14,8 @@ import pytest
 
 import topdown as package
 from tests.helpers.ledgers import n_intents
-from topdown import pipeline
-from topdown.measure.confidential import Confidential
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.measure.truth import Truth
+from topdown.app import pipeline
+from topdown.measure import Confidential, LeafCounts, Truth
 from topdown.workers import ray
 
 
@@ -63,7 +61,7 @@ def test_records_are_gone_before_a_cluster_is_asked(topdown, toy, monkeypatch: p
         held.append(sum(isinstance(one, Confidential | LeafCounts | Truth) for one in gc.get_objects()))
         yield 1
 
-    monkeypatch.setattr(pipeline, "opened", opened)
+    monkeypatch.setattr(pipeline, "open_executor", opened)
     monkeypatch.setattr(ray, "require_ray", lambda: None)
     package.generate(toy(Path("in")), "release", workers="ray")
     assert held == [0]

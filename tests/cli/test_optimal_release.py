@@ -12,10 +12,10 @@ import pytest
 from tests.cli.conftest import write_toy
 from tests.helpers.optimal_runs import optimal
 from topdown.cli import main
-from topdown.ledger.ledger import read_ledger
-from topdown.measure.run_ledger import create_for_run
-from topdown.plan.init import run_file_text
-from topdown.publish.verify import verify
+from topdown.measure import create_run_ledger
+from topdown.plan import run_file_text
+from topdown.privacy.ledger import read_ledger
+from topdown.verify import verify
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
 FALSE_HERE = re.compile(r"\brho\b|ρ|\bpure\b|\bzCDP\b|at every δ|1e-10", re.IGNORECASE)
@@ -156,7 +156,7 @@ def test_init_writes_both_limits_for_such_settings(topdown, toy, tmp_path):
     )
     assert 'delta_limit = "1/50000"' in text
     run.write_text(text.replace("[0, 1, 2]", "[1, 2, 4]").replace("persons.jsonl", "other.jsonl"))
-    create_for_run(run)
+    create_run_ledger(run)
     assert topdown("plan", run).code == 0
 
 

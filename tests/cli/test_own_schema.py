@@ -9,8 +9,7 @@ import pytest
 
 from tests.helpers.country import LEVELS, write_country
 from tests.helpers.folders import files
-from topdown.plan.draft import draft, read_codes
-from topdown.plan.files import load_schema
+from topdown.plan import draft_files, load_schema, read_code_list
 
 INIT = ("init", "--codes", "codes.csv", "--schema", "arvandia", "--levels", ",".join(LEVELS), "--no-count")
 TABLES = ("--records", "people.csv", "--leaves", "places.csv")
@@ -109,7 +108,7 @@ def test_the_schema_is_what_the_list_says(tmp_path):
         *('b,"say ""yes""",,', "a,2,half,low", "a,10,half,high", "b,no,,", "a,3,half,low", "a,2,odd,o"),
         *("a,10,odd,e", "a,3,odd,o"),
     )
-    schema = read_codes(path, "mine")
+    schema = read_code_list(path, "mine")
     assert [(a.name, a.labels) for a in schema.attributes] == [
         ("b", ('say "yes"', "no")),
         ("a", ("2", "10", "3")),
@@ -117,7 +116,7 @@ def test_the_schema_is_what_the_list_says(tmp_path):
     halves, odd = schema.attributes[1].recodes
     assert (halves.group_labels, halves.group_of) == (("low", "high"), (0, 1, 0))
     assert (odd.group_labels, odd.group_of) == (("o", "e"), (0, 1, 0))
-    text = draft(schema, ("land", "town"), "a list").schema
+    text = draft_files(schema, ("land", "town"), "a list").schema
     (tmp_path / "s.toml").write_text(text)
     assert schema.attributes == load_schema(tmp_path / "s.toml").attributes
 
@@ -149,7 +148,7 @@ def test_levels_are_named_by_people(topdown, tmp_path):
 def test_the_list_that_tables_write_is_read_back(topdown, release, tmp_path):
     """A published list that cannot be read back makes the next office type it again."""
     assert topdown("tables", release, "--by", "age", "--out", "t").code == 0
-    found = read_codes(tmp_path / "t" / "codes.csv", "toy")
+    found = read_code_list(tmp_path / "t" / "codes.csv", "toy")
     expected = load_schema(Path(__file__).resolve().parents[2] / "schemas" / "toy.toml")
     assert expected.attributes == found.attributes
 
@@ -161,8 +160,8 @@ def test_budget_goes_to_what_tells_records_apart(tmp_path):
         (("a,1,,", "b,1,,", "b,2,,", "c,1,,", "c,2,,"),
          {"total": "1/4", "b": "1/8", "c": "1/8", "detailed": "1/2"}),
     ):  # fmt: skip
-        schema = read_codes(codes(tmp_path / "c.csv", *rows), "mine")
-        settings = tomllib.loads(draft(schema, ("land", "town"), "a list").settings)
+        schema = read_code_list(codes(tmp_path / "c.csv", *rows), "mine")
+        settings = tomllib.loads(draft_files(schema, ("land", "town"), "a list").settings)
         assert [expected] * 2 == [level["queries"] for level in settings["level"]]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.policies import inexact_toy
 from tests.helpers.schemas import problems
-from topdown.documents import document_schema
+from topdown.formats import document_schema
 
 OTHER = {
     "bounded": {},

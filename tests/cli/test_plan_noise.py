@@ -9,7 +9,7 @@ import pytest
 
 import topdown as package
 from tests.helpers.schemas import problems
-from topdown.documents import document_schema
+from topdown.formats import document_schema
 
 WISH = "1:1/1000000"
 

@@ -6,11 +6,16 @@ import json
 import re
 from fractions import Fraction
 
-from topdown.accountant.semantics import secrets
-from topdown.plan.prepare import prepare
-from topdown.publish.certificate import usual_epsilon
-from topdown.publish.certified import certified_privacy, claims_of, statement_of, steps_of
-from topdown.screen import figures
+from topdown.app.screens import figures
+from topdown.plan import prepare
+from topdown.privacy.statement import protected_attributes
+from topdown.publish.release_certificate import (
+    certified_privacy,
+    claims_of,
+    statement_of,
+    steps_of,
+    usual_epsilon,
+)
 
 EXACT = {"engine": "ball", "digits": 40}
 
@@ -61,7 +66,9 @@ def test_audit_and_certificate_enclose_the_truth(toy, topdown, tmp_path):
     policy = prepare(run).context.policy
     found = statement_of(policy)
     (step,) = steps_of(policy)
-    for row, secret in zip(found["secrets"], secrets(step.measurements, claims_of(policy)), strict=True):
+    for row, secret in zip(
+        found["secrets"], protected_attributes(step.measurements, claims_of(policy)), strict=True
+    ):
         if secret.loss is None:
             assert "epsilon" not in row
         elif secret.loss.rho:
@@ -69,7 +76,7 @@ def test_audit_and_certificate_enclose_the_truth(toy, topdown, tmp_path):
             guess = secret.loss.best_guess(**EXACT)
             _between(row["best_guess"], guess)
             assert row["right_in_100"] >= 100 * guess.upper
-    whole = secrets(step.measurements, claims_of(policy))[0].loss.epsilon("1e-10", **EXACT)
+    whole = protected_attributes(step.measurements, claims_of(policy))[0].loss.epsilon("1e-10", **EXACT)
     _between(certified_privacy(policy)["epsilon"]["1e-10"], whole)
     assert Fraction(usual_epsilon(policy.plan.loss, policy.plan.loss_name)) >= whole.upper
     assert figures.decimal(whole.upper, 3, up=True) in topdown("audit", run).out

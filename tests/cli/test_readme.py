@@ -11,7 +11,7 @@ import pytest
 from pgsr.cli import main as pgsr_main
 from tests.helpers.ledgers import with_ledger
 from topdown.cli import main as topdown_main
-from topdown.synth import synth
+from topdown.practice.synth import synth
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)

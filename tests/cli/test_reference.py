@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from topdown.api.reference import TITLES, _tables, reference
-from topdown.explain import REFERENCE_TEXTS, TOPDOWN_PAGES
-from topdown.plan.document import dec_hook
+from topdown.app.help_pages import REFERENCE_TEXTS, TITLES, TOPDOWN_PAGES, file_tables, reference
+from topdown.formats.strict_toml import dec_hook
 
 TOLD = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
 PAGES = tomllib.loads(TOPDOWN_PAGES.read_text(encoding="utf-8"))
@@ -28,7 +27,7 @@ class Key:
 KEYS = {
     (table.name, field.encode_name): Key(table.name, field.encode_name, field.type)
     for name in TITLES
-    for table in _tables(name)
+    for table in file_tables(name)
     for field in msgspec.structs.fields(table.struct)
 }
 

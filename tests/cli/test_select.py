@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
-from topdown.api import selection
-from topdown.commands.select import _stopped
-from topdown.ledger.ledger import read_ledger
-from topdown.screen.console import Screen
+from topdown.app import private_choice as selection
+from topdown.app.commands.select_command import _say_stopped_choice
+from topdown.app.screens.console import Screen
+from topdown.privacy.ledger import read_ledger
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
     (note,) = raised.value.__notes__
     loss = asked.spend.intent(("answer",), 1, "j").loss
     assert f"this run spent: rho {loss}; what was drawn is kept, go on with --resume" == note
-    shown = _stopped(Screen.open(), raised.value)
+    shown = _say_stopped_choice(Screen.open(), raised.value)
     assert shown == 130
     selection.select(asked, "offices", resume=True)
     assert len(read_ledger(LEDGER).intents) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, SITES, write_candidates
-from topdown.ledger.ledger import read_ledger
+from topdown.privacy.ledger import read_ledger
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.small_release import build, reseal
-from topdown.documents import document_schema
-from topdown.publish.verify import verify
+from topdown.formats import document_schema
+from topdown.verify import verify
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "simulate.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -11,13 +11,10 @@ import pytest
 
 from tests.helpers.extension import Land, make_land
 from tests.helpers.policies import inexact_toy
-from topdown.pipeline import extend
-from topdown.plan.files import load_schema
-from topdown.plan.init import run_file_text
-from topdown.plan.invariants_file import load_invariants
-from topdown.plan.prepare import prepare
-from topdown.publish.verify import verify
+from topdown.app.pipeline import extend
+from topdown.plan import load_invariants, load_schema, prepare, run_file_text
 from topdown.resources import find
+from topdown.verify import verify
 
 CODES = [
     f"44001{tract}{group}{block}"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import write_toy
-from topdown.ledger.ledger import read_ledger
+from topdown.app.screens.console import Painter
+from topdown.app.screens.progress_bars import Progress
+from topdown.app.screens.text_layout import StreamLook
+from topdown.privacy.ledger import read_ledger
 from topdown.progress import Event
-from topdown.screen.bars import Progress
-from topdown.screen.console import Painter
-from topdown.screen.look import Look
 
 TOPDOWN = f"{sys.executable} -m topdown.cli"
 GENERATE = f"{TOPDOWN} generate run.toml --out out --yes"
@@ -82,7 +82,7 @@ class FullStream(io.StringIO):
 
 def test_progress_without_room_is_dropped():
     """A full log disk after the intent would end the run that it was to describe."""
-    progress = Progress(Painter(FullStream(), Look(), optional=True), FullStream())
+    progress = Progress(Painter(FullStream(), StreamLook(), optional=True), FullStream())
     for done in (0, 1):
         progress(Event("measure", done, 1, "land"))
     progress.close()

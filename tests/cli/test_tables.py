@@ -15,7 +15,7 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.interval_census import release
-from topdown.api.tables import tables
+from topdown.app.tables_and_intervals import tables
 from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
 
 

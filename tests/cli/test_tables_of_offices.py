@@ -13,10 +13,10 @@ import pytest
 
 from tests.cli.conftest import write_toy
 from tests.helpers.ledgers import with_ledger
-from topdown.columns import separator_of
 from topdown.errors import DataError
-from topdown.model.parent_columns import from_columns
-from topdown.plan.prepare import prepare
+from topdown.inputs import separator_of
+from topdown.model import from_columns
+from topdown.plan import prepare
 
 PLACES = """settlement,county,region,homes,dormitories,barracks
 7,south,A,9,0,1

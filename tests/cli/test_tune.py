@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.pages import run_page
-from topdown.api.plan_summary import tuned_for_others
-from topdown.plan.prepare import prepare
-from topdown.plan.runfile import load_runfile
+from topdown.app.plan_summary import tuned_for_others
+from topdown.plan import load_run_file, prepare
 
 TREE = '[estimates]\ntargets = "tree"\ncoverage = "9/10"\n\n[budget]'
 GOALS = 'type = "topdown.goals"\nversion = 1\n\n[[goal]]\nlevel = "county"\nquery = "total"\ngoal = "1/2"\n'
@@ -54,7 +53,7 @@ def test_the_budget_is_shared_out_anew_and_nothing_else_changes(topdown, check, 
     assert {m.query for at in old.levels for m in at.measurements} == {
         m.query for at in new.levels for m in at.measurements
     }
-    before, after = load_runfile(run), load_runfile(tuned)
+    before, after = load_run_file(run), load_run_file(tuned)
     same = (
         "schema",
         "invariants",
@@ -105,7 +104,7 @@ def test_tuned_shares_with_other_estimates_are_a_warning(topdown, run):
     """Shares that leave a level to those below it make it worse where nothing comes from below."""
     tuned = run.parent / "tuned.toml"
     assert topdown("tune", run, "--out", tuned).code == 0
-    assert tuned_for_others(load_runfile(tuned)) == []
+    assert tuned_for_others(load_run_file(tuned)) == []
     tuned.write_text(tuned.read_text().replace('targets = "tree"', 'targets = "own"'))
     assert "B031" in {at["code"] for at in topdown("plan", tuned, "--json").document["warnings"]}
 

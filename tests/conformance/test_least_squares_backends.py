@@ -7,16 +7,19 @@ import pytest
 
 from tests.helpers.problems import bounds_of, limits_around
 from topdown.errors import ConfigError, InternalError
-from topdown.solve.backends import quadratic
-from topdown.solve.backends.polish import polish
-from topdown.solve.backends.quadratic import NAMES
-from topdown.solve.backends.standard import standard_form
-from topdown.solve.groups import FixedTable, LowerBounds, group_sums
-from topdown.solve.kernels import gram
-from topdown.solve.least_squares.kkt import infeasibility_persons, residual_persons
-from topdown.solve.least_squares.policy import solve_with
-from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.quadratics import Dense
+from topdown.solve import FixedTable, LowerBounds, gram, group_sums
+from topdown.solve.backends import NAMES
+from topdown.solve.backends import quadratic_solvers as quadratic
+from topdown.solve.least_squares import (
+    Dense,
+    Problem,
+    SoftRules,
+    infeasibility_persons,
+    polish,
+    residual_persons,
+    solve_with,
+    standard_form,
+)
 
 
 def make_problem(
@@ -67,7 +70,7 @@ def make_problem(
         allowed=np.ascontiguousarray(allowed),
         fixed=FixedTable(group, group_sums(truth, group, 2)) if fixed else FixedTable.none(n, m).floats(),
         bounds=bounds_of(bound_of, lower, table),
-        compared=Compared.none(n, m),
+        compared=SoftRules.none(n, m),
     )
 
 
@@ -162,7 +165,7 @@ def test_gurobi_size_is_checked_before_a_model_is_built() -> None:
         pointers=np.arange(0, 9 * 32 + 1, 32),
         fixed=FixedTable.none(9, 32).floats(),
         bounds=LowerBounds.none(9, 32).floats(),
-        compared=Compared.none(9, 32),
+        compared=SoftRules.none(9, 32),
     )
     with pytest.raises(ConfigError, match="200"):
         solve_with("gurobi", wide)

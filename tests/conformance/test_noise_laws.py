@@ -9,18 +9,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topdown.accountant.semantics import Claim, Measurement, secrets
-from topdown.audit_runs.score import LikelihoodRatios
-from topdown.audit_runs.stage import PairAnswers
-from topdown.laws import LAWS, LawName, NoiseLaw, law_of_mechanism
-from topdown.measure.draw import law_of
-from topdown.noise import AesBits, Sampler, SimulationBits, WeightedInteger, draw_one, pmf_interval
-from topdown.plan.best_noise import best_weights
-from topdown.plan.plan import MeasurementPlan
-from topdown.publish.verify import check_measurements, check_privacy, ledger_file
-from topdown.publish.verify.plan_doc import MeasurementDoc
-from topdown.publish.verify.privacy import losses
-from topdown.screen.figures import stddev
+from topdown.app.screens.figures import stddev
+from topdown.measure import noise_law
+from topdown.plan import MeasurementPlan, optimal_weights
+from topdown.practice.judge_guesses import LikelihoodRatios
+from topdown.practice.repeated_draws import PairAnswers
+from topdown.privacy import AesBits, Sampler, SimulationBits, draw_one
+from topdown.privacy.laws import LAWS, LawName, NoiseLaw, WeightedInteger, law_of_mechanism, pmf_interval
+from topdown.privacy.statement import Claim, Measurement, protected_attributes
+from topdown.verify import change_losses as losses
+from topdown.verify import check_measurements, check_privacy
+from topdown.verify import ledger_reader as ledger_file
+from topdown.verify.plan_reader import MeasurementDoc
 
 PARAMETER = Fraction(9, 2)
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
@@ -32,13 +32,13 @@ def measured(law: NoiseLaw) -> MeasurementPlan:
     plain = MeasurementPlan("total", 1, Fraction(1), Fraction(1), law.name, PARAMETER)
     if not law.has_delta:
         return plain
-    weights = best_weights(EPSILON, DELTA)
+    weights = optimal_weights(EPSILON, DELTA)
     return replace(plain, loss=2 * EPSILON, parameter=EPSILON, delta=2 * DELTA, weights=weights)
 
 
 def energy_of(law: NoiseLaw, k: int) -> float:
     """Return -log of pmf(k), up to a constant."""
-    found = law_of(measured(law))
+    found = noise_law(measured(law))
     if isinstance(found, WeightedInteger):
         return -math.log(found.mass(k)) if found.mass(k) else math.inf
     return float(found.energy(k))
@@ -48,7 +48,7 @@ def energy_of(law: NoiseLaw, k: int) -> float:
 def test_noise_is_drawn_as_it_is_planned(law: NoiseLaw) -> None:
     """A law drawn in the place of another would have another variance, and another loss than was charged."""
     assert law_of_mechanism(law.mechanism) is law
-    plan, found = measured(law), law_of(measured(law))
+    plan, found = measured(law), noise_law(measured(law))
     outcomes = range(-found.half_width(60), found.half_width(60) + 1)
     variance = sum(float(pmf_interval(found, k, 60)[0]) * k * k for k in outcomes)
     assert float(plan.variance) == pytest.approx(variance, abs=1e-6 if law.has_delta else 1 / 6)
@@ -79,7 +79,7 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
                 law.loss(plan.parameter, shift, counts)
             continue
         loss = law.loss(plan.parameter, shift, counts)
-        line = ledger_file.Law(
+        line = ledger_file.DrawnNoise(
             law=law.name,
             parameter=str(plan.parameter),
             shift=shift,
@@ -92,17 +92,17 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
         assert loss == line.loss
         assert line.is_sound
         assert counts * plan.count_delta == line.delta_loss
-        moved = losses.Moved(plan.parameter, shift, counts, plan.count_delta)
+        moved = losses.MovedCounts(plan.parameter, shift, counts, plan.count_delta)
         checked = losses.loss_of(law.name, [moved])
         assert loss == (checked.rho if law.loss_name == "rho" else checked.epsilon("0").lower)
-        stated = secrets([told], [Claim("presence" if counts == 1 else "everything", "", "protected")])[
-            0
-        ].loss
+        stated = protected_attributes(
+            [told], [Claim("presence" if counts == 1 else "everything", "", "protected")]
+        )[0].loss
         if law.loss_name == "epsilon":
             assert stated.epsilon == law.loss(plan.parameter, 1, counts)
         assert checked.delta == (counts * DELTA if law.has_delta else None)
         if law.loss_name == "epsilon":
-            energy = law_of(plan).energy
+            energy = noise_law(plan).energy
             assert loss == counts * max(energy(k) - energy(k - shift) for k in range(50))
 
 
@@ -113,7 +113,7 @@ def test_a_law_keeps_the_delta_that_is_charged(law: NoiseLaw) -> None:
     if not law.has_delta:
         assert plan.count_delta == 0
         return
-    found = law_of(plan)
+    found = noise_law(plan)
     line = [found.mass(k) / 2**128 for k in range(-60, 61)]
     needed = sum(max(p - math.exp(EPSILON) * q, 0) for p, q in zip(line[1:], line, strict=False))
     assert needed == pytest.approx(float(DELTA), rel=1e-9)

@@ -17,9 +17,8 @@ import pytest
 
 from tests.helpers.cluster import cluster, needs_ray
 from topdown.errors import DataError, InternalError
-from topdown.measure.confidential import Confidential
-from topdown.workers import Forked, Here, Workers, workers_with
-from topdown.workers.lost import nobody
+from topdown.measure import Confidential
+from topdown.workers import Forked, LocalWorker, Workers, tell_nobody, workers_with
 
 Table = dict[int, Callable[[int], int]]  # cannot be pickled: a worker has to inherit it
 SHARED: Table = {0: lambda n: n * n, 1: lambda n: -n}
@@ -43,10 +42,10 @@ class Box:
 def holding(kind: str, shared: Any, said: list[str] | None = None) -> AbstractContextManager[Workers[Any]]:
     """Open workers of a kind that hold a value; they say in a list what is lost."""
     if kind == "here":
-        return nullcontext(Here(shared))
+        return nullcontext(LocalWorker(shared))
     if kind == "ray":
-        return nullcontext(cluster().workers(shared, nobody if said is None else said.append))
-    return Forked(shared, 3, nobody if said is None else said.append)
+        return nullcontext(cluster().workers(shared, tell_nobody if said is None else said.append))
+    return Forked(shared, 3, tell_nobody if said is None else said.append)
 
 
 def killable(kind: str, said: list[str]) -> AbstractContextManager[Workers[Table]]:
@@ -204,7 +203,7 @@ def test_the_parent_decides_when_a_worker_stops() -> None:
 def test_one_worker_is_this_process() -> None:
     """A run with one worker must need neither a fork nor the memory for it."""
     with workers_with(SHARED, 1) as workers:
-        assert isinstance(workers, Here)
+        assert isinstance(workers, LocalWorker)
     with workers_with(SHARED, 2) as workers:
         assert isinstance(workers, Forked)
 

@@ -22,9 +22,9 @@ from pgsr.cli import main as pgsr_main
 from tests.cli.conftest import write_toy
 from tests.corpus.edits import make
 from tests.helpers.small_release import reseal
+from topdown.app import preflight as rehearsal
 from topdown.cli import main
-from topdown.publish import certified
-from topdown.rehearse import rehearse as rehearsal
+from topdown.publish import release_certificate as certified
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

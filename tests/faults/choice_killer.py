@@ -18,12 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.helpers.killed import is_killed
 from topdown import verify
-from topdown.api.selection import Cover, Sites, select, select_plan
-from topdown.ledger.ledger import read_ledger
-from topdown.ledger.records import Begun, Drawn
-from topdown.measure import choose  # imported before the children fork
-from topdown.measure.run_ledger import create_for_run
-from topdown.publish import choice
+from topdown.app.private_choice import Cover, Sites, select, select_plan
+from topdown.measure import choosing as choose  # imported before the children fork
+from topdown.measure import create_run_ledger
+from topdown.privacy.ledger import Begun, Drawn, read_ledger
+from topdown.publish import publish_choice as choice
 
 LOADED = (choose, choice)
 
@@ -51,7 +50,7 @@ def main() -> None:
         for witness in folder.glob("ledger-*.witness.json*"):
             witness.unlink()
         file.write_text(text)
-        create_for_run(file)
+        create_run_ledger(file)
         ledger = next((folder / "ledger").iterdir())
         killed = run(file, out, step)
         book = read_ledger(ledger)

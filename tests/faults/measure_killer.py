@@ -19,11 +19,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.helpers.killed import is_killed
-from topdown.ledger.ledger import read_ledger
+from topdown.measure import create_run_ledger, measure
 from topdown.measure import draw as draw_module
-from topdown.measure.measure import measure
-from topdown.measure.run_ledger import create_for_run
-from topdown.plan.prepare import prepare
+from topdown.plan import prepare
+from topdown.privacy.ledger import read_ledger
 
 draw_module.NUMBERS_PER_ROW_GROUP = draw_module.NUMBERS_PER_PART = 60
 
@@ -56,7 +55,7 @@ def main() -> None:
         for witness in folder.glob("ledger-*.witness.json*"):
             witness.unlink()
         (folder / "run.toml").write_text(text)
-        create_for_run(folder / "run.toml")
+        create_run_ledger(folder / "run.toml")
         killed = run(folder, step, workers)
         before = whole_parts(folder)
         n_kills = int(killed)

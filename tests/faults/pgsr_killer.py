@@ -19,10 +19,10 @@ import sys
 from pathlib import Path
 
 from pgsr import LedgerFile, binding_of, ledger_place, new_ledger, verify
-from pgsr.checks import check_folder
+from pgsr.group_checks import check_folder
 from tests.helpers.groups import GROUPS, REGIONS, WHY, released
 from topdown.errors import TopdownError
-from topdown.ledger.ledger import read_ledger
+from topdown.privacy.ledger import read_ledger
 
 
 def disturb(step: int, mode: str) -> None:

@@ -21,20 +21,19 @@ from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small
 from tests.helpers.small_release import build, certified
 from topdown.progress import Event, Report
-from topdown.publish import publish as publishing
-from topdown.publish.publish import Running, publish
-from topdown.publish.section_files import section_files
-from topdown.publish.verify import look
-from topdown.publish.verify.look import look_at_section
-from topdown.solve import solve
-from topdown.workers import Place
+from topdown.publish import publish_release as publishing
+from topdown.publish.publish_release import PublishOptions, publish, section_files
+from topdown.solve import solve_stage as solve
+from topdown.verify import run_checks as look
+from topdown.verify.run_checks import check_section
+from topdown.workers import Executor
 
 LONGEST = 60  # seconds
 WORK = {
-    "_split_if_leaves_do": solve._split_if_leaves_do,
-    "_run": solve._run,
+    "_split_if_leaves_do": solve._split_without_leaves,
+    "_run": solve._solve_run,
     "section_files": section_files,
-    "look_at_section": look_at_section,
+    "look_at_section": check_section,
 }
 
 
@@ -95,7 +94,7 @@ class Census:
     answers: solved.NoisyAnswers
     alone: solve.Solved
 
-    def same_in(self, workers: Place, report: Report) -> None:
+    def same_in(self, workers: Executor, report: Report) -> None:
         """Solve it elsewhere; fail if anything differs."""
         exact = policies.exact_values(self.land)
         found = solve.solve(self.land.context, self.answers, exact, workers=workers, report=report)
@@ -161,8 +160,8 @@ def test_killed_at_any_task_of_publishing_and_verifying(
     for _ in kills:
         with monkeypatch.context() as patch:
             patch.setattr(publishing, "section_files", kills.work("section_files"))
-            patch.setattr(look, "look_at_section", kills.work("look_at_section"))
-            running = Running(kills.tell, 2)
+            patch.setattr(look, "check_section", kills.work("look_at_section"))
+            running = PublishOptions(kills.tell, 2)
             publish(
                 small.folder, small.context, small.leaves, small.ledger, privacy=certified(), running=running
             )

@@ -21,9 +21,9 @@ from tests.helpers.small_release import Small, build, edit_json, edit_table
 from tests.helpers.solved import TOP
 from tests.helpers.tampered import attack, codes, failed
 from topdown.errors import CertificateError
-from topdown.publish.verify import verify
-from topdown.solve import exact_file
-from topdown.solve.measurements import MeasurementReader
+from topdown.solve import MeasurementReader
+from topdown.solve import noisy_answers as exact_file
+from topdown.verify import verify
 
 EXACT = "exact statistics"
 BLOCKS, COUNTIES = "measurements/exact-001.parquet", "measurements/exact-002.parquet"
@@ -240,7 +240,7 @@ def test_a_table_larger_than_it_can_be_is_not_read(copy: Small, monkeypatch: pyt
     """A file of any size that exact.json names would fill the memory before its hash could be compared."""
     size = (copy.folder / BLOCKS).stat().st_size
     for most, is_read in ((size, True), (size - 1, False)):
-        monkeypatch.setattr(exact_file, "most_bytes", lambda *_, most=most: most)
+        monkeypatch.setattr(exact_file, "most_exact_bytes", lambda *_, most=most: most)
         reader = MeasurementReader(copy.folder, copy.context)
         if is_read:
             reader.exact()
@@ -259,7 +259,7 @@ def test_in_sections_each_area_is_compared_with_its_own_number(
     small = build(tmp_path, parted.leaves, invariants=rules, privacy={})
     assert (small.folder / "microdata/persons/part-001.parquet").exists()
     assert verify(small.folder).check(EXACT).text == "8 of 8 reproduced"
-    monkeypatch.setattr("topdown.publish.verify.check_constraints.ANSWERS_AT_ONCE", 2)
+    monkeypatch.setattr("topdown.verify.check_constraints.ANSWERS_AT_ONCE", 2)
     true = MeasurementReader(small.folder, small.context).exact()["blocks"][4, 0]
     edit_table(small.folder / BLOCKS, lambda rows: rows[4].update(answers=[7 + int(true)]))
     name_tables(small.folder)

@@ -18,17 +18,24 @@ from tests.helpers.folders import files
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import build, certified
 from topdown.errors import TopdownError
-from topdown.ledger import durable
-from topdown.ledger.durable import Disk
-from topdown.ledger.journal import MeasuredPart, open_journal, start_journal
-from topdown.ledger.ledger import create_ledger, open_ledger, read_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.protocol import carry_out, check_new
-from topdown.ledger.records import Binding
-from topdown.publish import atomic
-from topdown.publish.publish import publish
+from topdown.privacy.ledger import (
+    Disk,
+    LedgerBinding,
+    LedgerLocation,
+    MeasuredPart,
+    check_new_charge,
+    create_ledger,
+    durable,
+    open_journal,
+    open_ledger,
+    read_ledger,
+    run_charged,
+    start_journal,
+)
+from topdown.publish import release_files as atomic
+from topdown.publish.publish_release import publish
 
-BINDING = Binding("people", "bounded", "person", "rho")
+BINDING = LedgerBinding("people", "bounded", "person", "rho")
 WHYS = ("EIO", "ENOSPC", "short write")
 FAILING = ("write", "fsync", "open", "ftruncate", "rename")
 
@@ -109,16 +116,16 @@ class Tokens:
         """Hear of a part."""
 
 
-def measure(place: Place, out: Path, work: Tokens) -> None:
+def measure(place: LedgerLocation, out: Path, work: Tokens) -> None:
     """Run the real protocol on the real disk."""
     disk = Disk()
     with open_ledger(place, disk) as ledger:
         disk.make_folder(out)
         journal = open_journal(out, BINDS, disk)
         if journal is None:
-            check_new(SPEND, ledger, again=False)
+            check_new_charge(SPEND, ledger, again=False)
             journal = start_journal(out, BINDS, disk)
-        carry_out(journal, ledger, PARTS, SPEND, work, disk)
+        run_charged(journal, ledger, PARTS, SPEND, work, disk)
 
 
 @pytest.mark.parametrize("why", [WHYS[0], *(pytest.param(why, marks=pytest.mark.slow) for why in WHYS[1:])])
@@ -127,7 +134,9 @@ def test_a_measurement_ends_whatever_fails(why, tmp_path):
     for n in itertools.count(1):
         folder = tmp_path / str(n)
         folder.mkdir()
-        place = Place(folder / "l.jsonl", folder, create_ledger(folder / "l.jsonl", folder, BINDING), BINDING)
+        place = LedgerLocation(
+            folder / "l.jsonl", folder, create_ledger(folder / "l.jsonl", folder, BINDING), BINDING
+        )
         out, work = folder / "out", Tokens()
         with failing(n, why) as fake, suppress(OSError, TopdownError):
             measure(place, out, work)
@@ -155,7 +164,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(why, tmp_path):
         with failing(n, why) as fake, suppress(OSError, TopdownError):
             made = create_ledger(path, path.parent, BINDING)
         if made:
-            with open_ledger(Place(path, path.parent, made, BINDING)) as ledger:
+            with open_ledger(LedgerLocation(path, path.parent, made, BINDING)) as ledger:
                 assert Fraction(0) == ledger.book.charged
         elif path.exists():
             assert len(read_ledger(path).entries) == 1

@@ -14,9 +14,9 @@ import pytest
 
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
-from topdown.ledger.ledger import read_ledger
-from topdown.publish.verify import verify
-from topdown.synth import synth
+from topdown.practice.synth import synth
+from topdown.privacy.ledger import read_ledger
+from topdown.verify import verify
 
 TOPDOWN = [sys.executable, "-m", "topdown.cli"]
 

@@ -16,14 +16,13 @@ from tests.helpers.interval_census import release
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from topdown import evaluate
+from topdown.app.pipeline import generate
+from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
 from topdown.cli import main
-from topdown.documents.evaluation import IntervalsHeld
 from topdown.errors import CertificateError, ConfigError
-from topdown.pipeline import generate
-from topdown.plan.prepare import prepare
-from topdown.publish.verify import verify
-from topdown.publish.verify.result import CheckResult
-from topdown.solved_again import NAME, verify_and_solve
+from topdown.formats.accuracy_documents import IntervalsHeld
+from topdown.plan import prepare
+from topdown.verify import CheckResult, verify
 
 Rows = list[dict[str, Any]]
 LEAF = "tables/detailed/block.parquet"
@@ -110,7 +109,7 @@ def test_a_number_off_by_one_thousandth_is_not_that_of_the_measurements(made: Pa
     for path, name in ((LEAF, "estimate"), ("tables/total/county.parquet", "stddev")):
         edit_table(copy / path, by_one(name))
     reseal(copy)
-    findings = verify_and_solve(copy).check(NAME).findings
+    findings = verify_and_solve(copy).check(SOLVED_CHECK).findings
     told = {(found.code, found.text.partition(" have ")[0]) for found in findings}
     assert {("V176", "total at county: 1 rows"), ("V176", "detailed at block: 1 rows")} == told
 

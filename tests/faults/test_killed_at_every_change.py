@@ -15,9 +15,9 @@ from tests.helpers.extension import make_land
 from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.pipeline import generate
-from topdown.plan.prepare import Prepared, prepare
-from topdown.publish import certified
+from topdown.app.pipeline import generate
+from topdown.plan import PreparedRun, prepare
+from topdown.publish import release_certificate as certified
 
 LONGEST = 60  # seconds until a run that goes on has ended
 EACH = 16  # `make test` looks at one change of so many
@@ -27,7 +27,7 @@ EACH = 16  # `make test` looks at one change of so many
 class Made:
     """A release, and the same folder with nothing but its measurement."""
 
-    prepared: Prepared
+    prepared: PreparedRun
     measured: Path
     whole: dict[str, bytes]
     ledger: bytes

@@ -20,8 +20,8 @@ import pytest
 from pgsr.cli import main as pgsr
 from tests.helpers import attacked_land
 from tests.helpers.ledgers import with_ledger
-from topdown.ledger.ledger import read_ledger
-from topdown.synth import synth
+from topdown.practice.synth import synth
+from topdown.privacy.ledger import read_ledger
 
 CYCLES = int(os.environ.get("KILL_CYCLES", "15"))
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)

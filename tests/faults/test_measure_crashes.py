@@ -27,11 +27,15 @@ from tests.helpers.crash_model import (
     undeterred,
 )
 from tests.helpers.model_disk import ModelDisk, ModelFile
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.journal import Journal, MeasuredPart
-from topdown.ledger.ledger import Ledger, open_ledger
-from topdown.ledger.protocol import Spend
-from topdown.ledger.records import Binding
+from topdown.privacy.ledger import (
+    DrawnLaw,
+    Journal,
+    Ledger,
+    LedgerBinding,
+    MeasuredPart,
+    NoiseCharge,
+    open_ledger,
+)
 
 
 def naive(disk: ModelDisk, world: World) -> None:
@@ -104,8 +108,8 @@ def test_pairs_are_charged_like_any_loss(monkeypatch):
         level: (DrawnLaw("optimal_integer", LOSSES[level] / 2, 1, 2, level, "total", (), delta),)
         for level, delta in deltas.items()
     }
-    monkeypatch.setattr(crash_model, "BINDING", Binding("d", "bounded", "person", "epsilon_delta"))
-    spend = Spend("r1", "plan", laws, (), Fraction(100), "", Fraction(1, 100))
+    monkeypatch.setattr(crash_model, "BINDING", LedgerBinding("d", "bounded", "person", "epsilon_delta"))
+    spend = NoiseCharge("r1", "plan", laws, (), Fraction(100), "", Fraction(1, 100))
     monkeypatch.setattr(crash_model, "SPEND", spend)
     seen = set()
 

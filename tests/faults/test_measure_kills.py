@@ -13,9 +13,9 @@ import pytest
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
-from topdown.ledger.ledger import open_ledger, read_ledger
-from topdown.measure.run_ledger import place_of
-from topdown.plan.prepare import prepare
+from topdown.measure import ledger_location
+from topdown.plan import prepare
+from topdown.privacy.ledger import open_ledger, read_ledger
 
 KILLER = Path(__file__).with_name("measure_killer.py")
 LOSS = {"land": Fraction(1, 2), "county": Fraction(1, 2), "block": Fraction(1)}
@@ -84,10 +84,10 @@ def test_killed_twice_at_every_step(census, round_):
 
 def test_a_run_is_refused_while_another_holds_the_ledger(census):
     """Two operators at once would each draw noise for one charge."""
-    code = "import sys; from pathlib import Path; from topdown.measure.measure import measure; "
-    code += "from topdown.plan.prepare import prepare; p = Path(sys.argv[1]); "
+    code = "import sys; from pathlib import Path; from topdown.measure.measurement import measure; "
+    code += "from topdown.plan.preparation import prepare; p = Path(sys.argv[1]); "
     code += "measure(prepare(p / 'run.toml'), p / 'out')"
-    with open_ledger(place_of(prepare(census / "run.toml"))):
+    with open_ledger(ledger_location(prepare(census / "run.toml"))):
         out = subprocess.run(
             [sys.executable, "-c", code, str(census)], capture_output=True, text=True, timeout=60
         )
@@ -100,7 +100,7 @@ FULL = """
 import errno, os, resource, signal, sys
 from pathlib import Path
 from topdown.errors import TopdownError
-from topdown.ledger.durable import Disk
+from topdown.privacy.ledger import Disk
 from topdown.measure import draw
 from topdown.measure.measure import measure
 from topdown.plan.prepare import prepare

@@ -20,7 +20,7 @@ from tests.helpers.crash_model import (
     tolerant,
 )
 from tests.helpers.model_disk import Crash, Killed, ModelDisk
-from topdown.ledger.journal import Journal
+from topdown.privacy.ledger import Journal
 
 Keep = Callable[[Path], bool]
 RESTORES: dict[str, tuple[Keep, ...]] = {

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.ledgers import n_intents, with_ledger
-from topdown.synth import synth
+from topdown.practice.synth import synth
 
 MB = 10**6
 MOST, GROWTH = 600 * MB, 60 * MB

@@ -17,7 +17,7 @@ import pytest
 from pgsr.cli import main as pgsr
 from tests.cli.conftest import write_toy
 from tests.corpus.test_corpus import GROUPS, HIERARCHY, PGSR_RUN
-from topdown.ledger.ledger import read_ledger
+from topdown.privacy.ledger import read_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1

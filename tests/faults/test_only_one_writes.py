@@ -16,9 +16,9 @@ from tests.helpers.changes_on_disk import change_nothing
 from tests.helpers.extension import Land, make_land
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.pipeline import extend, generate
-from topdown.plan.prepare import prepare
-from topdown.solved_again import verify_and_solve
+from topdown.app.pipeline import extend, generate
+from topdown.app.verify_by_solving import verify_and_solve
+from topdown.plan import prepare
 from topdown.workers import Forked, forked
 
 Told = Callable[[], list[str]]
@@ -40,20 +40,20 @@ def _saying(work: Callable[[Any, Any], Any], task: Any) -> Any:
     return _RUN(work, task)
 
 
-_RUN = forked._run
+_RUN = forked._run_task
 
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     """Take from all workers the right to change the disk; return what tells which functions they ran."""
-    start, (read, write) = forked._start, os.pipe()
+    start, (read, write) = forked._start_worker, os.pipe()
 
     def without_rights(shared: object) -> None:
         start(shared)
         change_nothing()
 
-    monkeypatch.setattr(forked, "_start", without_rights)
-    monkeypatch.setattr(forked, "_run", _saying)
+    monkeypatch.setattr(forked, "_start_worker", without_rights)
+    monkeypatch.setattr(forked, "_run_task", _saying)
     monkeypatch.setitem(PIPE, "write", write)
     cut_small(monkeypatch)
     solve_small(monkeypatch)

@@ -16,16 +16,13 @@ from pathlib import Path
 import pytest
 
 from pgsr import verify
-from pgsr.checks import check_folder
 from pgsr.cli import main
-from pgsr.policy import Policy
-from pgsr.run import run_release
+from pgsr.group_checks import check_folder
+from pgsr.releasing import run_release
+from pgsr.run_settings import Policy
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, released
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
-from topdown.ledger.book import read_book
-from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import create_ledger, read_ledger
-from topdown.ledger.place import Place
+from topdown.privacy.ledger import Disk, LedgerLocation, create_ledger, read_book, read_ledger
 from topdown.progress import silent
 
 KILLER = Path(__file__).with_name("pgsr_killer.py")
@@ -98,7 +95,7 @@ LEDGER, OUT, ROOM = (
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
     """Return a prepared plan, its truth, and the place of a ledger on a modelled disk."""
-    import pgsr.make as make
+    from pgsr import releasing as make
 
     seen = {}
     folder = tmp_path_factory.mktemp("planned")
@@ -122,7 +119,7 @@ def power_cuts(planned, first: int, stride: int, outcomes: tuple[str, ...]) -> i
     for step in itertools.count(first, stride):
         for outcome in outcomes:
             disk = ModelDisk()
-            place = Place(LEDGER, ROOM, create_ledger(LEDGER, ROOM, binding, disk), binding)
+            place = LedgerLocation(LEDGER, ROOM, create_ledger(LEDGER, ROOM, binding, disk), binding)
             disk.steps, disk.crash = 0, (step, outcome)
             ended = False
             try:

@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 from pgsr import verify
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released, seal
-from topdown.canonical import json_bytes
 from topdown.errors import TopdownError
+from topdown.formats import json_bytes
 
 ANSWERS = "measurements/state/part-000.parquet"
 

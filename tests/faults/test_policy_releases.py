@@ -14,13 +14,12 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from tests.helpers.solved import Census
+from topdown.app.pipeline import GenerateResult, generate
 from topdown.cli import main
 from topdown.measure import truth
-from topdown.pipeline import GenerateResult, generate
-from topdown.plan.init import Answers, run_file_text
-from topdown.plan.prepare import prepare
-from topdown.publish.verify import verify
+from topdown.plan import RunFileAnswers, prepare, run_file_text
 from topdown.solve import polytopes
+from topdown.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -291,7 +290,7 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     if not DATA.exists():
         pytest.skip("needs ../shared/data beside the checkout")
     run, settings = tmp_path / "run.toml", "pl94_2020_marginal_first"
-    names = {"levels": (), "answers": Answers(witness=tmp_path)}  # the data are only read
+    names = {"levels": (), "answers": RunFileAnswers(witness=tmp_path)}  # the data are only read
     text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
     start = time.monotonic()

@@ -20,14 +20,20 @@ from tests.helpers.sections import cut_small, packed
 from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
 from topdown.errors import CertificateError, InternalError
-from topdown.measure.released import read_microdata
-from topdown.publish import publish as publishing
-from topdown.publish.in_workers import verified_in
-from topdown.publish.publish import Running, publish
-from topdown.publish.section_files import SectionFiles, SectionSource, section_files
-from topdown.publish.verify import EachSection, VerifyResult, look, verify
-from topdown.publish.verify.look import Looked, look_at_section
-from topdown.publish.verify.session import Session
+from topdown.measure import read_microdata
+from topdown.publish import publish_release as publishing
+from topdown.publish.publish_release import (
+    PublishOptions,
+    SectionFiles,
+    SectionSource,
+    publish,
+    section_files,
+    verified_in,
+)
+from topdown.verify import EachSection, VerifyResult, verify
+from topdown.verify import run_checks as look
+from topdown.verify.run_checks import SectionFindings, check_section
+from topdown.verify.session import Session
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
 AGE = "tables/sex_by_age/block"
@@ -91,7 +97,7 @@ def _verified(small: Small, monkeypatch: pytest.MonkeyPatch) -> VerifyResult:
 def test_bytes_do_not_depend_on_processes(copy: Small) -> None:
     """Two people who make the same release would publish different hashes."""
     before = files(copy.folder)
-    running = Running(workers=2)
+    running = PublishOptions(workers=2)
     publish(
         copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
     )
@@ -160,7 +166,7 @@ def test_the_section_of_a_killed_process_is_made_again(copy: Small, monkeypatch:
     monkeypatch.chdir(copy.folder.parent)
     monkeypatch.setattr(publishing, "section_files", _killing)
     told: list[str] = []
-    running = Running(lambda event: told.append(event.text) if event.stage == "workers" else None, 2)
+    running = PublishOptions(lambda event: told.append(event.text) if event.stage == "workers" else None, 2)
     publish(
         copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
     )
@@ -168,18 +174,18 @@ def test_the_section_of_a_killed_process_is_made_again(copy: Small, monkeypatch:
     assert len(told) == 1
 
 
-def _dying(session: Session, number: int) -> Looked:
+def _dying(session: Session, number: int) -> SectionFindings:
     """Look at the first section, and die with every other."""
     if number:
         os.kill(os.getpid(), signal.SIGKILL)
-    return look_at_section(session, number)
+    return check_section(session, number)
 
 
 def test_a_section_that_kills_its_process_is_no_finding(
     parted: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too little memory says nothing of the files; who reads that they are damaged would throw them away."""
-    monkeypatch.setattr(look, "look_at_section", _dying)
+    monkeypatch.setattr(look, "check_section", _dying)
     with pytest.raises(InternalError) as stopped:
         verify(parted.folder, verified_in(2))
     assert stopped.value.code == "X046"

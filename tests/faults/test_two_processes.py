@@ -10,8 +10,7 @@ import pytest
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
-from topdown.ledger.ledger import read_ledger
-from topdown.ledger.records import Begun
+from topdown.privacy.ledger import Begun, read_ledger
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 MEASURE = """

@@ -24,11 +24,12 @@ from tests.helpers.small_release import (
     write_canonical,
     write_stamped,
 )
-from topdown.publish.verify import VerifyResult, areas, verify
-from topdown.publish.verify.check_files import check_manifest
-from topdown.publish.verify.reader import UnreadableError
-from topdown.publish.verify.result import Findings
-from topdown.publish.verify.session import Session
+from topdown.verify import VerifyResult, verify
+from topdown.verify import released_records as areas
+from topdown.verify.check_certificate import check_manifest
+from topdown.verify.findings import Findings
+from topdown.verify.session import Session
+from topdown.verify.strict_reader import UnreadableError
 
 SMALL_FILE = 3000
 SAMPLES = 5

@@ -14,12 +14,12 @@ import pytest
 
 from tests.helpers.small_release import Small, build, ledger_events, seal
 from tests.helpers.tampered import attack, codes, failed
-from topdown.plan.best_noise import best_weights, whole
-from topdown.publish.verify import verify
-from topdown.publish.verify.check_weights import UNIT, needed, problem_of
+from topdown.plan import optimal_weights, parse_weights
+from topdown.verify import verify
+from topdown.verify.check_plan import UNIT, delta_needed, law_problem
 
 PROMISE = Fraction(1, 4), Fraction(1, 1_600_000)
-WEIGHTS = best_weights(*PROMISE)
+WEIGHTS = optimal_weights(*PROMISE)
 Document = dict[str, Any]
 
 
@@ -68,15 +68,15 @@ def moved(weights: tuple[str, ...], by: int) -> tuple[str, ...]:
         ((*WEIGHTS[:-1], "0"), "add to"),
         ((str(UNIT),), "one value"),
         ((), "none"),
-        (best_weights(Fraction(1, 4), Fraction(1, 1_500_000)), "delta"),
-        (best_weights(Fraction(26, 100), PROMISE[1]), "delta"),
-        (best_weights(Fraction(1, 4), Fraction(1, 1_700_000)), "another law"),
-        (best_weights(Fraction(24, 100), PROMISE[1]), "another law"),
+        (optimal_weights(Fraction(1, 4), Fraction(1, 1_500_000)), "delta"),
+        (optimal_weights(Fraction(26, 100), PROMISE[1]), "delta"),
+        (optimal_weights(Fraction(1, 4), Fraction(1, 1_700_000)), "another law"),
+        (optimal_weights(Fraction(24, 100), PROMISE[1]), "another law"),
     ],
 )
 def test_a_law_is_the_one_that_its_promise_gives(weights, says) -> None:
     """A mutated weight, a swapped law, or one that was paid for with a smaller delta, is not what was promised."""
-    found = problem_of(weights, *PROMISE)
+    found = law_problem(weights, *PROMISE)
     assert says in found
     assert bool(found) == bool(says)
 
@@ -85,9 +85,9 @@ def test_a_law_is_the_one_that_its_promise_gives(weights, says) -> None:
 def test_laws_that_are_made_pass(epsilon: Fraction) -> None:
     """A check with too little slack would refuse sound releases."""
     for delta in (Fraction(1, 10**12), Fraction(1, 10**6), Fraction(1, 1000)):
-        weights = best_weights(epsilon, delta)
-        assert problem_of(weights, epsilon, delta) == ""
-        assert needed(whole(weights), epsilon) <= delta
+        weights = optimal_weights(epsilon, delta)
+        assert law_problem(weights, epsilon, delta) == ""
+        assert delta_needed(parse_weights(weights), epsilon) <= delta
 
 
 def test_the_delta_of_a_law_is_the_sum_over_its_worst_event() -> None:
@@ -98,7 +98,7 @@ def test_the_delta_of_a_law_is_the_sum_over_its_worst_event() -> None:
     pairs = list(zip([*line, 0], [0, *line], strict=True))
     events = [[pair for k, pair in enumerate(pairs) if event >> k & 1] for event in range(1 << len(pairs))]
     worst = max(sum((p - odds * q for p, q in event), Fraction(0)) for event in events)
-    assert float(worst) == pytest.approx(float(needed(half, Fraction(1, 2))), rel=1e-12)
+    assert float(worst) == pytest.approx(float(delta_needed(half, Fraction(1, 2))), rel=1e-12)
 
 
 PLAN_CHANGES: dict[str, tuple[Callable[[Document], None], str]] = {

@@ -15,9 +15,9 @@ from tests.helpers.depth import repeats
 from tests.helpers.extension import make_land
 from tests.helpers.policies import BLOCKS, inexact_toy
 from tests.helpers.small_release import build, reseal, write_canonical
-from topdown.pipeline import extend
-from topdown.plan.prepare import prepare
-from topdown.publish.verify import verify, verify_privacy
+from topdown.app.pipeline import extend
+from topdown.plan import prepare
+from topdown.verify import verify, verify_privacy
 
 Privacy = dict[str, Any]
 

@@ -17,16 +17,14 @@ from tests.helpers.forged import forge, microdata, move_one, solved_release
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import write_crowded_land
 from tests.helpers.small_release import Small, edit_json, edit_table, reseal
+from topdown.app.pipeline import extend, generate
+from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
 from topdown.errors import CertificateError
-from topdown.measure.confidential import load_records
-from topdown.model.histogram import Histogram
-from topdown.pipeline import extend, generate
-from topdown.plan.prepare import load_context, prepare
-from topdown.publish.verify import VerifyResult, verify
-from topdown.solve.again import compare
-from topdown.solve.digest import records_sha256
-from topdown.solve.release import open_release, solve_folder
-from topdown.solved_again import NAME, verify_and_solve
+from topdown.measure import load_records
+from topdown.model import Histogram
+from topdown.plan import load_context, prepare
+from topdown.solve import compare_with_published, open_release, records_sha256, solve_folder
+from topdown.verify import VerifyResult, verify
 
 PERSONS = "microdata/persons.parquet"
 TWINS = "geocode,homes,dormitories,barracks\n" + "".join(
@@ -36,7 +34,7 @@ TWINS = "geocode,homes,dormitories,barracks\n" + "".join(
 )
 
 
-def codes(result: VerifyResult, check: str = NAME) -> set[str]:
+def codes(result: VerifyResult, check: str = SOLVED_CHECK) -> set[str]:
     """Return the codes of the findings of one check."""
     return {finding.code for finding in result.check(check).findings}
 
@@ -69,8 +67,8 @@ def test_a_sound_release_is_equal_and_left_alone(sound: Small, workers: int) -> 
     result = verify_and_solve(sound.folder, workers=workers)
     assert (
         result.ok,
-        result.check(NAME).text,
-        result.check(NAME).warnings,
+        result.check(SOLVED_CHECK).text,
+        result.check(SOLVED_CHECK).warnings,
     ) == (True, "5 of 5 block areas equal", ())
     assert result.not_checked == ()
     assert before == tree_of(sound.folder)
@@ -87,8 +85,8 @@ def test_confidential_records_as_microdata(generated: tuple[Path, Histogram], tm
     ) == (True, ("that the microdata follow from the measurements (--solve)",))
     result = verify_and_solve(forged)
     assert (False, {"V172"}) == (result.ok, codes(result))
-    assert 0 < result.check(NAME).n_failed <= 12
-    assert result.check(NAME).n_checked == 12
+    assert 0 < result.check(SOLVED_CHECK).n_failed <= 12
+    assert result.check(SOLVED_CHECK).n_checked == 12
 
 
 @pytest.mark.parametrize("between_leaves", [False, True])
@@ -106,15 +104,15 @@ def test_one_moved_record(sound: Small, tmp_path: Path, seed: int, *, between_le
     assert verify(forged).ok
     result = verify_and_solve(forged)
     assert (False, {"V172"}) == (result.ok, codes(result))
-    assert 1 + between_leaves == result.check(NAME).n_failed
-    assert "2 counts differ, by 2 records" in result.check(NAME).text
+    assert 1 + between_leaves == result.check(SOLVED_CHECK).n_failed
+    assert "2 counts differ, by 2 records" in result.check(SOLVED_CHECK).text
 
 
 def test_another_optimum_passes_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counties with equal answers may change places: a library that breaks the tie otherwise is not at fault."""
     monkeypatch.setattr(small_release, "LEAVES", TWINS)
     release = solved_release(tmp_path, lambda row: [1 + i % 3 for i in range(len(row["answers"]))])
-    assert verify_and_solve(release.folder).check(NAME).text == "9 of 9 block areas equal"
+    assert verify_and_solve(release.folder).check(SOLVED_CHECK).text == "9 of 9 block areas equal"
     dense = release.leaves.dense(0, 9)
     first, second = next(
         (a, b) for a, b in ((0, 3), (0, 6), (3, 6)) if (dense[a : a + 3] != dense[b : b + 3]).any()
@@ -124,7 +122,7 @@ def test_another_optimum_passes_with_a_warning(tmp_path: Path, monkeypatch: pyte
     ]
     forged = forge(release.folder, tmp_path / "forged", small_release.from_dense(dense))
     result = verify_and_solve(forged)
-    check = result.check(NAME)
+    check = result.check(SOLVED_CHECK)
     assert (result.ok, check.findings) == (True, ())
     assert "the others another optimum" in check.text
     differ = int((microdata(forged).dense(0, 9) != release.leaves.dense(0, 9)).sum())
@@ -149,7 +147,7 @@ def test_a_moved_record_is_found_where_it_was_moved(sound: Small, tmp_path: Path
             except CertificateError:
                 continue
     assert forged is not None
-    check = verify_and_solve(forged).check(NAME)
+    check = verify_and_solve(forged).check(SOLVED_CHECK)
     assert {("V172", "01")} == {(finding.code, finding.node) for finding in check.findings}
     assert check.text == "3 of 5 block areas equal; 4 counts differ, by 4 records in all; not optimal"
 
@@ -162,12 +160,14 @@ def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     made = generate(prepared, release)
     assert made.n_failsafe > 0
     result = verify_and_solve(release)
-    assert (result.ok, result.check(NAME).text) == (True, "90 of 90 block areas equal")
+    assert (result.ok, result.check(SOLVED_CHECK).text) == (True, "90 of 90 block areas equal")
     moved = move_one(microdata(release), np.random.default_rng(1), between_leaves=True)
     context = load_context(release)
     descent = open_release(release, context)
     own = solve_folder(release, context, descent=descent)
-    again = compare(context, descent, own, moved, json.loads((release / "solve.json").read_text()))
+    again = compare_with_published(
+        context, descent, own, moved, json.loads((release / "solve.json").read_text())
+    )
     assert again.verdicts["worse"] + again.verdicts["unjudged"] > 0
 
 
@@ -256,7 +256,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sound_extension_is_equal(extended: Path) -> None:
     """Extensions are solved in stages; an honest one must pass too, base table and all."""
     result = verify_and_solve(extended, workers=2)
-    assert (result.ok, result.check(NAME).text) == (True, "14 of 14 block areas equal")
+    assert (result.ok, result.check(SOLVED_CHECK).text) == (True, "14 of 14 block areas equal")
 
 
 def test_a_record_moved_within_the_base_table(extended: Path, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.small_release import Small, build, reseal
-from topdown.model.constraint import Invariants
-from topdown.publish.verify import VerifyResult, verify
-from topdown.publish.verify.plan_file import _check_known, load_plan
+from topdown.model import Invariants
+from topdown.verify import VerifyResult, verify
+from topdown.verify.plan_reader import _check_known, load_plan
 
 PERSONS = "microdata/persons.parquet"
 TABLES = (PERSONS, "public/leaves.parquet", "tables/total/land.parquet", "measurements/land/part-000.parquet")

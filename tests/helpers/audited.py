@@ -25,13 +25,12 @@ from tests.helpers.attacked import (
     write_leaves,
     write_run,
 )
-from topdown.audit_runs import stage
-from topdown.measure import draw
-from topdown.model.histogram import Histogram
-from topdown.noise import DiscreteGaussian, SimulationBits
-from topdown.plan.best_noise import best_weights
-from topdown.plan.plan import MeasurementPlan
-from topdown.plan.prepare import Context, prepare
+from topdown.measure import draw, noise_law
+from topdown.model import Histogram
+from topdown.plan import MeasurementPlan, PublicContext, optimal_weights, prepare
+from topdown.practice import repeated_draws as stage
+from topdown.privacy import SimulationBits
+from topdown.privacy.laws import DiscreteGaussian
 
 LEVELS = ("land", "region", "county", "block"), (0, 1, 2, 3)
 CODES = ("111", "112", "121", "122", "211", "212", "221", "222")
@@ -87,7 +86,7 @@ def make_land(
     mechanism: str = "discrete_gaussian",
     invariants: str = NOTHING,
     facts: dict[str, tuple[int, ...]] | None = None,
-) -> Context:
+) -> PublicContext:
     """Write the public files of the land, and return its plan."""
     return prepare(
         write_land(folder, neighbours=neighbours, mechanism=mechanism, invariants=invariants, facts=facts)
@@ -117,7 +116,7 @@ def write_land(
     )
 
 
-def make_shipped(folder: Path, policy: str, settings: str, relation: str = "bounded") -> Context:
+def make_shipped(folder: Path, policy: str, settings: str, relation: str = "bounded") -> PublicContext:
     """Write a few blocks under shipped invariants and settings, and return the plan."""
     text, toy = shipped("invariants", policy), policy == "toy"
     folder.mkdir(parents=True, exist_ok=True)
@@ -183,7 +182,7 @@ def drawn_with(change: Callable[[Init], Init]) -> Iterator[None]:
 @contextmanager
 def narrower(factor: Fraction, query: str = "") -> Iterator[None]:
     """Draw noise of another parameter: that of one query, or of all."""
-    right = draw.law_of
+    right = noise_law
 
     def wrong(measurement):
         if query in ("", measurement.query):
@@ -197,14 +196,14 @@ def narrower(factor: Fraction, query: str = "") -> Iterator[None]:
 def _narrowed(measurement: MeasurementPlan, factor: Fraction) -> MeasurementPlan:
     if not measurement.weights:
         return replace(measurement, parameter=measurement.parameter * factor)
-    weights = best_weights(measurement.parameter / factor, measurement.count_delta / factor)
+    weights = optimal_weights(measurement.parameter / factor, measurement.count_delta / factor)
     return replace(measurement, weights=weights)
 
 
 @contextmanager
 def root_of_variance(query: str) -> Iterator[None]:
     """Take the standard deviation for the variance, in one query."""
-    right = draw.law_of
+    right = noise_law
 
     def wrong(measurement):
         law = right(measurement)

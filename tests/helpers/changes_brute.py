@@ -9,8 +9,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from topdown.model.geography import Geography
-from topdown.model.schema import Schema
+from topdown.model import Geography, Schema
 
 Record = tuple[int, int]  # leaf, cell
 Ends = tuple[tuple[bool, ...], int, int | None]  # kinds in a set, least, most

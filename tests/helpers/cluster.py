@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from topdown.workers import Cluster
-from topdown.workers.lost import nobody
-from topdown.workers.ray import connected
+from topdown.workers import Cluster, connect_cluster, tell_nobody
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="the extra cluster (ray) is not installed")
@@ -26,4 +24,4 @@ def cluster() -> Cluster:
     atexit.register(open_until_exit.close)
     folder = Path(open_until_exit.enter_context(tempfile.TemporaryDirectory()))
     (folder / "plan.json").write_text("{}")
-    return open_until_exit.enter_context(connected(folder, nobody))
+    return open_until_exit.enter_context(connect_cluster(folder, tell_nobody))

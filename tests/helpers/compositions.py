@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from topdown.accountant import Composition
+from topdown.privacy.accountant import Composition
 
 
 def weighted(weights: Mapping[object, int] | Iterable[tuple[object, int]]) -> Composition:

@@ -13,17 +13,27 @@ from typing import Any
 
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.errors import TopdownError
-from topdown.ledger.book import Book, read_book
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.journal import JOURNAL, Journal, MeasuredPart, open_journal, start_journal
-from topdown.ledger.ledger import create_ledger, open_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.protocol import Spend, carry_out, check_new
-from topdown.ledger.records import Binding
+from topdown.privacy.ledger import (
+    JOURNAL_FILE,
+    Book,
+    DrawnLaw,
+    Journal,
+    LedgerBinding,
+    LedgerLocation,
+    MeasuredPart,
+    NoiseCharge,
+    check_new_charge,
+    create_ledger,
+    open_journal,
+    open_ledger,
+    read_book,
+    run_charged,
+    start_journal,
+)
 
 OUT = Path("/out")
 LEDGER, RECORDS = Path("/room/ledger.jsonl"), Path("/records")
-BINDING = Binding("d", "bounded", "person", "rho")
+BINDING = LedgerBinding("d", "bounded", "person", "rho")
 PARTS = (
     MeasuredPart("land", "part-000"),
     MeasuredPart("block", "part-000"),
@@ -34,7 +44,7 @@ LAWS = {
     "block": (DrawnLaw("discrete_gaussian", Fraction(2), 1, 2, "block", "total"),),  # rho 1/2
 }
 LOSSES = {level: laws[0].loss for level, laws in LAWS.items()}
-SPEND = Spend("r1", "plan", LAWS, (), Fraction(100))
+SPEND = NoiseCharge("r1", "plan", LAWS, (), Fraction(100))
 BINDS = {"plan_hash": "plan", "layout": "l"}
 Protocol = Callable[[ModelDisk, "World"], None]
 
@@ -58,7 +68,7 @@ class World:
     """What an adversary sees: every draw ever made, and every file that got a reader's name."""
 
     def __init__(self, ledger: str = "") -> None:
-        self.place = Place(LEDGER, RECORDS, ledger, BINDING)
+        self.place = LedgerLocation(LEDGER, RECORDS, ledger, BINDING)
         self.under_way = 0  # parts drawn that wait while the next one is drawn
         self.draws: list[tuple[str, int]] = []
         self.n_made: Counter[str] = Counter()
@@ -114,7 +124,7 @@ def book_in(data: bytes) -> Book:
 
 def journal_id(disk: ModelDisk) -> str:
     """Return the id of the measurement in the folder, empty if there is none."""
-    found = open_journal(OUT, {}, disk) if disk.read(OUT / JOURNAL) else None
+    found = open_journal(OUT, {}, disk) if disk.read(OUT / JOURNAL_FILE) else None
     return found.id if found else ""
 
 
@@ -165,9 +175,9 @@ def measured(disk: ModelDisk, world: World) -> Journal:
     with open_ledger(world.place, disk) as ledger:
         journal = open_journal(OUT, BINDS, disk)
         if journal is None:
-            check_new(SPEND, ledger, again=False)
+            check_new_charge(SPEND, ledger, again=False)
             journal = start_journal(OUT, BINDS, disk)
-        carry_out(journal, ledger, PARTS, SPEND, ModelWork(disk, world), disk)
+        run_charged(journal, ledger, PARTS, SPEND, ModelWork(disk, world), disk)
         return journal
 
 
@@ -224,9 +234,9 @@ def same_every_time(monkeypatch: Any) -> None:
         def now(cls, tz: Any = None) -> datetime:
             return datetime(2026, 1, 1, 12, tzinfo=tz)
 
-    monkeypatch.setattr("topdown.ledger.ledger.datetime", Noon)
-    monkeypatch.setattr("topdown.ledger.journal.secrets.token_hex", lambda n: "0" * 2 * n)
-    monkeypatch.setattr("topdown.ledger.same_records.secrets.token_bytes", bytes)
+    monkeypatch.setattr("topdown.privacy.ledger.ledger_file.datetime", Noon)
+    monkeypatch.setattr("topdown.privacy.ledger.journal.secrets.token_hex", lambda n: "0" * 2 * n)
+    monkeypatch.setattr("topdown.privacy.ledger.journal.secrets.token_bytes", bytes)
 
 
 def book_of(disk: ModelDisk) -> Book:

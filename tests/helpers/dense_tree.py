@@ -7,17 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.constraint import Basis, Invariants, Never
-from topdown.model.geography import Geography, Level
-from topdown.model.query import Query, parse_query
-from topdown.model.schema import Attribute, Recode, Schema
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.tree.gls import Covariances, make_tree
-from topdown.solve.tree.information import information
-from topdown.solve.tree.lattice import Lattice, make_lattice
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from topdown.arrays import Floats, Ints
+from topdown.model import (
+    Attribute,
+    Basis,
+    Geography,
+    Invariants,
+    Level,
+    Never,
+    Query,
+    Recode,
+    Schema,
+    parse_query,
+)
+from topdown.solve import AnswersInMemory, Lattice, information, make_lattice
+from topdown.solve.tree import Covariances, make_tree
 
 
 def schema_of(sizes: tuple[int, ...], recoded: tuple[int, ...] = ()) -> Schema:
@@ -47,7 +51,7 @@ class Case:
     queries: tuple[tuple[Query, ...], ...]
     weights: tuple[tuple[float, ...], ...]
     is_open: tuple[NDArray[np.bool_], ...]
-    answers: HeldAnswers
+    answers: AnswersInMemory
 
     @property
     def tree(self) -> Covariances:
@@ -95,7 +99,7 @@ def make_case(
         rng.integers(-20, 60, (len(here), sum(q.n_answers for q in of))).astype(np.int32)
         for here, of in zip(nodes, queries, strict=True)
     )
-    return Case(geography, schema, lattice, queries, weights, is_open, HeldAnswers(nodes, values))
+    return Case(geography, schema, lattice, queries, weights, is_open, AnswersInMemory(nodes, values))
 
 
 @dataclass(frozen=True, eq=False)

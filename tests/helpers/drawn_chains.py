@@ -9,14 +9,29 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.helpers.changes_brute import Ruled, Statistic, crossing
-from topdown.model.changes import KnownStatistic
-from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
-from topdown.model.geography import Geography, from_prefixes
-from topdown.model.possible import ValueBound, Zero
-from topdown.model.query import parse_query
-from topdown.model.reading import Reading, groups_of, read_in, same, then
-from topdown.model.schema import Attribute, Recode, Schema
-from topdown.model.support import base_labels
+from topdown.model import (
+    AtLeast,
+    AtMost,
+    Attribute,
+    AttributeMapping,
+    BoundRule,
+    Exact,
+    Geography,
+    Invariants,
+    KnownStatistic,
+    Never,
+    NoneWhereZero,
+    Recode,
+    Schema,
+    ZeroRule,
+    base_labels,
+    compose_mappings,
+    from_prefixes,
+    group_values,
+    identity_mapping,
+    map_attributes,
+    parse_query,
+)
 
 LEVELS = ("land", "county", "town", "block")
 
@@ -35,8 +50,8 @@ class Chain:
     schema: Schema
     geography: Geography
     known: list[KnownStatistic]
-    zeros: list[Zero]
-    bounds: list[ValueBound]
+    zeros: list[ZeroRule]
+    bounds: list[BoundRule]
     allowed: np.ndarray
     seen: list[Statistic]
     ruled: list[Ruled]
@@ -108,10 +123,10 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
     for name in "tu"[: draw(st.integers(0, 2))]:
         schemas.append(_draw_schema(draw, name, schemas[-1]))
     newest = schemas[-1]
-    readings: list[Reading] = [same(newest)]
+    readings: list[AttributeMapping] = [identity_mapping(newest)]
     of_cell = [np.arange(newest.n_cells)]
     for old, new in reversed(list(pairwise(schemas))):
-        readings.append(then(read_in(new, old, {}), readings[-1]))
+        readings.append(compose_mappings(map_attributes(new, old, {}), readings[-1]))
         of_cell.append(base_labels(new, old, {})[of_cell[-1]])
     known, seen, zeros, bounds, ruled, releases = [], [], [], [], [], []
     n_leaves = len(geography.leaves)
@@ -122,7 +137,7 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
         for k in range(draw(st.sampled_from([0, 0, 1, 2]))):
             depth = draw(st.integers(0, 3))
             query = parse_query(schema, _draw_query(draw, schema))
-            known.append(KnownStatistic(f"{i} {k}", depth, groups_of(query, reading)))
+            known.append(KnownStatistic(f"{i} {k}", depth, group_values(query, reading)))
             exact.append(Exact(f"{i} {k}", LEVELS[depth], query.name))
             up = geography.ancestors_of_leaves[depth]
             seen.append(Statistic(f"{i} {k}", up, query.labels[cells]))
@@ -136,7 +151,7 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
             if isinstance(rule, NoneWhereZero):
                 facts[rule.columns[0]] = np.array([draw(st.integers(0, 1)) for _ in range(n_leaves)])
                 leaves = facts[rule.columns[0]] == 0
-            zeros.insert(0, Zero(rule.name, _read(schema, reading, rule.cells), leaves))
+            zeros.insert(0, ZeroRule(rule.name, _read(schema, reading, rule.cells), leaves))
             allowed &= ~(leaves[:, None] & schema.select(dict(rule.cells))[cells][None, :])
         releases.append(
             [schema, Invariants("i", "i", schema.name, (*exact,), (), (*where,), (*never,)), facts]
@@ -158,7 +173,7 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
                 releases[i][2][name] = number
                 (most if above else least).append((AtMost if above else AtLeast)(name, chosen, name))
                 ruled.append(Ruled(name, inside, number, above))
-                bounds.append(ValueBound(name, _read(schema, reading, chosen), number, above))
+                bounds.append(BoundRule(name, _read(schema, reading, chosen), number, above))
         releases[i][1] = replace(releases[i][1], at_least=tuple(least), at_most=tuple(most))
     return Chain(
         newest,
@@ -173,7 +188,7 @@ def chains(draw: st.DrawFn, bounded: bool = True) -> Chain:
     )
 
 
-def _read(schema: Schema, reading: Reading, cells) -> dict[str, tuple[bool, ...]]:
+def _read(schema: Schema, reading: AttributeMapping, cells) -> dict[str, tuple[bool, ...]]:
     """Return what cells of an older release are in attributes of the newest."""
     out = {}
     for attribute, labels in cells:

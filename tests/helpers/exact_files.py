@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.helpers.small_release import edit_json
-from topdown.plan import exact_files
-from topdown.publish.verify import exact_values
+from topdown.plan import exact_statistics as exact_files
+from topdown.verify import check_constraints as exact_values
 
 
 def list_few(monkeypatch: pytest.MonkeyPatch, most: int = 0) -> None:

@@ -7,11 +7,17 @@ from itertools import product
 import numpy as np
 
 from topdown.errors import ConfigError
-from topdown.model.exact_tables import Arrangement, ExactTable, Merged, arrange
-from topdown.model.geography import Geography, from_prefixes
-from topdown.model.kinds import find_kinds
-from topdown.model.public import Rules
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.model import (
+    ConstraintSystem,
+    ExactArrangement,
+    ExactTable,
+    Geography,
+    MergedTable,
+    arrange_exact_tables,
+    from_prefixes,
+    partition_cells,
+)
+from topdown.solve import SplitPolytopes, split_polytopes
 
 N_CELLS = 4
 LEVELS = ("land", "pair", "leaf")
@@ -44,7 +50,7 @@ class Case:
         low = (held * rng.integers(0, 2, held.shape))[:, : len(chosen)]
         high = (held + rng.integers(0, 2, held.shape))[:, : len(chosen)]
         caps = rng.random() < 0.4
-        self.rules = Rules(
+        self.rules = ConstraintSystem(
             class_of_cell=class_of.astype(np.int64),
             open=tuple(np.asarray(self.up(leaf_open, d) > 0) for d in range(3)),
             bound_cells=tuple(chosen),
@@ -77,29 +83,29 @@ class Case:
         select = np.eye(int(table.labels.max()) + 1, dtype=np.int64)[table.labels]
         return self.up(cells @ select, table.depth)
 
-    def arrangement(self) -> Arrangement | None:
+    def arrangement(self) -> ExactArrangement | None:
         """Return how the tables are kept, None if they are refused."""
         try:
-            return arrange(self.tables, self.rules, LEVELS)
+            return arrange_exact_tables(self.tables, self.rules, LEVELS)
         except ConfigError as error:
             if error.code != "C033":
                 raise
             return None
 
-    def answers_of(self, merged: Merged, n_nodes: int) -> np.ndarray:
+    def answers_of(self, merged: MergedTable, n_nodes: int) -> np.ndarray:
         """Return the answers of a merged table."""
         none = np.zeros(n_nodes, dtype=np.int64)
         return np.stack([none if s is None else self.values[s[0]][:, s[1]] for s in merged.sources], axis=1)
 
-    def polytopes(self, kept: Arrangement) -> Polytopes:
+    def polytopes(self, kept: ExactArrangement) -> SplitPolytopes:
         """Return the limits the solver uses."""
-        kinds = find_kinds(self.rules, answers=kept.split.labels)
+        kinds = partition_cells(self.rules, answers=kept.split.labels)
         everybody = self.people.sum(axis=1)[:, None]
         totals = {d: self.up(everybody, d)[:, 0] for d in range(kept.depth + 1)}
         answers = (
             self.answers_of(kept.split, len(self.tree.levels[kept.depth])) if kept.split.tells_more else None
         )
-        return polytopes_of(kinds, self.rules, self.tree, totals, answers)
+        return split_polytopes(kinds, self.rules, self.tree, totals, answers)
 
     def node_tables(self, depth: int, node: int, most: int) -> Vectors:
         """Write out every table of a node, up to `most` people a cell, that splits down to the leaves."""

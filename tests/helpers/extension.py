@@ -11,8 +11,8 @@ import numpy as np
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import run_text
-from topdown.pipeline import generate
-from topdown.plan.prepare import prepare
+from topdown.app.pipeline import generate
+from topdown.plan import prepare
 
 SCHEMA = """\
 type = "topdown.schema"

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.small_release import Small, build, certified, edit_table, write_journal, write_ledger
-from topdown.measure.released import read_microdata
-from topdown.model.histogram import Histogram
-from topdown.pipeline import solve_release
-from topdown.plan.prepare import Context, load_context
-from topdown.publish.certified import certified_privacy
-from topdown.publish.publish import publish
-from topdown.solve.digest import records_sha256
-from topdown.solve.solve import write_document
+from topdown.app.pipeline import solve_release
+from topdown.measure import read_microdata
+from topdown.model import Histogram
+from topdown.plan import PublicContext, load_context
+from topdown.publish.publish_release import publish
+from topdown.publish.release_certificate import certified_privacy
+from topdown.solve import records_sha256, write_document
 
 
 def solved_release(folder: Path, answers: Callable[[dict[str, Any]], list[int]] | None = None) -> Small:
@@ -62,7 +61,7 @@ def forge(release: Path, out: Path, leaves: Histogram) -> Path:
 _KNOWN: dict[str, dict[str, Any]] = {}  # one plan is forged many times
 
 
-def _privacy(context: Context) -> dict[str, Any]:
+def _privacy(context: PublicContext) -> dict[str, Any]:
     plan_hash = context.plan.plan_hash
     if plan_hash not in _KNOWN:
         _KNOWN[plan_hash] = certified_privacy(context.policy)

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers import policies, solved
-from topdown.model.geography import Geography
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context, prepare
-from topdown.solve.slices import geography_part, ranges_of
+from topdown.model import Geography, Histogram
+from topdown.plan import PublicContext, prepare
+from topdown.solve import geography_part, node_ranges
 
 Facts = tuple[int, int, int]  # homes, dormitories, barracks
 CODES = (
@@ -63,12 +62,12 @@ def make_land(
 def county_alone(census: solved.Census, county: int) -> solved.Census:
     """Return a county as if it were all there is: its places, its facts, and only its people."""
     context, leaves = census.context, census.truth[-1]
-    ranges = ranges_of(context.geography, 1, county, county + 1)
+    ranges = node_ranges(context.geography, 1, county, county + 1)
     first, last = ranges[-1].start, ranges[-1].stop
     geography: Geography = geography_part(context.geography, ranges)
     mine = (leaves.node >= first) & (leaves.node < last)
     people = Histogram(
         last - first, leaves.n_cells, leaves.node[mine] - first, leaves.cell[mine], leaves.count[mine]
     )
-    alone: Context = replace(context, geography=geography, facts=context.facts.at(ranges[-1]))
+    alone: PublicContext = replace(context, geography=geography, facts=context.facts.at(ranges[-1]))
     return solved.Census(alone, people.at_every_level(geography))

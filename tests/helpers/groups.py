@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, new_ledger, release, simulate
-from pgsr.check import Check
-from pgsr.runfile import ledger_of, plan_of, policy_of, source_of
-from topdown.canonical import json_bytes
-from topdown.ledger.place import Place
+from pgsr.released_groups import Check
+from pgsr.run_settings import ledger_of, plan_of, policy_of, source_of
+from topdown.formats import json_bytes
+from topdown.privacy.ledger import LedgerLocation
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
 GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
@@ -36,7 +36,7 @@ def codes(checks: Sequence[Check]) -> set[str]:
     return {check.name for check in checks if not check.ok}
 
 
-def place_of(path: Path, **bound: Any) -> Place:
+def place_of(path: Path, **bound: Any) -> LedgerLocation:
     """Return the place of a ledger of groups in memory; see `binding_of` for what it is bound to."""
     return ledger_place(None, binding_of(**bound), LedgerFile(path))
 

@@ -10,16 +10,25 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, Never, NoneWhereZero
-from topdown.model.constraint_table import NO_LIMIT
-from topdown.model.geography import Geography, from_prefixes
-from topdown.model.kinds import find_kinds
-from topdown.model.public import PublicFacts, Rules
-from topdown.model.query import parse_query
-from topdown.model.schema import Attribute, Schema
-from topdown.solve.implied.groups import Groups, Leaf
-from topdown.solve.implied.margins import LeafMargins
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.model import (
+    NO_LIMIT,
+    AtLeast,
+    AtMost,
+    Attribute,
+    ConstraintSystem,
+    Exact,
+    Geography,
+    Invariants,
+    Never,
+    NoneWhereZero,
+    PublicFacts,
+    Schema,
+    from_prefixes,
+    parse_query,
+    partition_cells,
+)
+from topdown.solve import SplitPolytopes, split_polytopes
+from topdown.solve.implied import GroupLeaf, Groups, LeafMargins
 
 Vector = tuple[int, ...]
 
@@ -39,7 +48,7 @@ def sums(sets: Iterable[set[Vector]]) -> set[Vector]:
     return reduce(lambda a, b: {tuple(map(sum, zip(x, y, strict=True))) for x in a for y in b}, sets)
 
 
-def leaf_tables(leaf: Leaf) -> set[Vector]:
+def leaf_tables(leaf: GroupLeaf) -> set[Vector]:
     """Write out all group counts a leaf may have."""
     return {
         x
@@ -55,11 +64,11 @@ def random_groups(rng: np.random.Generator, k: int, n_leaves: int, most: int) ->
         is_open = tuple(bool(v) for v in rng.random(k) < 0.6)
         lower = tuple(int(v) * int(rng.random() < 0.4) for v in rng.integers(0, 3, size=k))
         rest = int(rng.integers(0, most + 1)) if any(is_open) else 0
-        leaves.append(Leaf(sum(lower) + rest, lower, is_open))
+        leaves.append(GroupLeaf(sum(lower) + rest, lower, is_open))
     return Groups(tuple("abcdefghijklmn"[:k]), tuple(leaves))
 
 
-def group_regions(groups: Groups) -> Polytopes:
+def group_regions(groups: Groups) -> SplitPolytopes:
     """Return what the solver makes of leaves with exact totals: group j is cell j, the root holds all leaves."""
     n, k = len(groups.leaves), len(groups.names)
     lower = np.array([leaf.lower for leaf in groups.leaves], dtype=np.int64).reshape(n, k)
@@ -69,7 +78,7 @@ def group_regions(groups: Groups) -> Polytopes:
     is_open = free | (lower > 0)
     totals = np.array([leaf.total for leaf in groups.leaves], dtype=np.int64)
     single = tuple(np.eye(k, dtype=bool))
-    rules = Rules(
+    rules = ConstraintSystem(
         class_of_cell=np.arange(k),
         open=(is_open.any(axis=0)[None, :], is_open),
         bound_cells=single,
@@ -78,7 +87,7 @@ def group_regions(groups: Groups) -> Polytopes:
         caps=caps if capped else np.zeros((n, 0), dtype=np.int64),
     )
     tree = from_prefixes(("node", "leaf"), (0, 2), tuple(f"{i:02d}" for i in range(n)))
-    return polytopes_of(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    return split_polytopes(partition_cells(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
 
 
 def group_limits(groups: Groups) -> np.ndarray:

@@ -12,13 +12,12 @@ import numpy as np
 from tests.faults.test_policy_releases import write_records
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.solved import Census, NoisyAnswers, make_census, noisy, toy_run
-from topdown.pipeline import GenerateResult, generate
-from topdown.plan.plan import Estimates
-from topdown.plan.prepare import prepare
-from topdown.publish.intervals import TableRows, rows_of
-from topdown.publish.tables import workload
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.tree.numbers import TreeNumbers, tree_numbers
+from topdown.app.pipeline import GenerateResult, generate
+from topdown.plan import Estimates, prepare
+from topdown.publish.release_tables import workload
+from topdown.publish.table_intervals import TableRows, rows_of
+from topdown.solve import AnswersInMemory
+from topdown.solve.tree import TreeEstimates, tree_estimates
 
 COVERAGE = '[estimates]\ncoverage = "19/20"\n\n[budget]'
 
@@ -29,16 +28,16 @@ def asks(census: Census, coverage: Fraction | None, targets: Literal["own", "tre
     return replace(census, context=replace(census.context, plan=plan))
 
 
-def held(census: Census, answers: NoisyAnswers) -> HeldAnswers:
+def held(census: Census, answers: NoisyAnswers) -> AnswersInMemory:
     """Return noisy answers as the estimate reads them."""
     depths = range(len(census.context.plan.levels))
     nodes = tuple(np.flatnonzero(census.context.rules.inhabited[d]).astype(np.int64) for d in depths)
-    return HeldAnswers(nodes, tuple(answers.values[d][nodes[d]].astype(np.int32) for d in depths))
+    return AnswersInMemory(nodes, tuple(answers.values[d][nodes[d]].astype(np.int32) for d in depths))
 
 
-def numbers(census: Census, seed: int) -> TreeNumbers:
+def numbers(census: Census, seed: int) -> TreeEstimates:
     """Return the estimates of one draw."""
-    return tree_numbers(census.context, held(census, noisy(census, seed)), census.exact, {})
+    return tree_estimates(census.context, held(census, noisy(census, seed)), census.exact, {})
 
 
 def true_rows(census: Census) -> dict[tuple[str, int], TableRows]:

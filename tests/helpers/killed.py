@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from topdown.ledger import durable
+from topdown.privacy.ledger import durable
 
 
 def die() -> None:

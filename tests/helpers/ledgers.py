@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topdown.ledger.ledger import read_ledger
-from topdown.measure.run_ledger import create_for_run
+from topdown.measure import create_run_ledger
+from topdown.privacy.ledger import read_ledger
 
 
 def with_ledger(run: Path) -> Path:
     """Make the ledger a run file describes, or join the one that is there; return the run file."""
-    create_for_run(run)
+    create_run_ledger(run)
     return run
 
 

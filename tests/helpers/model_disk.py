@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from topdown.ledger import durable
+from topdown.privacy.ledger import durable
 
 OUTCOMES = ("none", "torn", "named", "all")  # named: every name is kept, the content half
 

@@ -10,7 +10,7 @@ from random import Random
 from tests.helpers.attacked import BASIS
 from tests.helpers.odd_plans import BUDGETS, LEVELS, odd_level, odd_shares
 from tests.helpers.runs import run_text
-from topdown.plan.prepare import prepare
+from topdown.plan import prepare
 
 Parts = dict[str, tuple[str, ...]]  # label of a base attribute: the labels here that it is made of
 FACTS = {"homes": "home", "dormitories": "dormitory", "barracks": "barracks"}

@@ -22,8 +22,8 @@ from tests.helpers.policy_texts import (
     exact,
     inexact_toy,
 )
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context
+from topdown.model import Histogram
+from topdown.plan import PublicContext
 
 
 def make_census(
@@ -39,7 +39,7 @@ def make_census(
     return solved.Census(census.context, leaves.at_every_level(census.context.geography))
 
 
-def fit_records(context: Context, leaves: Histogram) -> Histogram:
+def fit_records(context: PublicContext, leaves: Histogram) -> Histogram:
     """Move and drop records until every rule of the leaves is met."""
     rules, n_cells = context.rules, leaves.n_cells
     dense = leaves.dense(0, leaves.n_nodes).reshape(-1, *context.plan.schema.shape).copy()

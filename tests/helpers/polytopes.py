@@ -6,15 +6,15 @@ from itertools import product
 
 import numpy as np
 
-from topdown.model.geography import from_prefixes
-from topdown.model.kinds import find_kinds
-from topdown.model.public import Rules
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.model import ConstraintSystem, from_prefixes, partition_cells
+from topdown.solve import SplitPolytopes, split_polytopes
 
 Vectors = set[tuple[int, ...]]
 
 
-def make_polytopes(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps: bool = False) -> Polytopes:
+def make_polytopes(
+    seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps: bool = False
+) -> SplitPolytopes:
     """Draw a tree of leaves in pairs, with bounds on nested sets of four cells that some population meets.
 
     Args:
@@ -33,7 +33,7 @@ def make_polytopes(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps:
     up = lambda leaf, depth: np.array(  # noqa: E731
         [leaf[tree.ancestors_of_leaves[depth] == i].sum(axis=0) for i in range(len(tree.levels[depth]))]
     )
-    rules = Rules(
+    rules = ConstraintSystem(
         class_of_cell=np.arange(4),
         open=tuple(np.asarray(up(is_open, d) > 0) for d in range(3)),
         bound_cells=tuple(chosen),
@@ -42,10 +42,10 @@ def make_polytopes(seed: int, *, n_leaves: int = 4, exact: int | None = 2, caps:
         caps=high[:, : len(chosen)] if caps else np.zeros((n_leaves, 0), dtype=np.int64),
     )
     totals = {} if exact is None else {d: up(people.sum(axis=1), d) for d in range(exact + 1)}
-    return polytopes_of(find_kinds(rules), rules, tree, totals)
+    return split_polytopes(partition_cells(rules), rules, tree, totals)
 
 
-def leaf_vectors(polytopes: Polytopes, leaf: int, most: int) -> Vectors:
+def leaf_vectors(polytopes: SplitPolytopes, leaf: int, most: int) -> Vectors:
     """List every whole vector of kinds a leaf may hold, up to `most` people a kind."""
     kinds, out = polytopes.kinds, set()
     total = polytopes.totals[2][leaf] if 2 in polytopes.totals else None
@@ -58,7 +58,7 @@ def leaf_vectors(polytopes: Polytopes, leaf: int, most: int) -> Vectors:
     return out
 
 
-def node_vectors(polytopes: Polytopes, depth: int, node: int, most: int) -> Vectors:
+def node_vectors(polytopes: SplitPolytopes, depth: int, node: int, most: int) -> Vectors:
     """List every whole vector of kinds a node may hold: sums of what its children may hold."""
     if depth == 2:
         found = leaf_vectors(polytopes, node, most)

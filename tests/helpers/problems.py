@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from topdown.solve.groups import Bounds, FixedTable, KindLimits, LowerBounds, group_sums
-from topdown.solve.kernels import gram
-from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.quadratics import Dense
-from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve import Bounds, FixedTable, LowerBounds, SubsetLimits, gram, group_sums
+from topdown.solve.least_squares import Dense, Problem, SoftRules
+from topdown.solve.rounding import RoundingProblem
 
 
 def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) -> np.ndarray:
@@ -33,7 +31,7 @@ def limits_around(rng: np.random.Generator, held: np.ndarray, *, slack: bool) ->
 def bounds_of(of: np.ndarray, lower: np.ndarray, limits: np.ndarray | None) -> Bounds:
     """Return lower bounds, or limits if there are some."""
     of = np.ascontiguousarray(of.astype(np.int64))
-    return LowerBounds(of, lower) if limits is None else KindLimits(of, len(lower), limits)
+    return LowerBounds(of, lower) if limits is None else SubsetLimits(of, len(lower), limits)
 
 
 def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
@@ -83,7 +81,7 @@ def hard_problem(seed: int) -> tuple[Problem, np.ndarray]:
         if fixed
         else FixedTable.none(n, m).floats(),
         bounds=bounds_of(bound_of[order], lower, table),
-        compared=Compared.none(n, m),
+        compared=SoftRules.none(n, m),
     )
     return problem, truth[order]
 
@@ -149,5 +147,5 @@ def wide_problem(seed: int, n: int, m: int, people: float) -> Problem:
         allowed=np.ones((n, m), dtype=bool),
         fixed=FixedTable.none(n, m).floats(),
         bounds=LowerBounds(bound_of, group_sums(truth, bound_of, 2)),
-        compared=Compared.none(n, m),
+        compared=SoftRules.none(n, m),
     )

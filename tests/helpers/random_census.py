@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers import policies, solved
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import prepare
+from topdown.model import Histogram
+from topdown.plan import prepare
 
 LEVELS = ("land", "county", "block")
 Cells = dict[str, list[str]]

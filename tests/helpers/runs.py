@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from topdown.plan.init import run_file_text
+from topdown.plan import run_file_text
 
 RUN: dict[str, dict[str, Any]] = {
     "": {

@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, TypeChecker
 from jsonschema.validators import extend
 
-from topdown.documents import document_schema
+from topdown.formats import document_schema
 
 
 def _is_whole(checker: TypeChecker, value: object) -> bool:

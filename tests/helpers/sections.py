@@ -7,13 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from topdown.model import sections
-from topdown.model.histogram import Histogram
-from topdown.model.leaf_table import PackedRows, PackedTable
-from topdown.model.narrow import narrow
-from topdown.publish.verify import cuts
-from topdown.solve import sections as solved
-from topdown.solve import solve
+from topdown.model import Histogram, PackedRows, PackedTable, narrow, sections
+from topdown.solve import solve_stage as solve
+from topdown.solve import solved_parts as solved
+from topdown.verify import public_tree as cuts
 
 
 def cut_small(monkeypatch: pytest.MonkeyPatch, cut_leaves: int = 3, section_leaves: int = 2) -> None:

@@ -17,14 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.helpers.runs import run_text
-from topdown.ledger.records import VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
-from topdown.measure.run_ledger import drawn_laws
-from topdown.model.histogram import Histogram
-from topdown.plan.exact_files import tables_of_exact
-from topdown.plan.prepare import Context, prepare
-from topdown.plan.public_files import write_public
-from topdown.publish.certified import certified_privacy
-from topdown.publish.publish import publish
+from topdown.measure import drawn_laws_by_level
+from topdown.model import Histogram
+from topdown.plan import PublicContext, exact_table_names, prepare, write_public
+from topdown.privacy.ledger import LEDGER_VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
+from topdown.publish.publish_release import publish
+from topdown.publish.release_certificate import certified_privacy
 
 TOP = Path(__file__).resolve().parents[2]
 LEAVES = """\
@@ -43,7 +41,7 @@ class Small:
     """A built release with what it was made from."""
 
     folder: Path
-    context: Context
+    context: PublicContext
     leaves: Histogram
     ledger: Path
 
@@ -73,7 +71,7 @@ def run_file(
 
 def make_context(
     folder: Path, mechanism: str = "discrete_gaussian", *, invariants: str = "", neighbours: str = "bounded"
-) -> Context:
+) -> PublicContext:
     """Write the public files of the toy land and read them as a run would.
 
     Args:
@@ -87,12 +85,12 @@ def make_context(
     return prepare(folder / "run.toml").context
 
 
-def allowed(context: Context) -> np.ndarray:
+def allowed(context: PublicContext) -> np.ndarray:
     """Return which cells may hold records at each leaf, shape (n_leaves, n_cells)."""
     return context.rules.open[-1][:, context.rules.class_of_cell]
 
 
-def population(context: Context, seed: int = 1) -> Histogram:
+def population(context: PublicContext, seed: int = 1) -> Histogram:
     """Draw records that meet every constraint of the toy land."""
     draw = np.random.default_rng(seed)
     open_cells = allowed(context)
@@ -155,14 +153,14 @@ def certified(
         return certified_privacy(context.policy)
 
 
-def write_plan(release: Path, context: Context) -> None:
+def write_plan(release: Path, context: PublicContext) -> None:
     """Write plan.json."""
     release.mkdir(parents=True, exist_ok=True)
     document = context.plan.to_document() | {"plan_hash": context.plan.plan_hash}
     (release / "plan.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def write_measurements(release: Path, context: Context, nodes_a_part: int) -> None:
+def write_measurements(release: Path, context: PublicContext, nodes_a_part: int) -> None:
     """Write noisy answers that are only noise; the verifier knows nothing of truth."""
     draw = np.random.default_rng(7)
     for depth, level in enumerate(context.plan.levels):
@@ -195,10 +193,10 @@ def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, **more
         writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash} | more)
 
 
-def write_exact(release: Path, context: Context, leaves: Histogram) -> None:
+def write_exact(release: Path, context: PublicContext, leaves: Histogram) -> None:
     """Write the statistics that are exact by policy."""
     levels = dict(zip(context.geography.level_names, leaves.at_every_level(context.geography), strict=True))
-    values, tables, folder = [], tables_of_exact(context.plan), release / "measurements"
+    values, tables, folder = [], exact_table_names(context.plan), release / "measurements"
     for e in context.plan.invariants.exact:
         nodes = list(context.geography.levels[context.geography.index(e.level)].codes)
         answers = levels[e.level].answers(context.plan.query(e.query)).tolist()
@@ -224,15 +222,15 @@ def files_digest(release: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def ledger_events(context: Context, release: Path) -> list[dict[str, Any]]:
+def ledger_events(context: PublicContext, release: Path) -> list[dict[str, Any]]:
     """Return the records of a ledger that holds the one measurement in a release folder; the commit comes last."""
     plan, journal = context.plan, "ab" * 16
-    laws = drawn_laws(plan)
+    laws = drawn_laws_by_level(plan)
     exact = tuple(e.name for e in plan.invariants.exact)
     every = tuple(law for level in laws.values() for law in level)
     intent = Intent(plan.release.id, plan.plan_hash, every, exact, 1, tuple(laws), journal, limit=Fraction(5))
     binding = (plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
-    events: list[Event] = [Opened("0123456789abcdef", VERSION, *binding), intent]
+    events: list[Event] = [Opened("0123456789abcdef", LEDGER_VERSION, *binding), intent]
     for path in sorted((release / "measurements").glob("*/*.parquet")):
         part = f"{path.parent.name}/{path.stem}"
         events += [Begun(1, part), Drawn(1, part, hashlib.sha256(path.read_bytes()).hexdigest())]
@@ -240,7 +238,7 @@ def ledger_events(context: Context, release: Path) -> list[dict[str, Any]]:
     return [to_fields(event) for event in events]
 
 
-def write_journal(release: Path, context: Context) -> None:
+def write_journal(release: Path, context: PublicContext) -> None:
     """Write the id under which the ledger knows the measurement."""
     head = {"type": "topdown.journal", "version": 2, "journal": "ab" * 16, "layout": "0" * 64}
     path = release / "measurements" / "journal.json"
@@ -263,12 +261,14 @@ def canonical(document: Any) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def write_ledger(path: Path, context: Context, release: Path) -> None:
+def write_ledger(path: Path, context: PublicContext, release: Path) -> None:
     """Write the ledger of the data set."""
     path.write_bytes(seal(ledger_events(context, release)))
 
 
-def write_solve(release: Path, context: Context, leaves: Histogram | None = None, **changes: object) -> None:
+def write_solve(
+    release: Path, context: PublicContext, leaves: Histogram | None = None, **changes: object
+) -> None:
     """Write solve.json: everything solved, residuals tiny; without leaves the one before names the records."""
     numbers = {
         "n_problems": 1,

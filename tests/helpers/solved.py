@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.helpers.runs import run_text
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context, prepare
-from topdown.solve.answers import AsTheyAre, HeldAnswers
+from topdown.model import Histogram
+from topdown.plan import PublicContext, prepare
+from topdown.solve import AnswersInMemory, MemorySource
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -20,7 +20,7 @@ TOP = Path(__file__).resolve().parents[2]
 class Census:
     """A context with the true tables of every level, root first."""
 
-    context: Context
+    context: PublicContext
     truth: tuple[Histogram, ...]
 
     @property
@@ -33,7 +33,7 @@ class Census:
 class NoisyAnswers:
     """Targets with ordinary seeded noise; for solver tests only, nothing is released."""
 
-    context: Context
+    context: PublicContext
     values: tuple[NDArray[np.int64], ...]
 
     def answers(
@@ -44,15 +44,15 @@ class NoisyAnswers:
         nodes = first_node + np.flatnonzero(inhabited[first_node:last_node])
         return nodes, self.values[level_index][nodes]
 
-    def source(self) -> AsTheyAre:
+    def source(self) -> MemorySource:
         """Return what opens the answers of parts."""
-        return AsTheyAre()
+        return MemorySource()
 
-    def part(self, ranges: tuple[slice, ...]) -> HeldAnswers:
+    def part(self, ranges: tuple[slice, ...]) -> AnswersInMemory:
         """Return the answers of some nodes, by numbers of their own."""
         found = [self.answers(depth, here.start, here.stop) for depth, here in enumerate(ranges)]
         nodes = tuple(at - here.start for (at, _), here in zip(found, ranges, strict=True))
-        return HeldAnswers(nodes, tuple(values for _, values in found))
+        return AnswersInMemory(nodes, tuple(values for _, values in found))
 
 
 def make_census(folder: Path, seed: int, *, n_blocks: int = 12, run: str | None = None) -> Census:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.helpers.small_release import Small, edit_table, ledger_events, reseal, seal
-from topdown.publish.verify import VerifyResult, verify
+from topdown.verify import VerifyResult, verify
 
 PERSONS = "microdata/persons.parquet"
 Rows = list[dict[str, Any]]

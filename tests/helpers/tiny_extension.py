@@ -10,16 +10,24 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from tests.helpers.runs import run_text
-from topdown.model.constraint import AtLeast, Invariants, Never, NoneWhereZero
-from topdown.model.geography import Geography, Level
-from topdown.model.histogram import Histogram
-from topdown.model.public import PublicFacts, derive_rules
-from topdown.model.schema import Attribute, Recode, Schema
-from topdown.model.support import Support, base_labels
-from topdown.plan.make import make_plan
-from topdown.plan.prepare import Context
-from topdown.plan.runfile import RunFile, load_runfile
-from topdown.solve.groups import Ints
+from topdown.arrays import Ints
+from topdown.model import (
+    AtLeast,
+    Attribute,
+    Geography,
+    Histogram,
+    Invariants,
+    Level,
+    Never,
+    NoneWhereZero,
+    PublicFacts,
+    Recode,
+    Schema,
+    Support,
+    base_labels,
+    constraints_of_facts,
+)
+from topdown.plan import PublicContext, RunFile, load_run_file, make_plan
 
 KINDS, SEXES, AGES = ("k0", "k1", "k2", "k3"), ("m", "f"), ("young", "old")
 SCHEMA = Schema(
@@ -63,7 +71,7 @@ def run_file() -> RunFile:
             geography={"levels": ["top", "middle", "leaf"], "prefix_lengths": [0, 1, 2]},
         )
         path.write_text(text, encoding="utf-8")
-        return load_runfile(path)
+        return load_run_file(path)
 
 
 @dataclass(frozen=True)
@@ -75,14 +83,14 @@ class World:
     facts: PublicFacts
     base: Ints
 
-    def context(self) -> Context:
+    def context(self) -> PublicContext:
         """Return what the solver is given."""
-        rules = derive_rules(SCHEMA, self.geography, self.invariants, self.facts)
+        rules = constraints_of_facts(SCHEMA, self.geography, self.invariants, self.facts)
         leaf, cell = np.nonzero(self.base)
         table = Histogram.build(*self.base.shape, leaf, cell, self.base[leaf, cell])
         support = Support(SCHEMA, rules, base_labels(SCHEMA, BASE, {}), table.at_every_level(self.geography))
         plan = make_plan(run_file(), SCHEMA, self.invariants, self.geography, self.facts, support.inhabited)
-        return Context(plan, self.geography, self.facts, support)
+        return PublicContext(plan, self.geography, self.facts, support)
 
     def allowed(self, leaf: int) -> tuple[bool, ...]:
         """Return the cells that may hold records at a leaf, straight from the constraints."""

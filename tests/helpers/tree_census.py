@@ -8,12 +8,10 @@ import numpy as np
 
 from tests.helpers.dense_tree import Case
 from tests.helpers.solved import Census, NoisyAnswers
-from topdown.model.query import parse_query
-from topdown.plan.plan import Estimates
-from topdown.plan.prepare import Context
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.tree.covered import choose
-from topdown.solve.tree.gls import open_values
+from topdown.model import parse_query
+from topdown.plan import Estimates, PublicContext
+from topdown.solve import AnswersInMemory
+from topdown.solve.tree import choose_levels, open_values
 
 
 def with_tree(census: Census) -> Census:
@@ -25,7 +23,7 @@ def with_tree(census: Census) -> Census:
 def case_of(census: Census, answers: NoisyAnswers) -> Case:
     """Return what `solve_densely` takes."""
     context = census.context
-    lattice = choose(context).lattice
+    lattice = choose_levels(context).lattice
     assert lattice is not None
     rules, depths = context.rules, range(len(context.plan.levels))
     nodes = tuple(np.flatnonzero(rules.inhabited[d]).astype(np.int64) for d in depths)
@@ -39,11 +37,11 @@ def case_of(census: Census, answers: NoisyAnswers) -> Case:
         ),
         tuple(tuple(float(1 / m.variance) for m in level.measurements) for level in context.plan.levels),
         tuple(open_values(lattice, rules.class_of_cell, at) for at in rules.open),
-        HeldAnswers(nodes, tuple(answers.values[d][nodes[d]].astype(np.int32) for d in depths)),
+        AnswersInMemory(nodes, tuple(answers.values[d][nodes[d]].astype(np.int32) for d in depths)),
     )
 
 
-def on_one_pattern(context: Context) -> Context:
+def on_one_pattern(context: PublicContext) -> PublicContext:
     """Return the context as if what is open in most of its leaves were open in every inhabited area, and no more."""
     rules = context.rules
     patterns, counts = np.unique(rules.open[-1][rules.inhabited[-1]], axis=0, return_counts=True)

@@ -9,11 +9,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from topdown.measure.checks import check_against_public
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.measure.records import Form, Refused
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import Context
+from topdown.measure import LeafCounts, RecordsForm, Refused, check_against_public
+from topdown.model import Histogram
+from topdown.plan import PublicContext
 
 TEXT = pa_csv.ConvertOptions(
     column_types=dict.fromkeys(("geocode", "dwelling", "sex", "age", "count"), pa.string()),
@@ -21,7 +19,7 @@ TEXT = pa_csv.ConvertOptions(
 )
 
 
-def whole_histogram(path: Path, context: Context, form: Form) -> Histogram:
+def whole_histogram(path: Path, context: PublicContext, form: RecordsForm) -> Histogram:
     """Read a table that is a table, row by row in Python; Refused as the streamed reader refuses it."""
     schema, leaves = context.plan.schema, context.geography.leaves
     table = (

@@ -11,15 +11,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.compositions import weighted
-from topdown.accountant import Composition
-from topdown.accountant.bounds import _gaussian_delta
-from topdown.accountant.enclosure import Enclosure
-from topdown.accountant.event import Geometric, PureDP, Repeated
-from topdown.accountant.exact import delta_of
-from topdown.accountant.inversion import solve
-from topdown.accountant.mixture import Mixture
-from topdown.accountant.zcdp import bun_steinke, canonne_kamath_steinke
 from topdown.errors import ConfigError
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import (
+    Composition,
+    Geometric,
+    Mixture,
+    PureDP,
+    Repeated,
+    bun_steinke,
+    canonne_kamath_steinke,
+    solve_epsilon,
+)
+from topdown.privacy.accountant.bounds import _gaussian_delta
+from topdown.privacy.exact_values import delta_of
 
 SECONDS = 20  # a hang takes minutes; a busy machine takes a few times the second that this takes alone
 ALPHAS = [Fraction(1, 100), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5), Fraction(99, 100)]
@@ -135,7 +140,7 @@ def test_an_epsilon_takes_few_thresholds(width, exponent):
         values = [Fraction(math.exp(-float(p))) for p in points]
         return [Enclosure(v / (1 + Fraction(width)), v * (1 + Fraction(width))) for v in values]
 
-    box = solve(deltas, target, exponent * math.log(10), Fraction(1000), 100)
+    box = solve_epsilon(deltas, target, exponent * math.log(10), Fraction(1000), 100)
     assert len(asked) <= 40
     assert float(box.lower) <= exponent * math.log(10) <= float(box.upper)
     assert float(box.width) <= 4 * (math.log1p(float(Fraction(width))) + 1e-14)

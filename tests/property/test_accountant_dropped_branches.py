@@ -8,10 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from topdown.accountant import Composition
-from topdown.accountant.certified import BallQuadrature, ends, precision, quotient
-from topdown.accountant.quadrature import Quadrature
-from topdown.accountant.spectrum import tilted
+from topdown.privacy.accountant import (
+    BallQuadrature,
+    Composition,
+    Quadrature,
+    ends,
+    precision,
+    quotient,
+    tilted,
+)
 
 # a branch of exactly e**-46, the level below which float64 writes none down, belongs to variance 2.3304
 NEAR_THE_LEVEL = st.integers(2300, 2500).map(lambda n: Fraction(n, 1000))

@@ -7,9 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.implied_brute import crossing, random_census
-from topdown.model.cell_classes import distinct_rows, equal_numbers, tell_apart
-from topdown.model.kinds import find_kinds
-from topdown.model.public import cell_classes, derive_rules
+from topdown.model import (
+    constraint_classes,
+    constraints_of_facts,
+    distinct_rows,
+    equal_numbers,
+    group_cells,
+    partition_cells,
+)
 
 
 @given(st.integers(0, 1_000_000), st.integers(0, 90))
@@ -18,7 +23,7 @@ def test_cells_are_of_one_class_if_all_sets_agree(seed: int, n_sets: int) -> Non
     """A class too coarse lifts a rule from some cells; one out of order changes the bytes of releases."""
     rng = np.random.default_rng(seed)
     sets = list(rng.random((n_sets, 7)) < 0.1)
-    found = tell_apart(sets, 7)
+    found = group_cells(sets, 7)
     marks = [tuple(bool(cells[c]) for cells in sets) for c in range(7)]
     order = sorted(set(marks))
     assert [order.index(mark) for mark in marks] == found.of_cell.tolist()
@@ -44,7 +49,7 @@ def test_kinds_are_the_possible_classes_of_cells(seed: int, table: bool) -> None
     census = random_census(np.random.default_rng(seed), most=1)
     if crossing(census):
         return
-    rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
+    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
     n_cells = census.schema.n_cells
     answers = np.random.default_rng(seed).integers(0, 3, n_cells) if table else None
     rows = [
@@ -54,10 +59,12 @@ def test_kinds_are_the_possible_classes_of_cells(seed: int, table: bool) -> None
         *([] if answers is None else [answers]),
     ]
     key = [tuple(int(row[c]) for row in rows) for c in range(n_cells)]
-    assert np.array_equal([sorted(set(key)).index(k) for k in key], cell_classes(rules, answers).of_cell)
+    assert np.array_equal(
+        [sorted(set(key)).index(k) for k in key], constraint_classes(rules, answers).of_cell
+    )
     possible = rules.open[0][0][rules.class_of_cell]
     order = sorted({k for k, may in zip(key, possible, strict=True) if may})
-    kinds = find_kinds(rules, answers)
+    kinds = partition_cells(rules, answers)
     assert [
         order.index(k) if may else -1 for k, may in zip(key, possible, strict=True)
     ] == kinds.of_cell.tolist()

@@ -13,19 +13,34 @@ from hypothesis import settings as budget
 from tests.helpers.changes_brute import Statistic, decide
 from tests.helpers.depth import repeats
 from tests.helpers.drawn_chains import Chain, chains
-from topdown.model.changes import KnownStatistic, find_changes
-from topdown.model.constraint import Exact, Invariants, Never, NoneWhereZero
-from topdown.model.geography import Geography, from_prefixes
-from topdown.model.possible import ValueBound, Zero
-from topdown.model.public import PublicFacts, derive_rules
-from topdown.model.query import parse_query
-from topdown.model.schema import Attribute, Schema
-from topdown.plan.files import load_schema
-from topdown.plan.invariants_file import load_invariants
-from topdown.plan.plan import Base, Plan, ReleaseInfo
-from topdown.plan.prepare import Context
-from topdown.plan.public_files import geography_sha256
-from topdown.plan.secrets import Extended, ReleaseChain
+from topdown.model import (
+    Attribute,
+    BoundRule,
+    Exact,
+    Geography,
+    Invariants,
+    KnownStatistic,
+    Never,
+    NoneWhereZero,
+    PublicFacts,
+    Schema,
+    ZeroRule,
+    analyse_neighbours,
+    constraints_of_facts,
+    from_prefixes,
+    parse_query,
+)
+from topdown.plan import (
+    Base,
+    BaseRelease,
+    Plan,
+    PublicContext,
+    ReleaseChain,
+    ReleaseInfo,
+    geography_sha256,
+    load_invariants,
+    load_schema,
+)
 from topdown.resources import find
 
 WORSE = ("protected", "conditional", "disclosed")
@@ -37,7 +52,7 @@ WORSE = ("protected", "conditional", "disclosed")
 @budget(max_examples=repeats(35, 300), deadline=None)
 def test_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> None:
     """A kind of change that is called protected while one of its changes shows would be a false promise."""
-    found = find_changes(case.schema, case.geography, case.known, case.zeros, case.bounds, neighbours)
+    found = analyse_neighbours(case.schema, case.geography, case.known, case.zeros, case.bounds, neighbours)
     check(case, found, neighbours)
 
 
@@ -65,8 +80,8 @@ def test_two_rules_that_close_by_place_can_leave_one_answer_two_cells() -> None:
     geography = from_prefixes(("land", "block"), (0, 1), ("0", "1"))
     known = [KnownStatistic("blocks", 1, {})]
     for open_at, status in (([False, True], "conditional"), ([False, False], "disclosed")):
-        zeros = [Zero("no q", {"a": (False, True)}, ~np.array(open_at))]
-        assert find_changes(schema, geography, known, zeros, [], "bounded")[0].status == status
+        zeros = [ZeroRule("no q", {"a": (False, True)}, ~np.array(open_at))]
+        assert analyse_neighbours(schema, geography, known, zeros, [], "bounded")[0].status == status
 
 
 TWO_AXES = Schema("s", "s", "person", (Attribute("a", ("p", "q")), Attribute("b", ("x", "y"))))
@@ -85,11 +100,11 @@ def test_bounds_that_cross_leave_what_surely_fits(most: list[int], statuses: lis
     """Crossing bounds are not decided exactly; a number printed where they may leave nothing would be a promise."""
     geography = from_prefixes(("land", "block"), (0, 1), ("0", "1"))
     bounds = [
-        ValueBound("least", {"a": (True, False)}, np.array([2, 2]), above=False),
-        ValueBound("most", {"b": (True, False)}, np.array(most), above=True),
-        ValueBound("rest", {"a": (False, True), "b": (False, True)}, np.array([0, 0]), above=True),
+        BoundRule("least", {"a": (True, False)}, np.array([2, 2]), above=False),
+        BoundRule("most", {"b": (True, False)}, np.array(most), above=True),
+        BoundRule("rest", {"a": (False, True), "b": (False, True)}, np.array([0, 0]), above=True),
     ]
-    found = find_changes(TWO_AXES, geography, [], [], bounds, "bounded")
+    found = analyse_neighbours(TWO_AXES, geography, [], [], bounds, "bounded")
     assert statuses == [c.status for c in found]
     assert all({"least", "most"} <= set(c.exact) for c in found if c.status != "protected")
 
@@ -100,7 +115,7 @@ def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
     facts, exact = PublicFacts({}), (Exact("people", "land", "total"), Exact("people (r)", "block", "total"))
     plan = _plan(TWO_AXES, Invariants("i", "i", "s", exact=exact), geography)
     above = replace(plan, base=Base("r", "", "", "", (("a", "a"), ("b", "b")), ()))
-    policy = ReleaseChain(above, (Extended(plan, facts), Extended(above, facts)), geography, facts)
+    policy = ReleaseChain(above, (BaseRelease(plan, facts), BaseRelease(above, facts)), geography, facts)
     names = ("people", "people (r)", "people (r, 2)", "people (r) (r)", "people (r, 3)", "people (r) (r, 2)")
     assert names == policy.conditional_on
     assert [k.depth for k in policy.known] == [0, 1] * 3
@@ -125,8 +140,8 @@ def test_shipped_policies_are_those_of_every_pair(schema_name, name, keep, tmp_p
     geography = from_prefixes(levels, (1, 2, 3), ("011", "012", "021"))
     rng = np.random.default_rng(5)
     facts = PublicFacts({c: rng.integers(0, 2, 3) for c in rules_kept.columns})
-    rules = derive_rules(schema, geography, rules_kept, facts)
-    context = Context(_plan(schema, rules_kept, geography), geography, facts)
+    rules = constraints_of_facts(schema, geography, rules_kept, facts)
+    context = PublicContext(_plan(schema, rules_kept, geography), geography, facts)
     allowed = rules.open[-1][:, rules.class_of_cell]
     seen = [
         Statistic(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.implied_brute import SmallCensus, crossing, names_of, node_totals, only, random_census
 from topdown.errors import ConfigError, InfeasibleError
-from topdown.model.contradiction import Contradiction, find_contradiction
-from topdown.model.smallest import smallest_conflict
+from topdown.model import Contradiction, find_contradiction, smallest_conflict
 
 MOST = 12  # no total of a random census is larger
 

@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 from tests.helpers.depth import repeats
 from tests.helpers.small_tables import extensions, tables
 from tests.helpers.tiny_extension import SCHEMA, World, draw_world
+from topdown.arrays import Ints
 from topdown.errors import ConfigError, InfeasibleError
-from topdown.model.constraint import AtLeast, Invariants
-from topdown.model.nested import nest
-from topdown.plan.prepare import Context
+from topdown.model import AtLeast, Invariants, laminar_family
+from topdown.plan import PublicContext
 from topdown.progress import silent
-from topdown.solve.extend.descend import Extension
-from topdown.solve.extend.patterns import Patterns, find_patterns
-from topdown.solve.extend.reserves import assign, demands
-from topdown.solve.groups import Ints
-from topdown.solve.solve import descend, solved
+from topdown.solve import solve_tree, solved_release
+from topdown.solve.extend import ExtensionSolver, Patterns, assign_reserves, find_patterns, own_demands
 
 SEEDS = st.integers(0, 2**31)
 
@@ -114,7 +111,7 @@ def test_reserves_are_enough_and_as_few_as_can_be(seed: int) -> None:
 class NoisyAnswers:
     """Answers of random tables that know nothing of the constraints; the solver must keep them all the same."""
 
-    context: Context
+    context: PublicContext
     seed: int
 
     def node(self, depth: int, node: int) -> list[tuple[Ints, Ints]]:
@@ -140,9 +137,9 @@ def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     if not world.base.any():
         return
     context = world.context()
-    extension = Extension(context, NoisyAnswers(context, seed), find_patterns(context))
-    leaves, tally = descend(extension, context, 1, silent)
-    out = solved(context, leaves, tally)
+    extension = ExtensionSolver(context, NoisyAnswers(context, seed), find_patterns(context))
+    leaves, tally = solve_tree(extension, context, 1, silent)
+    out = solved_release(context, leaves, tally)
     table = out.leaves.whole().dense(0, len(context.geography.leaves))
     again = np.zeros_like(world.base)
     np.add.at(again.T, context.support.of_cell, table.T)
@@ -169,7 +166,7 @@ def test_assignment_is_the_cheapest_of_all(seed: int) -> None:
         if not flow[~reach].any() and (flow.sum(axis=0) == demand).all():
             cost = int(flow[~free].sum())
             best = cost if best is None else min(best, cost)
-    found = assign(supply, reach, demand, free)
+    found = assign_reserves(supply, reach, demand, free)
     assert (found is None) == (best is None)
     if found is not None:
         assert not found[~reach].any()
@@ -181,10 +178,13 @@ def test_assignment_is_the_cheapest_of_all(seed: int) -> None:
 def test_equal_and_nested_bounds_are_ordered() -> None:
     """A bound counted as inside another one that it holds would ask for the same people twice."""
     member = np.array([[1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=bool)
-    order = nest(member.T, ("a", "b", "c", "d"))
+    order = laminar_family(member.T, ("a", "b", "c", "d"))
     assert order.outer.tolist() == [1, 2, -1, -1]
     assert order.innermost.tolist() == [0, 1, -1, 3]
-    assert demands(order, np.array([[2, 1, 5, 3], [-1, 4, 2, 0]])).tolist() == [[2, 0, 3, 3], [0, 4, 0, 0]]
+    assert own_demands(order, np.array([[2, 1, 5, 3], [-1, 4, 2, 0]])).tolist() == [
+        [2, 0, 3, 3],
+        [0, 4, 0, 0],
+    ]
 
 
 def test_crossing_bounds_are_refused() -> None:

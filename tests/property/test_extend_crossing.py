@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topdown.model.labels import first_of, join
-from topdown.model.query import parse_query
-from topdown.model.schema import Attribute, Recode, Schema
-from topdown.solve.extend.crossing import _crossing
-from topdown.solve.extend.stages import Rows, Stage, targets
-from topdown.solve.groups import FixedTable
-from topdown.solve.least_squares import structured
-from topdown.solve.least_squares.structured import Partition, foreseen, n_answers, sort_out
+from topdown.model import Attribute, Recode, Schema, common_refinement, first_positions, parse_query
+from topdown.solve import FixedTable
+from topdown.solve.extend import Stage, StageRows, crossing_answers, stage_queries
+from topdown.solve.least_squares import Partition, drop_uncertain_queries, n_answers, nest_answers, structured
 
 SCHEMA = Schema(
     "crossing",
@@ -46,7 +42,7 @@ def draw(seed: int) -> tuple[Stage, np.ndarray, np.ndarray]:
     table = parse_query(SCHEMA, str(rng.choice(TABLES)))
     names = rng.choice(NAMES, int(rng.integers(2, 7)), replace=False)
     queries = tuple((i, parse_query(SCHEMA, str(name)), 1.0) for i, name in enumerate(names))
-    known = join(before, table.labels.astype(np.int64))[0]
+    known = common_refinement(before, table.labels.astype(np.int64))[0]
     rows = np.flatnonzero(rng.random(SCHEMA.n_cells) < rng.uniform(0.3, 1.0))
     fewer = rows[rng.random(len(rows)) < rng.uniform(0.2, 1.0)]
     return Stage(table, queries, (), before, known), rows, fewer
@@ -55,13 +51,13 @@ def draw(seed: int) -> tuple[Stage, np.ndarray, np.ndarray]:
 def queries_of(stage: Stage, cells: np.ndarray) -> tuple[tuple[Partition, ...], np.ndarray]:
     """Return what a split with these rows is fitted to, and the supergroup of each row of the stage's table."""
     supergroup = stage.before[cells]
-    public = join(supergroup, stage.labels(cells))[0]
+    public = common_refinement(supergroup, stage.labels(cells))[0]
     n_table = int(public.max()) + 1
-    first, group = first_of(public, n_table), np.unique(supergroup, return_inverse=True)[1].reshape(-1)
+    first, group = first_positions(public, n_table), np.unique(supergroup, return_inverse=True)[1].reshape(-1)
     fixed = FixedTable(group.astype(np.int64), np.ones((int(group.max()) + 1, 2), dtype=np.int64))
     every = np.arange(SCHEMA.n_cells)
     measured = [[(every, np.zeros(len(every), dtype=np.int32)) for _ in stage.queries] for _ in range(2)]
-    lines = Rows(
+    lines = StageRows(
         cells,
         np.ones(len(cells)),
         fixed,
@@ -72,19 +68,21 @@ def queries_of(stage: Stage, cells: np.ndarray) -> tuple[tuple[Partition, ...], 
         np.zeros((n_table, 2)),
         np.zeros((0, 0)),
     )
-    return targets(stage, lines, np.zeros((n_table, 2)), np.arange(n_table), measured), supergroup[first]
+    return stage_queries(stage, lines, np.zeros((n_table, 2)), np.arange(n_table), measured), supergroup[
+        first
+    ]
 
 
 def crossing(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
     """Return what may cross as it is foreseen, what does on fewer rows, and what would if chance were let in."""
     stage, rows, fewer = draw(seed)
-    bound = _crossing(stage, rows, stage.before[rows])
+    bound = crossing_answers(stage, rows, stage.before[rows])
     if not len(fewer):
         return bound, 0, 0
     queries, supergroup = queries_of(stage, fewer)
-    free = n_answers(sort_out(queries, supergroup)[1])
+    free = n_answers(nest_answers(queries, supergroup)[1])
     monkeypatch.setattr(structured, "MOST_CROSSING", bound)
-    found = n_answers(sort_out(foreseen(queries, supergroup), supergroup)[1])
+    found = n_answers(nest_answers(drop_uncertain_queries(queries, supergroup), supergroup)[1])
     monkeypatch.undo()
     return bound, found, free
 

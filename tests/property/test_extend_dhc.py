@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.measure.released import read_microdata
-from topdown.model.comparison import comparison_rows
-from topdown.pipeline import extend, generate
-from topdown.plan.prepare import load_context, prepare
-from topdown.synth import synth
+from topdown.app.pipeline import extend, generate
+from topdown.measure import read_microdata
+from topdown.model import soft_rule_rows
+from topdown.plan import load_context, prepare
+from topdown.practice.synth import synth
 
 
 def release(folder: Path, people: int, seed: int, invariants: str = "") -> Path:
@@ -81,7 +81,7 @@ def test_relationships_to_householders(tmp_path: Path) -> None:
     assert sum(level["n_enforced"] for level in stated["comparisons"]["levels"]) > 0
     context = load_context(dhc)
     people = read_microdata(dhc / "microdata" / "persons.parquet", context)
-    rows = comparison_rows(context.plan.schema, context.plan.invariants)
+    rows = soft_rule_rows(context.plan.schema, context.plan.invariants)
     held = np.zeros((len(rows), people.n_nodes), dtype=np.int64)
     for row, sums in zip(rows, held, strict=True):
         np.add.at(sums, people.node, row[people.cell] * people.count)

@@ -10,16 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
+from tests.oracles import solver_twins as reference
+from tests.oracles.structured_step_twin import StepPoint, admm_step, structured_inverse
 from tests.property.test_extend_stage import random_stage
-from topdown.solve import reference
+from topdown.solve import compile_kernels
+from topdown.solve.least_squares import RELAX, Iterate, SoftRules, TreeStep, build_tree, solve
 from topdown.solve.least_squares import kernels_tree as kernels
-from topdown.solve.least_squares.admm import Iterate
-from topdown.solve.least_squares.policy import solve
-from topdown.solve.least_squares.problem import Compared
-from topdown.solve.least_squares.tree_linear import grow
-from topdown.solve.least_squares.tree_reference import Point, admm_step, inverse
-from topdown.solve.least_squares.tree_step import RELAX, TreeStep
-from topdown.solve.warm import compile_kernels
 
 SEEDS = st.integers(0, 2**31)
 
@@ -39,8 +35,8 @@ def test_tree_is_the_dense_inverse(seed: int) -> None:
             label = np.where(label == 0, -1, label)  # a block that coarser answers leave out
         chain.append((label, rng.uniform(0.1, 3, n)))
     v = rng.normal(size=(n, m))
-    expected = inverse(chain, n, 0.7) @ v
-    np.testing.assert_allclose(kernels.apply_tree(grow(chain, n, 0.7), v), expected, atol=1e-12)
+    expected = structured_inverse(chain, n, 0.7) @ v
+    np.testing.assert_allclose(kernels.apply_tree(build_tree(chain, n, 0.7), v), expected, atol=1e-12)
 
 
 @pytest.mark.deep
@@ -69,11 +65,11 @@ def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
     n, m = problem.shape
     if ruled:
         rows = rng.integers(-2, 3, (2, n)).astype(float)
-        problem = replace(problem, compared=Compared(rows, rng.normal(size=(2, m)) * 3, 0.8))
+        problem = replace(problem, compared=SoftRules(rows, rng.normal(size=(2, m)) * 3, 0.8))
     soft, rho = problem.compared, 0.6
     step = TreeStep(problem, problem.quadratic, power=0.5)
     step.factor(rho)
-    here = Point(
+    here = StepPoint(
         rng.normal(size=(n, m)), rng.normal(size=(n, m)), rng.normal(size=soft.most.shape),
         rng.normal(size=soft.most.shape), np.zeros((0, m)), np.inf,
     )  # fmt: skip

@@ -15,22 +15,18 @@ from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal
+from topdown.app.pipeline import extend, solve_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
-from topdown.ledger.book import read_book
-from topdown.measure import draw
-from topdown.measure.confidential import load_records
-from topdown.measure.measure import measure
-from topdown.measure.records import form_of
-from topdown.measure.released import read_microdata
-from topdown.pipeline import extend, solve_release
-from topdown.plan.prepare import Prepared, load_context, load_policy, prepare
-from topdown.publish.verify import verify
-from topdown.solve import sections
-from topdown.solve.extend.patterns import find_patterns
-from topdown.solve.solve import cut_of
+from topdown.measure import draw, load_records, measure, read_microdata, records_form
+from topdown.plan import PreparedRun, load_context, load_release_chain, prepare
+from topdown.privacy.ledger import read_book
+from topdown.solve import choose_cut
+from topdown.solve import solved_parts as sections
+from topdown.solve.extend import find_patterns
+from topdown.verify import verify
 
 
-def run(land: Land, name: str = "more") -> tuple[Prepared, Path]:
+def run(land: Land, name: str = "more") -> tuple[PreparedRun, Path]:
     """Extend the base release of a land; return what was prepared and the new release."""
     prepared = prepare(land.run, land.base)
     extend(prepared, land.base, land.folder / name)
@@ -100,7 +96,8 @@ def test_workers_and_sections_do_not_change_the_table(
     one = solve_release(release, workers=1)
     solve_small(monkeypatch)
     assert (
-        len(sections.checkpoint_spans(made[1].context.geography, cut_of(made[1].context.geography, 2)[0])) > 2
+        len(sections.checkpoint_spans(made[1].context.geography, choose_cut(made[1].context.geography, 2)[0]))
+        > 2
     )
     two = solve_release(release, workers=2)
     assert one[1] == two[1]
@@ -173,7 +170,7 @@ def test_other_public_facts_of_the_base_are_found(made, tmp_path: Path) -> None:
     reseal(release)
     assert {"V161"} == {f.code for f in verify(release).check("base").findings}
     with pytest.raises(CertificateError, match="does not hold the public facts"):
-        load_policy(release)
+        load_release_chain(release)
     leaves.unlink()
     reseal(release)
     result = verify(release)
@@ -276,7 +273,7 @@ def test_an_answer_counts_its_own_records(
     prepared, release = prepare(land.run, land.base), tmp_path / "more"
     measure(prepared, release, workers=workers)
     context = prepared.context
-    truth = load_records(tmp_path / "full.csv", context, form_of(prepared.run)).open_counts().whole()
+    truth = load_records(tmp_path / "full.csv", context, records_form(prepared.run)).open_counts().whole()
     parts = sorted((release / "measurements" / "block").iterdir())
     assert (len(parts) > 1) == (workers > 1)
     rows = [row for part in parts for row in pq.read_table(part).to_pylist()]

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 
 from tests.helpers.problems import rounding_of_stage
 from tests.helpers.small_tables import judge, project, tables
+from tests.oracles.solver_twins import rounding_cost
 from topdown.errors import InfeasibleError
-from topdown.solve.extend.reserves import assign
-from topdown.solve.extend.stages import stage_problem
-from topdown.solve.groups import FixedTable
-from topdown.solve.least_squares.policy import solve
-from topdown.solve.least_squares.problem import Problem
-from topdown.solve.least_squares.structured import Partition, Structured, picker
-from topdown.solve.least_squares.tree_linear import LinearStep
-from topdown.solve.reference import rounding_cost
+from topdown.solve import FixedTable
+from topdown.solve.extend import assign_reserves, stage_problem
+from topdown.solve.least_squares import LinearStep, Partition, Problem, Structured, solve, summing_matrix
 from topdown.solve.rounding import round_table
 
 SEEDS = st.integers(0, 2**31)
@@ -45,7 +41,7 @@ def random_stage(seed: int, *, root: bool = False) -> tuple[Problem, np.ndarray]
     for label in labels:
         used, label = np.unique(label, return_inverse=True)
         label = label.reshape(-1)
-        target = picker(label, len(used)) @ table + rng.normal(size=(len(used), m)) * 2
+        target = summing_matrix(label, len(used)) @ table + rng.normal(size=(len(used), m)) * 2
         queries.append(Partition(label, rng.uniform(0.1, 1.0, len(used)), target))
     quadratic = Structured(tuple(queries), supergroup)
     left = np.full(n, -1) if root else table.sum(axis=1)
@@ -62,7 +58,7 @@ def test_linear_step_is_the_dense_solution(seed: int) -> None:
     v = np.random.default_rng(seed).normal(size=problem.shape)
     dense, fixed = problem.quadratic.dense(), problem.fixed
     n, k = problem.shape[0], fixed.n_groups
-    sums = picker(fixed.of, k).toarray()
+    sums = summing_matrix(fixed.of, k).toarray()
     kkt = np.block([[dense.hessian + 0.7 * np.eye(n), sums.T], [sums, np.zeros((k, k))]])
     expected = np.linalg.solve(kkt, np.vstack([dense.g + 0.7 * v, fixed.answers]))[:n]
     np.testing.assert_allclose(step.near(v), expected, atol=1e-8)
@@ -156,7 +152,7 @@ def test_reserves_exist_exactly_when_the_leaf_can_be_extended(
         return not grid[:, :2][~reaches].any() and bool((grid[:, :2].sum(axis=0) >= need).all())
 
     def implied(table: tuple[int, ...]) -> bool:
-        return assign(np.array(table), reaches, need, np.zeros_like(reaches)) is not None
+        return assign_reserves(np.array(table), reaches, need, np.zeros_like(reaches)) is not None
 
     for n in range(4):
         verdict = judge(tables(9, n), tables(3, n), lambda t: project(t, of_cell, 3), satisfies, implied)

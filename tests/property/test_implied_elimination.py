@@ -13,11 +13,19 @@ from scipy.optimize import linprog
 from tests.helpers.implied_brute import random_groups
 from tests.property.test_implied_theorems import random_margins
 from topdown.errors import ConfigError
-from topdown.solve.implied import fourier_motzkin, groups, margins
-from topdown.solve.implied.farkas import nonnegative_combination
-from topdown.solve.implied.fourier_motzkin import eliminate, equivalent, is_implied, minimal
-from topdown.solve.implied.maximum_flow import maximum_flow
-from topdown.solve.implied.rows import Row, System
+from topdown.solve.implied import (
+    Row,
+    System,
+    eliminate,
+    equivalent,
+    is_implied,
+    maximum_flow,
+    minimal_system,
+    nonnegative_combination,
+)
+from topdown.solve.implied import group_theorems as groups
+from topdown.solve.implied import linear_systems as fourier_motzkin
+from topdown.solve.implied import margin_theorems as margins
 
 
 def random_system(rng: np.random.Generator, n: int, n_rows: int) -> System:
@@ -74,7 +82,7 @@ def test_minimal_is_equivalent_and_irreducible() -> None:
     rng = np.random.default_rng(12)
     for _ in range(150):
         system = random_system(rng, 3, int(rng.integers(2, 8)))
-        small = minimal(system)
+        small = minimal_system(system)
         assert equivalent(system, small)
         for row in small.rows:
             rest = System(small.variables, tuple(r for r in small.rows if r is not row))
@@ -101,13 +109,13 @@ def test_rational_rows_are_scaled() -> None:
     system = System.of(
         ("x", "y"), [({"x": 1}, "<=", 2), ({"x": 2}, "<=", 4), ({"x": 1}, ">=", 2), ({"y": 1}, ">=", 0)]
     )
-    assert (Row((1, 0), "=", 2), Row((0, -1), "<=", 0)) == minimal(system).rows
+    assert (Row((1, 0), "=", 2), Row((0, -1), "<=", 0)) == minimal_system(system).rows
 
 
 def test_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Doubly exponential growth must end in a message, not in hours."""
     monkeypatch.setattr(fourier_motzkin, "MAX_ROWS", 5)
-    leaf = groups.Leaf(5, (0, 0, 0), (True, True, True))
+    leaf = groups.GroupLeaf(5, (0, 0, 0), (True, True, True))
     case = groups.Groups(("a", "b", "c"), (leaf, leaf, leaf))
     with pytest.raises(ConfigError, match="more than 5") as caught:
         eliminate(*groups.leaf_system(case))

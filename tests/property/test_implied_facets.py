@@ -7,10 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.polytopes import make_polytopes
-from topdown.model.constraint_table import NO_LIMIT
-from topdown.solve.implied.facets import facets
-from topdown.solve.implied.fourier_motzkin import is_implied
-from topdown.solve.implied.rows import Relation, Row, System
+from topdown.model import NO_LIMIT
+from topdown.solve.implied import Relation, Row, System, facets, is_implied
 
 
 def row(limits: np.ndarray, a: int, relation: Relation) -> Row:

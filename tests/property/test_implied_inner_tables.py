@@ -20,16 +20,16 @@ from tests.helpers.implied_brute import (
     random_census,
 )
 from topdown.errors import InfeasibleError
-from topdown.model.constraint_table import exact_rows
-from topdown.model.contradiction import find_contradiction
-from topdown.model.exact_tables import Merged
-from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules, with_answers
-from topdown.solve.exact import complete_totals
-from topdown.solve.groups import excess
-from topdown.solve.implied.causes import arranged
-from topdown.solve.implied.classify import Verdict, judge, verdicts
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.model import (
+    MergedTable,
+    constraints_of_facts,
+    exact_rows,
+    find_contradiction,
+    partition_cells,
+    with_exact_answers,
+)
+from topdown.solve import SplitPolytopes, complete_totals, limit_excess, split_polytopes
+from topdown.solve.implied import Verdict, arranged_tables, judge_levels, verdicts
 
 FEW = 4  # people of a node whose tables are all written out
 MOST = 7  # the same, where only their existence is asked
@@ -47,25 +47,25 @@ def censuses(seed: int, count: int) -> Iterator[SmallCensus]:
 
 def judged(census: SmallCensus) -> tuple[Verdict, ...]:
     """Judge with the census's own facts."""
-    return judge(census.schema, census.invariants, census.geography, census.facts)
+    return judge_levels(census.schema, census.invariants, census.geography, census.facts)
 
 
-def solver_regions(census: SmallCensus) -> Polytopes:
+def solver_regions(census: SmallCensus) -> SplitPolytopes:
     """Build what the solver works with, exact statistics included."""
     schema, tree, invariants = census.schema, census.geography, census.invariants
-    plain = derive_rules(schema, tree, invariants, census.facts)
-    rules = with_answers(plain, tree, exact_rows(schema, invariants, census.exact, tree))
-    kept = arranged(schema, invariants, tree.level_names, plain)
+    plain = constraints_of_facts(schema, tree, invariants, census.facts)
+    rules = with_exact_answers(plain, tree, exact_rows(schema, invariants, census.exact, tree))
+    kept = arranged_tables(schema, invariants, tree.level_names, plain)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
     labels = answers = None
     if kept.split.tells_more:
         labels, answers = kept.split.labels, answers_of(census, kept.split, len(tree.levels[kept.depth]))
-    kinds = find_kinds(rules, answers=labels)
+    kinds = partition_cells(rules, answers=labels)
     full = complete_totals(tree, rules, kinds, totals, answers)
-    return polytopes_of(kinds, rules, tree, full, answers)
+    return split_polytopes(kinds, rules, tree, full, answers)
 
 
-def answers_of(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
+def answers_of(census: SmallCensus, merged: MergedTable, n_nodes: int) -> np.ndarray:
     """Return the answers of a merged table."""
     none, names = np.zeros(n_nodes, dtype=np.int64), [e.name for e in census.invariants.exact]
     return np.stack(
@@ -73,9 +73,9 @@ def answers_of(census: SmallCensus, merged: Merged, n_nodes: int) -> np.ndarray:
     )
 
 
-def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarray, node: int) -> bool:
+def satisfied(census: SmallCensus, polytopes: SplitPolytopes, level: int, x: np.ndarray, node: int) -> bool:
     """Check a histogram against what the solver enforces at a node: zeros, exact answers, limits or bounds."""
-    rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
+    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
     if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
@@ -87,7 +87,7 @@ def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarr
     held = np.zeros((polytopes.kinds.n_kinds, 1), dtype=np.int64)
     inside = polytopes.kinds.of_cell >= 0
     np.add.at(held[:, 0], polytopes.kinds.of_cell[inside], x[inside])
-    return bool(excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
+    return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 
 @pytest.mark.deep

@@ -12,28 +12,31 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import repeats
 from tests.helpers.implied_brute import SmallCensus, crossing, random_census
-from topdown.model.contradiction import find_contradiction
-from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules
-from topdown.solve.exact import complete_totals
-from topdown.solve.groups import excess
-from topdown.solve.implied.causes import Ground, public_regions
-from topdown.solve.implied.naming import kind_names, selection_text
-from topdown.solve.implied.node import NodeConstraints, node_constraints
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from topdown.model import constraints_of_facts, find_contradiction, partition_cells
+from topdown.solve import SplitPolytopes, complete_totals, limit_excess, split_polytopes
+from topdown.solve.implied import (
+    NodeConstraints,
+    VerdictInputs,
+    kind_names,
+    node_constraints,
+    public_polytopes,
+    selection_text,
+)
 
 MOST = 3  # people of a kind in the vectors tried
 
 
-def ground_of(census: SmallCensus) -> Ground:
+def ground_of(census: SmallCensus) -> VerdictInputs:
     """Return what the printer reads: no exact statistics."""
     schema, invariants = census.schema, census.invariants
-    rules = derive_rules(schema, census.geography, invariants, census.facts)
-    return Ground(schema, invariants, rules, public_regions(schema, invariants, census.geography, rules), ())
+    rules = constraints_of_facts(schema, census.geography, invariants, census.facts)
+    return VerdictInputs(
+        schema, invariants, rules, public_polytopes(schema, invariants, census.geography, rules), ()
+    )
 
 
 def symbols(
-    census: SmallCensus, polytopes: Polytopes, area: NodeConstraints, leaves: np.ndarray
+    census: SmallCensus, polytopes: SplitPolytopes, area: NodeConstraints, leaves: np.ndarray
 ) -> dict[str, int]:
     """Add up true totals by combination, from the definition."""
     names = kind_names(census.schema, polytopes.kinds)
@@ -81,8 +84,8 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
     node = int(rng.integers(len(census.geography.levels[depth])))
     area = node_constraints(ground, census.facts.columns, depth, node, most_limits=10_000)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in census.invariants.exact}
-    assert np.array_equal(find_kinds(rules).of_cell, kinds.of_cell)
-    polytopes = polytopes_of(
+    assert np.array_equal(partition_cells(rules).of_cell, kinds.of_cell)
+    polytopes = split_polytopes(
         kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
     )
     inside = np.arange(len(census.geography.leaves))[polytopes.leaf_range(depth, node)]
@@ -108,4 +111,4 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
                 chosen = np.unique(kinds.of_cell[cells & (kinds.of_cell >= 0)])
                 held = sum(x[k] for k in chosen)
                 said &= held <= int(number) if relation == "<=" else held >= int(number)
-        assert said == (excess(table, np.array(x)[:, None])[0] <= 0), (x, area)
+        assert said == (limit_excess(table, np.array(x)[:, None])[0] <= 0), (x, area)

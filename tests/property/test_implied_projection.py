@@ -12,15 +12,11 @@ from scipy import sparse
 
 from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
 from tests.helpers.polytopes import make_polytopes
-from topdown.model.constraint_table import NO_LIMIT
-from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
-from topdown.solve.implied.combinations import Combinations
-from topdown.solve.implied.projection import certify
-from topdown.solve.kernels import gram, project_base
-from topdown.solve.least_squares.policy import solve
-from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.quadratics import Dense
-from topdown.solve.polytopes import Polytopes
+from tests.oracles.polytope_projection import certify
+from topdown.model import NO_LIMIT
+from topdown.solve import FixedTable, LowerBounds, SplitPolytopes, SubsetLimits, gram, project_base
+from topdown.solve.implied import Combinations
+from topdown.solve.least_squares import Dense, Problem, SoftRules, solve
 
 
 def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
@@ -113,7 +109,7 @@ def test_projection_and_explicit_flows_agree() -> None:
         np.testing.assert_allclose(value, other, atol=1e-4)
 
 
-def thousandfold(polytopes: Polytopes) -> Polytopes:
+def thousandfold(polytopes: SplitPolytopes) -> SplitPolytopes:
     """Return the same limits a thousand times as wide: errors of solvers in persons are then small in comparison."""
     kinds = polytopes.kinds
     high = np.where(kinds.high >= NO_LIMIT, NO_LIMIT, kinds.high * 1000)
@@ -121,7 +117,7 @@ def thousandfold(polytopes: Polytopes) -> Polytopes:
     return replace(polytopes.with_totals(totals), kinds=replace(kinds, low=kinds.low * 1000, high=high))
 
 
-def make_split(polytopes: Polytopes, rng: np.random.Generator) -> Problem:
+def make_split(polytopes: SplitPolytopes, rng: np.random.Generator) -> Problem:
     """Set up the split of the root of a small tree over its two pairs of leaves, two rows a kind, noisy answers."""
     k, children = polytopes.kinds.n_kinds, np.array([0, 1])
     limits = polytopes.limits(1, children).astype(np.float64)
@@ -144,12 +140,12 @@ def make_split(polytopes: Polytopes, rng: np.random.Generator) -> Problem:
         sums=truth.sum(axis=1),
         allowed=np.ones((2 * k, 2), dtype=bool),
         fixed=FixedTable.none(2 * k, 2).floats(),
-        bounds=KindLimits(kind, k, limits),
-        compared=Compared.none(2 * k, 2),
+        bounds=SubsetLimits(kind, k, limits),
+        compared=SoftRules.none(2 * k, 2),
     )
 
 
-def solve_with_flows(problem: Problem, polytopes: Polytopes) -> np.ndarray:
+def solve_with_flows(problem: Problem, polytopes: SplitPolytopes) -> np.ndarray:
     """Solve a split with one variable an arc of each child's network in place of the limits (section 7.3)."""
     n, m = problem.shape
     parts = [polytopes.arcs(1, j) for j in range(m)]

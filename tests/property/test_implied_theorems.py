@@ -17,17 +17,16 @@ from tests.helpers.implied_brute import (
     sums,
 )
 from topdown.errors import InfeasibleError
-from topdown.solve.groups import excess
-from topdown.solve.implied import groups as theorem3
-from topdown.solve.implied import margins as lemma1
-from topdown.solve.implied.combinations import assign
-from topdown.solve.implied.margins import LeafMargins
+from topdown.solve import limit_excess
+from topdown.solve.implied import LeafMargins, assign_to_groups
+from topdown.solve.implied import group_theorems as theorem3
+from topdown.solve.implied import margin_theorems as lemma1
 
 
 def keeps(limits: np.ndarray, x: tuple[int, ...]) -> bool:
     """Tell whether group totals keep the solver's limits and add up."""
     held = np.array(x, dtype=np.int64)[:, None]
-    return bool(held.sum() == limits[-1] and excess(limits[None], held)[0] <= 0)
+    return bool(held.sum() == limits[-1] and limit_excess(limits[None], held)[0] <= 0)
 
 
 def random_margins(rng: np.random.Generator, most: int) -> LeafMargins:
@@ -49,8 +48,8 @@ def test_lemma_1_accepts_exactly_the_sums_of_leaf_tables() -> None:
                 (sum(leaf.rows[0] for leaf in leaves), sum(leaf.rows[1] for leaf in leaves)),
                 (sum(leaf.columns[0] for leaf in leaves), sum(leaf.columns[1] for leaf in leaves)),
             ).table(h11)
-            fits = lemma1.flat(base) in possible
-            assert fits == (system.broken(lemma1.flat(base)) is None)
+            fits = lemma1.flat_table(base) in possible
+            assert fits == (system.broken(lemma1.flat_table(base)) is None)
             accepted, refused = accepted + fits, refused + (not fits)
         table = tuple(rng.integers(0, 5, size=4).tolist())
         assert (table in possible) == (system.broken(table) is None)
@@ -73,13 +72,13 @@ def test_lemma_1_extends() -> None:
         for part, leaf in zip(parts, leaves, strict=True):
             assert leaf.rows == (sum(part[0]), sum(part[1]))
             assert leaf.columns == (part[0][0] + part[1][0], part[0][1] + part[1][1])
-            assert min(lemma1.flat(part)) >= 0
-        assert lemma1.flat(table) == tuple(map(sum, zip(*map(lemma1.flat, parts), strict=True)))
+            assert min(lemma1.flat_table(part)) >= 0
+        assert lemma1.flat_table(table) == tuple(map(sum, zip(*map(lemma1.flat_table, parts), strict=True)))
         with pytest.raises(InfeasibleError, match="h11 <="):
             lemma1.extend(leaves, leaves and _shifted(table, most + 1 - h11))
 
 
-def _shifted(table: lemma1.Table, by: int) -> lemma1.Table:
+def _shifted(table: lemma1.MarginTable, by: int) -> lemma1.MarginTable:
     (a, b), (c, d) = table
     return (a + by, b - by), (c - by, d + by)
 
@@ -102,7 +101,7 @@ def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
             fits = x in possible
             assert fits == (theorem3.violated_subset(groups, x) is None)
             assert fits == keeps(table, x)
-            found = assign(groups.combinations, x)
+            found = assign_to_groups(groups.combinations, x)
             assert fits == (found.flows is not None)
             if system is not None:
                 assert fits == (system.broken(x) is None)
@@ -112,7 +111,7 @@ def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
             accepted, refused = accepted + fits, refused + (not fits)
         off = (candidates[0][0] + 1, *candidates[0][1:])
         assert theorem3.violated_subset(groups, off) is not None
-        assert assign(groups.combinations, off).flows is None
+        assert assign_to_groups(groups.combinations, off).flows is None
         assert not keeps(table, off)
     assert min(accepted, refused) > 600 * DEPTH
 
@@ -126,7 +125,7 @@ def small_groups(draw: st.DrawFn) -> theorem3.Groups:
         is_open = tuple(draw(st.lists(st.booleans(), min_size=k, max_size=k)))
         lower = tuple(draw(st.lists(st.integers(0, 2), min_size=k, max_size=k)))
         rest = draw(st.integers(0, 3)) if any(is_open) else 0
-        leaves.append(theorem3.Leaf(sum(lower) + rest, lower, is_open))
+        leaves.append(theorem3.GroupLeaf(sum(lower) + rest, lower, is_open))
     return theorem3.Groups(tuple("abcd"[:k]), tuple(leaves))
 
 
@@ -138,7 +137,7 @@ def test_theorem_3_on_searched_cases(groups: theorem3.Groups, data: st.DataObjec
     x = data.draw(st.sampled_from(list(compositions(total, len(groups.names)))[:500]))
     fits = x in sums(leaf_tables(leaf) for leaf in groups.leaves)
     assert fits == (theorem3.violated_subset(groups, x) is None)
-    assert fits == (assign(groups.combinations, x).flows is not None)
+    assert fits == (assign_to_groups(groups.combinations, x).flows is not None)
     if fits:
         tables = theorem3.extend(groups, x)
         assert all(t in leaf_tables(leaf) for t, leaf in zip(tables, groups.leaves, strict=True))
@@ -178,8 +177,8 @@ def test_theorem_3_extends() -> None:
 
 def test_a_refused_split_names_the_groups() -> None:
     """An error that does not say which groups are too many cannot be acted on."""
-    groups = theorem3.Groups(("a", "b"), (theorem3.Leaf(3, (0, 0), (True, False)),))
+    groups = theorem3.Groups(("a", "b"), (theorem3.GroupLeaf(3, (0, 0), (True, False)),))
     with pytest.raises(InfeasibleError, match="groups b hold 1 people together; the leaves give room for 0"):
         theorem3.extend(groups, (2, 1))
     with pytest.raises(InfeasibleError, match="cannot have the group bounds"):
-        theorem3.Leaf(3, (2, 2), (True, True))
+        theorem3.GroupLeaf(3, (2, 2), (True, True))

@@ -21,19 +21,22 @@ from tests.helpers.implied_brute import (
     random_census,
     wanted_totals,
 )
-from topdown.model.constraint import AtLeast, Invariants, NoneWhereZero
-from topdown.model.constraint_table import exact_rows
-from topdown.model.contradiction import find_contradiction
-from topdown.model.geography import from_prefixes
-from topdown.model.kinds import find_kinds
-from topdown.model.public import PublicFacts, derive_rules, with_answers
+from topdown.model import (
+    AtLeast,
+    Invariants,
+    NoneWhereZero,
+    PublicFacts,
+    constraints_of_facts,
+    exact_rows,
+    find_contradiction,
+    from_prefixes,
+    partition_cells,
+    with_exact_answers,
+)
+from topdown.solve import LimitUse, SplitPolytopes, complete_totals, limit_excess, split_polytopes
 from topdown.solve import polytopes as polytopes_module
-from topdown.solve.chain import NoFlow, chain_of, fitting_tables, places
-from topdown.solve.exact import complete_totals
-from topdown.solve.groups import excess
-from topdown.solve.implied.causes import public_regions
-from topdown.solve.implied.classify import judge, verdicts
-from topdown.solve.polytopes import Limits, Polytopes, polytopes_of
+from topdown.solve.implied import judge_levels, public_polytopes, verdicts
+from topdown.solve.rounding import NoFlow, bound_positions, chain_of, fitting_tables
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -49,23 +52,23 @@ def censuses(seed: int, count: int) -> Iterator[SmallCensus]:
             yield census
 
 
-def solver_regions(census: SmallCensus) -> Polytopes:
+def solver_regions(census: SmallCensus) -> SplitPolytopes:
     """Build what the solver works with, exact statistics included."""
     schema, invariants = census.schema, census.invariants
-    rules = derive_rules(schema, census.geography, invariants, census.facts)
-    rules = with_answers(
+    rules = constraints_of_facts(schema, census.geography, invariants, census.facts)
+    rules = with_exact_answers(
         rules, census.geography, exact_rows(schema, invariants, census.exact, census.geography)
     )
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
-    kinds = find_kinds(rules)
-    return polytopes_of(
+    kinds = partition_cells(rules)
+    return split_polytopes(
         kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
     )
 
 
-def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarray, node: int) -> bool:
+def satisfied(census: SmallCensus, polytopes: SplitPolytopes, level: int, x: np.ndarray, node: int) -> bool:
     """Check a node's histogram against what the solver enforces there: zeros, totals, limits or lower bounds."""
-    rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
+    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
     if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
@@ -75,7 +78,7 @@ def satisfied(census: SmallCensus, polytopes: Polytopes, level: int, x: np.ndarr
     held = np.zeros((polytopes.kinds.n_kinds, 1), dtype=np.int64)
     inside = polytopes.kinds.of_cell >= 0
     np.add.at(held[:, 0], polytopes.kinds.of_cell[inside], x[inside])
-    return bool(excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
+    return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 
 @pytest.mark.deep
@@ -84,7 +87,7 @@ def test_complete_means_complete() -> None:
     kinds: Counter[object] = Counter()
     rng = np.random.default_rng(21)
     for census in censuses(22, repeats(75, 700)):
-        said = judge(census.schema, census.invariants, census.geography, census.facts)
+        said = judge_levels(census.schema, census.invariants, census.geography, census.facts)
         for level, verdict in enumerate(said):
             kinds[verdict.kind, verdict.needs] += 1
             assert verdict.kind == "complete_integral"  # few kinds, and no settings to spoil the rounding
@@ -120,7 +123,7 @@ def test_a_verdict_without_facts_never_promises_more() -> None:
     differs = 0
     for census in censuses(23, 300):
         worst = verdicts(census.schema, census.invariants, census.geography.level_names)
-        real = judge(census.schema, census.invariants, census.geography, census.facts)
+        real = judge_levels(census.schema, census.invariants, census.geography, census.facts)
         for a, b in zip(worst, real, strict=True):
             assert RANK.index(a.kind) <= RANK.index(b.kind)
             assert (a.needs, b.needs) != ("nothing", "combination_table")
@@ -143,13 +146,13 @@ def test_not_guaranteed_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
         facts=PublicFacts({"u": np.array([1, 0]), "v": np.array([0, 1])}),
         exact={},
     )
-    said = judge(census.schema, census.invariants, census.geography, census.facts)
+    said = judge_levels(census.schema, census.invariants, census.geography, census.facts)
     assert [v.needs for v in said] == ["combination_table", "combination_table", "nothing"]
     one_in_dorm = np.array((0, 0, 1, 0, 0, 0))
     assert tuple(one_in_dorm) not in node_tables(census, 0, 0, 2)
     assert not satisfied(census, solver_regions(census), 0, one_in_dorm, 0)
     monkeypatch.setattr(polytopes_module, "MAX_KINDS", 0)
-    said = judge(census.schema, census.invariants, census.geography, census.facts)
+    said = judge_levels(census.schema, census.invariants, census.geography, census.facts)
     assert [v.kind for v in said] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     assert said[0].constraints == ("beds",)
     assert satisfied(census, solver_regions(census), 0, one_in_dorm, 0)
@@ -162,11 +165,11 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
     census = random_census(np.random.default_rng(seed), most=1)
     if crossing(census):
         return
-    rules = derive_rules(census.schema, census.geography, census.invariants, census.facts)
-    polytopes = public_regions(census.schema, census.invariants, census.geography, rules)
+    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
+    polytopes = public_polytopes(census.schema, census.invariants, census.geography, rules)
     none = np.zeros(census.schema.n_cells, dtype=np.int64)
     for depth in range(3):
-        if polytopes.decided(depth) is not Limits.TOO_MANY:
+        if polytopes.decided(depth) is not LimitUse.TOO_MANY:
             tables = fitting_tables(rules, polytopes, depth, none)
             chain = chain_of(polytopes, depth, tables, (1,) * len(tables), none)
-            assert not isinstance(places(rules, polytopes, depth, chain), NoFlow)
+            assert not isinstance(bound_positions(rules, polytopes, depth, chain), NoFlow)

@@ -18,14 +18,14 @@ from tests.helpers.dense_tree import solve_densely
 from tests.helpers.interval_census import asks, numbers, true_rows
 from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import case_of
-from topdown.api.plan_waste import fitted_by_no_pass, spent_on_exact
+from topdown.app.plan_summary import fitted_by_no_pass, spent_on_exact
 from topdown.cli import main
 from topdown.errors import ConfigError
-from topdown.model.query import parse_query
-from topdown.plan.plan import plan_from_document
-from topdown.publish import intervals
-from topdown.publish.intervals import bounds, intervals_of, is_exact, quantile
-from topdown.solve.tree.covered import check_intervals
+from topdown.model import parse_query
+from topdown.plan import plan_from_document
+from topdown.publish import table_intervals as intervals
+from topdown.publish.table_intervals import interval_ends, intervals_of, is_exact, normal_quantile
+from topdown.solve.tree import check_intervals
 
 COVERAGE = Fraction(19, 20)
 
@@ -79,13 +79,13 @@ def by_fractions(
 ) -> tuple[int, int]:
     """Return both ends by the definition, word by word."""
     estimate, stddev = Fraction(e, 1000), Fraction(s, 1000)
-    z = Fraction(quantile(tails / 2), 10**6)
-    own = Fraction(quantile(tails / 4), 10**6) if above else z
+    z = Fraction(normal_quantile(tails / 2), 10**6)
+    own = Fraction(normal_quantile(tails / 4), 10**6) if above else z
     low, high = ceil(estimate - z * stddev), floor(estimate + own * stddev)
     if low > high:
         low = high = floor(estimate + Fraction(1, 2))
     for up, spread in above:
-        share = Fraction(quantile(tails / 4 / len(above)), 10**6)
+        share = Fraction(normal_quantile(tails / 4 / len(above)), 10**6)
         high = min(high, floor(Fraction(up, 1000) + share * Fraction(spread, 1000)))
     low, high = max(0, min(low, high)), max(0, high)
     return min(low, count), max(high, count)
@@ -102,7 +102,7 @@ def test_ends_follow_from_the_written_numbers(
     e: int, s: int, tails: Fraction, above: list[tuple[int, int]], count: int
 ) -> None:
     """An end rounded the wrong way, or a tail shared wrongly, makes the chance smaller than stated."""
-    low, high = bounds(
+    low, high = interval_ends(
         np.array([e]), np.array([s]), tails, [(np.array([up]), np.array([sd])) for up, sd in above]
     )
     expected = by_fractions(e, s, tails, above, count)
@@ -111,11 +111,11 @@ def test_ends_follow_from_the_written_numbers(
 
 def test_quantiles_are_rounded_up() -> None:
     """A quantile rounded down makes every interval too short."""
-    assert quantile(Fraction(1, 40)) == 1_959_964
-    assert quantile(Fraction(1, 20)) == 1_644_854
-    assert quantile(Fraction(1, 200)) == 2_575_830
-    assert quantile(Fraction(1, 80)) == 2_241_403
-    assert quantile(Fraction(1, 2)) == 0
+    assert normal_quantile(Fraction(1, 40)) == 1_959_964
+    assert normal_quantile(Fraction(1, 20)) == 1_644_854
+    assert normal_quantile(Fraction(1, 200)) == 2_575_830
+    assert normal_quantile(Fraction(1, 80)) == 2_241_403
+    assert normal_quantile(Fraction(1, 2)) == 0
 
 
 def test_exact_tables_have_no_width_and_others_hold_the_count(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_areas_above_shorten_only_large_tables_of_leaves(tmp_path: Path) -> None
     shorter = 0
     for (name, depth), at in found.items():
         free = ~at.exact
-        low, high = bounds(at.estimate, at.stddev, 1 - COVERAGE, [])
+        low, high = interval_ends(at.estimate, at.stddev, 1 - COVERAGE, [])
         count = rows[name, depth].count
         plain = np.maximum(high, count)[free]
         if depth == 2 and census.context.plan.query(name).n_answers >= 16:

@@ -13,21 +13,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import BudgetError
-from topdown.ledger.book import read_book
-from topdown.ledger.chained_lines import read_lines
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import create_ledger, open_ledger, read_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.records import Binding, Commit, Intent
-from topdown.ledger.refusals import decimal_text
-from topdown.ledger.witness import write_witness
+from topdown.privacy.ledger import (
+    Commit,
+    Disk,
+    DrawnLaw,
+    Intent,
+    LedgerBinding,
+    LedgerLocation,
+    create_ledger,
+    decimal_text,
+    open_ledger,
+    read_book,
+    read_ledger,
+    read_lines,
+    write_witness,
+)
 
 LOSS = st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**9)
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-BINDING = Binding("ri-2010", "bounded", "person", "rho")
+BINDING = LedgerBinding("ri-2010", "bounded", "person", "rho")
 
 
 def intent(
@@ -38,13 +44,13 @@ def intent(
     return Intent("r1", plan, (DrawnLaw(law, parameter, 1, 2, "block", "total"),), (), 1, ("block",), journal)
 
 
-def new_ledger(folder: Path) -> Place:
+def new_ledger(folder: Path) -> LedgerLocation:
     """Make a ledger with its witness beside it."""
     path = folder / "ledger.jsonl"
-    return Place(path, folder, create_ledger(path, folder, BINDING), BINDING)
+    return LedgerLocation(path, folder, create_ledger(path, folder, BINDING), BINDING)
 
 
-def small_ledger(folder: Path) -> tuple[Place, bytes]:
+def small_ledger(folder: Path) -> tuple[LedgerLocation, bytes]:
     """Write a ledger with a record of each kind; return its place and bytes."""
     place = new_ledger(folder)
     with open_ledger(place) as ledger:
@@ -121,7 +127,7 @@ def test_removed_repeated_and_swapped_lines_are_noticed(tmp_path):
                 read_book(b"".join(changed), Path("ledger.jsonl"))
 
 
-def witness(place: Place, n_records: int) -> None:
+def witness(place: LedgerLocation, n_records: int) -> None:
     """Put the witness back to where the ledger had some records, as a crash before it was told would."""
     data = b"".join(place.path.read_bytes().splitlines(keepends=True)[:n_records])
     write_witness(place.witness, read_book(data, place.path)[0], Disk())
@@ -262,10 +268,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from topdown.ledger.ledger import open_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.records import Binding, Intent
-from topdown.ledger.drawn_law import DrawnLaw
+from topdown.privacy.ledger import DrawnLaw, Intent, LedgerBinding as Binding, LedgerLocation as Place, open_ledger
 from topdown.errors import BudgetError
 folder = Path(sys.argv[1])
 place = Place(folder / "ledger.jsonl", folder, sys.argv[2], Binding("ri-2010", "bounded", "person", "rho"))

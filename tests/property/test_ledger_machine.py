@@ -13,14 +13,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.errors import BudgetError
-from topdown.ledger.book import Book, read_book
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.ledger import Ledger, create_ledger, open_ledger, vouch
-from topdown.ledger.place import Place
-from topdown.ledger.records import Binding, Commit, Intent
+from topdown.privacy.ledger import (
+    Book,
+    Commit,
+    DrawnLaw,
+    Intent,
+    Ledger,
+    LedgerBinding,
+    LedgerLocation,
+    attest,
+    create_ledger,
+    open_ledger,
+    read_book,
+)
 
 PATH, WITNESS = Path("/ledger/people.jsonl"), Path("/secret")
-BINDING = Binding("people", "bounded", "person", "rho")
+BINDING = LedgerBinding("people", "bounded", "person", "rho")
 LIMIT = Fraction(5)
 PARTS = ("land/part-000", "land/part-001")
 
@@ -37,13 +45,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.disk = ModelDisk()
         self.model: dict[int, list] = {}
         self.n_records = 1
-        self.place: Place
+        self.place: LedgerLocation
 
     @initialize()
     def create(self) -> None:
         """Make the ledger."""
         made = create_ledger(PATH, WITNESS, BINDING, self.disk)
-        self.place = Place(PATH, WITNESS, made, BINDING)
+        self.place = LedgerLocation(PATH, WITNESS, made, BINDING)
 
     def intent(self, loss: int) -> Intent:
         """Return an intent of some loss."""
@@ -132,7 +140,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.disk.restore(lambda path: path == PATH, {PATH: older})
         for use in (
             lambda: open_ledger(self.place, self.disk).__enter__(),
-            lambda: vouch(self.place, "x", self.disk),
+            lambda: attest(self.place, "x", self.disk),
         ):
             with pytest.raises(BudgetError) as refused:
                 use()
@@ -155,7 +163,7 @@ class LedgerMachine(RuleBasedStateMachine):
             with pytest.raises(BudgetError) as refused, open_ledger(self.place, self.disk):
                 pass
             assert refused.value.code == "B012"
-        vouch(self.place, "the records moved", self.disk)
+        attest(self.place, "the records moved", self.disk)
         self.n_records += 1
 
     def charged(self) -> Fraction:

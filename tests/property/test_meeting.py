@@ -9,8 +9,8 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from tests.helpers.changes_brute import populations
-from topdown.model.meeting import NO_LIMIT, meet
-from topdown.publish.verify.privacy.limits import Side, settle
+from topdown.model import BOUNDLESS, tighten_bounds
+from topdown.verify.neighbour_changes import CountLimits, propagate_limits
 
 N = 4  # classes
 Case = tuple[list[tuple[int, ...]], list[int], list[int | None], list[bool]]
@@ -38,7 +38,7 @@ def arrays(case: Case):
     sets, low, high, _ = case
     marks = np.array([[c in s for c in range(N)] for s in sets])
     is_open = np.array([closed(case)])
-    return marks, np.array([low]), np.array([[NO_LIMIT if h is None else h for h in high]]), is_open
+    return marks, np.array([low]), np.array([[BOUNDLESS if h is None else h for h in high]]), is_open
 
 
 def linked(sets: list[tuple[int, ...]], one: int) -> list[int]:
@@ -69,7 +69,7 @@ def crosses(sets: list[tuple[int, ...]]) -> bool:
 def test_fixed_counts_are_those_of_every_population(case: Case) -> None:
     """A count that only one number fits, called free, would let a row promise what arithmetic gives away."""
     sets, low, high, _ = case
-    met = meet(*arrays(case))
+    met = tighten_bounds(*arrays(case))
     is_open = closed(case)
     for i, s in enumerate(sets):
         part = linked(sets, i)
@@ -106,10 +106,10 @@ def test_verify_settles_the_same(leaves: list[Case]) -> None:
     every = [arrays((sets, *_fitted(case, len(sets)))) for case in leaves]
     marks = every[0][0]
     least, most, is_open = (np.concatenate([e[i] for e in every]) for i in (1, 2, 3))
-    capped = (most < NO_LIMIT).any(axis=0)  # as a rule does, a bound speaks of every leaf
-    most = np.where(capped & (most == NO_LIMIT), 4, most)
-    met = meet(marks, least, most, is_open)
-    own = settle(Side(marks, least.T, np.where(most == NO_LIMIT, -1, most).T), is_open)
+    capped = (most < BOUNDLESS).any(axis=0)  # as a rule does, a bound speaks of every leaf
+    most = np.where(capped & (most == BOUNDLESS), 4, most)
+    met = tighten_bounds(marks, least, most, is_open)
+    own = propagate_limits(CountLimits(marks, least.T, np.where(most == BOUNDLESS, -1, most).T), is_open)
     assert (np.maximum(met.count, 0) == own.count.T).all()
     assert (met.alone == own.untouchable.T).all()
     assert (met.shut & is_open).tolist() == (own.emptied & is_open).tolist()
@@ -128,9 +128,11 @@ def test_the_largest_numbers_add_up(n_sets: int) -> None:
     sets = np.concatenate([sets, np.ones((1, 4), dtype=bool)]) if n_sets > 1 else sets
     low = np.full((1, len(sets)), large)
     low[0, -1] = 0 if n_sets > 1 else large
-    high = np.full((1, len(sets)), NO_LIMIT)
+    high = np.full((1, len(sets)), BOUNDLESS)
     high[0, -1] = n_sets * large
-    met = meet(sets, low, high, np.ones((1, 4), dtype=bool))
-    own = settle(Side(sets, low.T, np.where(high == NO_LIMIT, -1, high).T), np.ones((1, 4), dtype=bool))
+    met = tighten_bounds(sets, low, high, np.ones((1, 4), dtype=bool))
+    own = propagate_limits(
+        CountLimits(sets, low.T, np.where(high == BOUNDLESS, -1, high).T), np.ones((1, 4), dtype=bool)
+    )
     assert n_sets * large == met.count[0, -1] == own.count[-1, 0]
     assert (np.where(own.count > 0, own.count, -1) == met.count.T).all()

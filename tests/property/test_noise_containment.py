@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.noise import (
-    BitSource,
-    DiscreteGaussian,
-    Law,
-    Sampler,
-    SimulationBits,
-    TwoSidedGeometric,
-    cdf_interval,
-)
-from topdown.noise.thresholds import certified_thresholds
+from topdown.privacy import BitSource, Sampler, SimulationBits
+from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, cdf_interval
+from topdown.privacy.sampler import certified_thresholds
 
 N_BITS = 200  # accuracy of the interval the bit strings are compared with
 
@@ -70,14 +63,14 @@ def bit_string(reads: list[bytes], widths: tuple[int, int]) -> tuple[int, int]:
     return prefix, n_bits
 
 
-def contained(law: Law, outcome: int, prefix: int, n_bits: int) -> bool:
+def contained(law: NoiseDistribution, outcome: int, prefix: int, n_bits: int) -> bool:
     """Whether [prefix, prefix + 1) / 2^n_bits is inside [F(outcome - 1), F(outcome)]."""
     _, below = cdf_interval(law, outcome - 1, N_BITS)
     above, _ = cdf_interval(law, outcome, N_BITS)
     return below <= Fraction(prefix, 2**n_bits) and Fraction(prefix + 1, 2**n_bits) <= above
 
 
-def one_draw(law: Law, source: BitSource, widths: tuple[int, int]) -> tuple[int, list[bytes]]:
+def one_draw(law: NoiseDistribution, source: BitSource, widths: tuple[int, int]) -> tuple[int, list[bytes]]:
     recorded = RecordedBits(source)
     (outcome,) = Sampler(law, recorded, widths=widths).draw(1)
     return int(outcome), recorded.reads
@@ -85,7 +78,9 @@ def one_draw(law: Law, source: BitSource, widths: tuple[int, int]) -> tuple[int,
 
 @settings(max_examples=150, deadline=None)
 @given(laws, all_widths, st.binary(max_size=14))
-def test_any_bits_land_in_their_interval(law: Law, widths: tuple[int, int], chosen: bytes) -> None:
+def test_any_bits_land_in_their_interval(
+    law: NoiseDistribution, widths: tuple[int, int], chosen: bytes
+) -> None:
     """A wrong map from bits to outcome for any law, width or bit pattern is a wrong law."""
     outcome, reads = one_draw(law, GivenBits(chosen), widths)
     assert contained(law, outcome, *bit_string(reads, widths))
@@ -96,7 +91,7 @@ def test_any_bits_land_in_their_interval(law: Law, widths: tuple[int, int], chos
     [DiscreteGaussian(Fraction(1, 3)), *map(DiscreteGaussian, [4, 100, 2500]), TwoSidedGeometric(20)],
     ids=str,
 )
-def test_shrunk_widths_force_the_last_stage(law: Law) -> None:
+def test_shrunk_widths_force_the_last_stage(law: NoiseDistribution) -> None:
     """The last stage, reached by one real draw in 10^16, must be exact too: 3 + 6 bits reach it often."""
     widths, source = (3, 6), SimulationBits(31)
     last_stage = 0
@@ -110,7 +105,7 @@ def test_shrunk_widths_force_the_last_stage(law: Law) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(laws, st.integers(0, 2**32))
-def test_outcome_is_monotone_in_the_bits(law: Law, seed: int) -> None:
+def test_outcome_is_monotone_in_the_bits(law: NoiseDistribution, seed: int) -> None:
     """Inversion orders outcomes like uniforms: a swapped pair means a misplaced threshold."""
     rng = np.random.default_rng(seed)
     cells = np.sort(rng.integers(0, 2**16, 500)).astype("<u2").tobytes()

@@ -10,9 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
-from topdown.noise import DiscreteGaussian, Law, TwoSidedGeometric, cdf_interval, pmf_interval
-from topdown.noise.fixed import divide_up, exp_neg, shift_up, tail_sums
-from topdown.noise.rejection import acceptance_exponent
+from topdown.privacy.fixed_point import divide_up, exp_neg, shift_up, tail_sums
+from topdown.privacy.laws import (
+    DiscreteGaussian,
+    NoiseDistribution,
+    TwoSidedGeometric,
+    cdf_interval,
+    pmf_interval,
+)
+from topdown.privacy.sampler import acceptance_exponent
 
 exponents = st.one_of(
     st.builds(Fraction, st.integers(0, 10**6), st.integers(1, 10**6)),
@@ -55,7 +61,7 @@ def test_rounding_up_is_the_ceiling(value: int, divisor: int, n_bits: int) -> No
 @pytest.mark.deep
 @settings(max_examples=15 * DEPTH, deadline=None)
 @given(laws, st.integers(8, 120))
-def test_tail_sums_enclose_the_true_tails(law: Law, floor_bits: int) -> None:
+def test_tail_sums_enclose_the_true_tails(law: NoiseDistribution, floor_bits: int) -> None:
     """The tail past the last weight must be inside the bound: dropping it would truncate the law."""
     slope = law.energy(1)
     tails = tail_sums(slope, law.energy(2) - 2 * slope, floor_bits)
@@ -75,7 +81,7 @@ def test_tail_sums_enclose_the_true_tails(law: Law, floor_bits: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(laws, st.integers(-80, 80), st.integers(20, 120))
-def test_intervals_nest_as_accuracy_grows(law: Law, k: int, n_bits: int) -> None:
+def test_intervals_nest_as_accuracy_grows(law: NoiseDistribution, k: int, n_bits: int) -> None:
     """Two accuracies that disagree would mean that one of them lost a rounding direction."""
     for interval in (pmf_interval, cdf_interval):
         lo, hi = interval(law, k, n_bits)
@@ -87,7 +93,7 @@ def test_intervals_nest_as_accuracy_grows(law: Law, k: int, n_bits: int) -> None
 
 @settings(max_examples=60, deadline=None)
 @given(laws, st.integers(-60, 60))
-def test_laws_are_symmetric(law: Law, k: int) -> None:
+def test_laws_are_symmetric(law: NoiseDistribution, k: int) -> None:
     """The thresholds of negative outcomes are mirrored: an asymmetry would bias every count."""
     lo, hi = cdf_interval(law, k, 80)
     mirror_lo, mirror_hi = cdf_interval(law, -k - 1, 80)

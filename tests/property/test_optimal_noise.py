@@ -8,12 +8,20 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.api.noise_file import law_document, law_of
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.losses import Absolute, Pinball, Square, TableLoss, parse_loss
-from topdown.noise.optimal.truncated import plain_ratio, smallest
-from topdown.noise.optimal.verify import exp_bounds
+from topdown.app.noise_law import law_document, law_of
+from topdown.optimal_noise import (
+    Absolute,
+    NoiseRequest,
+    Pinball,
+    Promise,
+    Square,
+    TableLoss,
+    exp_bounds,
+    optimal_law,
+    parse_loss,
+    plain_ratio,
+    smallest_truncated,
+)
 
 SLOPES = st.integers(1, 9).map(Fraction)
 TABLES = st.integers(0, 2).flatmap(
@@ -26,7 +34,7 @@ LOSSES = st.one_of(
     st.builds(lambda values, left, right: TableLoss(tuple(values), left, right), TABLES, SLOPES, SLOPES),
 )
 WISHES = st.builds(
-    lambda tenths, digits, mantissa, sensitivity, loss: Ask(
+    lambda tenths, digits, mantissa, sensitivity, loss: NoiseRequest(
         (Promise(Fraction(tenths, 10), Fraction(mantissa, 10**digits)),), sensitivity, loss
     ),
     st.integers(3, 50),
@@ -39,7 +47,7 @@ WISHES = st.builds(
 
 @settings(max_examples=25, deadline=None)
 @given(WISHES)
-def test_any_wish_is_kept_and_proved(ask: Ask) -> None:
+def test_any_wish_is_kept_and_proved(ask: NoiseRequest) -> None:
     """A wish for which the law breaks its promise, or is not shown best, is one that a user will make."""
     law = optimal_law(ask)
     (promise,) = ask.promises
@@ -57,10 +65,12 @@ def test_any_wish_is_kept_and_proved(ask: Ask) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(WISHES, st.integers(0, 10), st.integers(1, 20))
-def test_no_private_law_is_below_the_bound(ask: Ask, flatter: int, share: int) -> None:
+def test_no_private_law_is_below_the_bound(ask: NoiseRequest, flatter: int, share: int) -> None:
     """A bound that some private law undercuts is a false proof."""
     plain = plain_ratio(ask.promises[0].epsilon, ask.sensitivity)
-    weights = smallest(plain + (1 - plain) * flatter / 20, ask.promises, ask.sensitivity, Fraction(share, 20))
+    weights = smallest_truncated(
+        plain + (1 - plain) * flatter / 20, ask.promises, ask.sensitivity, Fraction(share, 20)
+    )
     radius = len(weights) // 2
     loss = sum(w * ask.loss.at(k - radius) for k, w in enumerate(weights)) / sum(weights)
     assert optimal_law(ask).bound <= loss

@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 
 from tests.helpers.dense_tree import never, schema_of
-from topdown.model.query import parse_query
-from topdown.solve.groups import FixedTable, LowerBounds, group_sums
-from topdown.solve.kernels import gram
-from topdown.solve.least_squares.kkt import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.lattice_step import LatticeStep
-from topdown.solve.least_squares.on_lattice import OnLattice
-from topdown.solve.least_squares.per_child import PerChild, Stacked
-from topdown.solve.least_squares.policy import solve, solve_with
-from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.quadratics import power_method
-from topdown.solve.tree.information import information
-from topdown.solve.tree.lattice import make_lattice
+from topdown.model import parse_query
+from topdown.solve import FixedTable, LowerBounds, gram, group_sums, information, make_lattice
+from topdown.solve.least_squares import (
+    TARGET_PERSONS,
+    LatticeQuadratic,
+    LatticeStep,
+    PerChild,
+    Problem,
+    SoftRules,
+    Stacked,
+    power_method,
+    residual_persons,
+    solve,
+    solve_with,
+)
 
 SCHEMA = schema_of((3, 2, 4), recoded=(0,))
 LATTICE = make_lattice(SCHEMA, never({"a0": ("v0",)}), ())
@@ -51,7 +54,7 @@ def problem_of(seed: int, *, fixed: bool = True, bounded: bool = False, m: int =
         noisy = full + rng.normal(size=full.shape) * 4
         both = own.matrices[:, v[:, None], v[None, :]] + matrices[-1]
         linear.append(LATTICE.apply(both[None], noisy[None])[0])
-    beyond = OnLattice(LATTICE, dense, product, values, tuple(matrices), own.matrices, tuple(linear))
+    beyond = LatticeQuadratic(LATTICE, dense, product, values, tuple(matrices), own.matrices, tuple(linear))
     g = np.zeros(allowed.shape)
     for j, b in enumerate(linear):
         mine = beyond.at[:, j] >= 0
@@ -72,7 +75,7 @@ def problem_of(seed: int, *, fixed: bool = True, bounded: bool = False, m: int =
         allowed=np.ascontiguousarray(allowed),
         fixed=table,
         bounds=bounds,
-        compared=Compared.none(n, m),
+        compared=SoftRules.none(n, m),
     )
 
 
@@ -103,7 +106,7 @@ def test_swapped_children_fail_the_check() -> None:
     quadratic = problem.quadratic
     assert isinstance(quadratic, PerChild)
     beyond = quadratic.beyond
-    assert isinstance(beyond, OnLattice)
+    assert isinstance(beyond, LatticeQuadratic)
     same = [j for j in range(1, 4) if len(beyond.values[j]) == len(beyond.values[0])]
     blocks = np.stack([beyond.block(j) for j in range(4)])
     blocks[[0, same[0] if same else 1]] = blocks[[same[0] if same else 1, 0]]
@@ -144,7 +147,7 @@ def test_groups_that_cut_across_product_cells_are_not_for_the_lattice() -> None:
     problem = problem_of(2)
     quadratic = problem.quadratic
     assert isinstance(quadratic, PerChild)
-    assert isinstance(quadratic.beyond, OnLattice)
+    assert isinstance(quadratic.beyond, LatticeQuadratic)
     n, m = problem.shape
     cut = LowerBounds((np.arange(n) % 2).astype(np.int64), np.zeros((2, m)))
     with pytest.raises(TypeError, match="cuts across"):

@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr import chain_optimum, cumulative_estimate, kernels, tree_of
-from pgsr.twins import chain_by_tables, enumerate_model2, isotonic_by_minmax
+from pgsr import chain_optimum, cumulative_estimate, tree_of
+from pgsr.estimators import kernels_isotonic as kernels
+from tests.oracles.group_sizes import chain_by_tables, enumerate_model2, isotonic_by_minmax
 
 
 @given(st.data())

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from pgsr import chain_optimum, tree_of, tree_optimum
-from pgsr.compare import Run, compare
-from pgsr.synth import synthesize
-from pgsr.tables import table_optimum
-from pgsr.twins import chain_by_tables
+from pgsr.comparison import Run, compare
+from pgsr.synthetic_groups import synthesize
+from tests.oracles.group_sizes import chain_by_tables, table_optimum
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr import kernels, tree_of, tree_optimum
-from pgsr.checks import exchange_gain_plain
-from pgsr.descend import descend
-from pgsr.relaxed import TreeLeastSquares, relaxed_histograms
-from pgsr.tables import full_table_optimum, table_optimum
-from pgsr.twins import enumerate_model1, split_by_units
+from pgsr import tree_of, tree_optimum
+from pgsr.estimators import TreeLeastSquares, descend, full_table_optimum, relaxed_histograms
+from pgsr.estimators.kernels_split import split
+from pgsr.group_checks import exchange_gain_plain
 from tests.helpers.depth import DEPTH
+from tests.oracles.group_sizes import enumerate_model1, split_by_units, table_optimum
 
 
 @st.composite
@@ -125,7 +124,7 @@ def test_least_squares_matches_the_normal_equations(instance):
 def test_split_is_nearest(target, total):
     """One unit at a time to the cheapest place is optimal; the fast split must cost the same."""
     out = np.empty(len(target), dtype=np.int64)
-    kernels.split(np.array(target), total, out)
+    split(np.array(target), total, out)
     plain = split_by_units(target, total)
     assert total == out.sum()
     assert out.min() >= 0

@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgsr import Budget, Plan, Sizes, tree_of
-from pgsr.budget import calibrate
-from pgsr.statement import privacy
-from topdown.accountant.account import account
-from topdown.accountant.composition import Composition
-from topdown.accountant.enclosure import Enclosure
-from topdown.accountant.exact import rational
-from topdown.decimals import fixed, significant
-from topdown.screen import figures
+from pgsr.level_noise import calibrate
+from pgsr.privacy_section import privacy_section
+from topdown.app.screens import figures
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import Composition, account_document
+from topdown.privacy.exact_values import fixed, rational, significant
 
 EXACT = {"engine": "ball", "digits": 40}
 NUMBERS = st.builds(
@@ -62,7 +60,7 @@ def test_a_gaussian_release_encloses_its_epsilon(rho):
     tree = tree_of([[-1], [0, 0]])
     plan = Plan(Sizes(4), Budget(rho=rho, shares=("1/3", "2/3")), relations=("move",))
     noise = calibrate("tail", tree, plan.sizes, plan.budget, plan.steps)
-    (row,) = privacy(plan, tree, noise)["secrets"]
+    (row,) = privacy_section(plan, tree, noise)["secrets"]
     whole = Composition.of([(variance, 1, 1) for variance in noise.parameters])
     _between(row["epsilon"]["1e-10"], whole.epsilon("1e-10", **EXACT))
     _between(row["best_guess"], whole.best_guess(**EXACT))
@@ -72,7 +70,7 @@ def test_a_gaussian_release_encloses_its_epsilon(rho):
 @pytest.mark.parametrize("rhos", ["1/7", "11/10000*20,73/10000*18", "1/1000", "13/3"])
 def test_account_encloses_the_truth(rhos):
     """Document and usual formulas of `topdown account`, at small and large budgets."""
-    document = account(rhos, epsilons=["1/2"], deltas=["1e-10", "1e-30"], alphas=["1/20"])
+    document = account_document(rhos, epsilons=["1/2"], deltas=["1e-10", "1e-30"], alphas=["1/20"])
     paid = {rational(m["rho"], "rho"): m["count"] for m in document["measurements"]}
     whole = Composition.from_rho(paid, document["neighbours"])
     for delta, pair in document["epsilon"].items():

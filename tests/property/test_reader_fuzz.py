@@ -13,15 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import Sizes, hierarchy_of
-from pgsr.groups import leaf_counts
-from pgsr.read import public_totals, read_groups, read_hierarchy
+from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
-from topdown.columns import MiscountedError, UnreadableError, header_of, read_rows
 from topdown.errors import TopdownError
-from topdown.measure.columns import CountColumn, NameColumn
-from topdown.measure.records import Form, Refused, read_records
-from topdown.plan.public_tables import read_public
-from topdown.plan.runfile import GeographyTable
+from topdown.inputs import MiscountedError, UnreadableError, read_header, read_rows
+from topdown.measure import CountColumn, NameColumn, RecordsForm, Refused, read_records
+from topdown.plan import GeographyTable, read_public
 
 PIECES = [",", '"', '""', "\n", "\r\n", "\r", '"\n', '\n"', "1", "-", "e", "0x", "\0", "\ufeff", ";", " ", "count",
           "1101", "home", "\t", "é", "'", "=", ",,", '","', "1101,home,male,0_17,1\n", "9" * 20]  # fmt: skip
@@ -76,7 +73,7 @@ def test_records_are_read_as_another_reader_reads_them(data):
     geocode, counts = NameColumn(("1101", "1102", "1104", "1201"), unknown), CountColumn()
     codes, numbers = [], []
     try:
-        for batch in read_records(path, NAMES, Form()):
+        for batch in read_records(path, NAMES, RecordsForm()):
             geocode.read(batch.column("geocode"), len(codes))
             numbers += counts.read(batch.column("count"), len(codes)).tolist()
             codes += batch.column("geocode").to_pylist()
@@ -153,7 +150,7 @@ def test_any_bytes_are_read_as_another_reader_reads_them_or_refused(data):
     for name in ("t.parquet", "t.csv.gz", "t.csv"):
         path = on_disk(data, name)
         try:
-            header = header_of(path)
+            header = read_header(path)
             table = read_rows(path, dict.fromkeys(header, pa.string()))
         except (UnreadableError, MiscountedError):
             continue

@@ -7,10 +7,8 @@ import pyarrow as pa
 import pytest
 
 from tests.helpers.sections import cut_small
-from topdown.model.geography import Geography, Level
-from topdown.model.sections import sections_of
-from topdown.publish.verify.cuts import cuts_of
-from topdown.publish.verify.tree import Facts, Tree, closed_leaves, lower_bounds
+from topdown.model import Geography, Level, sections_of
+from topdown.verify.public_tree import Facts, Tree, closed_leaves, file_sections, lower_bounds
 
 
 def _random_tree(rng: np.random.Generator) -> Geography:
@@ -38,7 +36,7 @@ def test_writer_and_verifier_cut_alike(seed: int, monkeypatch: pytest.MonkeyPatc
             tuple(level.parent for level in geography.levels),
             Facts({}),
         )
-        ours, theirs = sections_of(geography), cuts_of(tree)
+        ours, theirs = sections_of(geography), file_sections(tree)
         assert (ours.cut, len(ours)) == (theirs.level, theirs.n_sections)
         assert [list(at) for at in ours.first] == [at.tolist() for at in theirs.first]
         sizes = np.diff(ours.first[-1])

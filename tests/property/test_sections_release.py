@@ -14,14 +14,13 @@ from tests.helpers.folders import files
 from tests.helpers.interval_census import release
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import edit_table, reseal
-from topdown.api.interval import interval
-from topdown.api.tables import tables
-from topdown.measure.released import read_microdata
-from topdown.pipeline import extend, generate
-from topdown.plan.prepare import load_context, prepare
-from topdown.publish.verify import verify
-from topdown.simulate.truth import open_truth
-from topdown.solved_again import verify_and_solve
+from topdown.app.pipeline import extend, generate
+from topdown.app.tables_and_intervals import interval, tables
+from topdown.app.verify_by_solving import verify_and_solve
+from topdown.measure import read_microdata
+from topdown.plan import load_context, prepare
+from topdown.practice.simulation import open_truth
+from topdown.verify import verify
 
 pytestmark = pytest.mark.slow
 

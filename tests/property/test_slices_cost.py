@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.pipeline import measure, warm_up
-from topdown.plan.prepare import load_context, prepare
-from topdown.solve import solve
-from topdown.solve.release import open_release
-from topdown.solve.row_groups import PartFiles
-from topdown.solve.sections import checkpoint_spans, nodes_of, runs_of
-from topdown.solve.slices import cutter_of
-from topdown.solve.tally import Tally
-from topdown.synth import synth
-from topdown.workers import Here
+from topdown.app.pipeline import measure, warm_up
+from topdown.plan import load_context, prepare
+from topdown.practice.synth import synth
+from topdown.solve import (
+    MeasurementParts,
+    Tally,
+    checkpoint_spans,
+    make_partitioner,
+    node_runs,
+    open_release,
+    unpack_nodes,
+)
+from topdown.solve import solve_stage as solve
+from topdown.workers import LocalWorker
 
 SHARE = 0.05  # of the CPU below the cut
 
@@ -27,7 +31,7 @@ SHARE = 0.05  # of the CPU below the cut
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return a list that gets the CPU seconds of each look at noisy answers."""
-    answers, seconds = PartFiles.answers, list[float]()
+    answers, seconds = MeasurementParts.answers, list[float]()
 
     def timed(*args: Any) -> Any:
         start = time.process_time()
@@ -35,7 +39,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         seconds.append(time.process_time() - start)
         return found
 
-    monkeypatch.setattr(PartFiles, "answers", timed)
+    monkeypatch.setattr(MeasurementParts, "answers", timed)
     return seconds
 
 
@@ -48,18 +52,18 @@ def test_slices_cost_little(tmp_path: Path, reading: list[float]) -> None:
     walk = open_release(release, load_context(release))
     walk.prepare()
     warm_up()
-    cutter, geography = cutter_of(walk), walk.context.geography
-    cut, run_leaves = solve.cut_of(geography, 1)
-    rows = solve._above(cutter, Here(cutter.opener), cut, 1, lambda _: None).rows
+    cutter, geography = make_partitioner(walk), walk.context.geography
+    cut, run_leaves = solve.choose_cut(geography, 1)
+    rows = solve._solve_above(cutter, LocalWorker(cutter.opener), cut, 1, lambda _: None).rows
     reading.clear()
-    walk.below(cut, nodes_of(rows), Tally())
+    walk.below(cut, unpack_nodes(rows), Tally())
     at_once = sum(reading)
     reading.clear()
     opener, own, solving, n_runs = pickle.loads(pickle.dumps(cutter.opener)), 0.0, 0.0, 0  # noqa: S301 -- our own
-    for run in runs_of(geography, checkpoint_spans(geography, cut)[0], run_leaves, rows):
+    for run in node_runs(geography, checkpoint_spans(geography, cut)[0], run_leaves, rows):
         start = time.process_time()
         part, firsts = cutter.cut(cut, run.span.first, run.span.last)
-        sent = pickle.loads(pickle.dumps((part, solve.moved(nodes_of(run.rows), -firsts[cut]))))  # noqa: S301
+        sent = pickle.loads(pickle.dumps((part, solve.renumbered(unpack_nodes(run.rows), -firsts[cut]))))  # noqa: S301
         alone, _ = opener.open(sent[0])
         opened = time.process_time()
         alone.below(cut, sent[1], Tally())

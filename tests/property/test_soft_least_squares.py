@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 from tests.conformance.test_least_squares_backends import SHAPES, make_problem
 from tests.helpers.depth import DEPTH
 from topdown.errors import InternalError
-from topdown.solve.least_squares.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
-from topdown.solve.least_squares.policy import solve, solve_with
-from topdown.solve.least_squares.problem import Compared, Problem, Solution
-from topdown.solve.least_squares.soft import PRICE
+from topdown.solve.least_squares import (
+    PRICE,
+    TARGET_PERSONS,
+    Problem,
+    SoftRules,
+    Solution,
+    infeasibility_persons,
+    residual_persons,
+    solve,
+    solve_with,
+)
 
 SEEDS = st.integers(0, 1_000_000)
 OTHERS = ("interior", "piqp", "clarabel")
@@ -41,7 +48,7 @@ def with_rules(
         rows, most = np.vstack([rows, -rows[:1]]), np.vstack([most, -most[:1] - rng.uniform(0.1, 3, (1, m))])
     over = max(float((rows @ plain - most).max(initial=0.0)), 1.0)
     hinge = PRICE * float(np.linalg.eigvalsh(dense.hessian)[-1]) * over
-    return replace(problem, compared=Compared(rows, most, hinge))
+    return replace(problem, compared=SoftRules(rows, most, hinge))
 
 
 def objective(problem: Problem, z: np.ndarray) -> float:

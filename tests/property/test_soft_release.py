@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.extension import INVARIANTS, make_land
-from topdown.measure.released import read_microdata
-from topdown.model.histogram import Histogram
-from topdown.pipeline import extend
-from topdown.plan.prepare import load_context, prepare
-from topdown.solve.repair import Repairer
-from topdown.solve.solve import solve
+from topdown.app.pipeline import extend
+from topdown.measure import read_microdata
+from topdown.model import Histogram
+from topdown.plan import load_context, prepare
+from topdown.solve import SoftRuleRepair, solve
 
 DWELLING, SEX, AGE = np.unravel_index(np.arange(18), (3, 2, 3))
 AT_HOME = DWELLING == 0
@@ -104,7 +103,7 @@ def test_repairs_change_the_listed_leaves_only(tmp_path: Path, monkeypatch: pyte
         census = policies.make_census(tmp_path / str(seed), seed, more, n_blocks=25)
         after = release(census, seed + 1, 3.0)
         with monkeypatch.context() as patch:
-            patch.setattr(Repairer, "finish", lambda _self, leaf, _tally: leaf)
+            patch.setattr(SoftRuleRepair, "finish", lambda _self, leaf, _tally: leaf)
             before = release(census, seed + 1, 3.0)
         codes = census.context.geography.leaves.codes
         for one, two in zip(

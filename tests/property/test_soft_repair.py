@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies
-from topdown.model.schema import Schema
-from topdown.plan.prepare import Context
-from topdown.solve.node import Node
-from topdown.solve.repair import Repairer
-from topdown.solve.tally import Tally
+from topdown.model import Schema
+from topdown.plan import PublicContext
+from topdown.solve import Node, SoftRuleRepair, Tally
 
 SHAPE, N_CELLS, MOST_RECORDS = (3, 2, 3), 18, 5
 DWELLING, SEX, AGE = np.unravel_index(np.arange(N_CELLS), SHAPE)
@@ -69,7 +67,7 @@ def all_tables(total: int) -> np.ndarray:
     return out
 
 
-def promised(context: Context, leaf: int, tables: np.ndarray) -> np.ndarray:
+def promised(context: PublicContext, leaf: int, tables: np.ndarray) -> np.ndarray:
     """Return the tables that keep zeros, bounds and caps of a leaf."""
     rules = context.rules
     ok = ~tables[:, ~rules.open[-1][leaf][rules.class_of_cell]].any(axis=1)
@@ -108,11 +106,11 @@ def distance_to_best(
     return None
 
 
-def repair(context: Context, leaf: int, table: np.ndarray) -> tuple[np.ndarray, Tally]:
+def repair(context: PublicContext, leaf: int, table: np.ndarray) -> tuple[np.ndarray, Tally]:
     """Finish one leaf."""
     tally = Tally()
     cells = np.flatnonzero(table)
-    node = Repairer(context).finish(Node(leaf, cells, table[cells]), tally)
+    node = SoftRuleRepair(context).finish(Node(leaf, cells, table[cells]), tally)
     out = np.zeros(N_CELLS, dtype=np.int64)
     out[node.cells] = node.counts
     return out, tally
@@ -131,7 +129,7 @@ def test_a_repair_is_the_smallest_of_all(policy: str, seed: int, names: set[str]
 
 
 def check_leaves(
-    context: Context, rng: np.random.Generator, order: list[str], exact: tuple[list[np.ndarray], ...]
+    context: PublicContext, rng: np.random.Generator, order: list[str], exact: tuple[list[np.ndarray], ...]
 ) -> list[dict]:
     """Finish random tables of every leaf with few people and compare; return all that was repaired or broken."""
     found = []
@@ -173,7 +171,7 @@ def check_leaves(
     return found
 
 
-def in_order(context: Context, names: list[str]) -> list[str]:
+def in_order(context: PublicContext, names: list[str]) -> list[str]:
     """Return rules in the order of the plan."""
     return [rule.name for rule in context.plan.invariants.no_more_than if rule.name in names]
 

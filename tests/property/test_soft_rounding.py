@@ -12,12 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.problems import limits_around, rounding_of_stage
-from topdown.solve import reference
-from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.chain import Chain, NoFlow, Why, laminar_places
-from topdown.solve.groups import FixedTable, KindLimits, LowerBounds
-from topdown.solve.rounding import check_rounding, round_table
-from topdown.solve.rounding_problem import RoundingProblem
+from tests.oracles import solver_twins as reference
+from topdown.solve import FixedTable, LowerBounds, SubsetLimits
+from topdown.solve.rounding import (
+    NoFlow,
+    NoFlowReason,
+    RoundingChain,
+    RoundingProblem,
+    check_rounding,
+    laminar_positions,
+    round_by_milp,
+    round_table,
+)
 
 SEEDS = st.integers(0, 1_000_000)
 KINDS = ("laminar", "totals", "crossing", "limits", "exact", "root")
@@ -93,7 +99,7 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     ]
     some = rounded[int(rng.integers(len(rounded)))]
     lower = np.floor(held(bound_of, 1, some) * rng.random((1, m))).astype(np.int64)
-    places = laminar_places(Chain(tuple(chain), ()), bound_of, 1) if (middle == 0).any() else ()
+    places = laminar_positions(RoundingChain(tuple(chain), ()), bound_of, 1) if (middle == 0).any() else ()
     if not (middle == 0).any():
         bound_of, lower = np.full(n, -1), np.zeros((0, m), dtype=np.int64)
     rules = draw_rules(rng, n)
@@ -107,14 +113,18 @@ def draw(seed: int, kind: str) -> RoundingProblem:
         return replace(problem, totals=FixedTable.total(n, some.sum(axis=0)))
     if kind == "crossing":
         crossing = np.stack([middle, rng.integers(0, 2, n), np.arange(n)])
-        return replace(problem, chain=crossing, bound_places=NoFlow(Why.NOT_REFINED))
+        return replace(problem, chain=crossing, bound_places=NoFlow(NoFlowReason.NOT_REFINED))
     if kind == "exact":
         of = np.arange(n) % 2
-        return replace(problem, exact=FixedTable(of, held(of, 2, some)), bound_places=NoFlow(Why.NOT_REFINED))
+        return replace(
+            problem, exact=FixedTable(of, held(of, 2, some)), bound_places=NoFlow(NoFlowReason.NOT_REFINED)
+        )
     if kind == "limits":
         of = rng.integers(0, 3, n)
         limits = limits_around(rng, held(of, 3, some).astype(float), slack=False).astype(np.int64)
-        return replace(problem, bounds=KindLimits(of, 3, limits), bound_places=NoFlow(Why.NOT_REFINED))
+        return replace(
+            problem, bounds=SubsetLimits(of, 3, limits), bound_places=NoFlow(NoFlowReason.NOT_REFINED)
+        )
     return problem
 
 

@@ -12,26 +12,31 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.forged import move_one
+from tests.oracles import solver_twins as reference
 from tests.property.test_soft_release import SOFT
 from tests.property.test_solve_rounding import make_problem
 from topdown.errors import InfeasibleError
-from topdown.solve import reference
-from topdown.solve.again import CHANGED, Again, compare
-from topdown.solve.descend import Descent
-from topdown.solve.least_squares.kkt import TARGET_PERSONS
-from topdown.solve.rounding import round_table
-from topdown.solve.rounding_problem import RoundingProblem
-from topdown.solve.solve import Solved, descend
-from topdown.solve.solve import solved as put_together
-from topdown.solve.weigh import Weighed, weigh
+from topdown.solve import (
+    CHANGED,
+    GapReport,
+    SecondSolve,
+    Solved,
+    TopDownSolver,
+    compare_with_published,
+    objective_gap,
+    solve_tree,
+)
+from topdown.solve import solved_release as put_together
+from topdown.solve.least_squares import TARGET_PERSONS
+from topdown.solve.rounding import RoundingProblem, round_table
 
 
-def solver(census: solved.Census, seed: int, backend: str = "admm") -> tuple[Descent, Solved]:
+def solver(census: solved.Census, seed: int, backend: str = "admm") -> tuple[TopDownSolver, Solved]:
     """Solve a census from noisy answers; return the solver and what it found."""
     answers = solved.noisy(census, seed, size=1.5)
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
-    descent = Descent(census.context, answers, exact, backend, tables)
-    leaves, tally = descend(descent, census.context, 1, lambda _: None)
+    descent = TopDownSolver(census.context, answers, exact, backend, tables)
+    leaves, tally = solve_tree(descent, census.context, 1, lambda _: None)
     return descent, put_together(census.context, leaves, tally)
 
 
@@ -47,7 +52,7 @@ def test_another_solver_finds_another_optimum(tmp_path: Path) -> None:
         census = policies.make_census(folder, seed, policies.POLICIES[names[seed % len(names)]])
         descent, own = solver(census, seed)
         _, theirs = solver(census, seed, "interior")
-        again = compare(census.context, descent, own, theirs.leaves, theirs.document)
+        again = compare_with_published(census.context, descent, own, theirs.leaves, theirs.document)
         n_other += not again.equal
         assert set(again.verdicts) <= {"optimal"}
     assert n_other > 0
@@ -74,7 +79,7 @@ def test_roundings_of_two_certified_estimates_pass(seed: int, parts: int) -> Non
         own, published = round_table(one).counts, round_table(other).counts
     except InfeasibleError:
         assume(False)
-    over, allowed = weigh(one.estimate, one.allowed, tuple(one.chain), one.weights, own, published)
+    over, allowed = objective_gap(one.estimate, one.allowed, tuple(one.chain), one.weights, own, published)
     assert abs(over) <= allowed
     assert over == pytest.approx(1e6 * extra_cost(one, own, published), abs=8 * sum(one.weights))
 
@@ -90,8 +95,8 @@ def test_costlier_tables_do_not_pass(seed: int) -> None:
     assume(not other[~problem.allowed].any())
     assume(abs(extra_cost(problem, own, other)) > 0.05)
     tables = tuple(problem.chain)
-    over, allowed = weigh(problem.estimate, problem.allowed, tables, problem.weights, own, other)
-    assert Weighed(n_cells=2, over=over, allowed=allowed).verdict == "worse"
+    over, allowed = objective_gap(problem.estimate, problem.allowed, tables, problem.weights, own, other)
+    assert GapReport(n_cells=2, over=over, allowed=allowed).verdict == "worse"
 
 
 def extra_cost(problem: RoundingProblem, own: np.ndarray, published: np.ndarray) -> float:
@@ -99,12 +104,12 @@ def extra_cost(problem: RoundingProblem, own: np.ndarray, published: np.ndarray)
     return reference.rounding_cost(problem, published) - reference.rounding_cost(problem, own)
 
 
-def judged_after_a_move(tmp_path: Path, seed: int, *, between_leaves: bool, workers: int = 1) -> Again:
+def judged_after_a_move(tmp_path: Path, seed: int, *, between_leaves: bool, workers: int = 1) -> SecondSolve:
     """Move one record of a solved census with soft rules and compare."""
     census = policies.make_census(tmp_path, seed, SOFT)
     descent, own = solver(census, seed)
     moved = move_one(own.leaves.whole(), np.random.default_rng(seed), between_leaves=between_leaves)
-    return compare(census.context, descent, own, moved, own.document, workers=workers)
+    return compare_with_published(census.context, descent, own, moved, own.document, workers=workers)
 
 
 @pytest.mark.parametrize("seed", range(6))

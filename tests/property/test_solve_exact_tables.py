@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
 from tests.helpers.exact_tables import N_CELLS, Case
-from topdown.solve.failsafe import _least_change, child_totals
-from topdown.solve.groups import excess
-from topdown.solve.polytopes import Polytopes
+from topdown.solve import SplitPolytopes, child_totals, least_change, limit_excess
 
 seeds = st.integers(0, 10_000_000)
 
 
-def enforced(case: Case, polytopes: Polytopes, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
+def enforced(case: Case, polytopes: SplitPolytopes, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
     """Tell which tables (n, n_cells) satisfy what the solver enforces at a node below the root."""
     kinds, rules = polytopes.kinds, case.rules
     fits = ~cells[:, ~rules.open[depth][node, rules.class_of_cell]].any(axis=1)
@@ -27,7 +25,7 @@ def enforced(case: Case, polytopes: Polytopes, depth: int, node: int, cells: np.
         inside = kinds.of_cell >= 0
         np.add.at(held, kinds.of_cell[inside], cells[:, inside].T)
         limits = polytopes.limits(depth, np.array([node]))
-        return fits & (excess(np.repeat(limits, len(cells), axis=0), held) <= 0)
+        return fits & (limit_excess(np.repeat(limits, len(cells), axis=0), held) <= 0)
     for group, low in zip(rules.bound_cells, rules.lower[depth][node], strict=True):
         fits &= cells[:, group].sum(axis=1) >= low
     return fits
@@ -71,8 +69,8 @@ def test_the_network_says_the_same_as_the_limits(seed: int, depth: int, together
     limits, arcs = polytopes.limits(depth, np.array([0])), (polytopes.arcs(depth, 0),)
     totals = child_totals(polytopes, depth, np.array([0]))
     for vector in np.random.default_rng(seed).integers(0, 4, (20, k)):
-        found = _least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
-        inside = excess(limits, vector[:, None])[0] <= 0
+        found = least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
+        inside = limit_excess(limits, vector[:, None])[0] <= 0
         if totals[0] >= 0 and vector.sum() != totals[0]:
             inside = False
         assert (found is not None and found[1] == 0) == inside

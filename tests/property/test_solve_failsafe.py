@@ -11,20 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
-from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules
-from topdown.plan.prepare import Context
-from topdown.solve import conflict, descend, polytopes
-from topdown.solve.conflict import conflicting
-from topdown.solve.failsafe import mend, splits
-from topdown.solve.polytopes import Polytopes, polytopes_of
-from topdown.solve.solve import solve
+from topdown.model import constraints_of_facts, partition_cells
+from topdown.plan import PublicContext
+from topdown.solve import (
+    SplitPolytopes,
+    can_split,
+    find_node_conflict,
+    polytopes,
+    relax_to_feasible,
+    solve,
+    split_polytopes,
+)
+from topdown.solve import table_changes as conflict
+from topdown.solve import top_down as descend
 
 MORE = policies.MIXED + policies.OLD_AT_HOME + policies.FULL_BARRACKS
 seeds = st.integers(0, 1_000_000)
 
 
-def polytopes_under(context: Context, kept: set[str]) -> Polytopes:
+def polytopes_under(context: PublicContext, kept: set[str]) -> SplitPolytopes:
     """Derive the polytopes anew from the named constraints of the leaves only: a slow twin of relaxing them."""
     full = context.plan.invariants
     fewer = replace(
@@ -33,8 +38,8 @@ def polytopes_under(context: Context, kept: set[str]) -> Polytopes:
         at_most=tuple(c for c in full.at_most if c.name in kept),
         none_where_zero=tuple(c for c in full.none_where_zero if c.name in kept),
     )
-    rules = derive_rules(context.plan.schema, context.geography, fewer, context.facts)
-    return polytopes_of(find_kinds(rules), rules, context.geography, {})
+    rules = constraints_of_facts(context.plan.schema, context.geography, fewer, context.facts)
+    return split_polytopes(partition_cells(rules), rules, context.geography, {})
 
 
 def crowded(census: solved.Census, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,24 +66,24 @@ def test_the_conflict_is_the_smallest(seed: int) -> None:
         census = policies.make_census(Path(folder), seed, MORE, n_blocks=6)
     context = census.context
     rules = context.rules
-    whole = polytopes_of(find_kinds(rules), rules, context.geography, {})
+    whole = split_polytopes(partition_cells(rules), rules, context.geography, {})
     cells, counts = crowded(census, seed)
     children = np.arange(*context.geography.child_pointers[1][:2])
-    if splits(whole, 2, children, cells, counts):
+    if can_split(whole, 2, children, cells, counts):
         return
-    found = conflicting(context, whole, 2, 0, cells, counts)
+    found = find_node_conflict(context, whole, 2, 0, cells, counts)
     full = context.plan.invariants
     names = [c.name for c in (*full.at_least, *full.at_most, *full.none_where_zero)]
     sets = chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
     smallest = next(
-        s for s in sets if not splits(polytopes_under(context, set(s)), 2, children, cells, counts)
+        s for s in sets if not can_split(polytopes_under(context, set(s)), 2, children, cells, counts)
     )
     assert found.smallest
     assert len(found.names) == len(smallest)
-    assert not splits(polytopes_under(context, set(found.names)), 2, children, cells, counts)
+    assert not can_split(polytopes_under(context, set(found.names)), 2, children, cells, counts)
     for left_out in found.names:
         rest = set(found.names) - {left_out}
-        assert splits(polytopes_under(context, rest), 2, children, cells, counts)
+        assert can_split(polytopes_under(context, rest), 2, children, cells, counts)
 
 
 def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
@@ -87,16 +92,16 @@ def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
     """A search that was not made must not be claimed."""
     census = policies.make_census(tmp_path, 0, MORE, n_blocks=6)
     rules = census.context.rules
-    whole = polytopes_of(find_kinds(rules), rules, census.context.geography, {})
+    whole = split_polytopes(partition_cells(rules), rules, census.context.geography, {})
     children = np.arange(*census.context.geography.child_pointers[1][:2])
     tables = (crowded(census, seed) for seed in range(100))
-    cells, counts = next(t for t in tables if not splits(whole, 2, children, *t))
+    cells, counts = next(t for t in tables if not can_split(whole, 2, children, *t))
     monkeypatch.setattr(conflict, "MAX_TRIES", 0)
-    found = conflicting(census.context, whole, 2, 0, cells, counts)
+    found = find_node_conflict(census.context, whole, 2, 0, cells, counts)
     assert not found.smallest
     for left_out in found.names:
         rest = set(found.names) - {left_out}
-        assert splits(polytopes_under(census.context, rest), 2, children, cells, counts)
+        assert can_split(polytopes_under(census.context, rest), 2, children, cells, counts)
 
 
 @given(seeds)
@@ -106,16 +111,16 @@ def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, policies.MIXED, n_blocks=4)
     context = census.context
-    whole = polytopes_of(find_kinds(context.rules), context.rules, context.geography, {})
+    whole = split_polytopes(partition_cells(context.rules), context.rules, context.geography, {})
     cells, counts = crowded(census, seed)
     children = np.arange(*context.geography.child_pointers[1][:2])
-    mended = mend(context, whole, 2, children, cells, counts)
+    mended = relax_to_feasible(context, whole, 2, children, cells, counts)
     assert mended is not None
-    assert splits(whole, 2, children, mended.cells, mended.counts)
+    assert can_split(whole, 2, children, mended.cells, mended.counts)
     assert mended.counts.sum() == counts.sum()
     before, after = dict(zip(cells, counts, strict=True)), dict(zip(mended.cells, mended.counts, strict=True))
     assert mended.distance == sum(abs(after.get(c, 0) - before.get(c, 0)) for c in before | after)
-    assert (mended.distance == 0) == splits(whole, 2, children, cells, counts)
+    assert (mended.distance == 0) == can_split(whole, 2, children, cells, counts)
     if mended.distance == 4 and not mended.marginals_kept:  # one record elsewhere must not be enough
         open_cells = np.flatnonzero(context.rules.open[1][0][context.rules.class_of_cell])
         for here in before:
@@ -125,7 +130,7 @@ def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
                 moved[there] = moved.get(there, 0) + 1
                 table = sorted((c, n) for c, n in moved.items() if n)
                 one = np.array(table, dtype=np.int64).T
-                assert not splits(whole, 2, children, one[0], one[1])
+                assert not can_split(whole, 2, children, one[0], one[1])
 
 
 @given(seeds)
@@ -136,15 +141,15 @@ def test_populations_never_change(seed: int) -> None:
         census = policies.make_census(Path(folder), seed, policies.MIXED, n_blocks=20)
         patch.setattr(polytopes, "MAX_KINDS", 0)
         seen: dict[tuple[int, int], int] = {}
-        original = descend.Descent.children
+        original = descend.TopDownSolver.children
 
         def children(self, depth, parent, tally):  # type: ignore[no-untyped-def]
             seen[depth, parent.index] = int(parent.counts.sum())
             return original(self, depth, parent, tally)
 
-        patch.setattr(descend.Descent, "children", children)
+        patch.setattr(descend.TopDownSolver, "children", children)
         patch.setattr(
-            "topdown.solve.solve.cut_of", lambda *_: (1, 10**9)
+            "topdown.solve.solve_stage.choose_cut", lambda *_: (1, 10**9)
         )  # one run: nodes keep their numbers
         result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
     for depth, table in enumerate(result.leaves.whole().at_every_level(census.context.geography)[:-1]):

@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 from tests.helpers.depth import DEPTH
 from tests.helpers.problems import hard_problem, wide_problem
 from topdown.errors import InfeasibleError
-from topdown.solve.backends.feasible import have_common_point
-from topdown.solve.groups import FixedTable, LowerBounds, group_sums
-from topdown.solve.least_squares.kkt import infeasibility_persons, residual_persons
-from topdown.solve.least_squares.policy import solve, solve_with
-from topdown.solve.least_squares.problem import Compared, Problem, Solution
-from topdown.solve.least_squares.quadratics import Dense
+from topdown.solve import FixedTable, LowerBounds, group_sums
+from topdown.solve.least_squares import (
+    Dense,
+    Problem,
+    SoftRules,
+    Solution,
+    have_common_point,
+    infeasibility_persons,
+    residual_persons,
+    solve,
+    solve_with,
+)
 
 seeds = st.integers(0, 10_000_000)
 
@@ -97,7 +103,7 @@ def test_a_multiplier_of_a_bound_with_room_is_no_proof() -> None:
         allowed=np.ones((2, 1), dtype=bool),
         fixed=FixedTable.none(2, 1).floats(),
         bounds=LowerBounds(np.zeros(2, dtype=np.int64), np.array([[5.0]])),
-        compared=Compared.none(2, 1),
+        compared=SoftRules.none(2, 1),
     )
     none = np.zeros((0, 1))
     wrong = Solution(

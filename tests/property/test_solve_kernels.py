@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.solve import kernels, reference
+from tests.oracles import solver_twins as reference
+from topdown.solve import kernels_shared as kernels
 
 
 @given(st.integers(0, 10_000))

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
+from tests.oracles import networkx_flow
+from tests.oracles import solver_twins as reference
 from tests.property.test_solve_rounding import make_problem
-from topdown.plan.solvable import MOST_COST, MOST_WEIGHT, most_nodes
-from topdown.solve import reference
-from topdown.solve.backends import networkx_flow, ortools_flow
-from topdown.solve.descend import Descent
-from topdown.solve.flow import UNIT, Network, build_network
-from topdown.solve.rounding import LARGEST_COST, round_table
-from topdown.solve.tally import Tally
+from topdown.plan import MOST_FLOW_COST, MOST_ROUNDING_WEIGHT, most_flow_nodes
+from topdown.solve import Tally, TopDownSolver
+from topdown.solve.backends import Network, ortools_flow
+from topdown.solve.rounding import LARGEST_COST, UNIT, build_network, round_table
 
 
 @pytest.mark.parametrize(
@@ -32,7 +31,7 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
         census = policies.make_census(Path(folder), seed, policies.POLICIES[policy])
         answers = solved.noisy(census, seed + 1, size=3.0)
         tables = policies.exact_tables(census)
-        descent = Descent(census.context, answers, policies.exact_values(census), tables=tables)
+        descent = TopDownSolver(census.context, answers, policies.exact_values(census), tables=tables)
         split, index = descent.open_root()
         problems = [(0, descent.solve_split(0, split, index, Tally())[0])]
         parents = [descent.root(Tally())]
@@ -47,9 +46,9 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
         if problem.is_flow:
             network, _ = build_network(problem, every_cell=True)
             weight = max(step.weight for step in plan.levels[depth].rounding)
-            assert len(network.supplies) + 1 <= most_nodes(plan, geography, depth)
+            assert len(network.supplies) + 1 <= most_flow_nodes(plan, geography, depth)
             assert np.abs(network.costs).max(initial=0) <= UNIT * weight
-    assert MOST_COST * UNIT <= LARGEST_COST
+    assert MOST_FLOW_COST * UNIT <= LARGEST_COST
 
 
 @given(st.integers(0, 1_000_000))
@@ -57,7 +56,7 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
 def test_the_largest_weights_round_as_small_ones_do(seed: int) -> None:
     """Weights that a plan may give must neither fail after the charge nor cost the optimum."""
     problem = make_problem(seed)
-    heavy = replace(problem, weights=tuple(w * (MOST_WEIGHT // 50) for w in problem.weights))
+    heavy = replace(problem, weights=tuple(w * (MOST_ROUNDING_WEIGHT // 50) for w in problem.weights))
     result = round_table(heavy)
     assert result.optimal
     best, _ = reference.best_rounding(problem)
@@ -87,6 +86,6 @@ def long_path(n: int, cost: int) -> Network:
 def test_prices_that_leave_64_bits_are_no_contradiction(cost: int) -> None:
     """The library gives up at large costs; taken for "no flow exists", that would blame public facts for a failure."""
     network = long_path(1_000, cost)
-    flows = ortools_flow.solve(network)
+    flows = ortools_flow.minimum_cost_flow(network)
     assert flows is not None
-    np.testing.assert_array_equal(networkx_flow.solve(network), flows)
+    np.testing.assert_array_equal(networkx_flow.minimum_cost_flow(network), flows)

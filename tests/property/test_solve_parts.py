@@ -17,22 +17,23 @@ from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
+from topdown.app.pipeline import generate
 from topdown.errors import NoSplitError
-from topdown.model.geography import Geography, from_prefixes
-from topdown.model.histogram import Histogram
-from topdown.model.kinds import find_kinds
-from topdown.model.leaf_table import PackedTable
-from topdown.model.public import derive_rules
-from topdown.pipeline import generate
-from topdown.plan.prepare import Context, prepare
-from topdown.solve import level_facts, sections, solve
-from topdown.solve.descend import Descent
-from topdown.solve.implied.classify import plan_verdicts
-from topdown.solve.node import Node
-from topdown.solve.slices import cutter_of
-from topdown.solve.solve import Solved, cut_of
-from topdown.solve.tally import Tally
-from topdown.synth import synth
+from topdown.model import (
+    Geography,
+    Histogram,
+    PackedTable,
+    constraints_of_facts,
+    from_prefixes,
+    partition_cells,
+)
+from topdown.plan import PublicContext, prepare
+from topdown.practice.synth import synth
+from topdown.solve import Node, Solved, Tally, TopDownSolver, choose_cut, make_partitioner
+from topdown.solve import release_facts as level_facts
+from topdown.solve import solve_stage as solve
+from topdown.solve import solved_parts as sections
+from topdown.solve.implied import plan_verdicts
 
 QUICK = ["blocks, caps, nested", "soft"]
 CHOSEN = [*QUICK, *(pytest.param(p, marks=pytest.mark.slow) for p in policies.POLICIES if p not in QUICK)]
@@ -97,9 +98,9 @@ def test_leaves_that_were_not_sent_are_sent_when_they_are_needed(monkeypatch: py
     """A county of a land without limits is split by its tracts alone; if its table must be mended, it has leaves."""
     census = four_levels.make_land("", lambda _: (3, 1, 1))
     answers = solved.noisy(census, 5, size=3.0)
-    children, without, mended = Descent._children, [], []
+    children, without, mended = TopDownSolver._children, [], []
 
-    def fails_first(self: Descent, depth: int, parent: Node, tally: Tally) -> list[Node]:
+    def fails_first(self: TopDownSolver, depth: int, parent: Node, tally: Tally) -> list[Node]:
         leaves = len(self.context.geography.leaves)
         if depth == 1 and not (mended and mended[-1] == parent.index + leaves):
             (mended if leaves else without).append(parent.index + leaves)
@@ -109,7 +110,7 @@ def test_leaves_that_were_not_sent_are_sent_when_they_are_needed(monkeypatch: py
     monkeypatch.setattr(solve, "SOLVE_CUT_LEAVES", 3)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     plain = solve.solve(census.context, answers, census.exact)
-    monkeypatch.setattr(Descent, "_children", fails_first)
+    monkeypatch.setattr(TopDownSolver, "_children", fails_first)
     again = solve.solve(census.context, answers, census.exact)
     assert len(without) == len(mended) == len(census.context.geography.levels[1])
     assert plain.document == again.document
@@ -124,8 +125,8 @@ def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:
             f"{c}{t}{b}" for c in range(1, n_counties + 1) for t in range(1, 4) for b in range(1, 4)
         )
         census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=codes)
-        whole = Descent(census.context, solved.noisy(census, 5), policies.exact_values(census))
-        cutter, tally = cutter_of(whole), Tally()
+        whole = TopDownSolver(census.context, solved.noisy(census, 5), policies.exact_values(census))
+        cutter, tally = make_partitioner(whole), Tally()
         part, opener = pickle.dumps(cutter.cut(1, 0, 1)[0]), pickle.dumps(cutter.opener)
         county = whole.children(0, whole.root(tally), tally)[0]
         alone, _ = pickle.loads(opener).open(pickle.loads(part))  # noqa: S301 -- our own bytes
@@ -159,13 +160,13 @@ def only_in_the_first_county(folder: Path) -> solved.Census:
     return solved.Census(context, fitted.at_every_level(context.geography))
 
 
-def opened(whole: Descent, depth: int, node: int) -> Descent:
+def opened(whole: TopDownSolver, depth: int, node: int) -> TopDownSolver:
     """Return the solver of all above and below a node."""
-    cutter = cutter_of(whole)
+    cutter = make_partitioner(whole)
     return cutter.opener.open(cutter.cut(depth, node, node + 1)[0])[0]
 
 
-def solve_context(folder: Path) -> Context:
+def solve_context(folder: Path) -> PublicContext:
     """Return the context of a run file that lies in a folder."""
     return prepare(folder / "run.toml").context
 
@@ -175,14 +176,14 @@ def test_what_is_asked_of_all_leaves_comes_with_a_part(tmp_path: Path) -> None:
     census = only_in_the_first_county(tmp_path)
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
     answers = solved.noisy(census, 9, size=3.0)
-    whole = Descent(census.context, answers, exact, tables=tables)
+    whole = TopDownSolver(census.context, answers, exact, tables=tables)
     n = len(census.context.geography.levels[1])
     assert n > 1
     part = opened(whole, 1, n - 1)
     own = part.known.polytopes
     plan = census.context.plan
-    anew = derive_rules(plan.schema, own.geography, plan.invariants, part.context.facts)
-    assert find_kinds(anew).n_kinds < own.kinds.n_kinds == whole.known.polytopes.kinds.n_kinds
+    anew = constraints_of_facts(plan.schema, own.geography, plan.invariants, part.context.facts)
+    assert partition_cells(anew).n_kinds < own.kinds.n_kinds == whole.known.polytopes.kinds.n_kinds
     assert own.all_leaves is whole.known.polytopes.all_leaves
     for name in ("chains", "places", "verdicts"):
         assert getattr(part.known, name) is getattr(whole.known, name)
@@ -193,14 +194,14 @@ def test_a_part_asks_nothing_of_all_leaves(tmp_path: Path, monkeypatch: pytest.M
     """Whatever a part asks of its own leaves, instead of being told, can differ from what the nation says."""
     census = policies.make_census(tmp_path, 2, policies.POLICIES["counties, caps, mixed"])
     answers = solved.noisy(census, 3)
-    whole = Descent(
+    whole = TopDownSolver(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
     whole.prepare()
     asked: list[str] = []
     for name in ("find_kinds", "polytopes_of", "build_levels", "chain_of", "places", "plan_verdicts"):
         monkeypatch.setattr(level_facts, name, lambda *_, name=name, **__: asked.append(name))
-    room = sys.modules[Context.__module__]
+    room = sys.modules[PublicContext.__module__]
     monkeypatch.setattr(room, "derive_rules", lambda *_: asked.append("derive_rules"))
     part = opened(whole, 1, 0)
     _ = part.known, part.context.rules, part.statistics, part.repairer.rows, part.context.inhabited
@@ -226,7 +227,7 @@ def test_the_cut_is_never_the_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     geography = tree_of([3, 9])
     for most, cut in ((100, 0), (11, 1), (2, 1)):
         monkeypatch.setattr(solve, "SOLVE_CUT_LEAVES", most)
-        assert cut == cut_of(geography, 1)[0]
+        assert cut == choose_cut(geography, 1)[0]
 
 
 def tree_of(sizes: list[int]) -> Geography:
@@ -238,8 +239,8 @@ def tree_of(sizes: list[int]) -> Geography:
 def test_many_workers_get_many_runs() -> None:
     """A state of a million cells would leave all but a few of many cores idle."""
     geography = tree_of([5] * 9)
-    assert cut_of(geography, 1) == (1, 45 // 8)
-    assert cut_of(geography, 64) == (1, 1)
+    assert choose_cut(geography, 1) == (1, 45 // 8)
+    assert choose_cut(geography, 64) == (1, 1)
 
 
 def test_generate_never_unpacks_the_leaf_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

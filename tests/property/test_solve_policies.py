@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH
 from topdown.errors import ConfigError, InfeasibleError, InternalError
-from topdown.solve import level_facts, polytopes
-from topdown.solve.implied.classify import plan_verdicts
-from topdown.solve.solve import solve
+from topdown.solve import polytopes, solve
+from topdown.solve import release_facts as level_facts
+from topdown.solve.implied import plan_verdicts
 
 
 @pytest.mark.deep

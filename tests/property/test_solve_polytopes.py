@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
 from tests.helpers.polytopes import make_polytopes, node_vectors
-from topdown.model.constraint_table import NO_LIMIT
-from topdown.solve import reference
-from topdown.solve.failsafe import _least_change, child_totals
-from topdown.solve.groups import excess
-from topdown.solve.kernels import project_base
-from topdown.solve.polytopes import Polytopes, polytopes_of
+from tests.oracles import solver_twins as reference
+from topdown.model import NO_LIMIT
+from topdown.solve import (
+    SplitPolytopes,
+    child_totals,
+    least_change,
+    limit_excess,
+    project_base,
+    split_polytopes,
+)
 
 seeds = st.integers(0, 1_000_000)
 EXACT = st.sampled_from([0, 1, 2, None])
@@ -36,7 +40,7 @@ def test_limits_hold_for_exactly_the_tables_that_split(
         return
     if exact is not None and depth in polytopes.totals:
         vectors = vectors[vectors.sum(axis=1) == polytopes.totals[depth][0]]
-    inside = excess(np.repeat(limits, len(vectors), axis=0), vectors.T) <= 0
+    inside = limit_excess(np.repeat(limits, len(vectors), axis=0), vectors.T) <= 0
     for vector, found in zip(vectors, inside, strict=True):
         assert found == (tuple(vector.tolist()) in truth), vector
 
@@ -54,10 +58,8 @@ def test_the_network_says_the_same_as_the_limits(seed: int, exact: int | None, c
         arcs = (polytopes.arcs(depth, node),)
         totals = child_totals(polytopes, depth, np.array([node]))
         for vector in vectors:
-            found = _least_change(
-                np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector
-            )
-            inside = excess(limits, vector[:, None])[0] <= 0
+            found = least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
+            inside = limit_excess(limits, vector[:, None])[0] <= 0
             if totals[0] >= 0 and vector.sum() != totals[0]:
                 inside = False
             assert (found is not None and found[1] == 0) == inside
@@ -79,7 +81,7 @@ def vertices(limits: np.ndarray) -> np.ndarray:
 @settings(max_examples=60 * DEPTH, deadline=None)
 def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: bool, spread: float) -> None:
     """A point is the projection if no vertex lies on the far side of it; every vertex is tried."""
-    polytopes: Polytopes = make_polytopes(seed, exact=exact, caps=caps)
+    polytopes: SplitPolytopes = make_polytopes(seed, exact=exact, caps=caps)
     limits = polytopes.limits(1, np.array([0]))[0].astype(np.float64)
     k = polytopes.kinds.n_kinds
     if not k:
@@ -112,20 +114,19 @@ def test_the_college_town_of_the_paper() -> None:
         held = np.zeros((3, 1), dtype=np.int64)
         held[[f, c, m], 0] = female, coed, 196 - female - coed
         stated = female + coed >= 98 and held[m, 0] + coed >= 98 and held.min() >= 0
-        assert (excess(limits, held)[0] <= 0) == stated
+        assert (limit_excess(limits, held)[0] <= 0) == stated
     wrong = np.zeros((3, 1), dtype=np.int64)
     wrong[[f, c, m], 0] = 48, 49, 99
-    assert excess(limits, wrong)[0] == 1
+    assert limit_excess(limits, wrong)[0] == 1
 
 
-def college_town() -> Polytopes:
+def college_town() -> SplitPolytopes:
     """Return the paper's town: open dorms by region, region totals exact."""
+    from topdown.model.constraint_system import ConstraintSystem, partition_cells
     from topdown.model.geography import from_prefixes
-    from topdown.model.kinds import find_kinds
-    from topdown.model.public import Rules
 
     leaf_open = np.array([[True, True, False], [False, True, True]])
-    rules = Rules(
+    rules = ConstraintSystem(
         class_of_cell=np.arange(3),
         open=(np.ones((1, 3), dtype=bool), leaf_open),
         bound_cells=(),
@@ -134,19 +135,18 @@ def college_town() -> Polytopes:
         caps=np.zeros((2, 0), dtype=np.int64),
     )
     tree = from_prefixes(("town", "region"), (0, 1), ("1", "2"))
-    return polytopes_of(find_kinds(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
+    return split_polytopes(partition_cells(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
 
 
 def test_seven_counties_and_three_combinations() -> None:
     """Section 7.3: types A, B, C in seven counties, combinations AC, AB and C; limits are the flow's cuts."""
+    from topdown.model.constraint_system import ConstraintSystem, partition_cells
     from topdown.model.geography import from_prefixes
-    from topdown.model.kinds import find_kinds
-    from topdown.model.public import Rules
 
     combos = {"AC": (900, 700, 500), "AB": (120, 80, 60), "C": (2000,)}
     leaf_open = np.array([[t in name for t in "ABC"] for name, people in combos.items() for _ in people])
     totals = np.array([n for people in combos.values() for n in people])
-    rules = Rules(
+    rules = ConstraintSystem(
         class_of_cell=np.arange(3),
         open=(np.ones((1, 3), dtype=bool), leaf_open),
         bound_cells=(np.array([1, 0, 0], dtype=bool), np.array([0, 1, 0], dtype=bool)),
@@ -155,7 +155,7 @@ def test_seven_counties_and_three_combinations() -> None:
         caps=np.zeros((7, 0), dtype=np.int64),
     )
     tree = from_prefixes(("two states", "county"), (0, 1), tuple("1234567"))
-    polytopes = polytopes_of(find_kinds(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    polytopes = split_polytopes(partition_cells(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
     a, b, c = polytopes.kinds.of_cell
     limits = polytopes.limits(0, np.array([0]))[0]
     assert limits[1 << a] == 2100 + 260 - 4

@@ -15,15 +15,14 @@ from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import solve_small, unsolve
-from topdown.pipeline import generate
-from topdown.plan.prepare import Prepared, prepare
+from topdown.app.pipeline import generate
+from topdown.plan import PreparedRun, prepare
+from topdown.practice.synth import synth
 from topdown.progress import silent
-from topdown.publish.verify import verify
-from topdown.solve import sections, solve
-from topdown.solve.checkpoints import Checkpoints
-from topdown.solve.descend import Descent
-from topdown.solve.walk import Walk
-from topdown.synth import synth
+from topdown.solve import Checkpoints, TopDownSolver, TreeSolver
+from topdown.solve import solve_stage as solve
+from topdown.solve import solved_parts as sections
+from topdown.verify import verify
 
 MADE_FROM = {"plan_hash": "a", "inputs_sha256": "b", "programs": "c"}
 
@@ -45,13 +44,13 @@ class Solver:
     def solve(self, kept: Checkpoints | None) -> tuple[solve.Solved, int]:
         """Solve; return what was found, and how many nodes were split for it."""
         exact, tables = policies.exact_values(self.census), policies.exact_tables(self.census)
-        descent = Descent(self.census.context, self.answers, exact, tables=tables)
+        descent = TopDownSolver(self.census.context, self.answers, exact, tables=tables)
         split: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
-            children = Walk.children
-            patch.setattr(Walk, "children", lambda *args: split.append(args[1]) or children(*args))
-            table, tally = solve.descend(descent, self.census.context, 1, silent, kept)
-        return solve.solved(self.census.context, table, tally), len(split)
+            children = TreeSolver.children
+            patch.setattr(TreeSolver, "children", lambda *args: split.append(args[1]) or children(*args))
+            table, tally = solve.solve_tree(descent, self.census.context, 1, silent, kept)
+        return solve.solved_release(self.census.context, table, tally), len(split)
 
     def files(self) -> list[Path]:
         """Return the finished parts."""
@@ -142,7 +141,7 @@ def test_killed_between_any_two_parts(tmp_path: Path, workers: int) -> None:
     assert verify(release).ok
 
 
-def killed_after_a_part(prepared: Prepared, release: Path, workers: int) -> bool:
+def killed_after_a_part(prepared: PreparedRun, release: Path, workers: int) -> bool:
     """Go on in a child that dies as soon as it has written one part; tell whether it did."""
 
     def act() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.ledgers import with_ledger
-from topdown.pipeline import generate
-from topdown.plan.init import Answers, run_file_text
-from topdown.plan.prepare import load_context, prepare
-from topdown.solve import release as release_room
-from topdown.solve import sections, solve
-from topdown.solve.checkpoints import Checkpoints
+from topdown.app.pipeline import generate
+from topdown.plan import RunFileAnswers, load_context, prepare, run_file_text
+from topdown.solve import Checkpoints
+from topdown.solve import solve_stage as release_room
+from topdown.solve import solve_stage as solve
+from topdown.solve import solved_parts as sections
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rhode_island_2010"
 pytestmark = [
@@ -34,7 +34,7 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
 ) -> None:
     """What a nation's sections do would be seen on no state: each is one section at its usual size."""
     run = tmp_path / "run.toml"
-    names = {"levels": (), "answers": Answers(witness=tmp_path)}  # the data are only read
+    names = {"levels": (), "answers": RunFileAnswers(witness=tmp_path)}  # the data are only read
     run.write_text(
         run_file_text("pl94", "pl94_2020", DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     )
@@ -47,7 +47,7 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
     monkeypatch.setattr(solve, "RUN_LEAVES", 400)
     monkeypatch.setattr(sections, "CHECKPOINT_LEAVES", 1_200)
     context = load_context(release)
-    cut, _ = solve.cut_of(context.geography, 2)
+    cut, _ = solve.choose_cut(context.geography, 2)
     n_sections = len(sections.checkpoint_spans(context.geography, cut))
     assert n_sections >= 20
     write = Checkpoints.write_section

@@ -7,15 +7,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.oracles import networkx_flow
+from tests.oracles import solver_twins as reference
 from topdown.errors import InternalError
-from topdown.solve import reference
-from topdown.solve.backends import integer_program, networkx_flow, ortools_flow
-from topdown.solve.backends.milp import round_by_milp
-from topdown.solve.chain import Chain, NoFlow, Why, laminar_places
-from topdown.solve.flow import build_network
-from topdown.solve.groups import FixedTable, LowerBounds
-from topdown.solve.rounding import check_rounding, round_table
-from topdown.solve.rounding_problem import RoundingProblem
+from topdown.solve import FixedTable, LowerBounds
+from topdown.solve.backends import ortools_flow
+from topdown.solve.backends import scipy_programs as integer_program
+from topdown.solve.rounding import (
+    NoFlow,
+    NoFlowReason,
+    RoundingChain,
+    RoundingProblem,
+    build_network,
+    check_rounding,
+    laminar_positions,
+    round_by_milp,
+    round_table,
+)
 
 
 def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
@@ -32,7 +40,7 @@ def make_problem(seed: int, n: int = 4, m: int = 2) -> RoundingProblem:
     chain = np.stack([np.zeros(n, dtype=np.int64), middle, np.arange(n)])
     bound_of = np.where(middle == 0, 0, -1)
     lower = np.floor(np.minimum(estimate[middle == 0].sum(axis=0), whole[middle == 0].sum(axis=0)))
-    places = laminar_places(Chain(tuple(chain), ()), bound_of, 1) if (middle == 0).any() else ()
+    places = laminar_positions(RoundingChain(tuple(chain), ()), bound_of, 1) if (middle == 0).any() else ()
     lower = lower.astype(np.int64)[None, :] if (middle == 0).any() else np.zeros((0, m), dtype=np.int64)
     weights = (int(rng.integers(1, 50)), int(rng.integers(1, 5)), 1)
     none, bounds = FixedTable.none(n, m), LowerBounds(bound_of, lower)
@@ -91,7 +99,7 @@ def test_exact_tables_are_met_at_least_cost(seed: int, crossing: bool, root: boo
         exact_of, np.array([up[exact_of == a].sum(axis=0) for a in range(int(exact_of.max()) + 1)])
     )
     if crossing:
-        problem = replace(problem, exact=exact, bound_places=NoFlow(Why.NOT_REFINED))
+        problem = replace(problem, exact=exact, bound_places=NoFlow(NoFlowReason.NOT_REFINED))
     else:
         chain = np.stack([problem.chain[0], exact_of, *problem.chain[1:]])
         weights = (problem.weights[0], 0, *problem.weights[1:])
@@ -135,7 +143,7 @@ def test_exact_totals_are_met_exactly(seed: int) -> None:
 def test_two_flow_solvers_agree_on_the_cost(seed: int) -> None:
     """OR-Tools and networkx must find flows of equal cost, or one of the two is wrong."""
     network, _ = build_network(make_problem(seed, n=7, m=3), every_cell=True)
-    fast, slow = ortools_flow.solve(network), networkx_flow.solve(network)
+    fast, slow = ortools_flow.minimum_cost_flow(network), networkx_flow.minimum_cost_flow(network)
     assert fast is not None
     assert slow is not None
     assert int(slow @ network.costs) == int(fast @ network.costs)
@@ -148,7 +156,7 @@ def test_integer_program_agrees_with_enumeration_on_crossing_tables(seed: int) -
     problem = make_problem(seed)
     rng = np.random.default_rng(seed)
     crossing = np.stack([problem.chain[1], rng.integers(0, 2, 4), np.arange(4)])
-    problem = replace(problem, chain=crossing, bound_places=NoFlow(Why.NOT_REFINED))
+    problem = replace(problem, chain=crossing, bound_places=NoFlow(NoFlowReason.NOT_REFINED))
     result = round_by_milp(problem)
     check_rounding(problem, result.counts)
     assert result.optimal
@@ -201,11 +209,13 @@ def test_crossing_tables_are_recognised() -> None:
     """A chain that does not nest must go to the integer program, never to the flow."""
     crossing = (np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.arange(4))
     nested = (np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3]))
-    assert laminar_places(Chain(crossing, ()), np.full(4, -1), 0) == NoFlow(Why.NOT_REFINED, -2)
-    chain = Chain(nested, ())
-    assert laminar_places(chain, np.full(4, -1), 0) == ()
-    assert laminar_places(chain, np.array([0, -1, -1, 0]), 1) == NoFlow(Why.NO_ANSWER, bound=0)
-    assert laminar_places(chain, np.array([-1, -1, 0, 0]), 1) == ((0, 1),)
+    assert laminar_positions(RoundingChain(crossing, ()), np.full(4, -1), 0) == NoFlow(
+        NoFlowReason.NOT_REFINED, -2
+    )
+    chain = RoundingChain(nested, ())
+    assert laminar_positions(chain, np.full(4, -1), 0) == ()
+    assert laminar_positions(chain, np.array([0, -1, -1, 0]), 1) == NoFlow(NoFlowReason.NO_ANSWER, bound=0)
+    assert laminar_positions(chain, np.array([-1, -1, 0, 0]), 1) == ((0, 1),)
 
 
 @pytest.mark.parametrize("damage", ["negative", "forbidden", "sum", "bound"])
@@ -221,7 +231,7 @@ def test_the_integer_check_catches_each_broken_constraint(damage: str) -> None:
         exact=FixedTable.none(2, 2),
         exact_place=None,
         bounds=LowerBounds(np.array([0, -1]), np.array([[1, 0]])),
-        bound_places=NoFlow(Why.NOT_REFINED),
+        bound_places=NoFlow(NoFlowReason.NOT_REFINED),
         arcs=(),
         comparisons=np.zeros((0, 2), dtype=np.int64),
         most=np.zeros((0, 2), dtype=np.int64),

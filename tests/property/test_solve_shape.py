@@ -13,12 +13,10 @@ import pytest
 
 from tests.helpers import four_levels, policies, solved
 from topdown.errors import TopdownError
-from topdown.model.geography import Geography
-from topdown.solve import descend, polytopes, slices, solve
-from topdown.solve.descend import Descent
-from topdown.solve.level_facts import known_of
-from topdown.solve.polytopes import Polytopes
-from topdown.solve.shape import ReleaseShape
+from topdown.model import Geography
+from topdown.solve import ReleaseShape, SplitPolytopes, TopDownSolver, facts_of_release, polytopes, slices
+from topdown.solve import solve_stage as solve
+from topdown.solve import top_down as descend
 
 COUNTIES = 3
 Change = Callable[[ReleaseShape, Geography], ReleaseShape]
@@ -139,7 +137,9 @@ def census_of(land: Land) -> solved.Census:
 
 def shape_of(census: solved.Census) -> ReleaseShape:
     """Make a shape from all leaves there are."""
-    return known_of(census.context, policies.exact_values(census), policies.exact_tables(census)).shape
+    return facts_of_release(
+        census.context, policies.exact_values(census), policies.exact_tables(census)
+    ).shape
 
 
 def shapes_of(land: Land) -> tuple[ReleaseShape, list[ReleaseShape]]:
@@ -159,13 +159,13 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         trace.append(digest.hexdigest())
 
     set_up, rounded, decided, made = (
-        Descent.solve_split,
+        TopDownSolver.solve_split,
         descend.round_table,
-        Polytopes.decided,
-        slices.known_from,
+        SplitPolytopes.decided,
+        slices.facts_of_part,
     )
 
-    def solve_split(self: Descent, depth: int, split: Any, index: Any, tally: Any) -> Any:
+    def solve_split(self: TopDownSolver, depth: int, split: Any, index: Any, tally: Any) -> Any:
         told(depth, replace(split, objective=None))
         told(depth, "decided", decided(self.known.polytopes, depth))
         return set_up(self, depth, split, index, tally)
@@ -175,10 +175,10 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         return rounded(problem)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Descent, "solve_split", solve_split)
+        patch.setattr(TopDownSolver, "solve_split", solve_split)
         patch.setattr(descend, "round_table", round_table)
         if change is not None:
-            patch.setattr(slices, "known_from", lambda s, places, n: made(change(s, places), places, n))
+            patch.setattr(slices, "facts_of_part", lambda s, places, n: made(change(s, places), places, n))
         patch.setattr(solve, "SOLVE_CUT_LEAVES", 9 if by_county else 999)
         patch.setattr(solve, "RUN_LEAVES", 1 if by_county else 999)
         patch.setattr(solve, "TASKS_PER_WORKER", 1)

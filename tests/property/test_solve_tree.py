@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import solved
 from topdown.errors import InfeasibleError
-from topdown.solve.solve import solve
+from topdown.solve import solve
 
 
 @given(st.integers(0, 1_000_000), st.sampled_from([0.0, 0.3, 3.0]))

@@ -16,15 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import topdown.columns
 from tests.helpers.solved import make_census
 from tests.helpers.whole_records import whole_histogram
-from topdown.measure import confidential, leaf_counts, runs
-from topdown.measure.added_up import AddedUp
-from topdown.measure.columns import Names
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.measure.records import Form, Refused
-from topdown.model.histogram import Histogram
+from topdown.inputs import table_reader
+from topdown.measure import AggregatedCounts, LeafCounts, NameIndex, RecordsForm, Refused, confidential
+from topdown.measure import record_counts as leaf_counts
+from topdown.measure import record_counts as runs
+from topdown.model import Histogram
 
 NAMES = ("geocode", "dwelling", "sex", "age", "count")
 WRONG = ("", "CANARY", "1101", "-1", "2147483648", "é", "\0")
@@ -48,7 +46,7 @@ def rows_of(census) -> list[list[str]]:
     ]
 
 
-def written(rows: list[list[str]], form: Form, kind: str) -> Path:
+def written(rows: list[list[str]], form: RecordsForm, kind: str) -> Path:
     """Write rows as a table of some kind, into a folder of its own."""
     names = NAMES if form.has_count else NAMES[:-1]
     path = Path(tempfile.mkdtemp()) / f"records.{kind}"
@@ -64,7 +62,7 @@ def written(rows: list[list[str]], form: Form, kind: str) -> Path:
     return path
 
 
-def found_by(read, path: Path, census, form: Form) -> object:
+def found_by(read, path: Path, census, form: RecordsForm) -> object:
     """Return what a reader finds: counts, or code, column and private list of its refusal."""
     try:
         table = read(path, census.context, form)
@@ -79,7 +77,7 @@ def found_by(read, path: Path, census, form: Form) -> object:
 def test_streamed_records_are_the_whole_table(census, data):
     """A batch lost, doubled or put at another place is people lost; a refusal must name the same rows."""
     rows = data.draw(st.permutations(rows_of(census)))
-    form = Form(has_count=data.draw(st.booleans()))
+    form = RecordsForm(has_count=data.draw(st.booleans()))
     if not form.has_count:
         rows = [row for row in rows for _ in range(int(row[-1]))]
     for _ in range(data.draw(st.sampled_from([0, 0, 1, 3]))):
@@ -89,10 +87,10 @@ def test_streamed_records_are_the_whole_table(census, data):
         rows[i] = wrong
     path = written(rows, form, data.draw(st.sampled_from(["csv", "csv.gz", "parquet"])))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topdown.columns, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 2**17])))
-        patch.setattr(runs.Runs.__init__, "__defaults__", (data.draw(st.sampled_from([1, 7, 2**17])),))
+        patch.setattr(table_reader, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 2**17])))
+        patch.setattr(runs.SortedRuns.__init__, "__defaults__", (data.draw(st.sampled_from([1, 7, 2**17])),))
         assert found_by(whole_histogram, path, census, form) == found_by(
-            confidential._load, (path,), census, form
+            confidential._count_records, (path,), census, form
         )
 
 
@@ -103,9 +101,9 @@ def test_streamed_records_are_the_whole_table(census, data):
 )
 def test_runs_add_up_as_a_dictionary_does(batches, rows, at_once):
     """A merge that drops a key, or counts it twice, changes who is counted."""
-    held, expected = runs.Runs(rows), {}
+    held, expected = runs.SortedRuns(rows), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "AT_ONCE", at_once)
+        patch.setattr(runs, "COUNTS_AT_ONCE", at_once)
         for keys, some in batches:
             counts = [i % 3 if some else 1 for i in range(len(keys))]
             held.add(np.array(keys, dtype=np.int64), np.array(counts, dtype=np.int64))
@@ -120,8 +118,8 @@ def test_runs_add_up_as_a_dictionary_does(batches, rows, at_once):
 
 def test_the_last_merge_takes_half_as_much_memory_again(monkeypatch):
     """Two copies of a nation's records, and the indices of one, would be the most that a measurement holds."""
-    monkeypatch.setattr(runs, "AT_ONCE", 2**14)
-    held, n = runs.Runs(2**19), 6 * 2**19
+    monkeypatch.setattr(runs, "COUNTS_AT_ONCE", 2**14)
+    held, n = runs.SortedRuns(2**19), 6 * 2**19
     tracemalloc.start()
     for first in range(0, n, 2**19):
         held.add(np.arange(first, first + 2**19) * 7 % n, np.ones(2**19, dtype=np.int64))
@@ -141,17 +139,19 @@ def test_the_last_merge_takes_half_as_much_memory_again(monkeypatch):
 def test_names_are_found_as_a_dictionary_finds_them(names, texts):
     """Bytes that a library takes no notice of would count people in places that are not theirs."""
     known = {name: i for i, name in enumerate(names)}
-    assert [known.get(text, -1) for text in texts] == Names(names).find(pa.array(texts, pa.string())).tolist()
+    assert [known.get(text, -1) for text in texts] == NameIndex(names).find(
+        pa.array(texts, pa.string())
+    ).tolist()
 
 
 def test_an_unreadable_end_outdoes_a_wrong_value(census):
     """A row of a file that was cut is no error of the record keepers; the file is."""
     rows = rows_of(census) * 3
     rows[0] = ["CANARY", *rows[0][1:]]
-    path = written(rows, Form(), "csv.gz")
+    path = written(rows, RecordsForm(), "csv.gz")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Refused) as caught:
-        confidential._load((path,), census.context, Form())
+        confidential._count_records((path,), census.context, RecordsForm())
     assert caught.value.code == "D021"
 
 
@@ -170,6 +170,6 @@ def test_levels_above_are_the_leaves_added_up(census, seed, entries, data):
         for depth, expected in enumerate(leaves.at_every_level(tree)):
             first = data.draw(st.integers(0, expected.n_nodes - 1))
             last = data.draw(st.integers(first + 1, expected.n_nodes))
-            found = AddedUp(tree, LeafCounts.of(leaves), depth).between(first, last)
+            found = AggregatedCounts(tree, LeafCounts.of(leaves), depth).between(first, last)
             np.testing.assert_array_equal(expected.dense(first, last), found.dense(first, last))
             assert expected.between(first, last).n_records == found.n_records

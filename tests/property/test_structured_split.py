@@ -10,16 +10,17 @@ import pytest
 
 from tests.helpers.country import LEVELS, write_country
 from topdown.cli import main
-from topdown.plan.prepare import prepare
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.descend import Descent
-from topdown.solve.groups import FixedTable, LowerBounds
-from topdown.solve.least_squares import admm
-from topdown.solve.least_squares.policy import solve
-from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.structured import MOST_CROSSING, Structured
-from topdown.solve.least_squares.tree_step import TreeStep
-from topdown.solve.statistics import OwnObjective, PassRows, structured
+from topdown.plan import prepare
+from topdown.solve import (
+    AnswersInMemory,
+    FixedTable,
+    LowerBounds,
+    OwnObjective,
+    PassRows,
+    TopDownSolver,
+    structured_quadratic,
+)
+from topdown.solve.least_squares import MOST_CROSSING, Problem, SoftRules, Structured, TreeStep, admm, solve
 
 
 def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Problem, Problem]:
@@ -35,7 +36,7 @@ def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Proble
     for row, start in zip(at, offsets, strict=False):
         np.add.at(answers, start + row, truth)
     answers += random.normal(size=answers.shape) * 2
-    quadratic = structured(at, offsets[:-1, None] + at, weights, answers)
+    quadratic = structured_quadratic(at, offsets[:-1, None] + at, weights, answers)
     assert quadratic is not None
     allowed = random.random((n, columns)) < 0.9
     if m:
@@ -46,8 +47,8 @@ def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Proble
         pointers, sums = np.array([0, n]), np.array([-1.0])
         fixed = FixedTable.none(n, 1).floats()
     none = LowerBounds.none(n, columns).floats()
-    wide = Problem(quadratic, pointers, sums, allowed, fixed, none, Compared.none(n, columns))
-    return wide, Problem(quadratic.dense(), pointers, sums, allowed, fixed, none, Compared.none(n, columns))
+    wide = Problem(quadratic, pointers, sums, allowed, fixed, none, SoftRules.none(n, columns))
+    return wide, Problem(quadratic.dense(), pointers, sums, allowed, fixed, none, SoftRules.none(n, columns))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -71,7 +72,7 @@ def test_a_split_of_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
         )
     context = prepare(tmp_path / "run.toml").context
     width, n = context.plan.levels[0].answers_per_node, context.plan.schema.n_cells
-    level = Descent(context, HeldAnswers((), ()), {}).known.levels[0]
+    level = TopDownSolver(context, AnswersInMemory((), ()), {}).known.levels[0]
     cells = np.arange(n)
     allowed = np.ones((n, 1), dtype=bool)
     table = level.tables["detailed"]
@@ -86,6 +87,6 @@ def test_answers_that_cross_are_few_or_the_matrix_is_formed() -> None:
     n = 5 * MOST_CROSSING
     at = np.stack([np.arange(n) // 4, np.arange(n)])
     answers, weights = np.zeros((n + n // 4, 1)), np.ones(2)
-    assert structured(at, np.stack([at[0], n // 4 + at[1]]), weights, answers) is None
+    assert structured_quadratic(at, np.stack([at[0], n // 4 + at[1]]), weights, answers) is None
     few = np.stack([np.arange(n) // 5, np.arange(n)])
-    assert structured(few, np.stack([few[0], n // 5 + few[1]]), weights, answers) is not None
+    assert structured_quadratic(few, np.stack([few[0], n // 5 + few[1]]), weights, answers) is not None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import repeats
 from topdown.errors import ConfigError
-from topdown.synth import synth
+from topdown.practice.synth import synth
 
 NO_PLACE = ("C063", "C064")  # no made-up person can meet these constraints, and synth says so
 COLUMNS = ("k1", "k2", "k3")

@@ -12,15 +12,10 @@ from numpy.typing import NDArray
 from tests.helpers import policies, random_census, solved
 from tests.helpers.dense_tree import Case, Dense, solve_densely
 from tests.helpers.tree_census import case_of, with_tree
-from topdown.solve.descend import Descent
-from topdown.solve.groups import FixedTable
-from topdown.solve.least_squares.per_child import PerChild
-from topdown.solve.node import Node
-from topdown.solve.solve import solve
-from topdown.solve.statistics import PassRows
-from topdown.solve.tally import Tally
-from topdown.solve.tree import objective
-from topdown.solve.tree.statistics import TreeStatistics
+from topdown.solve import FixedTable, Node, PassRows, Tally, TopDownSolver, solve
+from topdown.solve.least_squares import PerChild
+from topdown.solve.tree import TreeStatistics
+from topdown.solve.tree import tree_objective as objective
 
 
 @pytest.fixture
@@ -29,10 +24,10 @@ def toy(tmp_path: Path) -> solved.Census:
     return with_tree(solved.make_census(tmp_path, 5, n_blocks=14))
 
 
-def descent_of(census: solved.Census, answers: solved.NoisyAnswers) -> Descent:
+def descent_of(census: solved.Census, answers: solved.NoisyAnswers) -> TopDownSolver:
     """Return the solver of a census."""
     tables = policies.exact_tables(census)
-    return Descent(census.context, answers, policies.exact_values(census), tables=tables)
+    return TopDownSolver(census.context, answers, policies.exact_values(census), tables=tables)
 
 
 @pytest.mark.parametrize("by_means", [False, True])
@@ -106,7 +101,7 @@ def test_inner_answers_are_read_once(toy: solved.Census) -> None:
 
 
 def rows_of(
-    descent: Descent, depth: int, cells: NDArray[np.int64], step: int, parent: Node | None
+    descent: TopDownSolver, depth: int, cells: NDArray[np.int64], step: int, parent: Node | None
 ) -> PassRows:
     """Return a pass whose rows are its table's answers, nothing fixed."""
     level = descent.known.levels[depth]

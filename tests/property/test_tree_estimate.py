@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 
 from tests.helpers.dense_tree import Case, Dense, Floats, make_case, never, schema_of, solve_densely
 from topdown.errors import InternalError
-from topdown.model.query import Query, parse_query
-from topdown.plan.files import load_schema, load_settings
-from topdown.plan.invariants_file import load_invariants
+from topdown.model import Query, parse_query
+from topdown.plan import load_invariants, load_schema, load_settings
 from topdown.resources import find
-from topdown.solve.tree import gls
-from topdown.solve.tree.lattice import Lattice, make_lattice, product_query
-from topdown.solve.tree.root import ExactAtRoot, condition, spread_evenly
-from topdown.solve.tree.variance import answer_variance, axis_factors, union_quadratic
+from topdown.solve import Lattice, make_lattice, product_query
+from topdown.solve.tree import (
+    ExactAtRoot,
+    answer_variance,
+    axis_factors,
+    condition_on_root,
+    spread_evenly,
+    union_quadratic,
+)
+from topdown.solve.tree import tree_estimate as gls
 
 PARENTS = (
     (0,),
@@ -55,12 +60,12 @@ class Fast:
 def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
     """Up, condition, down."""
     tree, lattice = case.tree, case.lattice
-    found = gls.estimate(tree, case.answers)
+    found = gls.estimate_tree(tree, case.answers)
     known = []
     if exact is not None:
         query = product_query(lattice, exact[0])
         known = [ExactAtRoot(query, spread_evenly(lattice, query, exact[1][exact[0].labels[lattice.cell]]))]
-    x0, v0 = condition(tree, found.linear[0][0][0], found.alone[0][0][0], known)
+    x0, v0 = condition_on_root(tree, found.linear[0][0][0], found.alone[0][0][0], known)
     covariances = gls.down_covariances(tree, v0)
     x = {(0, 0): x0}
     above: list[Floats] = [x0[None]]
@@ -227,9 +232,9 @@ def test_an_empty_leaf_changes_nothing_and_a_parent_is_open_where_a_child_is() -
 def test_streaming_the_leaves_does_not_change_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves come in runs that end anywhere; a parent whose children lie in two runs must have both."""
     case = make_case(PARENTS, SMALL, NAMES, opened(7, 3, 8), 8)
-    whole = gls.estimate(case.tree, case.answers)
+    whole = gls.estimate_tree(case.tree, case.answers)
     monkeypatch.setattr(gls, "LEAVES_AT_ONCE", 2)
-    parts = gls.estimate(case.tree, case.answers)
+    parts = gls.estimate_tree(case.tree, case.answers)
     for a, b in zip(whole.linear[0], parts.linear[0], strict=True):
         assert a == pytest.approx(b, abs=1e-10)
 

@@ -9,23 +9,23 @@ import pytest
 
 from tests.helpers.solved import make_census
 from tests.helpers.tree_census import on_one_pattern
-from topdown.plan.prepare import Context
-from topdown.solve.tree.accuracy import expected_deviations
-from topdown.solve.tree.covered import LatticeForm, lattice_form
-from topdown.tune.search import Wishes, best_shares
-from topdown.tune.uniform import Floats, Uniform, uniform
+from topdown.arrays import Floats
+from topdown.plan import PublicContext
+from topdown.practice.tune_shares import WantedDeviations, best_shares
+from topdown.practice.uniform_deviations import UniformDeviations, uniform_deviations
+from topdown.solve.tree import LatticeForm, expected_deviations, lattice_form
 
 NAMES = ("total", "sex * age", "detailed")
 
 
-def model_of(context: Context) -> Uniform:
+def model_of(context: PublicContext) -> UniformDeviations:
     """Return the model of a census."""
     form = lattice_form(context)
     assert isinstance(form, LatticeForm)
-    return uniform(context, form, NAMES)
+    return uniform_deviations(context, form, NAMES)
 
 
-def shares_of(context: Context) -> list[Floats]:
+def shares_of(context: PublicContext) -> list[Floats]:
     """Return the shares of its plan."""
     plan = context.plan
     return [np.array([float(m.loss / plan.loss) for m in level.measurements]) for level in plan.levels]
@@ -71,7 +71,7 @@ def test_the_search_finds_what_no_small_change_betters(tmp_path: Path) -> None:
     least = tuple(
         np.array([(m.query == "detailed") / 8 for m in level.measurements]) for level in context.plan.levels
     )
-    best = best_shares(model, start, Wishes(wished, worthless, least))
+    best = best_shares(model, start, WantedDeviations(wished, worthless, least))
 
     def worst(shares: list[Floats]) -> float:
         live = wished > 1e-6

@@ -15,17 +15,22 @@ from msgspec import structs
 from tests.helpers.depth import DEPTH
 from tests.helpers.drawn_chains import LEVELS, Chain, chains
 from tests.property.test_changes import check
-from topdown.model.changes import find_changes
-from topdown.model.constraint import Exact, Invariants
-from topdown.model.geography import from_prefixes
-from topdown.model.query import parse_query
-from topdown.model.reading import read_in, same, then
-from topdown.model.schema import Attribute, Schema
-from topdown.publish.verify.plan_doc import BaseDoc, LevelDoc, MeasurementDoc, PlanDoc, ReleaseDoc
-from topdown.publish.verify.plan_file import PlanFile
-from topdown.publish.verify.privacy.chain import own_statements
-from topdown.publish.verify.privacy.labels import as_it_is, read_below
-from topdown.publish.verify.tree import Facts, Tree
+from topdown.model import (
+    Attribute,
+    Exact,
+    Invariants,
+    Schema,
+    analyse_neighbours,
+    compose_mappings,
+    from_prefixes,
+    identity_mapping,
+    map_attributes,
+    parse_query,
+)
+from topdown.verify.derived_privacy import derive_privacy
+from topdown.verify.plan_reader import BaseDoc, LevelDoc, MeasurementDoc, PlanDoc, PlanFile, ReleaseDoc
+from topdown.verify.public_tree import Facts, Tree
+from topdown.verify.query_labels import identity_reading, read_below
 
 
 def tree_of(case: Chain) -> Tree:
@@ -62,7 +67,7 @@ def derive(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)):
     newest, *older = plans_of(case, neighbours, queries)
     facts = [Facts(facts) for _, _, facts in case.releases[1:]]
     below = {f"plan {i}": both for i, both in enumerate(zip(older, facts, strict=True))}
-    return own_statements(newest, below, tree_of(case))
+    return derive_privacy(newest, below, tree_of(case))
 
 
 @pytest.mark.deep
@@ -74,7 +79,7 @@ def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> N
     own = derive(case, neighbours)
     check(case, own.changes, neighbours)
     assert {k.name for k in case.known} == set(own.conditional_on)
-    found = find_changes(case.schema, case.geography, case.known, case.zeros, case.bounds, neighbours)
+    found = analyse_neighbours(case.schema, case.geography, case.known, case.zeros, case.bounds, neighbours)
     assert [(c.status, sorted(c.exact)) for c in found] == [(c.status, sorted(c.exact)) for c in own.changes]
 
 
@@ -89,10 +94,10 @@ def test_own_coordinates_are_those_that_records_move(
     shared = set.intersection(*({a.name for a in schema.attributes} for schema, _, _ in case.releases))
     query = data.draw(st.sampled_from([*sorted(shared), "total", "detailed"]))
     own = derive(case, neighbours, (query,))
-    reading, labels = same(case.schema), []
+    reading, labels = identity_mapping(case.schema), []
     for i, (schema, _, _) in enumerate(case.releases):
         if i:
-            reading = then(read_in(case.releases[i - 1][0], schema, {}), reading)
+            reading = compose_mappings(map_attributes(case.releases[i - 1][0], schema, {}), reading)
         labels.append(_labels(case, schema, query, reading))
     for change, loss in zip(own.changes, own.losses, strict=True):
         if loss is not None:
@@ -140,7 +145,7 @@ def test_a_map_that_does_not_fit_is_refused(names: tuple[tuple[str, str], ...]) 
     below = Schema("s", "s", "person", (Attribute("a", ("x", "y")), Attribute("b", ("x", "y"))))
     above = Schema("t", "t", "person", (Attribute("q", ("x", "y")), Attribute("c", ("x", "w"))))
     with pytest.raises(ValueError):
-        read_below(above, as_it_is(above), below, names)
+        read_below(above, identity_reading(above), below, names)
 
 
 def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
@@ -157,6 +162,6 @@ def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
         PlanFile(structs.replace(p.doc, release=structs.replace(p.doc.release, id="r")), "", {})
         for p in plans
     ]
-    own = own_statements(plans[0], {str(i): (p, {}) for i, p in enumerate(plans[1:])}, tree_of(case))
+    own = derive_privacy(plans[0], {str(i): (p, {}) for i, p in enumerate(plans[1:])}, tree_of(case))
     names = ("people", "people (r)", "people (r, 2)", "people (r) (r)", "people (r, 3)", "people (r) (r, 2)")
     assert names == own.conditional_on

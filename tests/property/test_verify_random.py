@@ -23,8 +23,8 @@ from tests.helpers.small_release import (
     population,
     reseal,
 )
-from topdown.publish.verify import verify
-from topdown.publish.verify.arithmetic import differences, tally
+from topdown.verify import verify
+from topdown.verify.exact_arithmetic import differences, tally
 
 CALM = settings(deadline=None, max_examples=10 * DEPTH, derandomize=True)
 

@@ -15,8 +15,8 @@ import pytest
 from tests.helpers import audited, policies, solved
 from tests.helpers.attacked import CENSUS
 from tests.helpers.tiny_extension import draw_world
-from topdown.audit_runs import audit_runs
-from topdown.plan.prepare import Context
+from topdown.plan import PublicContext
+from topdown.practice.audit_by_runs import audit_by_runs
 
 RARELY = Fraction(1, 10**6)
 LAWS = [(m, n) for m in ("discrete_gaussian", "geometric", "optimal") for n in ("bounded", "add_remove")]
@@ -33,7 +33,7 @@ WRONG = {
 
 
 @pytest.fixture(scope="module")
-def lands(tmp_path_factory) -> dict[tuple[str, str], Context]:
+def lands(tmp_path_factory) -> dict[tuple[str, str], PublicContext]:
     """Return the land of four levels under every law and relation."""
     return {
         (law, relation): audited.make_land(
@@ -55,7 +55,7 @@ def lands(tmp_path_factory) -> dict[tuple[str, str], Context]:
 def test_wrong_drawing_is_found(what, law, relation, lands):
     """An audit that passes this code would pass the mistakes that published releases were made with."""
     with WRONG[what]():
-        assert not audit_runs(lands[law, relation], 6_000, at_least=8).passes
+        assert not audit_by_runs(lands[law, relation], 6_000, at_least=8).passes
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_wrong_drawing_is_found_under_shipped_settings(tmp_path):
     wrong["noise for add_remove"] = audited.calibrated_to_add_remove
     for name, of in wrong.items():
         with of():
-            assert not audit_runs(context, 6_000, at_least=8).passes, name
+            assert not audit_by_runs(context, 6_000, at_least=8).passes, name
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_wrong_drawing_is_found_under_shipped_settings(tmp_path):
 def test_noise_for_add_remove_on_bounded_data_is_found(law, lands):
     """The commonest mistake of all: a replaced record moves two counts, and the noise is for one."""
     with audited.calibrated_to_add_remove():
-        found = audit_runs(lands[law, "bounded"], 8_000, at_least=8)
+        found = audit_by_runs(lands[law, "bounded"], 8_000, at_least=8)
     assert {a.pair.kind for a in found.pairs if a.exceeds} >= {"everything", "attribute", "within_level"}
 
 
 @pytest.mark.parametrize(("law", "relation"), SOME)
 def test_right_drawing_passes(law, relation, lands):
     """An audit that fails right code would be switched off."""
-    found = audit_runs(lands[law, relation], 8_000, false_alarm=RARELY)
+    found = audit_by_runs(lands[law, relation], 8_000, false_alarm=RARELY)
     assert (found.passes, found.missing, len(found.pairs)) == (True, (), 50)
 
 
@@ -92,7 +92,7 @@ def test_right_drawing_passes(law, relation, lands):
 def test_right_drawing_passes_under_rules(name, tmp_path):
     """Exact statistics and bounds change which neighbours there are; a wrong pair would refute right code."""
     context = policies.make_census(tmp_path, 5, policies.POLICIES[name]).context
-    assert audit_runs(context, 4_000, false_alarm=RARELY, at_least=12).passes
+    assert audit_by_runs(context, 4_000, false_alarm=RARELY, at_least=12).passes
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_right_drawing_passes_under_rules(name, tmp_path):
 def test_right_drawing_passes_under_shipped_policies(policy, settings, relation, tmp_path):
     """What is shipped must pass its own audit, whatever its schema and budget."""
     context = audited.make_shipped(tmp_path, policy, settings, relation)
-    found = audit_runs(context, 1_000, false_alarm=RARELY, at_least=8)
+    found = audit_by_runs(context, 1_000, false_alarm=RARELY, at_least=8)
     assert found.passes
     assert found.pairs
 
 
 def test_the_bound_is_close(lands):
     """A bound far below the truth would let everything pass: 8,000 runs show 65 % of mu."""
-    found = audit_runs(lands["discrete_gaussian", "bounded"], 8_000, false_alarm=RARELY, at_least=8)
+    found = audit_by_runs(lands["discrete_gaussian", "bounded"], 8_000, false_alarm=RARELY, at_least=8)
     likely = [
         v.shown[0].mu
         for a in found.pairs
@@ -136,7 +136,7 @@ def test_the_bound_is_close(lands):
 @pytest.mark.parametrize(("law", "relation"), LAWS)
 def test_right_drawing_passes_100_000_runs(law, relation, lands):
     """The audit's own size: what is close to its claim must not beat it."""
-    found = audit_runs(lands[law, relation], 100_000, false_alarm=RARELY)
+    found = audit_by_runs(lands[law, relation], 100_000, false_alarm=RARELY)
     assert found.passes
     if law == "discrete_gaussian":
         whole = [v for a in found.pairs if a.pair.kind == "everything" for v in a.views if v.target is None]
@@ -158,7 +158,7 @@ def test_close_mistakes_need_100_000_runs(what, relation, lands):
     """A mistake of a tenth of sigma would pass an audit with one pair and one score."""
     with ExitStack() as stack:
         stack.enter_context(CLOSE[what]())
-        assert not audit_runs(lands["discrete_gaussian", relation], 100_000).passes
+        assert not audit_by_runs(lands["discrete_gaussian", relation], 100_000).passes
 
 
 def test_a_census_on_disk_needs_no_records(tmp_path: Path) -> None:
@@ -166,13 +166,13 @@ def test_a_census_on_disk_needs_no_records(tmp_path: Path) -> None:
     census = solved.make_census(tmp_path, 2)
     assert not list(tmp_path.glob("*.csv.gz"))
     assert not (tmp_path / "persons.csv").exists()
-    assert audit_runs(census.context, 1_000, at_least=4, false_alarm=RARELY).pairs
+    assert audit_by_runs(census.context, 1_000, at_least=4, false_alarm=RARELY).pairs
 
 
 def test_an_extension_is_audited_on_what_its_base_leaves_open():
     """Extensions draw by other code: it must pass where it is right, and be found where it is wrong."""
     context = draw_world(4, n_leaves=4).context()
-    found = audit_runs(context, 4_000, false_alarm=RARELY, at_least=8)
+    found = audit_by_runs(context, 4_000, false_alarm=RARELY, at_least=8)
     assert found.passes
     assert {n for a in found.pairs for row in a.pair.moved for n in row} == {
         0,
@@ -185,4 +185,4 @@ def test_an_extension_is_audited_on_what_its_base_leaves_open():
         audited.one_stream("top", "leaf"),
     ):
         with wrong:
-            assert not audit_runs(context, 4_000, at_least=8).passes
+            assert not audit_by_runs(context, 4_000, at_least=8).passes

@@ -16,19 +16,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from topdown.noise import (
-    AesBits,
+from topdown.plan import optimal_weights, parse_weights
+from topdown.privacy import AesBits, Sampler, UrandomBits, XorBits, draw_one
+from topdown.privacy.laws import (
     DiscreteGaussian,
-    Law,
-    Sampler,
+    NoiseDistribution,
     TwoSidedGeometric,
-    UrandomBits,
     WeightedInteger,
-    XorBits,
-    draw_one,
     pmf_interval,
 )
-from topdown.plan.best_noise import best_weights, whole
 
 SUITE_ALPHA, N_TESTS = 1e-6, 200
 ALPHA = SUITE_ALPHA / N_TESTS
@@ -49,7 +45,7 @@ SHARES = {
 
 def best(epsilon: Fraction, delta: Fraction) -> WeightedInteger:
     """Return the best law for one count."""
-    return WeightedInteger(whole(best_weights(epsilon, delta)))
+    return WeightedInteger(parse_weights(optimal_weights(epsilon, delta)))
 
 
 PRODUCTION = [
@@ -57,21 +53,21 @@ PRODUCTION = [
     for level, queries in SHARES.values()
     for query in queries.split()
 ]
-OTHERS: list[Law] = [
+OTHERS: list[NoiseDistribution] = [
     *map(DiscreteGaussian, [Fraction(1, 3), 1, 4, 100, 2500]),
     *map(TwoSidedGeometric, [Fraction(1, 2), 2, 10, 100]),
     *(best(Fraction(1), Fraction(1, 1000)), best(Fraction(1, 10), Fraction(1, 10**6))),
 ]
-LAWS: list[Law] = [*PRODUCTION, *OTHERS]
+LAWS: list[NoiseDistribution] = [*PRODUCTION, *OTHERS]
 
 
-def name_of(law: Law) -> str:
+def name_of(law: NoiseDistribution) -> str:
     """Return a short name for a test of the law."""
     return str(law)[:48]
 
 
 @lru_cache(maxsize=64)
-def exact_pmf(law: Law) -> tuple[int, np.ndarray]:
+def exact_pmf(law: NoiseDistribution) -> tuple[int, np.ndarray]:
     """(first outcome, probabilities) of all outcomes but tails below 2^-48."""
     half = law.half_width(48)
     upper = [float(pmf_interval(law, k, 60)[0]) for k in range(half + 1)]
@@ -101,7 +97,7 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
     return float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
 
 
-def fit(drawn: np.ndarray, law: Law) -> float:
+def fit(drawn: np.ndarray, law: NoiseDistribution) -> float:
     """p-value of the draws under the law, binned."""
     first, pmf = exact_pmf(law)
     edges = bin_edges(pmf)
@@ -110,14 +106,14 @@ def fit(drawn: np.ndarray, law: Law) -> float:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name_of)
-def test_two_million_draws_fit_the_law(law: Law) -> None:
+def test_two_million_draws_fit_the_law(law: NoiseDistribution) -> None:
     """A sampler that is wrong by as little as 1 % in sigma would be rejected here."""
     drawn = Sampler(law, AesBits()).draw(N_DRAWS)
     assert fit(drawn, law) > ALPHA
 
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law.half_width(1) > 8], ids=name_of)
-def test_residues_modulo_eight_fit_the_law(law: Law) -> None:
+def test_residues_modulo_eight_fit_the_law(law: NoiseDistribution) -> None:
     """A comb (missing odd values, doubled multiples) keeps coarse bins intact and shows in the residues."""
     drawn = Sampler(law, AesBits()).draw(N_DRAWS)
     first, pmf = exact_pmf(law)
@@ -127,7 +123,7 @@ def test_residues_modulo_eight_fit_the_law(law: Law) -> None:
 
 @pytest.mark.parametrize("law", OTHERS, ids=name_of)
 @pytest.mark.parametrize("lag", [1, 2])
-def test_neighbouring_draws_are_independent(law: Law, lag: int) -> None:
+def test_neighbouring_draws_are_independent(law: NoiseDistribution, lag: int) -> None:
     """Bits used twice would correlate the noise of neighbouring cells."""
     drawn = Sampler(law, AesBits()).draw(N_DRAWS)
     first, pmf = exact_pmf(law)
@@ -168,7 +164,7 @@ def test_rejection_route_fits_the_normal_integral() -> None:
     [DiscreteGaussian(4), DiscreteGaussian(100), TwoSidedGeometric(2), best(Fraction(1), Fraction(1, 1000))],
     ids=name_of,
 )
-def test_fast_and_slow_twin_agree(law: Law) -> None:
+def test_fast_and_slow_twin_agree(law: NoiseDistribution) -> None:
     """Two samplers that share no idea but the law: a fault in either one shows as a difference."""
     source = AesBits()
     slow = np.array([draw_one(law, source) for _ in range(20_000)])
@@ -189,7 +185,7 @@ def rounded_normal_pmf(variance: float, outcomes: np.ndarray) -> np.ndarray:
     return stats.norm.cdf((outcomes + 0.5) / stddev) - stats.norm.cdf((outcomes - 0.5) / stddev)
 
 
-def mutant_law(law: Law) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+def mutant_law(law: NoiseDistribution) -> tuple[Callable[[], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
     """Draws and pmf of another law, as if it had been drawn by mistake."""
 
     def pmf_at(outcomes: np.ndarray) -> np.ndarray:

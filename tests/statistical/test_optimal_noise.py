@@ -11,12 +11,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from topdown.noise import AesBits
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.inverse import WeightSampler, draw_one
-from topdown.noise.optimal.law import OptimalLaw
-from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square
+from topdown.optimal_noise import (
+    Absolute,
+    ErrorLoss,
+    NoiseRequest,
+    OptimalLaw,
+    Pinball,
+    Promise,
+    Square,
+    WeightSampler,
+    draw_by_inversion,
+    optimal_law,
+)
+from topdown.privacy import AesBits
 
 ALPHA = 1e-6 / 20
 N_DRAWS = 1_000_000
@@ -27,8 +34,8 @@ WISHES = [
 ]
 
 
-def law_of(epsilon: object, delta: str, sensitivity: int, loss: Loss) -> OptimalLaw:
-    return optimal_law(Ask((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss))
+def law_of(epsilon: object, delta: str, sensitivity: int, loss: ErrorLoss) -> OptimalLaw:
+    return optimal_law(NoiseRequest((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss))
 
 
 def fit(drawn: np.ndarray, law: OptimalLaw) -> float:
@@ -53,7 +60,7 @@ def test_a_million_draws_fit_the_law(wish: tuple) -> None:
 def test_the_slow_twin_fits_too() -> None:
     """Twins that agree on a wrong law would pass the comparison of one with the other."""
     law, source = law_of(*WISHES[1]), AesBits()
-    assert fit(np.array([draw_one(law, source) for _ in range(30_000)]), law) > ALPHA
+    assert fit(np.array([draw_by_inversion(law, source) for _ in range(30_000)]), law) > ALPHA
 
 
 @pytest.mark.parametrize(

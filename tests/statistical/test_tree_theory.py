@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 from tests.helpers.tree_census import on_one_pattern
-from topdown.plan.init import Answers, run_file_text
-from topdown.plan.prepare import Context, prepare
-from topdown.solve.tree.accuracy import expected_deviations
-from topdown.solve.tree.covered import LatticeForm, lattice_form
-from topdown.solve.tree.gls import inverse, open_values
-from topdown.solve.tree.lattice import product_query
-from topdown.solve.tree.variance import answer_variance
-from topdown.tune.uniform import uniform
+from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
+from topdown.practice.uniform_deviations import uniform_deviations
+from topdown.solve import product_query
+from topdown.solve.tree import (
+    LatticeForm,
+    answer_variance,
+    expected_deviations,
+    lattice_form,
+    open_values,
+    regular_inverse,
+)
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rhode_island_2010"
 LEVELS = ("state", "county", "tract", "block_group", "block")
@@ -30,13 +33,13 @@ EXPECTED = {
 }
 
 
-def linear(context: Context, form: LatticeForm) -> dict[tuple[str, str], float]:
+def linear(context: PublicContext, form: LatticeForm) -> dict[tuple[str, str], float]:
     """Return mean deviations of linear TopDown: V_c = s (1 - 1/m) + V_parent / m^2, s from a level's own queries."""
     lattice, geography = form.lattice, context.geography
     t = np.flatnonzero(open_values(lattice, context.rules.class_of_cell, context.rules.open[0])[0])
     out, v = {}, np.zeros((1, lattice.n_components, len(t), len(t)))
     for depth, level in enumerate(geography.levels):
-        own = inverse(form.own[depth].on(t))
+        own = regular_inverse(form.own[depth].on(t))
         if depth == 0:
             ones = np.ones(len(t))
             half = own[0] @ ones
@@ -79,7 +82,7 @@ def outside(tree: dict[tuple[str, str], float], plain: dict[tuple[str, str], flo
 def test_the_tree_gains_what_theory_says(tmp_path: Path) -> None:
     """A weight lost in the sweep, or an information counted twice, changes the gain at some level."""
     run = tmp_path / "run.toml"
-    answers = Answers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+    answers = RunFileAnswers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
     files = DATA / "persons.csv.gz", DATA / "blocks.csv.gz"
     run.write_text(run_file_text("pl94", "pl94_2020_tree", *files, run, LEVELS, answers), encoding="utf-8")
     context = on_one_pattern(prepare(run).context)
@@ -91,7 +94,7 @@ def test_the_tree_gains_what_theory_says(tmp_path: Path) -> None:
     assert outside(tree, plain) == []
     assert outside({place: 1.05 * value for place, value in tree.items()}, plain) != []
     assert outside({place: 0.95 * value for place, value in tree.items()}, plain) != []
-    model = uniform(context, form, QUERIES)
+    model = uniform_deviations(context, form, QUERIES)
     shares = [
         np.array([float(m.loss / context.plan.loss) for m in at.measurements]) for at in context.plan.levels
     ]

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from topdown.api.plan_summary import mean_deviations
-from topdown.api.tune import tune
-from topdown.plan.init import Answers, run_file_text
-from topdown.plan.prepare import prepare
+from topdown.app.plan_summary import mean_deviations
+from topdown.app.trials import tune
+from topdown.plan import RunFileAnswers, prepare, run_file_text
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rhode_island_2010"
 LEVELS = ("state", "county", "tract", "block_group", "block")
@@ -23,7 +22,7 @@ GOALS = {("tract", "total"): "39/50", ("block", "total"): "4/5", ("block", "deta
 )
 def test_the_settings_are_what_tune_gives(tmp_path: Path) -> None:
     """Settings edited by hand, or made for other goals than their header says, would not be what they claim."""
-    answers = Answers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+    answers = RunFileAnswers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
     files = DATA / "persons.csv.gz", DATA / "blocks.csv.gz"
     for name in ("pl94_2020_tree", "pl94_tuned"):
         run = tmp_path / f"{name}.toml"

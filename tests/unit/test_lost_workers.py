@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from topdown.errors import InternalError
-from topdown.workers.lost import MOST_AGAIN, Pending, run_again
-from topdown.workers.ray import node_in
+from topdown.workers import MOST_AGAIN, Pending, quoted_node, run_again
 
 DIED = (  # as Ray 2.60 says it
     "Task failed because the node it was running on is dead or unavailable. Node IP: 192.0.2.2, node ID: 7ff2219490f7. "
@@ -51,4 +50,4 @@ def test_work_that_is_lost_too_often_is_named() -> None:
 )
 def test_a_node_is_taken_from_an_error_that_quotes_one(text: str, node: str) -> None:
     """An error that quotes two nodes, or none, does not say where the work was."""
-    assert node_in(text, ["1e5f12f3ec6c", "7ff2219490f7", ""]) == node
+    assert quoted_node(text, ["1e5f12f3ec6c", "7ff2219490f7", ""]) == node

@@ -11,15 +11,14 @@ import pytest
 
 from tests.helpers.cluster import HAS_RAY
 from topdown.errors import ConfigError
-from topdown.workers.kind import look, require_same
-from topdown.workers.ray import environment, require_closed, require_ray
+from topdown.workers import describe_machine, ray_environment, require_closed, require_ray, require_same
 
 
 @pytest.mark.parametrize("address", ["", "local", "10.0.0.1:6379"])
 def test_ray_reports_to_nobody(address: str) -> None:
     """Ray sends what it is used for to its makers unless it is told not to before it is imported."""
-    assert environment(address)["RAY_USAGE_STATS_ENABLED"] == "0"
-    assert (environment(address).get("RAY_AUTH_MODE") == "token") == (address == "10.0.0.1:6379")
+    assert ray_environment(address)["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert (ray_environment(address).get("RAY_AUTH_MODE") == "token") == (address == "10.0.0.1:6379")
 
 
 @pytest.mark.parametrize(
@@ -50,8 +49,8 @@ def test_without_ray_nothing_is_spent(tmp_path: Path) -> None:
 def test_other_machines_are_refused_by_name(tmp_path: Path) -> None:
     """A machine with another library or processor gives other bytes, and nobody would know which machine it was."""
     (tmp_path / "plan.json").write_text("{}")
-    own = look(tmp_path)
-    require_same(own, replace(look(tmp_path), host="other"), tmp_path)
+    own = describe_machine(tmp_path)
+    require_same(own, replace(describe_machine(tmp_path), host="other"), tmp_path)
     assert {"numpy", "scipy", "numba", "ortools", "pyarrow", "BLAS", "processor", "python"} <= set(own.kind)
     for key in own.kind:
         other = replace(own, host="node7", kind=own.kind | {key: "another"})
@@ -60,11 +59,11 @@ def test_other_machines_are_refused_by_name(tmp_path: Path) -> None:
         assert ("C233", key) == (error.value.code, error.value.details[0][0])
         assert own.kind[key] in error.value.details[0][1]
     (tmp_path / "plan.json").write_text("{ }")
-    for plan in (look(tmp_path).plan, look(tmp_path / "elsewhere").plan):
+    for plan in (describe_machine(tmp_path).plan, describe_machine(tmp_path / "elsewhere").plan):
         with pytest.raises(ConfigError, match="node7") as error:
             require_same(own, replace(own, host="node7", plan=plan), tmp_path)
         assert error.value.code == "C234"
-    nowhere = look(tmp_path / "elsewhere")
+    nowhere = describe_machine(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="does not see"):
         require_same(nowhere, nowhere, tmp_path)
 

@@ -20,9 +20,9 @@ from multiprocessing.process import BaseProcess
 from typing import Protocol
 
 from topdown.errors import InternalError, TopdownError
-from topdown.interrupt import STOPS, die_with_parent
-from topdown.ledger.journal import MeasuredPart
-from topdown.noise import BitSource
+from topdown.privacy import BitSource
+from topdown.privacy.ledger import MeasuredPart
+from topdown.process import STOP_SIGNALS, die_with_parent
 
 _MARK_BYTES = 32  # of a child's stream, thrown away once their digest is shown
 
@@ -46,7 +46,7 @@ class _Child:
     pipe: Connection
 
 
-def drawn_in_children(born: Callable[[], Drawing], parts: Iterable[MeasuredPart], n: int) -> Generator[bytes]:
+def draw_in_children(born: Callable[[], Drawing], parts: Iterable[MeasuredPart], n: int) -> Generator[bytes]:
     """Yield the file of each part, in order; each is drawn in one of some forked children.
 
     A part is taken when a child is free for it, n + 1 at most before one is yielded. Children ignore the signals that
@@ -62,27 +62,27 @@ def drawn_in_children(born: Callable[[], Drawing], parts: Iterable[MeasuredPart]
             and X020.
 
     """
-    with _children(born, n) as children:
-        _require_own_bits([_answer(child, "its key") for child in children])
+    with _forked_children(born, n) as children:
+        _require_own_bits([_receive(child, "its key") for child in children])
         ahead, waiting = iter(parts), deque[tuple[_Child, MeasuredPart]]()
         for child in children:
-            waiting.extend(_asked(child, ahead))
+            waiting.extend(_hand_out(child, ahead))
         while waiting:
             child, part = waiting.popleft()
-            data = _answer(child, part.key)
-            waiting.extend(_asked(child, ahead))
+            data = _receive(child, part.key)
+            waiting.extend(_hand_out(child, ahead))
             yield data
 
 
 @contextmanager
-def _children(born: Callable[[], Drawing], n: int) -> Iterator[list[_Child]]:
+def _forked_children(born: Callable[[], Drawing], n: int) -> Iterator[list[_Child]]:
     """Fork children; they are gone at the end."""
     fork, children = multiprocessing.get_context("fork"), list[_Child]()
     try:
         for _ in range(n):
             ours, theirs = fork.Pipe()
             others = [ours, *(child.pipe for child in children)]
-            process = fork.Process(target=_live, args=(born, theirs, others), daemon=True)
+            process = fork.Process(target=_child_main, args=(born, theirs, others), daemon=True)
             process.start()
             theirs.close()  # so that the pipe ends with the child
             children.append(_Child(process, ours))
@@ -94,7 +94,7 @@ def _children(born: Callable[[], Drawing], n: int) -> Iterator[list[_Child]]:
             child.process.join()
 
 
-def _asked(child: _Child, ahead: Iterator[MeasuredPart]) -> Iterator[tuple[_Child, MeasuredPart]]:
+def _hand_out(child: _Child, ahead: Iterator[MeasuredPart]) -> Iterator[tuple[_Child, MeasuredPart]]:
     """Ask a child for the next part, if there is one."""
     for part in islice(ahead, 1):
         with suppress(OSError):  # it is gone: its answer will say so
@@ -102,7 +102,7 @@ def _asked(child: _Child, ahead: Iterator[MeasuredPart]) -> Iterator[tuple[_Chil
         yield child, part
 
 
-def _answer(child: _Child, what: str) -> bytes:
+def _receive(child: _Child, what: str) -> bytes:
     """Return what a child made, or raise what it ran into."""
     try:
         error = child.pipe.recv()
@@ -129,9 +129,9 @@ def _require_own_bits(marks: list[bytes]) -> None:
         )
 
 
-def _live(born: Callable[[], Drawing], pipe: Connection, others: list[Connection]) -> None:
+def _child_main(born: Callable[[], Drawing], pipe: Connection, others: list[Connection]) -> None:
     """Draw what is asked for until the pipe ends."""
-    for number in STOPS:
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     die_with_parent()
     gc.freeze()  # a collection would copy every page of objects that the parent shares
@@ -140,9 +140,9 @@ def _live(born: Callable[[], Drawing], pipe: Connection, others: list[Connection
     with suppress(EOFError, OSError):  # nobody asks any more
         try:
             drawing = born()
-            _tell(pipe, hashlib.sha256(drawing.bits.read(_MARK_BYTES)).digest())
+            _send_bytes(pipe, hashlib.sha256(drawing.bits.read(_MARK_BYTES)).digest())
             while True:
-                _tell(pipe, drawing.file_of(pipe.recv()))
+                _send_bytes(pipe, drawing.file_of(pipe.recv()))
         except TopdownError as error:
             pipe.send(error)
         except (EOFError, OSError):
@@ -151,6 +151,6 @@ def _live(born: Callable[[], Drawing], pipe: Connection, others: list[Connection
             pipe.send(InternalError(f"noise could not be drawn ({type(error).__name__})", code="X022"))
 
 
-def _tell(pipe: Connection, data: bytes) -> None:
+def _send_bytes(pipe: Connection, data: bytes) -> None:
     pipe.send(None)
     pipe.send_bytes(data)

@@ -1,25 +1,91 @@
-"""Draw one part: exact noise for whole nodes, plus the true answers, which are nonzero in few places."""
+"""Draw one part: exact noise for whole nodes, plus the true answers, as the bytes of a Parquet file (docs/format.md).
+
+Where a base release leaves only some answers open, public files say which are measured.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.errors import InternalError
-from topdown.ledger.journal import MeasuredPart
-from topdown.measure.listing import Listed, Listing, listed_at
-from topdown.model.leaf_table import Counts
-from topdown.model.query import Query
-from topdown.noise import BitSource, DiscreteGaussian, Law, Sampler, TwoSidedGeometric, WeightedInteger
-from topdown.plan.plan import LevelPlan, MeasurementPlan
-from topdown.plan.prepare import Context
+from topdown.measure.confidential import noise_law
+from topdown.model import Counts, Query, Support
+from topdown.plan import LevelPlan, Plan, PublicContext
+from topdown.privacy import BitSource, Sampler
+from topdown.privacy.ledger import MeasuredPart
+
+
+@dataclass(frozen=True, eq=False)
+class OpenAnswers:
+    """The answers of some nodes that are measured.
+
+    Args:
+        sizes: how many, int64 (n_nodes, n_queries).
+        answers: of each query, node by node, increasing within a node.
+    """
+
+    sizes: Ints
+    answers: tuple[Ints, ...]
+
+    def positions(self, query: int) -> Ints:
+        """Return where the answers of a query stand among all: node by node, queries side by side."""
+        size = self.sizes[:, query]
+        ends = np.cumsum(self.sizes.reshape(-1)).reshape(self.sizes.shape)[:, query]
+        return np.repeat(ends - np.cumsum(size), size) + np.arange(size.sum())
+
+    def places(self, query: int, n_answers: int, row: Ints, answer: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Find (row, answer) pairs among the answers of a query.
+
+        Args:
+            n_answers: of the query.
+            row: position of a node, below n_nodes.
+
+        Returns:
+            where each pair stands, and whether it is there at all.
+        """
+        size = self.sizes[:, query]
+        key = np.repeat(np.arange(len(size)) * n_answers, size) + self.answers[query]
+        mine = row * n_answers + answer
+        place = np.searchsorted(key, mine)
+        known = place < len(key)
+        known[known] = key[place[known]] == mine[known]
+        return place, known
+
+
+ListOpenAnswers = Callable[[Ints], OpenAnswers]  # of nodes, increasing
+
+
+def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]) -> ListOpenAnswers:
+    """Return what lists the answers that a base release leaves open at nodes of a level."""
+
+    def of(nodes: Ints) -> OpenAnswers:
+        rows = []
+        for node in nodes:
+            cells = support.cells(depth, int(node))
+            rows.append([support.listed(query, cells) for query in queries])
+        sizes = np.array([[len(answers) for answers in row] for row in rows], dtype=np.int64)
+        return OpenAnswers(sizes, tuple(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+    return of
+
 
 NUMBERS_PER_PART = 2_000_000
+
+
 NUMBERS_PER_ROW_GROUP = 1 << 18
+
+
 _INT32_MAX = 2**31 - 1
 
 
@@ -41,18 +107,7 @@ class PartPlan:
     n_group: int
 
 
-def law_of(measurement: MeasurementPlan) -> Law:
-    """Return the noise law of a measurement."""
-    match measurement.law:
-        case "discrete_gaussian":
-            return DiscreteGaussian(measurement.parameter)
-        case "two_sided_geometric":
-            return TwoSidedGeometric(measurement.parameter)
-        case "optimal_integer":
-            return WeightedInteger(measurement.whole_weights)
-
-
-def plan_parts(context: Context) -> tuple[PartPlan, ...]:
+def plan_parts(context: PublicContext) -> tuple[PartPlan, ...]:
     """Cut every level into parts of whole row groups; follows from the plan and public facts alone."""
     out = []
     for depth, level in enumerate(context.plan.levels):
@@ -71,15 +126,15 @@ def plan_parts(context: Context) -> tuple[PartPlan, ...]:
     return tuple(out)
 
 
-def numbers_of(context: Context, part: PartPlan) -> int:
+def part_size(context: PublicContext, part: PartPlan) -> int:
     """Return how many numbers a part holds, at most."""
     n_numbers = len(part.nodes) * context.plan.levels[part.depth].answers_per_node
     return n_numbers if context.plan.base is None else min(n_numbers, context.plan.numbers_at(part.depth))
 
 
-def children_for(context: Context, parts: tuple[PartPlan, ...], workers: int) -> int:
+def choose_children(context: PublicContext, parts: tuple[PartPlan, ...], workers: int) -> int:
     """Return how many forked processes should draw: 0 where this one has few numbers to draw."""
-    whole = sum(numbers_of(context, part) for part in parts) // NUMBERS_PER_PART
+    whole = sum(part_size(context, part) for part in parts) // NUMBERS_PER_PART
     return min(workers, whole) if min(workers, whole) > 1 else 0
 
 
@@ -123,10 +178,10 @@ class LevelDrawer:
         queries: tuple[Query, ...],
         counts: Counts,
         bits: BitSource,
-        listed: Listed | None = None,
+        listed: ListOpenAnswers | None = None,
     ) -> None:
         self._level, self._queries = level, queries
-        self._samplers = [Sampler(law_of(m), bits) for m in level.measurements]
+        self._samplers = [Sampler(noise_law(m), bits) for m in level.measurements]
         self._counts = counts
         self._listed = listed
         self._is_release = bits.is_release
@@ -155,7 +210,7 @@ class LevelDrawer:
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
         return DrawnAnswers(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
 
-    def _draw_listed(self, listing: Listing, nodes: NDArray[np.int64]) -> DrawnAnswers:
+    def _draw_listed(self, listing: OpenAnswers, nodes: NDArray[np.int64]) -> DrawnAnswers:
         """Draw the answers that are listed; an answer counts all records that have it."""
         out = np.empty(int(listing.sizes.sum()), dtype=np.int32)
         held = self._counts.between(int(nodes[0]), int(nodes[-1]) + 1)
@@ -172,7 +227,7 @@ class LevelDrawer:
         return DrawnAnswers(out, listing.sizes.reshape(-1), self._is_release)
 
 
-def level_drawer(context: Context, depth: int, counts: Counts, bits: BitSource) -> LevelDrawer:
+def level_drawer(context: PublicContext, depth: int, counts: Counts, bits: BitSource) -> LevelDrawer:
     """Return what draws the parts of one level of a plan.
 
     Args:
@@ -184,7 +239,7 @@ def level_drawer(context: Context, depth: int, counts: Counts, bits: BitSource) 
     """
     level = context.plan.levels[depth]
     queries = context.queries(level.name)
-    listed = None if context.support is None else listed_at(context.support, depth, queries)
+    listed = None if context.support is None else open_answers_lister(context.support, depth, queries)
     return LevelDrawer(level, queries, counts, bits, listed)
 
 
@@ -217,3 +272,82 @@ def add_in_64_bits(flat: NDArray[np.int32], key: NDArray[np.int64], count: NDArr
             fix="split the data set, then measure again",
         )
     flat[key] = exact.astype(np.int32)
+
+
+def _part_metadata(plan: Plan, part: PartPlan) -> dict[str, str]:
+    level = plan.levels[part.depth]
+    return {
+        "type": "topdown.measurements",
+        "version": "1",
+        "plan_hash": plan.plan_hash,
+        "level": level.name,
+        "queries": json.dumps([m.query for m in level.measurements], ensure_ascii=False),
+    }
+
+
+def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> bytes:
+    """Return the Parquet file of a part.
+
+    Measured on Rhode Island's numbers: delta packing with zstd 1 takes 0.76 bytes a number, a third less time
+    than plain, dictionary or split bytes, and reads as fast.
+
+    Args:
+        context: plan and public facts.
+        part: the part.
+        drawn: noisy answers of the part's nodes.
+
+    Raises:
+        InternalError: X045 a seed decided the noise; no measurement file holds such numbers.
+
+    """
+    if not drawn.is_release:
+        raise InternalError(
+            "noise of a simulation cannot become a measurement",
+            code="X045",
+            fix="nothing was written; to simulate, use topdown simulate",
+        )
+    level = context.plan.levels[part.depth]
+    codes = context.geography.levels[part.depth].codes
+    n_nodes, n_queries = len(part.nodes), len(level.measurements)
+    offsets = np.concatenate(([0], np.cumsum(drawn.sizes))).astype(np.int32)
+    table = pa.table(
+        {
+            "level": _dictionary_column(np.zeros(n_nodes * n_queries), [level.name]),
+            "node": _dictionary_column(
+                np.repeat(np.arange(n_nodes), n_queries), [codes[i] for i in part.nodes]
+            ),
+            "query": _dictionary_column(
+                np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]
+            ),
+            "answers": pa.ListArray.from_arrays(pa.array(offsets), pa.array(drawn.answers)),
+            "variance_numerator": _repeated_column(
+                [m.variance.numerator for m in level.measurements], n_nodes
+            ),
+            "variance_denominator": _repeated_column(
+                [m.variance.denominator for m in level.measurements], n_nodes
+            ),
+        }
+    )
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(
+        buffer,
+        table.schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=["level", "node", "query", "variance_numerator", "variance_denominator"],
+        column_encoding={"answers.list.element": "DELTA_BINARY_PACKED"},
+        store_schema=False,
+        write_page_checksum=True,
+    ) as writer:
+        writer.write_table(table, row_group_size=part.n_group * n_queries)
+        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata.
+        writer.add_key_value_metadata(_part_metadata(context.plan, part))
+    return buffer.getvalue()
+
+
+def _dictionary_column(index: NDArray[np.generic], labels: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(labels, pa.string()))
+
+
+def _repeated_column(values: list[int], n_nodes: int) -> pa.Array:
+    return pa.array(np.tile(np.array(values, dtype=np.int64), n_nodes))

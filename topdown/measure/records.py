@@ -1,31 +1,52 @@
-"""Confidential tables in, batches of columns out; a `Refused` keeps the offending rows apart from the words."""
+"""Confidential tables in, batches of columns out; what may be said of those that cannot be taken.
+
+A `Refused` keeps the offending rows apart from the words: which rule they break, never what is in them. Rows go to a
+private list beside the records, for the owner's eyes only. Labels of a draft leave this file once a person said that
+they are public.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import csv
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
-from topdown.caps import RAISE_TABLE
-from topdown.columns import (
+from topdown.errors import DataError, InternalError, TopdownError
+from topdown.formats.caps import RAISE_TABLE
+from topdown.inputs import (
+    MemoryTable,
+    MiscountedError,
+    StoreError,
+    TableLocation,
+    TableSource,
+    TooLargeError,
+    UnreadableError,
+    column_names,
+    containing_file,
+    find_header_problem,
+    printable,
+    read_header,
+    read_source_batches,
+    source_exists,
+)
+from topdown.inputs.table_reader import (
     MISCOUNTED,
     MISCOUNTED_FIX,
     TOO_LARGE,
-    MiscountedError,
-    Odd,
-    TooLargeError,
-    UnreadableError,
-    find_odd,
-    listed,
-    names_in,
-    shown,
+    HeaderProblem,
+    is_text,
+    names_in_file,
+    toml_name_list,
 )
-from topdown.frames import HeldTable, Source, batches_of, is_there, names_of
-from topdown.plan.runfile import RunFile
-from topdown.stores.place import StoreError
+from topdown.output_paths import is_same_file
+from topdown.plan import RunFile
 
-Rows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
+OffendingRows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
 
 
 class Refused(Exception):  # noqa: N818 - never leaves the measure stage
@@ -46,7 +67,7 @@ class Refused(Exception):  # noqa: N818 - never leaves the measure stage
         fix: str,
         column: str = "",
         details: tuple[tuple[str, str], ...] = (),
-        rows: Rows | None = None,
+        rows: OffendingRows | None = None,
     ) -> None:
         super().__init__(text)
         self.code, self.text, self.fix, self.column = code, text, fix, column
@@ -54,7 +75,7 @@ class Refused(Exception):  # noqa: N818 - never leaves the measure stage
 
 
 @dataclass(frozen=True)
-class Form:
+class RecordsForm:
     """What a records file holds beside geocode and attributes.
 
     Args:
@@ -68,15 +89,15 @@ class Form:
     called: Mapping[str, str] = field(default_factory=dict)
 
 
-PLAIN = Form()
+PLAIN_FORM = RecordsForm()
 
 
-def form_of(run: RunFile) -> Form:
+def records_form(run: RunFile) -> RecordsForm:
     """Return the form that a run file says its records have."""
-    return Form(run.input.ignore, run.input.count, run.input.columns)
+    return RecordsForm(run.input.ignore, run.input.count, run.input.columns)
 
 
-def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator[pa.RecordBatch]:
+def read_records(source: TableSource, names: tuple[str, ...], form: RecordsForm) -> Iterator[pa.RecordBatch]:
     """Read the named columns, and `count` if the form has it, of a file or a table in memory, batch by batch.
 
     Raises:
@@ -84,19 +105,19 @@ def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator
             a database that cannot give it; whatever is wrong with a batch, it counts only once all were read.
 
     """
-    if not is_there(source):
+    if not source_exists(source):
         raise Refused("D020", "the records file does not exist", fix="correct input.records in the run file")
     refused, n_rows = None, 0
     try:
-        header = names_of(source)
+        header = column_names(source)
         wanted = (*names, "count") if form.has_count else names
-        theirs = names_in(header, wanted, form.called)
-        odd = find_odd(header, theirs, form.ignored)
+        theirs = names_in_file(header, wanted, form.called)
+        odd = find_header_problem(header, theirs, form.ignored)
         if odd is not None:
-            raise _odd(odd)
+            raise _refuse_header(odd)
         text, coded = pa.string(), pa.dictionary(pa.int32(), pa.string())
         types = {of: text if name == "count" else coded for name, of in zip(wanted, theirs, strict=True)}
-        for batch in batches_of(source, types):
+        for batch in read_source_batches(source, types):
             n_rows += batch.num_rows
             yield batch.rename_columns(list(wanted))
     except UnreadableError:
@@ -104,7 +125,7 @@ def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator
             "D021",
             "the records file cannot be read to its end",
             fix="give columns that Arrow can hold, each of one type"
-            if isinstance(source, HeldTable)
+            if isinstance(source, MemoryTable)
             else "give a whole table, a CSV with as many fields throughout as in its header",
         )
     except TooLargeError:
@@ -119,16 +140,16 @@ def read_records(source: Source, names: tuple[str, ...], form: Form) -> Iterator
         raise Refused("D022", "the records file has no rows", fix="give a table with at least one row")
 
 
-def _odd(odd: Odd) -> Refused:
-    name, has = shown(odd.name), "the records file has"
-    details = (("not read", listed(odd.unasked)),) if odd.unasked else ()
+def _refuse_header(odd: HeaderProblem) -> Refused:
+    name, has = printable(odd.name), "the records file has"
+    details = (("not read", toml_name_list(odd.unasked)),) if odd.unasked else ()
     if odd.kind == "missing" and name == "count":
-        near = f" (it has {shown(odd.near)!r})" if odd.near else ""
-        fix = f"rename {shown(odd.near)!r} if it is the count; " if odd.near else ""
+        near = f" (it has {printable(odd.near)!r})" if odd.near else ""
+        fix = f"rename {printable(odd.near)!r} if it is the count; " if odd.near else ""
         fix += "if the rows are single records, say so in the run file: [input] count = false (evaluate: --no-count)"
         return Refused("D041", f"{has} no column 'count'{near}", column=name, details=details, fix=fix)
     if odd.kind == "missing":
-        near = f" (it has {shown(odd.near)!r})" if odd.near else ""
+        near = f" (it has {printable(odd.near)!r})" if odd.near else ""
         fix = "give one column each: geocode, the attributes of the schema, and count"
         return Refused("D023", f"{has} no column {name!r}{near}", column=name, details=details, fix=fix)
     if odd.kind == "twice":
@@ -139,10 +160,221 @@ def _odd(odd: Odd) -> Refused:
         f"{has} a column {name!r} that is not read",
         column=name,
         details=details,
-        fix=f"{fix}if it is not needed, say so in the run file: [input] ignore = {listed(odd.unasked)}",
+        fix=f"{fix}if it is not needed, say so in the run file: [input] ignore = {toml_name_list(odd.unasked)}",
     )
 
 
-def kind_of(column: pa.Array) -> str:
+def type_name(column: pa.Array) -> str:
     """Return the name of a column's type without the names of its fields."""
     return str(column.type).partition("<")[0].partition("[")[0]
+
+
+PRIVATE_LIST = "PRIVATE-input-errors.csv"
+
+
+MOST_LISTED_ROWS = 100_000
+
+
+def write_private_errors(records: Path, rows: Iterable[tuple[str, str, str, str]]) -> str:
+    """Write (rule, column, place, value) rows beside the records, mode 0600, replacing an earlier list.
+
+    Never follows a symbolic link. At most `MAX_ROWS` rows.
+
+    Returns:
+        a sentence for the user: where the list is, or that it could not be written; nothing from the rows.
+
+    """
+    path = records.parent / PRIVATE_LIST
+    if is_same_file(path, records):
+        return f"not listed: the input itself is called {PRIVATE_LIST}"
+    try:
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return f"could not be listed beside the input ({PRIVATE_LIST})"
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("rule", "column", "place", "value"))
+        for _, row in zip(range(MOST_LISTED_ROWS), rows, strict=False):
+            writer.writerow(_without_formula(text) for text in row)
+    return f"listed beside the input, {path} (mode 0600)"
+
+
+def _without_formula(text: str) -> str:
+    """Keep a spreadsheet from running a cell as a formula."""
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+Found = TypeVar("Found")
+
+
+NOT_LISTED = "not listed: nothing of a table in memory is written to a disk"
+
+
+def read_or_refuse(
+    source: TableSource, read: Callable[[], Found], what: str, spared: str, *, list_errors: bool
+) -> Found:
+    """Return what `read` makes of records; whatever it raises becomes an error without a word out of them.
+
+    Args:
+        source: the records.
+        read: reads them.
+        what: is done with them, as "the records could not be checked".
+        spared: what did not happen, as "nothing was spent".
+        list_errors: whether rows that break a rule are listed in a private file beside the records; those of a
+            table in memory are not, because nothing of it is written.
+
+    Raises:
+        DataError: of a `Refused`: file, column and rule, never a value, a count or a row.
+        InternalError: X023 for everything else.
+    """
+    error: TopdownError
+    try:
+        return read()
+    except Refused as refused:
+        error = _public_error(source, refused, list_errors)
+    except Exception as unforeseen:
+        error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
+            f"{what} ({type(unforeseen).__name__})",
+            code="X023",
+            file=_file_name(source),
+            fix=f"report this with the kind of file it was; {spared}",
+        )
+    raise error  # here, so that it carries no context and no frame that holds records
+
+
+def _public_error(source: TableSource, refused: Refused, list_errors: bool) -> DataError:
+    """Return what may be said of records that break a rule; the rows of a file go to the private list."""
+    text = (
+        refused.text.replace("the records file", "the table")
+        if isinstance(source, MemoryTable)
+        else refused.text
+    )
+    details = [("file", _file_name(source) or ""), ("column", refused.column), *refused.details]
+    if refused.rows is not None and list_errors:
+        rows = ((refused.text, refused.column, place, value) for place, value in refused.rows())
+        details.append(
+            (
+                "rows",
+                NOT_LISTED
+                if isinstance(source, MemoryTable)
+                else write_private_errors(containing_file(source), rows),
+            )
+        )
+    details.append(("this run spent", "nothing: records are checked before the ledger is charged"))
+    unnamed = refused.column and repr(refused.column) not in refused.text
+    return DataError(
+        f"{source.name}: {text}" + (f" (column {refused.column})" if unnamed else ""),
+        code=refused.code,
+        file=_file_name(source),
+        fix=refused.fix,
+        details=tuple((key, value) for key, value in details if value),
+    )
+
+
+def _file_name(source: TableSource) -> str | None:
+    return None if isinstance(source, MemoryTable) else str(source)
+
+
+MOST_LABELS = 200  # a column with more values is no list of labels
+
+
+MOST_CHARACTERS = 80  # of a label that a person reads before confirming it
+
+
+AskPerson = Callable[[str, tuple[str, ...]], tuple[str, ...] | None]
+
+
+@dataclass(frozen=True)
+class ConfirmedLabels:
+    """What a person confirmed.
+
+    Args:
+        labels: of every attribute, all of them public. left_out: columns that are no attributes.
+    """
+
+    labels: dict[str, tuple[str, ...]]
+    left_out: tuple[str, ...]
+
+
+def confirmed_labels(table: TableLocation, form: RecordsForm, ask: AskPerson) -> ConfirmedLabels:
+    """Ask for every column of the records whether the labels in it are public, and return those that are.
+
+    No count is kept, and the order is that of the alphabet. Nothing is shown of a column with more than `MOST_LABELS`
+    values, or with one that cannot be shown as it is: it is left out. What `ask` is given is confidential.
+
+    Args:
+        table: the records. form: its columns beside attributes; those ignored are not read.
+        ask: gets a column and its labels, none for a column that is left out; returns the labels of the published
+            list, or None to leave the column out. What it raises is passed on, and nothing was kept.
+
+    Raises:
+        DataError: as `load_records`; D031 a row without a label, D024 a column of another kind.
+        InternalError: X023 what nobody foresaw, and nothing of it but its kind.
+    """
+    found = read_or_refuse(
+        table,
+        lambda: _labels_by_column(table, form),
+        "the labels could not be read",
+        "nothing was written",
+        list_errors=False,
+    )
+    asked = {name: ask(name, labels) for name, labels in found.items()}
+    return ConfirmedLabels(
+        {name: labels for name, labels in asked.items() if labels is not None},
+        tuple(name for name, labels in asked.items() if labels is None),
+    )
+
+
+def _labels_by_column(table: TableLocation, form: RecordsForm) -> dict[str, tuple[str, ...]]:
+    own = {"geocode", "count"} if form.has_count else {"geocode"}
+    taken = own | {form.called.get(name, name) for name in own} | set(form.ignored)
+    names = tuple(name for name in _header_if_readable(table) if name not in taken)
+    values: dict[str, set[str] | None] = {name: set() for name in names}
+    for batch in read_records(table, ("geocode", *names), form):
+        for name in names:
+            known = values[name]
+            if known is not None:
+                known |= _labels_in_batch(name, batch.column(name))
+                values[name] = (
+                    None if len(known) > MOST_LABELS or not all(map(_is_readable, known)) else known
+                )
+    return {name: tuple(sorted(held or (), key=_label_order)) for name, held in values.items()}
+
+
+def _header_if_readable(table: TableLocation) -> list[str]:
+    try:
+        return read_header(table)
+    except (UnreadableError, TooLargeError, StoreError):
+        return []  # read_records says what is wrong
+
+
+def _labels_in_batch(name: str, column: pa.Array) -> set[str]:
+    unique = column.unique()
+    if pa.types.is_dictionary(unique.type):
+        unique = unique.dictionary_decode()
+    if pa.types.is_integer(unique.type):
+        unique = unique.cast(pa.string())
+    if not is_text(unique.type) and not pa.types.is_null(unique.type):
+        fix = "write the column as text"
+        raise Refused(
+            "D024",
+            f"column {name!r} of the records holds {type_name(column)}, not text",
+            column=name,
+            fix=fix,
+        )
+    held = unique.to_pylist()
+    if None in held or "" in held:
+        fix = "give every record a label, such as unknown"
+        raise Refused("D031", "some records have no label", column=name, fix=fix)
+    return set(held)
+
+
+def _is_readable(label: str) -> bool:
+    return label.isprintable() and len(label) <= MOST_CHARACTERS and label == label.strip()
+
+
+def _label_order(label: str) -> tuple[int, int, str]:
+    """Order numbers by value, then texts."""
+    number = label.isascii() and label.isdigit()
+    return (0, int(label), label) if number else (1, 0, label)

@@ -9,27 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.errors import CertificateError
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.measure.runs import ROWS, Runs
-from topdown.model.histogram import Histogram
-from topdown.model.query import Query
-from topdown.model.sections import sections_of
-from topdown.names import joined
-from topdown.plan.code_columns import code_column
-from topdown.plan.prepare import Context
-
-Ints = NDArray[np.int64]
+from topdown.inputs import codes_to_arrow
+from topdown.measure.record_counts import ROWS_AT_ONCE, LeafCounts, SortedRuns
+from topdown.model import Histogram, Query, sections_of
+from topdown.output_paths import joined_name
+from topdown.plan import PublicContext
 
 
-def read_microdata(path: Path, context: Context) -> Histogram:
+def read_microdata(path: Path, context: PublicContext) -> Histogram:
     """Read microdata/persons.parquet, or its parts, at the leaves; see `released_counts`."""
     return released_counts(path, context).whole()
 
 
-def released_counts(path: Path, context: Context) -> LeafCounts:
+def released_counts(path: Path, context: PublicContext) -> LeafCounts:
     """Read microdata/persons.parquet, or its parts, row group by row group.
 
     Args:
@@ -41,78 +36,78 @@ def released_counts(path: Path, context: Context) -> LeafCounts:
     """
     schema, leaves = context.plan.schema, context.geography.leaves
     names = ["geocode", *(a.name for a in schema.attributes), "count"]
-    known = [code_column(labels) for labels in (leaves.codes, *(a.labels for a in schema.attributes))]
-    runs, total = Runs(), 0
+    known = [codes_to_arrow(labels) for labels in (leaves.codes, *(a.labels for a in schema.attributes))]
+    runs, total = SortedRuns(), 0
     for file in sections_of(context.geography).files_at(path, len(context.geography.levels) - 1):
         try:
-            for batch in _batches(file, names):
-                places = [positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
+            for batch in _microdata_batches(file, names):
+                places = [label_positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
                 count = batch.column("count").cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
                 if any((index < 0).any() for index in places):
-                    raise damaged(file, "a geocode or label that the plan does not know")
+                    raise damaged_file_error(file, "a geocode or label that the plan does not know")
                 if (count <= 0).any():
-                    raise damaged(file, "a count that is not positive")
+                    raise damaged_file_error(file, "a count that is not positive")
                 total += int(count.sum(dtype=np.float64))
                 if total >= 2**31:
-                    raise damaged(file, "more records than a release can have")
+                    raise damaged_file_error(file, "more records than a release can have")
                 runs.add(places[0] * schema.n_cells + schema.cells(tuple(places[1:])), count)
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            raise damaged(file, type(error).__name__) from None
+            raise damaged_file_error(file, type(error).__name__) from None
     found = runs.total()
     return LeafCounts(len(leaves), schema.n_cells, found.key, found.count)
 
 
-def _batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _microdata_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from file.iter_batches(ROWS, columns=names, use_threads=False)
+        yield from file.iter_batches(ROWS_AT_ONCE, columns=names, use_threads=False)
 
 
-def read_open_microdata(path: Path, context: Context) -> Histogram:
+def read_open_microdata(path: Path, context: PublicContext) -> Histogram:
     """Read the microdata as `read_microdata`; CertificateError V090 also for records that public facts exclude."""
     leaves, rules = read_microdata(path, context), context.rules
     if not rules.open[-1][leaves.node, rules.class_of_cell[leaves.cell]].all():
-        raise damaged(path, "records where public facts allow none")
+        raise damaged_file_error(path, "records where public facts allow none")
     return leaves
 
 
-def table_rows(
-    release: Path, context: Context, query: Query, level: str, names: Sequence[str]
+def read_table_rows(
+    release: Path, context: PublicContext, query: Query, level: str, names: Sequence[str]
 ) -> tuple[Ints, Ints, pa.Table]:
     """Return nodes, answers and some columns of the rows of a published table.
 
     Raises:
         CertificateError: V090 the table is missing or damaged.
     """
-    path = release / "tables" / joined(query.name.split(" * ")) / f"{level}.parquet"
+    path = release / "tables" / joined_name(query.name.split(" * ")) / f"{level}.parquet"
     depth = context.geography.index(level)
     codes, files = context.geography.levels[depth].codes, sections_of(context.geography).files_at(path, depth)
     try:
         columns = ["geocode", *(f.name for f in query.factors), *names]
-        table = pa.concat_tables(_read(file, columns) for file in files)
-        node = positions(table.column("geocode"), codes)
-        values = [positions(table.column(f.name), f.group_labels) for f in query.factors]
+        table = pa.concat_tables(_read_parquet_columns(file, columns) for file in files)
+        node = label_positions(table.column("geocode"), codes)
+        values = [label_positions(table.column(f.name), f.group_labels) for f in query.factors]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise damaged(path, type(error).__name__, "a table") from None
+        raise damaged_file_error(path, type(error).__name__, "a table") from None
     if any((index < 0).any() for index in (node, *values)):
-        raise damaged(path, "a geocode or label that the plan does not know", "a table")
+        raise damaged_file_error(path, "a geocode or label that the plan does not know", "a table")
     shape = tuple(len(f.group_labels) for f in query.factors)
     answer = np.ravel_multi_index(tuple(values), shape) if shape else np.zeros_like(node)
     return node, np.asarray(answer, dtype=np.int64), table
 
 
-def _read(path: Path, columns: list[str]) -> pa.Table:
+def _read_parquet_columns(path: Path, columns: list[str]) -> pa.Table:
     with pq.ParquetFile(path, pre_buffer=False) as file:
         return file.read(columns=columns)
 
 
-def positions(column: pa.Array | pa.ChunkedArray, labels: Sequence[str] | pa.Array) -> Ints:
+def label_positions(column: pa.Array | pa.ChunkedArray, labels: Sequence[str] | pa.Array) -> Ints:
     """Return the place of every text among the labels, -1 for one that is none of them."""
     known = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
     found = pc.index_in(column.cast(pa.string()), value_set=known)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def damaged(path: Path, why: str, what: str = "the microdata") -> CertificateError:
+def damaged_file_error(path: Path, why: str, what: str = "the microdata") -> CertificateError:
     """Return the error of a file that cannot be read as what it is (V090)."""
     return CertificateError(
         f"{path} is not {what} of this release ({why})",

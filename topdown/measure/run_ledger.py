@@ -8,38 +8,41 @@ from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
-from topdown.laws import law_of_mechanism
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.durable import Disk
-from topdown.ledger.ledger import check_ledger, create_ledger, read_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.protocol import Spend
-from topdown.ledger.records import Binding
-from topdown.plan.plan import Plan
-from topdown.plan.prepare import Prepared, schema_of
-from topdown.plan.runfile import RunFile, load_runfile
-from topdown.stores.place import file_of, table_at
+from topdown.inputs import containing_file, locate_table
+from topdown.plan import Plan, PreparedRun, RunFile, load_run_file
+from topdown.plan.preparation import load_run_schema
+from topdown.privacy.laws import law_of_mechanism
+from topdown.privacy.ledger import (
+    Disk,
+    DrawnLaw,
+    LedgerBinding,
+    LedgerLocation,
+    NoiseCharge,
+    check_ledger,
+    create_ledger,
+    read_ledger,
+)
 
 _TABLE = re.compile(r"^\[ledger\][^\n]*\n", re.MULTILINE)
 _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
 
 
-def place_of(prepared: Prepared) -> Place:
+def ledger_location(prepared: PreparedRun) -> LedgerLocation:
     """Return the ledger that a prepared run must spend on."""
     plan = prepared.context.plan
-    binding = Binding(plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
-    return _place(prepared.path, prepared.run, binding)
+    binding = LedgerBinding(plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
+    return _locate_ledger(prepared.path, prepared.run, binding)
 
 
-def place_of_file(path: Path) -> Place:
+def ledger_location_of_file(path: Path) -> LedgerLocation:
     """Return the ledger that a run file describes, without making its plan."""
-    run = load_runfile(path)
+    run = load_run_file(path)
     loss_name = law_of_mechanism(run.mechanism).loss_name
-    unit = schema_of(run, path).unit
-    return _place(path, run, Binding(run.release.data_set, run.neighbours, unit, loss_name))
+    unit = load_run_schema(run, path).unit
+    return _locate_ledger(path, run, LedgerBinding(run.release.data_set, run.neighbours, unit, loss_name))
 
 
-def drawn_laws(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
+def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
     """Return what every level draws: the laws on the counts that one change of a record moves, by one each."""
     found: dict[str, tuple[DrawnLaw, ...]] = {}
     for level in plan.levels:
@@ -61,15 +64,17 @@ def drawn_laws(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
     return found
 
 
-def spend_of(prepared: Prepared) -> Spend:
+def planned_spend(prepared: PreparedRun) -> NoiseCharge:
     """Return what a run charges: the laws of the levels that are measured, and the policy of its ledger."""
     plan, policy = prepared.context.plan, prepared.run.ledger
     exact = tuple(e.name for e in plan.invariants.exact)
     delta = policy.delta_limit or Fraction(0)
-    return Spend(plan.release.id, plan.plan_hash, drawn_laws(plan), exact, policy.limit, policy.reason, delta)
+    return NoiseCharge(
+        plan.release.id, plan.plan_hash, drawn_laws_by_level(plan), exact, policy.limit, policy.reason, delta
+    )
 
 
-def create_for_run(path: Path, disk: Disk | None = None) -> Place:
+def create_run_ledger(path: Path, disk: Disk | None = None) -> LedgerLocation:
     """Create the ledger of a run file's data set, or join the one that is there, and name it in the run file.
 
     Args:
@@ -80,7 +85,7 @@ def create_for_run(path: Path, disk: Disk | None = None) -> Place:
             witness (B008) or without it (B012); the run file names another one already (B007).
         ConfigError: the run file's text has no line [ledger] to write the id under (C110).
     """
-    run, place = load_runfile(path), place_of_file(path)
+    run, place = load_run_file(path), ledger_location_of_file(path)
     text = path.read_text(encoding="utf-8")
     if not _TABLE.search(text):
         raise ConfigError(
@@ -103,36 +108,36 @@ def create_for_run(path: Path, disk: Disk | None = None) -> Place:
     else:
         place = replace(place, id=create_ledger(place.path, place.witness_folder, place.binding, disk))
     if run.ledger.id != place.id:
-        _write_id(path, text, place.id)
+        _write_ledger_id(path, text, place.id)
     return place
 
 
-def check_named(prepared: Prepared) -> None:
+def check_ledger_of_run(prepared: PreparedRun) -> None:
     """Refuse a run whose ledger is missing or another one, without locking it or writing anything.
 
     Raises:
         BudgetError: as `open_ledger` does.
     """
-    from topdown.ledger.refusals import missing
+    from topdown.privacy.ledger.ledger_file import ledger_missing
 
-    place = place_of(prepared)
+    place = ledger_location(prepared)
     book = read_ledger(place.path)
     if book.opened is None and not place.path.exists():
-        raise missing(place.path, place.binding.data_set)
+        raise ledger_missing(place.path, place.binding.data_set)
     check_ledger(place, book)
 
 
-def _place(path: Path, run: RunFile, binding: Binding) -> Place:
+def _locate_ledger(path: Path, run: RunFile, binding: LedgerBinding) -> LedgerLocation:
     beside = path.parent
     folder = (
         beside / run.ledger.witness
         if run.ledger.witness
-        else file_of(table_at(run.input.records, beside)).parent
+        else containing_file(locate_table(run.input.records, beside)).parent
     )
-    return Place(beside / run.ledger.path, folder, run.ledger.id, binding)
+    return LedgerLocation(beside / run.ledger.path, folder, run.ledger.id, binding)
 
 
-def _write_id(path: Path, text: str, ledger: str) -> None:
+def _write_ledger_id(path: Path, text: str, ledger: str) -> None:
     head = _TABLE.search(text)
     if head is None:
         raise ValueError("no table [ledger]")
@@ -142,7 +147,7 @@ def _write_id(path: Path, text: str, ledger: str) -> None:
     line = f'id = "{ledger}"  # the ledger of the data set; made once, never by generate\n'
     table = _ID.sub(line, table, count=1) if _ID.search(table) else line + table
     Disk().replace(path, (text[: head.end()] + table + after).encode("utf-8"))
-    if load_runfile(path).ledger.id != ledger:
+    if load_run_file(path).ledger.id != ledger:
         raise ConfigError(
             f"the id of the ledger could not be written into {path}",
             code="C110",

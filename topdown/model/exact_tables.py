@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
-from topdown.model.constraint import Invariants
-from topdown.model.labels import refines
-from topdown.model.public import Rules
-from topdown.model.query import parse_query
+from topdown.model.constraint_rows import Invariants
+from topdown.model.constraint_system import ConstraintSystem
+from topdown.model.query import parse_query, refines
 from topdown.model.schema import Schema
-
-Ints = NDArray[np.int64]
-Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +30,7 @@ class ExactTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class MergedTable:
     """The coarsest table that tells all exact tables of one level.
 
     Args:
@@ -52,7 +48,7 @@ class Merged:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrangement:
+class ExactArrangement:
     """How exact tables are kept.
 
     A rectangle is a set of leaves below one node times a set of cells. Leaves' bounds are rectangles, an exact
@@ -79,13 +75,15 @@ class Arrangement:
     """
 
     depth: int
-    split: Merged
-    root: Merged
-    deepest: Merged | None
-    root_sums: Merged | None
+    split: MergedTable
+    root: MergedTable
+    deepest: MergedTable | None
+    root_sums: MergedTable | None
 
 
-def tables_of(schema: Schema, invariants: Invariants, level_names: Sequence[str]) -> tuple[ExactTable, ...]:
+def exact_tables_of(
+    schema: Schema, invariants: Invariants, level_names: Sequence[str]
+) -> tuple[ExactTable, ...]:
     """Return the exact statistics of a set of invariants; their levels must exist."""
     return tuple(
         ExactTable(
@@ -95,11 +93,11 @@ def tables_of(schema: Schema, invariants: Invariants, level_names: Sequence[str]
     )
 
 
-def arrange(
+def arrange_exact_tables(
     tables: Sequence[ExactTable],
-    rules: Rules,
+    rules: ConstraintSystem,
     level_names: Sequence[str],
-) -> Arrangement:
+) -> ExactArrangement:
     """Return how the tables are kept at all levels.
 
     Args:
@@ -112,31 +110,31 @@ def arrange(
     """
     leaf, reachable = len(level_names) - 1, possible_cells(rules)
     depth = max((t.depth for t in tables), default=-1)
-    total = Merged(np.zeros(len(reachable), dtype=np.int64), ())
+    total = MergedTable(np.zeros(len(reachable), dtype=np.int64), ())
     if depth < 0:
-        return Arrangement(-1, total, total, None, None)
+        return ExactArrangement(-1, total, total, None, None)
     for level in sorted({t.depth for t in tables} - {leaf}):  # at the leaves, answers are bounds like others
         _check_same_level(tables, level, reachable, level_names[level])
-    deepest = merge(tables, depth, reachable)
+    deepest = merge_tables(tables, depth, reachable)
     for table in tables:
         if 0 < table.depth < depth and not refines(deepest.labels[reachable], table.labels[reachable]):
             _refuse_levels(table, next(t for t in tables if t.depth == depth), level_names)
     split = deepest if 0 < depth < leaf and deepest.tells_more else total
     if split.tells_more:
         _check_bounds([t for t in tables if t.depth == depth], split, rules, level_names[depth])
-    root = merge(tables, 0, reachable) if any(t.depth == 0 for t in tables) else None
+    root = merge_tables(tables, 0, reachable) if any(t.depth == 0 for t in tables) else None
     own = root if root is not None and leaf and root.labels[reachable].any() else total
     if depth > 0 and refines(deepest.labels[reachable], own.labels[reachable]):
         own = total
-    return Arrangement(depth, split, own, deepest, root)
+    return ExactArrangement(depth, split, own, deepest, root)
 
 
-def possible_cells(rules: Rules) -> Marks:
+def possible_cells(rules: ConstraintSystem) -> Bools:
     """Return the cells that may hold records somewhere, bool (n_cells,)."""
     return np.asarray(rules.open[0][0][rules.class_of_cell], dtype=bool)
 
 
-def merge(tables: Sequence[ExactTable], depth: int, reachable: Marks) -> Merged:
+def merge_tables(tables: Sequence[ExactTable], depth: int, reachable: Bools) -> MergedTable:
     """Return the coarsest table that tells all tables of a level."""
     here = [i for i, t in enumerate(tables) if t.depth == depth]
     stack = np.stack([tables[i].labels for i in here])
@@ -150,10 +148,10 @@ def merge(tables: Sequence[ExactTable], depth: int, reachable: Marks) -> Merged:
             if np.array_equal((tables[i].labels == code) & reachable, cells):
                 found = found or (i, code)
         sources.append(found)
-    return Merged(labels.astype(np.int64), tuple(sources))
+    return MergedTable(labels.astype(np.int64), tuple(sources))
 
 
-def coarser(table: Merged, labels: Ints, reachable: Marks) -> Ints | None:
+def coarser_answers(table: MergedTable, labels: Ints, reachable: Bools) -> Ints | None:
     """Return for every answer of `table` the answer of coarser `labels` that holds it; None if it is not coarser.
 
     Answers without possible cells are -1.
@@ -165,7 +163,7 @@ def coarser(table: Merged, labels: Ints, reachable: Marks) -> Ints | None:
     return out
 
 
-def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Marks, level: str) -> None:
+def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Bools, level: str) -> None:
     here = [t for t in tables if t.depth == depth]
     for i, b in enumerate(here):
         for a in here[:i]:
@@ -182,7 +180,9 @@ def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Marks
                 )
 
 
-def _check_bounds(tables: Sequence[ExactTable], merged: Merged, rules: Rules, level: str) -> None:
+def _check_bounds(
+    tables: Sequence[ExactTable], merged: MergedTable, rules: ConstraintSystem, level: str
+) -> None:
     reachable = possible_cells(rules)
     bounds = [cells & reachable for cells in (*rules.bound_cells, *rules.cap_cells)]
     for name, cells in zip((*rules.bound_names, *rules.cap_names), bounds, strict=True):

@@ -1,45 +1,155 @@
-"""Constraints of a release as zeros, nested bounds and totals: is there a population? Decided in whole numbers.
+"""Do constraints exclude each other, or the public facts? The lowest node, and a smallest set that conflicts there.
 
 At a leaf, open cells and bounds on nested sets leave an interval of possible totals; intervals add up from the leaves,
 and an exact total cuts one. This is the maximum flow of the tree (leaves to root, with lower bounds and capacities),
 solved in closed form, so a whole state takes milliseconds. An answer of an exact table above the leaves is such a total
-for its cells alone, under the bounds inside them: necessary, not complete.
+for its cells alone, under the bounds inside them: necessary, not complete. Smallest sets are found by hitting sets
+(Ignatiev et al. 2015, after Reiter 1987).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
-from topdown.model.constraint_table import BATCH_LEAVES, NO_LIMIT, ConstraintRow, Ints, Kind, Marks
+from topdown.arrays import Bools, Ints
+from topdown.errors import InfeasibleError
+from topdown.model.cell_sets import LaminarFamily, distinct_rows, group_cells, laminar_family
+from topdown.model.constraint_rows import (
+    BATCH_LEAVES,
+    NO_LIMIT,
+    ZERO_KINDS,
+    ConstraintKind,
+    ConstraintRow,
+    Invariants,
+    exact_rows,
+    leaf_rows,
+)
+from topdown.model.constraint_system import PublicFacts
 from topdown.model.geography import Geography
-from topdown.model.nested import Nest, nest
+from topdown.model.schema import Schema
+
+MAX_TESTS = 2_000  # feasibility tests, and twenty times as many steps of the search for hitting sets
+
+
+ConflictTest = Callable[[frozenset[int]], bool]
+
+
+@dataclass(frozen=True)
+class ConflictSet:
+    """A set of constraints without a solution, and whether it is a smallest one or only irreducible."""
+
+    members: frozenset[int]
+    is_smallest: bool
+
+
+class _LimitError(Exception):
+    """The search took more tests or steps than stated."""
+
+
+def smallest_conflict(n: int, conflicts: ConflictTest, *, max_tests: int = MAX_TESTS) -> ConflictSet:
+    """Find a smallest subset of 0..n-1 that conflicts; the first in order among the smallest it meets.
+
+    Every conflict meets the complement of every set without conflict. So a smallest set that meets all complements
+    found so far is a smallest conflict as soon as it conflicts; until then it grows to a maximal set without
+    conflict, whose complement joins the others.
+
+    Args:
+        n: constraints; all together conflict.
+        conflicts: monotone: with a set, every larger one conflicts.
+        max_tests: calls after which an irreducible set is returned instead.
+    """
+    search = _HittingSetSearch(n, conflicts, max_tests)
+    try:
+        return ConflictSet(search.smallest(), True)
+    except _LimitError:
+        orders = (range(n), range(n - 1, -1, -1))  # the result depends on the order, so two are tried
+        return ConflictSet(min([irreducible(order, conflicts) for order in orders], key=len), False)
+
+
+def irreducible(order: Sequence[int], conflicts: ConflictTest) -> frozenset[int]:
+    """Leave out constraints one at a time while the conflict stays; of what remains none can be left out."""
+    kept = frozenset(order)
+    for i in order:
+        if conflicts(kept - {i}):
+            kept -= {i}
+    return kept
+
+
+class _HittingSetSearch:
+    def __init__(self, n: int, conflicts: ConflictTest, max_tests: int) -> None:
+        self._n, self._conflicts = n, conflicts
+        self._tests, self._steps = max_tests, 20 * max_tests
+
+    def smallest(self) -> frozenset[int]:
+        to_hit: list[frozenset[int]] = []
+        size = 0
+        while True:
+            found = self._hitting(to_hit, frozenset(), size)
+            if found is None:
+                size += 1
+                continue
+            if self._test(found):
+                return found
+            to_hit.append(frozenset(range(self._n)) - self._grown(found))
+
+    def _grown(self, kept: frozenset[int]) -> frozenset[int]:
+        for i in range(self._n):
+            if i not in kept and not self._test(kept | {i}):
+                kept |= {i}
+        return kept
+
+    def _hitting(
+        self, to_hit: list[frozenset[int]], chosen: frozenset[int], left: int
+    ) -> frozenset[int] | None:
+        """Return a set of at most `left` more members that meets every set, or None."""
+        self._steps -= 1
+        if self._steps < 0:
+            raise _LimitError
+        missed = [s for s in to_hit if not s & chosen]
+        if not missed:
+            return chosen
+        if left == 0:
+            return None
+        fewest = min(missed, key=len)
+        for i in sorted(fewest):
+            found = self._hitting(missed, chosen | {i}, left - 1)
+            if found is not None:
+                return found
+        return None
+
+    def _test(self, kept: frozenset[int]) -> bool:
+        self._tests -= 1
+        if self._tests < 0:
+            raise _LimitError
+        return self._conflicts(kept)
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class StatedBound:
     """What a row asks of the leaves, with its cells as atoms: bool (n_atoms,)."""
 
     rule: int
-    atoms: Marks
+    atoms: Bools
     row: ConstraintRow
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
+class StatedTotal:
     """Exact numbers of records in some cells at the nodes of one level: bool (n_atoms,) and int64 (n_nodes,)."""
 
     rule: int
     depth: int
-    atoms: Marks
+    atoms: Bools
     values: Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Promises:
+class StatedConstraints:
     """The constraints below some node.
 
     Args:
@@ -54,12 +164,12 @@ class Promises:
     """
 
     geography: Geography
-    rules: tuple[tuple[Kind, str], ...]
-    closes: Marks
-    shut: Marks
+    rules: tuple[tuple[ConstraintKind, str], ...]
+    closes: Bools
+    shut: Bools
     pattern: Ints
-    bounds: tuple[Bound, ...]
-    totals: tuple[Total, ...]
+    bounds: tuple[StatedBound, ...]
+    totals: tuple[StatedTotal, ...]
     leaves: Ints
     top: int = 0
 
@@ -76,7 +186,7 @@ class Promises:
         asked |= {t.rule for t in self.totals if t.depth >= self.top}
         return frozenset(asked | set(np.flatnonzero(closing).tolist()))
 
-    def below(self, depth: int, node: int) -> Promises:
+    def below(self, depth: int, node: int) -> StatedConstraints:
         """Return what concerns one node and everything below it."""
         inside = np.flatnonzero(self.geography.ancestors_of_leaves[depth][self.leaves] == node)
         bounds = tuple(replace(b, row=b.row.at(inside)) for b in self.bounds)
@@ -96,7 +206,7 @@ class Promises:
         found = [self._part_without_population(kept, atoms) for atoms in parts.values()]
         return min((at for at in found if at is not None), key=lambda at: (-at[0], at[1]), default=None)
 
-    def _part_without_population(self, kept: frozenset[int], atoms: Marks) -> tuple[int, int] | None:
+    def _part_without_population(self, kept: frozenset[int], atoms: Bools) -> tuple[int, int] | None:
         """Return the same for records in some cells alone, under the bounds inside them."""
         fewest, most, boundless, bad = self._leaf_totals(kept, atoms)
         node: Ints = self.leaves
@@ -113,30 +223,32 @@ class Promises:
             above, up = np.unique(levels[depth].parent[node], return_inverse=True)
             up = up.reshape(-1)
             node, n = above.astype(np.int64), len(above)
-            fewest, most = _sums(fewest, up, n), _sums(np.where(boundless, 0, most), up, n)
-            boundless = _sums(boundless.astype(np.int64), up, n) > 0
+            fewest, most = _group_sums(fewest, up, n), _group_sums(np.where(boundless, 0, most), up, n)
+            boundless = _group_sums(boundless.astype(np.int64), up, n) > 0
             bad = np.zeros(n, dtype=bool)
         return None
 
-    def _leaf_totals(self, kept: frozenset[int], atoms: Marks) -> tuple[Ints, Ints, Marks, Marks]:
+    def _leaf_totals(self, kept: frozenset[int], atoms: Bools) -> tuple[Ints, Ints, Bools, Bools]:
         """Return fewest and most records of every leaf, where there is no upper end, and leaves without a table."""
         chosen = np.array(sorted(kept), dtype=np.int64)
         closed = self.shut[:, chosen].astype(np.float32) @ self.closes[chosen].astype(np.float32)
         is_open = (closed == 0) & atoms
         bounds = [b for b in self.bounds if b.rule in kept and not (b.atoms & ~atoms).any()]
-        order = nest(np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms)))
+        order = laminar_family(np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms)))
         fewest, most = np.zeros(len(self.leaves), np.int64), np.zeros(len(self.leaves), np.int64)
         bad = np.zeros(len(self.leaves), dtype=bool)
         for first in range(0, len(self.leaves), BATCH_LEAVES):
             here = slice(first, first + BATCH_LEAVES)
             numbers = [(b.row.low[here].copy(), b.row.high[here].copy()) for b in bounds]
-            fewest[here], most[here], bad[here] = _ranges(is_open, self.pattern[here], order, numbers)
+            fewest[here], most[here], bad[here] = _ranges_of_leaves(
+                is_open, self.pattern[here], order, numbers
+            )
         return fewest, most, most >= NO_LIMIT, bad
 
 
-def _ranges(
-    is_open: Marks, pattern: Ints, order: Nest, numbers: Sequence[tuple[Ints, Ints]]
-) -> tuple[Ints, Ints, Marks]:
+def _ranges_of_leaves(
+    is_open: Bools, pattern: Ints, order: LaminarFamily, numbers: Sequence[tuple[Ints, Ints]]
+) -> tuple[Ints, Ints, Bools]:
     """Return fewest and most records of some leaves, NO_LIMIT without an upper end, and leaves without a table.
 
     Args:
@@ -160,7 +272,150 @@ def _ranges(
     return least[-1], room[-1], np.asarray(bad)
 
 
-def _sums(values: Ints, group: Ints, n_groups: int) -> Ints:
+def _group_sums(values: Ints, group: Ints, n_groups: int) -> Ints:
     out = np.zeros(n_groups, dtype=np.int64)
     np.add.at(out, group, values)
     return out
+
+
+MAX_ANSWERS = 64  # of an exact table above the leaves; each takes a pass over the tree
+
+
+def collect_constraints(
+    schema: Schema,
+    geography: Geography,
+    invariants: Invariants,
+    facts: PublicFacts,
+    exact: Mapping[str, Ints],
+) -> StatedConstraints:
+    """Put the constraints of a release together.
+
+    Args:
+        schema, geography, invariants, facts: of the release.
+        exact: answers of the exact statistics that are known, int64 (n_nodes, n_answers), by name. A table above the
+            leaves with more than `MAX_ANSWERS` answers counts with its total only.
+
+    Raises:
+        ConfigError: two bounds share cells and neither's hold the other's (C073).
+    """
+    leaf, n_leaves = len(geography.levels) - 1, len(geography.leaves)
+    rules: list[tuple[ConstraintKind, str]] = []
+    closing: list[tuple[int, Bools, Bools]] = []
+    bounds: list[StatedBound] = []
+    totals: list[StatedTotal] = []
+    everybody = np.ones(schema.n_cells, dtype=bool)
+    rows = (
+        *exact_rows(schema, invariants, exact, geography),
+        *leaf_rows(schema, invariants, facts.columns, geography),
+    )
+    for _, group in groupby(rows, key=lambda row: id(row.rule)):
+        answers, rule = tuple(group), len(rules)
+        kind, depth = answers[0].kind, answers[0].depth
+        rules.append((kind, answers[0].name))
+        if kind in ZERO_KINDS:
+            closing += [(rule, row.cells, row.high == 0) for row in answers]
+        elif kind != "exact" or (depth == leaf and len(answers) > 1):
+            bounds += [StatedBound(rule, row.cells, row) for row in answers]
+        else:
+            totals.append(StatedTotal(rule, depth, everybody, np.sum([row.low for row in answers], axis=0)))
+            if 1 < len(answers) <= MAX_ANSWERS:
+                totals += [StatedTotal(rule, depth, row.cells, row.low) for row in answers]
+    columns = [c for _, c, _ in closing] + [b.atoms for b in bounds] + [t.atoms for t in totals]
+    atoms = group_cells(columns, schema.n_cells)
+    closes = np.zeros((len(rules), len(atoms.first)), dtype=bool)
+    shut = np.zeros((n_leaves, len(rules)), dtype=bool)
+    for rule, cells, where in closing:
+        closes[rule], shut[:, rule] = cells[atoms.first], where
+    patterns, pattern = distinct_rows(shut)
+    bounds = [replace(bound, atoms=bound.atoms[atoms.first]) for bound in bounds]
+    totals = [replace(total, atoms=total.atoms[atoms.first]) for total in totals]
+    bounds.sort(key=lambda b: int(b.atoms.sum()))
+    sets = np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms.first))
+    laminar_family(sets, [rules[b.rule][1] for b in bounds])  # refuses those that cross
+    return StatedConstraints(
+        geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(totals), np.arange(n_leaves)
+    )
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Constraints that exclude each other at a node; each of them can be met there once another is left out.
+
+    Args:
+        level, node: the first node of the lowest level where constraints meet.
+        leaf: the node if it is a leaf, else empty.
+        names: of the constraints.
+        is_smallest: whether no smaller set conflicts there; if not, the search was cut short (`MAX_TESTS`).
+        is_public: whether public facts alone exclude each other.
+    """
+
+    level: str
+    node: str
+    leaf: str
+    names: tuple[str, ...]
+    is_smallest: bool = True
+    is_public: bool = False
+
+    def error(self) -> InfeasibleError:
+        """Return the refusal. It names constraints and the node, never an exact statistic's value."""
+        n = len(self.names)
+        said = "a constraint cannot be met" if n == 1 else f"{n} constraints exclude each other"
+        details = [("constraint", name) for name in self.names]
+        if not self.is_smallest:
+            details.append(("note", "none of these can be left out, but fewer others may exclude each other"))
+        where = "the public leaf table" if self.is_public else "the records or the public leaf table"
+        return InfeasibleError(
+            f"{said} at {self.level} {self.node}",
+            code="I014" if self.is_public else "I002",
+            node=self.node,
+            details=tuple(details),
+            fix=f"correct {where}, or leave out one of these constraints; nothing was spent",
+        )
+
+
+def find_contradiction(
+    schema: Schema,
+    geography: Geography,
+    invariants: Invariants,
+    facts: PublicFacts,
+    exact: Mapping[str, Ints],
+    *,
+    max_tests: int = MAX_TESTS,
+) -> Contradiction | None:
+    """Find a conflict of a release's constraints, or None if a population satisfies them all.
+
+    Answers of exact tables above the leaves are checked one by one (`promises`): there None means no conflict of this
+    kind, not that a population exists. Soft rules are left aside; breaking them is allowed.
+
+    Args:
+        schema, geography, invariants, facts: of the release.
+        exact: answers of exact statistics by name, int64 (n_nodes, n_answers); those not known yet are left out.
+        max_tests: feasibility tests of the search for a smallest set; beyond it the set is only irreducible.
+
+    Raises:
+        ConfigError: bounds share cells without being nested (C073).
+
+    Cost: one pass over the tree; if there is a conflict, at most `max_tests` passes below one node.
+    """
+    promises = collect_constraints(schema, geography, invariants, facts, exact)
+    found = promises.without_population(promises.all)
+    if found is None:
+        return None
+    depth, node = found
+    here = promises.below(depth, node)
+    candidates = sorted(here.relevant)
+
+    def conflicts(chosen: frozenset[int]) -> bool:
+        return here.without_population(frozenset(candidates[i] for i in chosen)) is not None
+
+    conflict = smallest_conflict(len(candidates), conflicts, max_tests=max_tests)
+    named = [promises.rules[candidates[i]] for i in sorted(conflict.members)]
+    code = geography.levels[depth].codes[node]
+    return Contradiction(
+        geography.levels[depth].name,
+        code,
+        code if depth == len(geography.levels) - 1 else "",
+        tuple(name for _, name in named),
+        conflict.is_smallest,
+        all(kind != "exact" for kind, _ in named),
+    )

@@ -1,4 +1,9 @@
-"""The tree of places: levels, nodes, leaves, and which node lies in which."""
+"""The tree of places: levels, nodes, leaves, and which node lies in which.
+
+Geocodes of a level are one block of bytes: a nation's blocks would be 500 MB of separate texts. A tree is made from
+prefixes of geocodes, from rows of geocode and parent, from columns of the table of leaves, or from the listing that a
+release holds, without an object for each node.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,100 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import DataError
-from topdown.model.codes import Codes, are_plain, codes_of
+
+MOST_PADDING = 4  # times the bytes of all codes that equal widths may take
+
+
+@final
+class Codes(Sequence[str]):
+    """A frozen sequence of texts, each of as many bytes as the longest; made by `codes_of`.
+
+    Args:
+        coded: UTF-8 without zero bytes, shape (n,), kind S. Its order is that of the texts.
+    """
+
+    __slots__ = ("coded",)
+
+    def __init__(self, coded: NDArray[np.bytes_]) -> None:
+        self.coded = coded.view()
+        self.coded.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Codes: ...
+    def __getitem__(self, at: int | slice) -> str | Codes:
+        if isinstance(at, slice):
+            return Codes(self.coded[at])
+        return bytes(self.coded[at]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), 4_096):
+            for code in self.coded[first : first + 4_096].tolist():
+                yield code.decode()
+
+    def __contains__(self, code: object) -> bool:
+        return isinstance(code, str) and bool(len(self._places(code)))
+
+    def index(self, code: str, start: int = 0, stop: int | None = None) -> int:
+        """Return where a code first stands between `start` and `stop`; ValueError if it does not."""
+        inside = range(len(self))[start:stop]
+        found = [int(at) for at in self._places(code) if at in inside]
+        if not found:
+            raise ValueError(f"{code!r} is not there")
+        return found[0]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Codes):
+            return np.array_equal(self.coded, other.coded)
+        if isinstance(other, tuple | list):
+            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _places(self, code: str) -> NDArray[np.intp]:
+        wanted = code.encode(errors="replace")
+        if not wanted or b"\0" in wanted or len(wanted) > self.coded.dtype.itemsize:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(self.coded == wanted)
+
+
+def codes_of(texts: Sequence[str]) -> Sequence[str]:
+    """Return texts as `Codes`; as a tuple where one is empty, has a zero byte, or is far longer than the others."""
+    if isinstance(texts, Codes):
+        return texts
+    try:
+        coded = [text.encode() for text in texts]
+    except UnicodeEncodeError:
+        return tuple(texts)
+    sizes = [len(code) for code in coded]
+    most = max(sizes, default=1)
+    if (
+        not all(sizes)
+        or most * len(sizes) > MOST_PADDING * sum(sizes) + 4_096
+        or any(b"\0" in c for c in coded)
+    ):
+        return tuple(texts)
+    return Codes(np.array(coded, dtype=f"S{most}"))
+
+
+def are_ascii(codes: Codes, n_bytes: int) -> bool:
+    """Tell whether each code is ASCII and has so many bytes."""
+    if codes.coded.dtype.itemsize != n_bytes:
+        return False
+    each = np.ascontiguousarray(codes.coded).view(np.uint8)
+    return bool((each > 0).all() and (each < 128).all())
+
 
 T = TypeVar("T", bound=np.generic)
 
@@ -133,19 +225,19 @@ def from_prefixes(
         DataError: a geocode has another length, appears twice, or the first level has several nodes.
     """
     coded = codes_of(leaves)
-    if isinstance(coded, Codes) and are_plain(coded, prefix_lengths[-1]):
-        levels = _by_bytes(prefix_lengths, np.sort(coded.coded))
+    if isinstance(coded, Codes) and are_ascii(coded, prefix_lengths[-1]):
+        levels = _nodes_from_bytes(prefix_lengths, np.sort(coded.coded))
         if levels is not None:
-            return _named(names, prefix_lengths, levels)
-    return one_by_one(names, prefix_lengths, leaves)
+            return _name_levels(names, prefix_lengths, levels)
+    return from_any_prefixes(names, prefix_lengths, leaves)
 
 
-_Found = list[tuple[Sequence[str], NDArray[np.int64]]]  # codes and parents, root first
+_Levels = list[tuple[Sequence[str], NDArray[np.int64]]]  # codes and parents, root first
 
 
-def _by_bytes(prefix_lengths: tuple[int, ...], leaves: NDArray[np.bytes_]) -> _Found | None:
+def _nodes_from_bytes(prefix_lengths: tuple[int, ...], leaves: NDArray[np.bytes_]) -> _Levels | None:
     """Return the nodes of sorted codes of ASCII; None where they have errors."""
-    levels: _Found = []
+    levels: _Levels = []
     number = np.zeros(len(leaves), dtype=np.int64)  # of the node of the level above that holds each leaf
     for n in prefix_lengths:
         here = leaves.astype(f"S{n}") if n else np.full(len(leaves), b"0")
@@ -156,7 +248,7 @@ def _by_bytes(prefix_lengths: tuple[int, ...], leaves: NDArray[np.bytes_]) -> _F
     return levels if len(levels[0][0]) == 1 and len(levels[-1][0]) == len(leaves) else None
 
 
-def _named(names: tuple[str, ...], prefix_lengths: tuple[int, ...], levels: _Found) -> Geography:
+def _name_levels(names: tuple[str, ...], prefix_lengths: tuple[int, ...], levels: _Levels) -> Geography:
     """Name the levels, and a root that no geocode names."""
     if prefix_lengths[0] == 0:
         names_of_root = chain(["0"], ("root" + "-" * n for n in count()))
@@ -167,7 +259,9 @@ def _named(names: tuple[str, ...], prefix_lengths: tuple[int, ...], levels: _Fou
     )
 
 
-def one_by_one(names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: Sequence[str]) -> Geography:
+def from_any_prefixes(
+    names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: Sequence[str]
+) -> Geography:
     """Do what `from_prefixes` does, for codes of any letters, and name what is wrong."""
     length = prefix_lengths[-1]
     wrong = next((code for code in leaves if len(code) != length), None)
@@ -190,12 +284,12 @@ def one_by_one(names: tuple[str, ...], prefix_lengths: tuple[int, ...], leaves: 
             code="D013",
             fix="add a root level with prefix length 0 in front, or give one root's leaves only",
         )
-    levels: _Found = [(codes_of(codes[0]), np.zeros(1, dtype=np.int64))]
+    levels: _Levels = [(codes_of(codes[0]), np.zeros(1, dtype=np.int64))]
     for n_up, up, here in zip(prefix_lengths, codes, codes[1:], strict=False):
         position = {code: i for i, code in enumerate(up)}
         parent = np.array([position[code[:n_up]] for code in here], dtype=np.int64)
         levels.append((codes_of(here), parent))
-    return _named(names, prefix_lengths, levels)
+    return _name_levels(names, prefix_lengths, levels)
 
 
 def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
@@ -258,4 +352,95 @@ def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
             code="D017",
             fix="check the parent column for a cycle",
         )
+    return Geography(tuple(levels))
+
+
+CODE_SEPARATOR = "-"  # between codes that name an area together, and after the level's name
+
+
+def from_columns(
+    names: tuple[str, ...], columns: Sequence[Sequence[str]], leaves: Sequence[str]
+) -> Geography:
+    """Build a geography from the codes of the areas that each leaf lies in; codes have any length.
+
+    Where a code is used at two levels, the areas of the higher one are called by level and code, such as "region-12".
+
+    Args:
+        names: level names from the root down.
+        columns: codes a level, one a leaf: of every level but the leaves', or of those between root and leaves; the
+            root is then called by its level.
+        leaves: geocode of every leaf, no code twice.
+
+    Raises:
+        DataError: an area lies in two others (D019), the first level has several areas (D013), two areas of the same
+            code are left (D012).
+    """
+    above = [list(codes) for codes in columns]
+    if len(above) == len(names) - 2:
+        above.insert(0, [names[0]] * len(leaves))
+    if len(set(above[0])) > 1:
+        raise DataError(
+            f"level {names[0]!r} has {len(set(above[0]))} areas; the first level must have exactly one",
+            code="D013",
+            fix=f"add a level in front of {names[0]!r}, such as the whole country, and no column for it",
+        )
+    below = set(leaves)
+    for depth in range(len(above) - 1, -1, -1):
+        if below & set(above[depth]):
+            above[depth] = [f"{names[depth]}{CODE_SEPARATOR}{code}" for code in above[depth]]
+        below |= set(above[depth])
+    rows = [(above[0][0], "", names[0])]
+    for name, ups, codes in zip(names[1:], above, [*above[1:], list(leaves)], strict=True):
+        parent: dict[str, str] = {}
+        for up, code in zip(ups, codes, strict=True):
+            if parent.setdefault(code, up) != up:
+                raise _two_parents_error(name, code, (parent[code], up))
+        rows += [(code, up, name) for code, up in parent.items()]
+    return from_parents(rows)
+
+
+def joined_codes(parts: Sequence[Sequence[str]]) -> list[str]:
+    """Return codes that name an area together, one a leaf: "1" and "7" give "1-7"."""
+    return [CODE_SEPARATOR.join(codes) for codes in zip(*parts, strict=True)]
+
+
+def _two_parents_error(level: str, code: str, areas: tuple[str, str]) -> DataError:
+    return DataError(
+        f"{level} {code!r} lies in {areas[0]!r} and in {areas[1]!r}",
+        code="D019",
+        node=code,
+        fix=f"correct the row; if codes of {level} begin anew in each area above, join the columns: "
+        f'geography.columns = [..., "COLUMN_ABOVE + COLUMN"]',
+    )
+
+
+def from_release_listing(
+    names: tuple[str, ...], level: NDArray[np.integer[Any]], codes: Codes, parents: Codes
+) -> Geography | None:
+    """Return the tree of nodes listed level by level, each in the order of (parent, geocode).
+
+    Args:
+        names: of the levels, distinct, root first.
+        level: of each node, integers (n,). codes: of each node. parents: of each node but the first, which is the root.
+
+    Returns:
+        the tree that `from_parents` would make; None if the list has another order, or errors that it would name.
+    """
+    ends = np.searchsorted(level, np.arange(len(names) + 1))
+    in_order = np.repeat(np.arange(len(names), dtype=level.dtype), np.diff(ends))
+    if not np.array_equal(in_order, level) or ends[1] != 1:
+        return None
+    every = np.sort(codes.coded)
+    if (every[1:] == every[:-1]).any():
+        return None
+    del every, in_order
+    levels = [Level(names[0], codes[:1], np.zeros(1, dtype=np.int64))]
+    for name, first, last in zip(names[1:], ends[1:-1].tolist(), ends[2:].tolist(), strict=True):
+        here, up = codes.coded[first:last], parents.coded[first - 1 : last - 1]
+        new = up[1:] != up[:-1]
+        begins = np.concatenate(([0], 1 + np.flatnonzero(new)))
+        if not (new | (here[1:] > here[:-1])).all() or Codes(up[begins]) != levels[-1].codes:
+            return None
+        parent = np.concatenate(([0], np.cumsum(new))).astype(np.int64)
+        levels.append(Level(name, codes[first:last], parent))
     return Geography(tuple(levels))

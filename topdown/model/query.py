@@ -1,17 +1,48 @@
-"""Linear queries in which every cell is counted once: one recode (or nothing) per attribute."""
+"""Linear queries in which every cell is counted once: one recode (or nothing) per attribute.
+
+Also the arithmetic of labels (an integer for each cell, equal for cells that a table adds up), and how the attributes
+of a release read in the schema of one that extends it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.errors import ConfigError
-from topdown.model.labels import refines
 from topdown.model.schema import Schema
+
+
+def refines(fine: NDArray[Any], coarse: NDArray[Any]) -> bool:
+    """Tell whether cells with one label in `fine` have one label in `coarse`.
+
+    Args:
+        fine, coarse: whole numbers, -1 or more, of the same cells.
+    """
+    seen = np.zeros(int(fine.max(initial=-1)) + 2, dtype=np.int64)  # label -1 takes the last place
+    seen[fine] = coarse
+    return bool(np.array_equal(seen[fine], coarse))
+
+
+def common_refinement(coarse: Ints, fine: Ints) -> tuple[Ints, int]:
+    """Return the common refinement of two labels, numbered so that groups of `coarse` stay together; its size."""
+    span = int(fine.max(initial=0)) + 1
+    found, label = np.unique(coarse * span + fine, return_inverse=True)
+    return label.reshape(-1).astype(np.int64), len(found)
+
+
+def first_positions(label: Ints, n: int) -> Ints:
+    """Return the first position of every label."""
+    out = np.zeros(n, dtype=np.int64)
+    out[label[::-1]] = np.arange(len(label))[::-1]
+    return out
+
 
 Neighbours = Literal["bounded", "add_remove"]
 
@@ -135,3 +166,85 @@ def parse_query(schema: Schema, name: str) -> Query:
         )
     order = [a.name for a in schema.attributes]
     return Query(" * ".join(parts), schema, tuple(sorted(chosen, key=lambda f: order.index(f.attribute))))
+
+
+# attribute there -> the attribute here that decides it, and the value there of each value here
+AttributeMapping = Mapping[str, tuple[str, tuple[int, ...]]]
+
+
+ValueGroups = dict[
+    str, tuple[int, ...]
+]  # attribute -> group of each value; attributes left out make no difference
+
+
+def identity_mapping(schema: Schema) -> AttributeMapping:
+    """Return how a schema reads in itself."""
+    return {a.name: (a.name, tuple(range(len(a.labels)))) for a in schema.attributes}
+
+
+def map_attributes(schema: Schema, base: Schema, names: Mapping[str, str]) -> AttributeMapping:
+    """Return how the attributes of `base` read in `schema`.
+
+    Args:
+        schema: of the extension.
+        base: of the release that is extended.
+        names: base attribute to the attribute or recode of `schema` with the same values; the same name if
+            left out.
+
+    Raises:
+        ConfigError: C093 an unknown name, other values, or one attribute used twice.
+    """
+    unknown = sorted(set(names) - {a.name for a in base.attributes})
+    if unknown:
+        raise ConfigError(
+            f"base.map names {unknown[0]!r}, which is no attribute of the base schema {base.name!r}",
+            code="C093",
+            fix="use its attributes: " + ", ".join(a.name for a in base.attributes),
+        )
+    out: dict[str, tuple[str, tuple[int, ...]]] = {}
+    used: set[str] = set()
+    for attribute in base.attributes:
+        name = names.get(attribute.name, attribute.name)
+        try:
+            (factor,) = parse_query(schema, name).factors
+        except (ConfigError, ValueError):
+            raise ConfigError(
+                f"base attribute {attribute.name!r} is no attribute or recode of schema {schema.name!r}",
+                code="C093",
+                fix=f'add a recode with its values, or name one: [base.map] {attribute.name} = "..."',
+            ) from None
+        if set(factor.group_labels) != set(attribute.labels) or factor.attribute in used:
+            problem = "is used twice" if factor.attribute in used else "has other values"
+            raise ConfigError(
+                f"{name!r} of schema {schema.name!r} cannot stand for base attribute {attribute.name!r}: it {problem}",
+                code="C093",
+                fix="give each base attribute its own attribute or recode with exactly the same labels",
+            )
+        used.add(factor.attribute)
+        order = [attribute.labels.index(label) for label in factor.group_labels]
+        out[attribute.name] = (factor.attribute, tuple(order[group] for group in factor.group_of))
+    return out
+
+
+def compose_mappings(first: AttributeMapping, second: AttributeMapping) -> AttributeMapping:
+    """Return how the oldest of three releases reads in the newest.
+
+    Args:
+        first: the oldest in the middle one.
+        second: the middle one in the newest.
+    """
+    out = {}
+    for name, (middle, oldest_value) in first.items():
+        here, middle_value = second[middle]
+        out[name] = (here, tuple(oldest_value[value] for value in middle_value))
+    return out
+
+
+def group_values(query: Query, reading: AttributeMapping) -> ValueGroups:
+    """Return how a query of an older release groups the values of the attributes here that can change its answers."""
+    out = {}
+    for factor in query.factors:
+        if len(factor.group_labels) > 1:
+            here, value = reading[factor.attribute]
+            out[here] = tuple(factor.group_of[v] for v in value)
+    return out

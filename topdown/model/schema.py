@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.caps import CELLS
 from topdown.errors import ConfigError
-from topdown.names import checked_name
+from topdown.formats.caps import CELLS
+from topdown.output_paths import checked_name
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,18 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Ints
+from topdown.model.constraint_system import ConstraintSystem
 from topdown.model.histogram import Histogram
-from topdown.model.public import Rules
-from topdown.model.query import Query, parse_query
-from topdown.model.reading import read_in
+from topdown.model.query import Query, map_attributes, parse_query
 from topdown.model.schema import Schema
-
-Ints = NDArray[np.int64]
 
 
 def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
     """Return, for every cell of `schema`, the cell of `base` it belongs to; arguments and errors as for `read_in`."""
     grid = np.zeros(schema.shape, dtype=np.int64)
     axes = [a.name for a in schema.attributes]
-    reading = read_in(schema, base, names)
+    reading = map_attributes(schema, base, names)
     for attribute in base.attributes:
         here, value = reading[attribute.name]
         axis = [1] * len(axes)
@@ -46,7 +44,9 @@ class Support:
         levels: the base release's table at every level, root first.
     """
 
-    def __init__(self, schema: Schema, rules: Rules, of_cell: Ints, levels: tuple[Histogram, ...]) -> None:
+    def __init__(
+        self, schema: Schema, rules: ConstraintSystem, of_cell: Ints, levels: tuple[Histogram, ...]
+    ) -> None:
         self.schema, self.rules, self.of_cell, self.levels = schema, rules, of_cell, levels
         self._order = np.argsort(of_cell, kind="stable")
         self._first = np.searchsorted(of_cell[self._order], np.arange(levels[0].n_cells + 1))

@@ -1,1 +1,105 @@
 """From a run file to a plan; opens public files only."""
+
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.plan.drafts import RunFileAnswers, draft_files, read_code_list, run_file_text
+    from topdown.plan.exact_statistics import exact_paths, exact_table, exact_table_names, read_exact_table
+    from topdown.plan.invariants_file import load_invariants
+    from topdown.plan.plan_values import (
+        Base,
+        Estimates,
+        LevelPlan,
+        MeasuredRelease,
+        MeasurementPlan,
+        Pass,
+        Plan,
+        ReleaseInfo,
+        parse_weights,
+        plan_from_document,
+    )
+    from topdown.plan.planning import (
+        MOST_FLOW_COST,
+        MOST_ROUNDING_WEIGHT,
+        calibrate_noise,
+        check_solvable,
+        check_supported,
+        make_plan,
+        most_flow_nodes,
+        optimal_weights,
+    )
+    from topdown.plan.preparation import PreparedRun, PublicContext, load_context, load_release_chain, prepare
+    from topdown.plan.public_tables import (
+        find_rows,
+        geography_sha256,
+        read_public,
+        read_release_public,
+        write_public,
+    )
+    from topdown.plan.release_chain import BaseRelease, ReleaseChain, refuse_resolved
+    from topdown.plan.resolved_plan import SolveChanges, make_resolved_plan
+    from topdown.plan.run_file import (
+        BaseTable,
+        BudgetTable,
+        GeographyTable,
+        RunFile,
+        load_run_file,
+        load_schema,
+        load_settings,
+    )
+
+__all__ = [
+    "MOST_FLOW_COST",
+    "MOST_ROUNDING_WEIGHT",
+    "Base",
+    "BaseRelease",
+    "BaseTable",
+    "BudgetTable",
+    "Estimates",
+    "GeographyTable",
+    "LevelPlan",
+    "MeasuredRelease",
+    "MeasurementPlan",
+    "Pass",
+    "Plan",
+    "PreparedRun",
+    "PublicContext",
+    "ReleaseChain",
+    "ReleaseInfo",
+    "RunFile",
+    "RunFileAnswers",
+    "SolveChanges",
+    "calibrate_noise",
+    "check_solvable",
+    "check_supported",
+    "draft_files",
+    "exact_paths",
+    "exact_table",
+    "exact_table_names",
+    "find_rows",
+    "geography_sha256",
+    "load_context",
+    "load_invariants",
+    "load_release_chain",
+    "load_run_file",
+    "load_schema",
+    "load_settings",
+    "make_plan",
+    "make_resolved_plan",
+    "most_flow_nodes",
+    "optimal_weights",
+    "parse_weights",
+    "plan_from_document",
+    "prepare",
+    "read_code_list",
+    "read_exact_table",
+    "read_public",
+    "read_release_public",
+    "refuse_resolved",
+    "run_file_text",
+    "write_public",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

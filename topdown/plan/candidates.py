@@ -10,16 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.columns import UnreadableError, header_of, shown
+from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
-from topdown.model.geography import Geography
-from topdown.plan.public_tables import read_table
+from topdown.inputs import UnreadableError, printable, read_header, read_table
+from topdown.model import Geography
 
 EARTH_KM = 6371.0088
 MOST_PAIRS = 200_000_000
 _DEGREES = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,12})?")
 _PLACE = ("latitude", "longitude")
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +33,8 @@ class Candidates:
     """
 
     names: tuple[str, ...]
-    candidate: Whole
-    leaf: Whole
+    candidate: Ints
+    leaf: Ints
     districts: tuple[str, ...] | None
     places: tuple[tuple[str, str], ...] | None
 
@@ -66,7 +65,7 @@ def read_candidates(
         DataError: as `read_table`; an unknown geocode, a name twice, a place that is none (D062).
     """
     try:
-        header = header_of(path) if path.is_file() else []
+        header = read_header(path) if path.is_file() else []
     except UnreadableError:
         header = []  # read_table says what is wrong
     listed = "geocode" in header or "latitude" not in header
@@ -90,80 +89,82 @@ def read_candidates(
     values = {name: table.column(name).to_pylist() for name in table.column_names}
     names = tuple(dict.fromkeys(values["candidate"]))
     if listed or within is None:
-        pairs = _listed(path, values, names, geography)
+        pairs = _pairs_from_lists(path, values, names, geography)
         places = None
     else:
         if len(names) < len(values["candidate"]):
-            raise _wrong(path, "a candidate has two rows", "give each candidate one place")
+            raise _candidates_error(path, "a candidate has two rows", "give each candidate one place")
         places = tuple(zip(values["latitude"], values["longitude"], strict=True))
-        pairs = _near(_degrees(path, values), geography, within, ignored)
+        pairs = _pairs_within_radius(_parse_degrees(path, values), geography, within, ignored)
     districts = None
     if column:
-        districts = _column(path, values["candidate"], values[column[0]], names)
+        districts = _districts_from_column(path, values["candidate"], values[column[0]], names)
     elif per is not None:
-        districts = _districts(path, names, pairs, geography, per)
+        districts = _districts_from_level(path, names, pairs, geography, per)
     return Candidates(names, *pairs, districts, places)
 
 
-def _listed(
+def _pairs_from_lists(
     path: Path, values: Mapping[str, list[str]], names: tuple[str, ...], geography: Geography
-) -> tuple[Whole, Whole]:
+) -> tuple[Ints, Ints]:
     """Return pairs of candidate and leaf of areas of any level."""
     place: dict[str, tuple[int, int]] = {}
     for depth, level in enumerate(geography.levels):
         for i, code in enumerate(level.codes):
-            if code in place and not _one_leaf(geography, place[code], (depth, i)):
+            if code in place and not _is_same_area(geography, place[code], (depth, i)):
                 place[code] = (-1, -1)
             elif code not in place:
                 place[code] = (depth, i)
     above = geography.ancestors_of_leaves
-    leaves: dict[str, Whole] = {}
+    leaves: dict[str, Ints] = {}
     for code in dict.fromkeys(values["geocode"]):
         depth, i = place.get(code, (-1, -1))
         if depth < 0:
             known = "names areas of two levels" if code in place else "is no area of the geography"
-            raise _wrong(
-                path, f"geocode {shown(code)!r} {known}", "correct the geocode (text, leading zeros)"
+            raise _candidates_error(
+                path, f"geocode {printable(code)!r} {known}", "correct the geocode (text, leading zeros)"
             )
         leaves[code] = np.flatnonzero(above[depth] == i)
     index = {name: i for i, name in enumerate(names)}
     rows = [(index[c], leaves[g]) for c, g in zip(values["candidate"], values["geocode"], strict=True)]
     lengths = [len(found) for _, found in rows]
     if sum(lengths) > MOST_PAIRS:
-        raise _wrong(path, f"it covers more than {MOST_PAIRS:,} pairs", "choose among fewer candidates")
+        raise _candidates_error(
+            path, f"it covers more than {MOST_PAIRS:,} pairs", "choose among fewer candidates"
+        )
     covering = np.repeat(np.array([i for i, _ in rows], dtype=np.int64), lengths)
     key = np.unique(covering * len(geography.leaves) + np.concatenate([found for _, found in rows]))
     return key // len(geography.leaves), key % len(geography.leaves)
 
 
-def _one_leaf(geography: Geography, one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _is_same_area(geography: Geography, one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Tell whether two areas of one code are the same places."""
     above = geography.ancestors_of_leaves
     return one[0] >= 0 and bool(np.array_equal(above[one[0]] == one[1], above[other[0]] == other[1]))
 
 
-def _near(
+def _pairs_within_radius(
     at: NDArray[np.float64], geography: Geography, within: Within, ignored: tuple[str, ...]
-) -> tuple[Whole, Whole]:
+) -> tuple[Ints, Ints]:
     """Return pairs of candidate and leaf with a great circle of at most the radius between them."""
     table = read_table(within.centres, ("geocode", *_PLACE), ignored=ignored)
     values = {name: table.column(name).to_pylist() for name in table.column_names}
     index = {code: i for i, code in enumerate(geography.leaves.codes)}
     if len(set(values["geocode"])) < len(values["geocode"]) or set(values["geocode"]) != set(index):
-        raise _wrong(
+        raise _candidates_error(
             within.centres, "its geocodes are not the leaves, each once", "give each leaf one centre"
         )
     leaf = np.array([index[code] for code in values["geocode"]], dtype=np.int64)
     centres = np.empty((len(leaf), 2))
-    centres[leaf] = _degrees(within.centres, values)
-    found: list[tuple[Whole, Whole]] = []
+    centres[leaf] = _parse_degrees(within.centres, values)
+    found: list[tuple[Ints, Ints]] = []
     for i, (latitude, longitude) in enumerate(at):
-        near = np.flatnonzero(_kilometres(centres, latitude, longitude) <= within.kilometres)
+        near = np.flatnonzero(_great_circle_km(centres, latitude, longitude) <= within.kilometres)
         found.append((np.full(len(near), i, dtype=np.int64), near))
     return np.concatenate([i for i, _ in found]), np.concatenate([leaves for _, leaves in found])
 
 
-def _kilometres(at: NDArray[np.float64], latitude: float, longitude: float) -> NDArray[np.float64]:
+def _great_circle_km(at: NDArray[np.float64], latitude: float, longitude: float) -> NDArray[np.float64]:
     """Return lengths of great circles, by the haversine formula."""
     north, east = np.radians(at[:, 0]), np.radians(at[:, 1])
     up, over = (north - np.radians(latitude)) / 2, (east - np.radians(longitude)) / 2
@@ -171,24 +172,30 @@ def _kilometres(at: NDArray[np.float64], latitude: float, longitude: float) -> N
     return np.asarray(2 * EARTH_KM * np.arcsin(np.minimum(1, np.sqrt(half))))
 
 
-def _degrees(path: Path, values: Mapping[str, list[str]]) -> NDArray[np.float64]:
+def _parse_degrees(path: Path, values: Mapping[str, list[str]]) -> NDArray[np.float64]:
     for name, most in zip(_PLACE, (90, 180), strict=True):
         for text in values[name]:
             if not _DEGREES.fullmatch(text) or abs(float(text)) > most:
-                raise _wrong(path, f"{name} {shown(text)!r} is none", f"give degrees from -{most} to {most}")
+                raise _candidates_error(
+                    path, f"{name} {printable(text)!r} is none", f"give degrees from -{most} to {most}"
+                )
     return np.array([values[name] for name in _PLACE], dtype=np.float64).T
 
 
-def _column(path: Path, rows: list[str], districts: list[str], names: tuple[str, ...]) -> tuple[str, ...]:
+def _districts_from_column(
+    path: Path, rows: list[str], districts: list[str], names: tuple[str, ...]
+) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for name, district in zip(rows, districts, strict=True):
         if found.setdefault(name, district) != district:
-            raise _wrong(path, f"candidate {shown(name)!r} has two districts", "give each candidate one")
+            raise _candidates_error(
+                path, f"candidate {printable(name)!r} has two districts", "give each candidate one"
+            )
     return tuple(found[name] for name in names)
 
 
-def _districts(
-    path: Path, names: tuple[str, ...], pairs: tuple[Whole, Whole], geography: Geography, level: str
+def _districts_from_level(
+    path: Path, names: tuple[str, ...], pairs: tuple[Ints, Ints], geography: Geography, level: str
 ) -> tuple[str, ...]:
     """Return the area of a level that all leaves of a candidate lie in."""
     depth = geography.index(level)
@@ -198,7 +205,7 @@ def _districts(
     for i, name in enumerate(names):
         areas = np.unique(over[pairs[0] == i])
         if len(areas) != 1:
-            text = f"candidate {shown(name)!r} covers places in {len(areas)} areas of level {level}"
+            text = f"candidate {printable(name)!r} covers places in {len(areas)} areas of level {level}"
             raise ConfigError(
                 text, code="C195", file=str(path), fix="give the table a column of districts, and name it"
             )
@@ -206,5 +213,5 @@ def _districts(
     return tuple(found)
 
 
-def _wrong(path: Path, text: str, fix: str) -> DataError:
+def _candidates_error(path: Path, text: str, fix: str) -> DataError:
     return DataError(f"{path}: {text}", code="D062", file=str(path), fix=fix)

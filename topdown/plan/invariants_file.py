@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
-from topdown.model.constraint import (
+from topdown.formats.strict_toml import add_location, locating_errors, read_toml
+from topdown.model import (
     AtLeast,
     AtMost,
     Basis,
@@ -17,10 +18,9 @@ from topdown.model.constraint import (
     Never,
     NoMoreThan,
     NoneWhereZero,
+    Schema,
     Selection,
 )
-from topdown.model.schema import Schema
-from topdown.plan.document import at, locate, read_toml
 from topdown.resources import find
 
 MOST_TIMES = 1_000_000
@@ -81,10 +81,10 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
     Raises:
         ConfigError: another schema, missing or superfluous key, unknown attribute or label; a name used twice.
     """
-    return _load_invariants(path, schema, ())
+    return _load_recursively(path, schema, ())
 
 
-def _load_invariants(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
+def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
     file = read_toml(path, InvariantsFile, "topdown.invariants")
     if file.schema != schema.name:
         raise ConfigError(
@@ -96,16 +96,16 @@ def _load_invariants(path: Path, schema: Schema, above: tuple[Path, ...]) -> Inv
     try:
         for kind in _NEEDS:
             for number, table in enumerate(getattr(file, kind)):
-                with at(kind, str(number)):
-                    _check(path, kind, table)
-        own = _own(file, schema)
+                with locating_errors(kind, str(number)):
+                    _check_keys(path, kind, table)
+        own = _build_invariants(file, schema)
     except TopdownError as error:
-        locate(error, path)
+        add_location(error, path)
         raise
-    return own if not file.adds_to else _joined(path, file.adds_to, schema, own, above)
+    return own if not file.adds_to else _add_to_base(path, file.adds_to, schema, own, above)
 
 
-def _check(path: Path, kind: str, table: ConstraintTable) -> None:
+def _check_keys(path: Path, kind: str, table: ConstraintTable) -> None:
     """Refuse keys that the kind does not have or that are missing (ConfigError C031)."""
     required = _NEEDS[kind]
     given = {k for k in ("level", "query", "column", "columns") if getattr(table, k)}
@@ -121,46 +121,52 @@ def _check(path: Path, kind: str, table: ConstraintTable) -> None:
         )
 
 
-def _own(file: InvariantsFile, schema: Schema) -> Invariants:
+def _build_invariants(file: InvariantsFile, schema: Schema) -> Invariants:
     def cells(kind: str, number: int, table: ConstraintTable, name: str = "cells") -> Selection:
-        with at(kind, str(number), name):
-            return selection(schema, table.name, getattr(table, name) or {})
+        with locating_errors(kind, str(number), name):
+            return parse_selection(schema, table.name, getattr(table, name) or {})
 
     return Invariants(
         file.name,
         file.title,
         file.schema,
-        tuple(Exact(t.name, t.level, t.query, _basis(t)) for t in file.exact),
+        tuple(Exact(t.name, t.level, t.query, _legal_basis(t)) for t in file.exact),
         tuple(
-            AtLeast(t.name, cells("at_least", i, t), t.column, t.per, _basis(t))
+            AtLeast(t.name, cells("at_least", i, t), t.column, t.per, _legal_basis(t))
             for i, t in enumerate(file.at_least)
         ),
         tuple(
-            NoneWhereZero(t.name, cells("none_where_zero", i, t), t.columns, _basis(t))
+            NoneWhereZero(t.name, cells("none_where_zero", i, t), t.columns, _legal_basis(t))
             for i, t in enumerate(file.none_where_zero)
         ),
-        tuple(Never(t.name, cells("never", i, t), _basis(t)) for i, t in enumerate(file.never)),
+        tuple(Never(t.name, cells("never", i, t), _legal_basis(t)) for i, t in enumerate(file.never)),
         file.source,
         tuple(
-            AtMost(t.name, cells("at_most", i, t), t.column, t.per, _basis(t))
+            AtMost(t.name, cells("at_most", i, t), t.column, t.per, _legal_basis(t))
             for i, t in enumerate(file.at_most)
         ),
         tuple(
             NoMoreThan(
-                t.name, cells("no_more_than", i, t), cells("no_more_than", i, t, "than"), t.times, _basis(t)
+                t.name,
+                cells("no_more_than", i, t),
+                cells("no_more_than", i, t, "than"),
+                t.times,
+                _legal_basis(t),
             )
             for i, t in enumerate(file.no_more_than)
         ),
     )
 
 
-def _joined(path: Path, name: str, schema: Schema, own: Invariants, above: tuple[Path, ...]) -> Invariants:
+def _add_to_base(
+    path: Path, name: str, schema: Schema, own: Invariants, above: tuple[Path, ...]
+) -> Invariants:
     first = find("invariants", name, path.parent)
     if first.resolve() in (path.resolve(), *above):
         raise ConfigError(
             f"{path} adds to itself", code="C034", file=str(path), fix="remove adds_to, or name another file"
         )
-    base = _load_invariants(first, schema, (*above, path.resolve()))
+    base = _load_recursively(first, schema, (*above, path.resolve()))
     kinds = ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than")
     both = {kind: getattr(base, kind) + getattr(own, kind) for kind in kinds}
     names = [rule.name for rules in both.values() for rule in rules]
@@ -175,11 +181,11 @@ def _joined(path: Path, name: str, schema: Schema, own: Invariants, above: tuple
     return replace(own, **both)
 
 
-def _basis(table: ConstraintTable) -> Basis:
+def _legal_basis(table: ConstraintTable) -> Basis:
     return Basis(table.legal_basis, table.decided_by, table.date)
 
 
-def name_constraint(error: TopdownError, invariants: Invariants) -> None:
+def name_asking_constraint(error: TopdownError, invariants: Invariants) -> None:
     """Add to the error of a missing public column (D004) which constraint asks for it."""
     asking = [(rule.name, rule.column) for rule in invariants.at_least]
     asking += [(rule.name, rule.column) for rule in invariants.at_most]
@@ -191,7 +197,7 @@ def name_constraint(error: TopdownError, invariants: Invariants) -> None:
         error.details = (*error.details, ("asked for by", f"constraint {named[0]!r}"))
 
 
-def selection(schema: Schema, rule: str, given: dict[str, tuple[str, ...]]) -> Selection:
+def parse_selection(schema: Schema, rule: str, given: dict[str, tuple[str, ...]]) -> Selection:
     """Return cells by labels of attributes.
 
     Args:
@@ -204,18 +210,18 @@ def selection(schema: Schema, rule: str, given: dict[str, tuple[str, ...]]) -> S
     kept: dict[str, tuple[str, ...]] = {}
     for name, labels in given.items():
         if not labels:
-            raise _nothing(rule, name)
-        attribute, meant = _labels(schema, name, labels)
+            raise _empty_selection_error(rule, name)
+        attribute, meant = _attribute_and_labels(schema, name, labels)
         kept[attribute] = tuple(label for label in kept.get(attribute, meant) if label in meant)
         if not kept[attribute]:
-            raise _nothing(rule, name)
+            raise _empty_selection_error(rule, name)
     if not kept:  # everybody: all labels of the shortest attribute
         least = min(schema.attributes, key=lambda a: len(a.labels))
         kept[least.name] = least.labels
     return tuple(kept.items())
 
 
-def _labels(schema: Schema, name: str, labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _attribute_and_labels(schema: Schema, name: str, labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the attribute that a name is of, and the labels of it that are meant, as they are listed."""
     found = [(a, r) for a in schema.attributes for r in a.recodes if r.name == name]
     if not found:
@@ -234,7 +240,7 @@ def _labels(schema: Schema, name: str, labels: tuple[str, ...]) -> tuple[str, tu
     return attribute.name, tuple(label for label, group in pairs if group in meant)
 
 
-def _nothing(rule: str, name: str) -> ConfigError:
+def _empty_selection_error(rule: str, name: str) -> ConfigError:
     return ConfigError(
         f"constraint {rule!r} leaves no value of {name!r}",
         code="C134",

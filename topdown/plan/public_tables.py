@@ -1,164 +1,50 @@
-"""Public input tables: leaf facts and, if given, the geography table. Errors name file and row."""
+"""Public tables: leaf facts and geography as offices give them and as releases hold them, names and unions of areas.
+
+Errors name file and row. Hashes of geography and facts are what plans name them by.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from topdown.caps import RAISE_TABLE
-from topdown.columns import (
-    MISCOUNTED,
-    MISCOUNTED_FIX,
-    TOO_LARGE,
-    MiscountedError,
-    Odd,
+from topdown.errors import DataError
+from topdown.inputs import (
+    TableSource,
     TooLargeError,
     UnreadableError,
-    find_odd,
-    has_lines,
-    is_text,
-    listed,
-    names_in,
-    shown,
+    codes_from_arrow,
+    codes_to_arrow,
+    printable,
+    read_header,
+    read_table,
+    whole_number_column,
 )
-from topdown.columns import whole_numbers as whole
-from topdown.errors import DataError
-from topdown.frames import HeldTable, Source, is_there, names_of, rows_in
-from topdown.model.codes import Codes
-from topdown.model.geography import Geography, from_parents, from_prefixes
-from topdown.model.narrow import NarrowColumns, narrow
-from topdown.model.parent_columns import from_columns, joined_codes
-from topdown.model.public import PublicFacts
-from topdown.plan.code_columns import read_codes
-from topdown.plan.runfile import GeographyTable
-from topdown.stores.place import StoreError
-
-MAX_COUNT = 2**31 - 1
-
-
-def read_table(
-    path: Source,
-    text_columns: tuple[str, ...],
-    number_columns: tuple[str, ...] = (),
-    *,
-    ignored: tuple[str, ...] | None = (),
-    called: Mapping[str, str] | None = None,
-    integers: bool = False,
-) -> pa.Table:
-    """Read the named columns of a table as it holds them; CSV as text, with leading zeros.
-
-    Args:
-        path: the file, or a table in memory.
-        text_columns: must be text, without empty values.
-        number_columns: see `whole_numbers`.
-        ignored: other columns that may be there; None allows any.
-        called: what columns are called in the file, where that is another name (`names_in`).
-        integers: whether text columns may hold integers; they are written in digits.
-
-    Raises:
-        DataError: missing, unreadable or empty file (D001-D003, D042); a column missing, there twice, not asked for
-            or no text (D004-D006, D040); a database that cannot give it (D070-D073).
-    """
-    if not is_there(path):
-        raise DataError(f"{path} does not exist", code="D001", fix="check the path in the run file")
-    named = (*text_columns, *number_columns)
-    try:
-        header = names_of(path)
-        theirs = names_in(header, named, called or {})
-        odd = None if not header else find_odd(header, theirs, tuple(header) if ignored is None else ignored)
-        if odd is not None:
-            raise _odd(path, odd, header)
-        table = rows_in(path, dict.fromkeys(theirs, pa.string()))  # refuses an empty file
-    except UnreadableError as error:
-        raise DataError(
-            f"{path} cannot be read: {error}",
-            code="D002",
-            file=str(path),
-            fix="give a whole table",
-        ) from None
-    except TooLargeError:
-        raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
-    except MiscountedError:
-        raise DataError(f"{path}: {MISCOUNTED}", code="D042", file=str(path), fix=MISCOUNTED_FIX) from None
-    except StoreError as error:
-        raise DataError(f"{path}: {error.text}", code=error.code, file=str(path), fix=error.fix) from None
-    if table.num_rows == 0:
-        raise DataError(
-            f"{path} has no rows", code="D003", file=str(path), fix="give a table with at least one row"
-        )
-    table = pa.table({name: table.column(of) for name, of in zip(named, theirs, strict=True)})
-    for name in text_columns:
-        column = table.column(name)
-        if integers and pa.types.is_integer(column.type):
-            column = column.cast(pa.string())
-            table = table.set_column(table.column_names.index(name), name, column)
-        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
-            column = column.cast(pa.string())
-            table = table.set_column(table.column_names.index(name), name, column)
-        if not is_text(column.type):
-            raise DataError(
-                f"{path}: column {name!r} holds {column.type}, not text; leading zeros may be lost",
-                code="D005",
-                file=str(path),
-                fix="write the column as text",
-            )
-        if column.null_count:
-            raise DataError(
-                f"{path}: column {name!r} has an empty value", code="D006", file=str(path), fix="fill it in"
-            )
-    return table
-
-
-def _odd(path: Source, odd: Odd, header: list[str]) -> DataError:
-    name = shown(odd.name)
-    if odd.kind == "missing":
-        near = f"; it has {shown(odd.near)!r}" if odd.near else ""
-        text, code = f"{path} has no column {name!r}{near}", "D004"
-        fix = f"add it, or choose other invariants; it has: {', '.join(map(shown, header[:12]))}"
-    elif odd.kind == "twice":
-        text, code, fix = f"{path} has two columns called {name!r}", "D004", "keep one of them"
-    else:
-        text, code = f"{path} has a column {name!r} that is not read", "D040"
-        fix = f"rename it to {odd.near!r} if it is that; " if odd.near else ""
-        fix += f"if it is not needed, say so in the run file: [input] ignore = {listed(odd.unasked)}"
-    return DataError(text, code=code, file=str(path), fix=fix)
-
-
-def whole_numbers(table: pa.Table, name: str, path: Source) -> NDArray[np.int64]:
-    """Return a column as int64.
-
-    Raises:
-        DataError: it is no text and no integers (D005), or a value is not a whole number in 0..2^31-1 (D007).
-    """
-    column = table.column(name)
-    numbers = whole(column)
-    if numbers is None:
-        raise DataError(
-            f"{path}: column {name!r} holds {column.type}, not whole numbers",
-            code="D005",
-            file=str(path),
-            fix="write the column as integers, or as text of digits",
-        )
-    bad = np.flatnonzero((numbers < 0) | (numbers > MAX_COUNT))
-    if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"{path}, row {row + 1}: {name} is {shown(str(column[row].as_py()))!r}, "
-            f"not a whole number from 0 to {MAX_COUNT:,}",
-            code="D007",
-            file=str(path),
-            line=row + 2 if not isinstance(path, HeldTable) and has_lines(path) else None,
-            fix="correct the row",
-        )
-    return numbers
+from topdown.model import (
+    Codes,
+    Geography,
+    NarrowColumns,
+    PublicFacts,
+    from_columns,
+    from_parents,
+    from_prefixes,
+    from_release_listing,
+    narrow,
+)
+from topdown.model.geography import joined_codes
+from topdown.plan.run_file import GeographyTable
 
 
 def read_public(
-    leaves_path: Source,
+    leaves_path: TableSource,
     geography: GeographyTable,
     columns: tuple[str, ...],
     beside: Path,
@@ -184,7 +70,7 @@ def read_public(
     table = read_table(
         leaves_path, ("geocode", *above), columns, ignored=ignored, called=called, integers=bool(parts)
     )
-    codes = read_codes(table.column("geocode"))
+    codes = codes_from_arrow(table.column("geocode"))
     _check_once(leaves_path, codes)
     if parts:
         held = {name: table.column(name).to_pylist() for name in above}
@@ -192,8 +78,8 @@ def read_public(
             geography.levels, [joined_codes([held[part] for part in names]) for names in parts], codes
         )
     else:
-        tree = _tree(geography, codes, beside, ignored)
-    order = rows_of(codes, tree.leaves.codes)
+        tree = _read_tree(geography, codes, beside, ignored)
+    order = find_rows(codes, tree.leaves.codes)
     if len(tree.leaves) != len(codes) or (order < 0).any():
         odd = sorted(set(codes) ^ set(tree.leaves.codes))[0]
         raise DataError(
@@ -203,13 +89,13 @@ def read_public(
             fix="list the same leaves in both",
             node=odd,
         )
-    facts = {name: narrow(whole_numbers(table, name, leaves_path)[order]) for name in columns}
+    facts = {name: narrow(whole_number_column(table, name, leaves_path)[order]) for name in columns}
     del table
     pa.default_memory_pool().release_unused()
     return tree, PublicFacts(NarrowColumns(facts))
 
 
-def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
+def find_rows(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     """Return the row of each code that is wanted, -1 where there is none.
 
     Args:
@@ -224,7 +110,7 @@ def rows_of(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     return np.where(held[at] == wanted.coded, by_code[at], -1)
 
 
-def _check_once(path: Source, codes: Sequence[str]) -> None:
+def _check_once(path: TableSource, codes: Sequence[str]) -> None:
     """Refuse a table that gives a leaf twice (DataError D012)."""
     if isinstance(codes, Codes):
         held = np.sort(codes.coded)
@@ -243,7 +129,7 @@ def _check_once(path: Source, codes: Sequence[str]) -> None:
         first_row[code] = row
 
 
-def _tree(
+def _read_tree(
     geography: GeographyTable, codes: Sequence[str], beside: Path, ignored: tuple[str, ...] | None
 ) -> Geography:
     if geography.prefix_lengths:
@@ -261,3 +147,251 @@ def _tree(
             fix="make geography.levels and the table agree",
         )
     return tree
+
+
+_AT_ONCE = 65_536  # geocodes hashed
+
+
+def geography_sha256(geography: Geography) -> str:
+    """Hash the tree alone, names of levels with it: SHA-256 in hex."""
+    return _hash_of_tree(geography).hexdigest()
+
+
+def _hash_of_tree(geography: Geography) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    for level in geography.levels:
+        digest.update(f"level {level.name} {len(level)}\n".encode())
+        for at in range(0, len(level), _AT_ONCE):
+            digest.update(("\n" * (at > 0) + "\n".join(level.codes[at : at + _AT_ONCE])).encode())
+        digest.update(level.parent.astype("<i8").tobytes())
+    return digest
+
+
+def public_sha256(geography: Geography, facts: PublicFacts) -> str:
+    """Hash the tree and the facts (not the files' bytes): SHA-256 in hex."""
+    digest = _hash_of_tree(geography)
+    for name in sorted(facts.columns):
+        digest.update(f"\ncolumn {name}\n".encode())
+        digest.update(facts.columns[name].astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def write_public(folder: Path, geography: Geography, facts: PublicFacts) -> None:
+    """Write `geography.parquet` (level, geocode, parent) and `leaves.parquet` (geocode, columns) for the release."""
+    folder.mkdir(parents=True, exist_ok=True)
+    code = [codes_to_arrow(level.codes) for level in geography.levels]
+    parent = [pa.array([""])]
+    parent += [up.take(pa.array(at.parent)) for up, at in zip(code, geography.levels[1:], strict=False)]
+    of = np.repeat(np.arange(len(code), dtype=np.int32), [len(level) for level in geography.levels])
+    columns = {
+        "level": pa.DictionaryArray.from_arrays(of, pa.array(geography.level_names)),
+        "geocode": pa.concat_arrays(code),
+        "parent": pa.concat_arrays(parent),
+    }
+    _write_parquet(folder / "geography.parquet", pa.table(columns), "topdown.geography")
+    leaf_columns = {"geocode": code[-1]}
+    leaf_columns |= {name: pa.array(values) for name, values in facts.columns.items()}
+    _write_parquet(folder / "leaves.parquet", pa.table(leaf_columns), "topdown.leaves")
+
+
+def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
+    """Read back what `write_public` wrote."""
+    path = folder / "geography.parquet"
+    tree = _tree_from_listing(path)
+    if tree is None:
+        table = read_table(path, ("geocode", "parent", "level"))
+        rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
+        tree = from_parents([(code, parent, level) for code, parent, level in rows])
+    leaves = read_leaves(folder / "leaves.parquet", tree)
+    pa.default_memory_pool().release_unused()  # as much as tree and facts, and kept by Arrow otherwise
+    return tree, leaves
+
+
+def _tree_from_listing(path: Path) -> Geography | None:
+    """Return the tree of a table that is ordered as `write_public` orders it; None for any other.
+
+    Columns are read one at a time: as texts, all of them at once are more than the tree.
+    """
+    codes, parent = codes_from_arrow(_read_text_column(path, "geocode")), _read_text_column(path, "parent")
+    is_root = not parent[0].as_py()
+    parents = codes_from_arrow(parent.slice(1))
+    del parent
+    if not (is_root and isinstance(codes, Codes) and isinstance(parents, Codes)):
+        return None
+    level = _read_text_column(path, "level").combine_chunks().dictionary_encode()
+    level = level.combine_chunks() if isinstance(level, pa.ChunkedArray) else level
+    return from_release_listing(tuple(level.dictionary.to_pylist()), level.indices.to_numpy(), codes, parents)
+
+
+def _read_text_column(path: Path, name: str) -> pa.ChunkedArray:
+    return read_table(path, (name,), ignored=None).column(name)
+
+
+def read_leaves(path: Path, geography: Geography) -> PublicFacts:
+    """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
+    names = tuple(name for name in _column_names(path) if name != "geocode")
+    if codes_from_arrow(_read_text_column(path, "geocode")) != geography.leaves.codes:
+        raise DataError(
+            f"{path} has other leaves than the geography",
+            code="D018",
+            file=str(path),
+            fix="get the release again; do not mix files of two runs",
+        )
+    return PublicFacts(
+        NarrowColumns(  # one at a time: all of them at once are as much as everything else of a nation
+            {
+                name: narrow(whole_number_column(read_table(path, (), (name,), ignored=None), name, path))
+                for name in names
+            }
+        )
+    )
+
+
+def _column_names(path: Path) -> list[str]:
+    try:
+        return read_header(path)
+    except (UnreadableError, TooLargeError):
+        return []
+
+
+def _write_parquet(path: Path, table: pa.Table, document_type: str) -> None:
+    part = path.with_suffix(".parquet.tmp")
+    with pq.ParquetWriter(part, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata
+        writer.add_key_value_metadata({"type": document_type, "version": "1"})
+    part.replace(path)
+
+
+def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
+    """Return the name of every geocode of a table with columns geocode and name; other columns are not read.
+
+    A table without a column geocode may have one of the leaves' level instead, as the table of leaves often has.
+
+    Args:
+        path: CSV(.gz) or Parquet; it may name areas of any level, and areas that the release lacks. A geocode of two
+            levels gets no name.
+        geography: of the release.
+
+    Raises:
+        DataError: as `read_table`; D064 a geocode has two names, or none is an area of the release.
+    """
+    leaf = {"geocode": geography.leaves.name}
+    called = {} if path.is_file() and "geocode" in _header_if_readable(path) else leaf
+    table = read_table(path, ("geocode", "name"), ignored=None, called=called)
+    found: dict[str, str] = {}
+    for code, name in zip(table.column("geocode").to_pylist(), table.column("name").to_pylist(), strict=True):
+        if found.setdefault(code, name) != name:
+            raise _area_names_error(path, f"geocode {printable(code)!r} has two names")
+    known = Counter(code for level in geography.levels for code in level.codes)
+    named = {code: name for code, name in found.items() if known[code] == 1}
+    if not named:
+        raise _area_names_error(path, "it names no area of the release")
+    return named
+
+
+def _header_if_readable(path: Path) -> list[str]:
+    try:
+        return read_header(path)
+    except (UnreadableError, TooLargeError):
+        return []  # read_table says what is wrong
+
+
+def _area_names_error(path: Path, text: str) -> DataError:
+    return DataError(
+        f"{path}: {text}",
+        code="D064",
+        file=str(path),
+        fix="give one row an area, with the geocodes of the release (text, leading zeros)",
+    )
+
+
+UNNAMED_UNION = "all"  # name of the only union of a list without names
+
+
+@dataclass(frozen=True, eq=False)
+class AreaUnion:
+    """Areas counted together.
+
+    Args:
+        name: of the union.
+        members: per level, its areas, int64, increasing; none inside another.
+    """
+
+    name: str
+    members: tuple[NDArray[np.int64], ...]
+
+    @property
+    def n_areas(self) -> int:
+        """How many areas are listed."""
+        return sum(len(at) for at in self.members)
+
+    def leaves(self, geography: Geography) -> NDArray[np.bool_]:
+        """Mark the leaves inside, bool (n_leaves,)."""
+        out = np.zeros(len(geography.leaves), dtype=bool)
+        for up, at in zip(geography.ancestors_of_leaves, self.members, strict=True):
+            out |= np.isin(up, at)
+        return out
+
+
+def read_unions(path: Path, geography: Geography) -> tuple[AreaUnion, ...]:
+    """Read a list of areas: column geocode, of any level, and area, the name of its union, if there are several.
+
+    Args:
+        path: CSV(.gz) or Parquet. geography: of the release.
+
+    Raises:
+        DataError: as `read_table`; D063 an unknown or repeated geocode, or an area inside another of its union.
+    """
+    try:
+        named = path.is_file() and "area" in read_header(path)
+    except UnreadableError:
+        named = False  # read_table says what is wrong
+    table = read_table(path, ("geocode", "area") if named else ("geocode",))
+    codes = table.column("geocode").to_pylist()
+    names = table.column("area").to_pylist() if named else [UNNAMED_UNION] * len(codes)
+    place: dict[str, list[tuple[int, int]]] = {}
+    for depth, level in enumerate(geography.levels):
+        for i, code in enumerate(level.codes):
+            place.setdefault(code, []).append((depth, i))
+    found: dict[str, set[tuple[int, int]]] = {name: set() for name in names}
+    for row, (code, name) in enumerate(zip(codes, names, strict=True), start=1):
+        where = place.get(code, [])
+        if len(where) != 1:
+            what = "names areas of two levels" if where else "is no area of the release"
+            raise _union_error(path, row, f"geocode {printable(code)!r} {what}")
+        if where[0] in found[name]:
+            raise _union_error(path, row, f"geocode {printable(code)!r} is there twice")
+        found[name].add(where[0])
+    unions = []
+    for name, areas in found.items():
+        at = [sorted(i for d, i in areas if d == depth) for depth in range(len(geography.levels))]
+        union = AreaUnion(name, tuple(np.array(members, dtype=np.int64) for members in at))
+        _refuse_nested(path, geography, union)
+        unions.append(union)
+    return tuple(unions)
+
+
+def _refuse_nested(path: Path, geography: Geography, union: AreaUnion) -> None:
+    inside = np.zeros(1, dtype=bool)
+    for depth, (level, members) in enumerate(zip(geography.levels, union.members, strict=True)):
+        inside = inside[level.parent] if depth else inside
+        nested = members[inside[members]]
+        if len(nested):
+            raise _union_error(
+                path,
+                None,
+                f"geocode {printable(level.codes[int(nested[0])])!r} lies inside another area of it",
+            )
+        inside = inside.copy()
+        inside[members] = True
+
+
+def _union_error(path: Path, row: int | None, text: str) -> DataError:
+    where = f"row {row}: " if row else ""
+    return DataError(
+        f"{path}: {where}{text}",
+        code="D063",
+        file=str(path),
+        fix="list every area once, none inside another (text, leading zeros)",
+    )

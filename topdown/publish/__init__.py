@@ -1,1 +1,3 @@
-"""Publish: write the files of a release, and prove them right from the files alone."""
+"""Publish: write the files of a release, and sheets for ordinary programs."""
+
+__all__ = []

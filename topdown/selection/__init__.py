@@ -1,5 +1,136 @@
 """Private choices from confidential records: which sites, in which order, which combinations.
 
-One-sided mechanisms on a Poisson sample (PROOF.md). Callers hand in public structure and private incidence; what comes
-back is the choice and a privacy event, nothing else.
+One-sided mechanisms on a Poisson sample (PROOF.md). Callers hand in public structure and private incidence; what
+comes back is the choice and a privacy event, nothing else.
 """
+
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.selection.chance import Chance, RealChance
+    from topdown.selection.clusters import Clustering, Metric, centres, weighted
+    from topdown.selection.districts import (
+        Districts,
+        Effort,
+        chosen_by_district,
+        grown,
+        sites_by_district,
+        swap_round,
+    )
+    from topdown.selection.frequent_symbols import (
+        Monitor,
+        frequent,
+        report_probability,
+        surely_heavy,
+        threshold_for,
+        watched,
+    )
+    from topdown.selection.incidences import (
+        Covering,
+        Incidence,
+        Residents,
+        Similarity,
+        check_count,
+        incidence,
+        incidence_of_pairs,
+    )
+    from topdown.selection.orders import (
+        FAILING,
+        MOST_RECORDS,
+        cover_order,
+        cover_order_by_choices,
+        thresholds,
+    )
+    from topdown.selection.private_greedy import (
+        CoverScore,
+        FractionalCoverScore,
+        NearestScore,
+        Selection,
+        greedy,
+        max_cover,
+        repeated_threshold,
+    )
+    from topdown.selection.sampling_rate import Subsampling, least_exponent, lift, root_below, subsampling
+    from topdown.selection.selection_check import (
+        AREAS,
+        BASE,
+        RATE,
+        RELATIONS,
+        DataSet,
+        FoundRatio,
+        Ratios,
+        check_selection,
+        choice_law,
+        hockey_stick,
+        mechanism,
+        mechanism_laws,
+        poisson_sampler,
+        whole_sample,
+        worst_ratios,
+        worst_replacement,
+    )
+
+__all__ = [
+    "AREAS",
+    "BASE",
+    "FAILING",
+    "MOST_RECORDS",
+    "RATE",
+    "RELATIONS",
+    "Chance",
+    "Clustering",
+    "CoverScore",
+    "Covering",
+    "DataSet",
+    "Districts",
+    "Effort",
+    "FoundRatio",
+    "FractionalCoverScore",
+    "Incidence",
+    "Metric",
+    "Monitor",
+    "NearestScore",
+    "Ratios",
+    "RealChance",
+    "Residents",
+    "Selection",
+    "Similarity",
+    "Subsampling",
+    "centres",
+    "check_count",
+    "check_selection",
+    "choice_law",
+    "chosen_by_district",
+    "cover_order",
+    "cover_order_by_choices",
+    "frequent",
+    "greedy",
+    "grown",
+    "hockey_stick",
+    "incidence",
+    "incidence_of_pairs",
+    "least_exponent",
+    "lift",
+    "max_cover",
+    "mechanism",
+    "mechanism_laws",
+    "poisson_sampler",
+    "repeated_threshold",
+    "report_probability",
+    "root_below",
+    "sites_by_district",
+    "subsampling",
+    "surely_heavy",
+    "swap_round",
+    "threshold_for",
+    "thresholds",
+    "watched",
+    "weighted",
+    "whole_sample",
+    "worst_ratios",
+    "worst_replacement",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

@@ -1,18 +1,158 @@
-"""Where an algorithm meets randomness: one seam for every decision, so that the auditor can take all of them."""
+"""Exact random decisions with rational parameters, and the one seam through which an algorithm takes them.
+
+Decisions are fast by comparing one uniform number lazily, and have slow twins. Through the seam the auditor can take
+every decision both ways.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-from topdown.noise.bits import BitSource
-from topdown.noise.rejection import bernoulli
-from topdown.selection import draw
+from topdown.privacy import BitSource
+from topdown.privacy.fixed_point import divide_up, shift_up
+from topdown.privacy.sampler import bernoulli, uniform_below
+
+_STEP = 64
+
+
+_CHUNK = 1 << 20
+
+
+Enclose = Callable[[int], tuple[int, int]]
+
+
+class LazyUniform:
+    """One uniform number in [0, 1), of which only as many bits are drawn as its comparisons need."""
+
+    def __init__(self, bits: BitSource) -> None:
+        self._bits, self._prefix, self._n_bits = bits, 0, 0
+
+    def below(self, enclose: Enclose) -> bool:
+        """Tell whether the number is below x; `enclose(n)` gives whole lo <= 2^n x <= hi, ever closer."""
+        n_bits = max(self._n_bits, _STEP)
+        while True:
+            self._reveal(n_bits)
+            low, high = enclose(n_bits)
+            prefix = self._prefix >> (self._n_bits - n_bits)
+            if prefix < low:  # u < (prefix + 1) / 2^n <= lo / 2^n
+                return True
+            if prefix >= high:
+                return False
+            n_bits += _STEP
+
+    def _reveal(self, n_bits: int) -> None:
+        while self._n_bits < n_bits:
+            self._prefix = self._prefix << _STEP | int.from_bytes(self._bits.read(_STEP // 8), "big")
+            self._n_bits += _STEP
+
+
+def rational_enclosure(number: Fraction) -> Enclose:
+    """Return enclosures of a rational."""
+    top, bottom = number.numerator, number.denominator
+    return lambda n_bits: ((top << n_bits) // bottom, divide_up(top << n_bits, bottom))
+
+
+def power_enclosure(number: Enclose, exponent: int) -> Enclose:
+    """Return enclosures of x^exponent, from those of an x in 0 .. 1; the exponent is whole and >= 0."""
+
+    def enclose(n_bits: int) -> tuple[int, int]:
+        inner = n_bits + 2 * exponent.bit_length() + 4
+        low, high = 1 << inner, 1 << inner
+        factor_low, factor_high = number(inner)
+        left = exponent
+        while left:
+            if left & 1:
+                low, high = low * factor_low >> inner, shift_up(high * factor_high, inner)
+            factor_low = factor_low * factor_low >> inner
+            factor_high = shift_up(factor_high * factor_high, inner)
+            left >>= 1
+        extra = inner - n_bits
+        return low >> extra, shift_up(high, extra)
+
+    return enclose
+
+
+def complement(number: Enclose) -> Enclose:
+    """Return enclosures of 1 - x."""
+
+    def enclose(n_bits: int) -> tuple[int, int]:
+        low, high = number(n_bits)
+        return max(0, (1 << n_bits) - high), (1 << n_bits) - low
+
+    return enclose
+
+
+def bernoulli_power(base: Fraction, exponent: int, bits: BitSource) -> bool:
+    """Draw True with probability base^-exponent; base > 1, exponent >= 0. Exact."""
+    return exponent == 0 or LazyUniform(bits).below(power_enclosure(rational_enclosure(1 / base), exponent))
+
+
+def bernoulli_power_by_coins(base: Fraction, exponent: int, bits: BitSource) -> bool:
+    """Draw the same by `exponent` coins of 1/base, stopping at the first that fails: the slow twin."""
+    return all(bernoulli(1 / base, bits) for _ in range(exponent))
+
+
+def geometric(base: Fraction, bits: BitSource, most: int) -> int:
+    """Draw min(G, most) with P(G = j) = (1 - 1/base) base^-j, j >= 0."""
+    drawn = 0
+    while drawn < most and bernoulli(1 / base, bits):
+        drawn += 1
+    return drawn
+
+
+def first_success(n: int, base: Fraction, exponent: int, bits: BitSource) -> int:
+    """Draw which of n coins of base^-exponent is the first True, 0 .. n - 1, or n if none is. Exact.
+
+    One uniform number says how many fail before: G >= j where u < (1 - base^-exponent)^j.
+    """
+    if n == 0 or exponent == 0:
+        return 0
+    failure = complement(power_enclosure(rational_enclosure(1 / base), exponent))
+    uniform = LazyUniform(bits)
+    low, high = 0, n + 1  # at least `low` fail; not `high` or more
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if uniform.below(power_enclosure(failure, middle)) else (low, middle)
+    return low
+
+
+def exponential_choice(scores: Sequence[int], base: Fraction, bits: BitSource) -> int:
+    """Draw an index with probability proportional to base^score, by rejection from the uniform law. Exact.
+
+    Cost: at most as many proposals as there are scores, on average.
+    """
+    best = max(scores)
+    while True:
+        proposed = uniform_below(len(scores), bits)
+        if bernoulli_power(base, best - scores[proposed], bits):
+            return proposed
+
+
+def poisson_sample(n_records: int, rate: Fraction, bits: BitSource) -> npt.NDArray[np.bool_]:
+    """Draw for each of n records, independently, whether it is kept, with probability `rate` exactly."""
+    flags = np.empty(n_records, dtype=np.bool_)
+    scaled = rate * (1 << _STEP)
+    whole, rest = np.uint64(int(scaled)), scaled - int(scaled)
+    for start in range(0, n_records, _CHUNK):
+        part = flags[start : start + _CHUNK]
+        drawn = np.frombuffer(bits.read(8 * part.size), dtype="<u8")
+        np.less(drawn, whole, out=part)
+        if rest:
+            for i in np.flatnonzero(drawn == whole):
+                part[i] = bernoulli(rest, bits)
+    return flags
+
+
+def poisson_sample_slowly(n_records: int, rate: Fraction, bits: BitSource) -> npt.NDArray[np.bool_]:
+    """Draw the same, one coin a record: the slow twin."""
+    return np.array([bernoulli(rate, bits) for _ in range(n_records)], dtype=np.bool_)
+
 
 Flags = npt.NDArray[np.bool_]
 
@@ -59,15 +199,15 @@ class RealChance(Chance):
 
     def keep(self, n_records: int, rate: Fraction) -> Flags:
         """Keep each record by a number of 64 bits, and more where these leave it open."""
-        return draw.keep(n_records, rate, self._bits)
+        return poisson_sample(n_records, rate, self._bits)
 
     def choose(self, scores: Sequence[int], base: Fraction) -> int:
         """Choose by rejection."""
-        return draw.choose(scores, base, self._bits)
+        return exponential_choice(scores, base, self._bits)
 
     def accept(self, base: Fraction, exponent: int) -> bool:
         """Compare one lazy uniform number with the power."""
-        return exponent <= 0 or draw.bernoulli_power(base, exponent, self._bits)
+        return exponent <= 0 or bernoulli_power(base, exponent, self._bits)
 
     def coin(self, probability: Fraction) -> bool:
         """Toss a rational coin."""
@@ -75,8 +215,8 @@ class RealChance(Chance):
 
     def raised(self, count: int, base: Fraction, most: int) -> int:
         """Add coins until one fails."""
-        return min(count, most) + draw.geometric(base, self._bits, max(0, most - count))
+        return min(count, most) + geometric(base, self._bits, max(0, most - count))
 
     def first_accepted(self, n: int, base: Fraction, exponent: int) -> int:
         """Skip the failures by one lazy uniform number."""
-        return draw.first_success(n, base, max(0, exponent), self._bits)
+        return first_success(n, base, max(0, exponent), self._bits)

@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from topdown.errors import ConfigError, DataError
 from topdown.selection.chance import Chance
+from topdown.selection.incidences import Integers, check_count, check_grid
 from topdown.selection.orders import MOST_RECORDS
-from topdown.selection.plan import Subsampling, root_below
-from topdown.selection.records import Integers, check_count, check_grid
-from topdown.selection.scores import NearestScore
-from topdown.selection.sites import Selection, greedy
+from topdown.selection.private_greedy import NearestScore, Selection, greedy
+from topdown.selection.sampling_rate import Subsampling, root_below
 
 
 @dataclass(frozen=True)

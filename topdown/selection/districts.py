@@ -13,11 +13,9 @@ from fractions import Fraction
 
 from topdown.errors import ConfigError
 from topdown.selection.chance import Chance
-from topdown.selection.engines import repeated_choice
-from topdown.selection.plan import Subsampling, root_below
-from topdown.selection.records import Covering, Incidence, check_count, check_grid
-from topdown.selection.scores import CoverScore, FractionalCoverScore
-from topdown.selection.sites import Selection
+from topdown.selection.incidences import Covering, Incidence, check_count, check_grid
+from topdown.selection.private_greedy import CoverScore, FractionalCoverScore, Selection, repeated_choice
+from topdown.selection.sampling_rate import Subsampling, root_below
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from math import ceil
 
 from topdown.errors import ConfigError
 from topdown.selection.chance import Chance
-from topdown.selection.engines import repeated_threshold
-from topdown.selection.plan import Subsampling, least_exponent, root_below
-from topdown.selection.records import Covering, Incidence, check_count
-from topdown.selection.scores import CoverScore
-from topdown.selection.sites import Selection, greedy
+from topdown.selection.incidences import Covering, Incidence, check_count
+from topdown.selection.private_greedy import CoverScore, Selection, greedy, repeated_threshold
+from topdown.selection.sampling_rate import Subsampling, least_exponent, root_below
 
 MOST_RECORDS = 10**12
 FAILING = Fraction(1, 20)

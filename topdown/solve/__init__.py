@@ -1,1 +1,141 @@
 """From noisy answers to whole people that add up; sees public files only."""
+
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.solve.group_constraints import (
+        Bounds,
+        FixedTable,
+        LowerBounds,
+        SubsetLimits,
+        group_sums,
+        limit_excess,
+    )
+    from topdown.solve.kernel_cache import compile_kernels, is_compiled
+    from topdown.solve.kernels_shared import gram, has_negative_cycle, project_base, project_segments
+    from topdown.solve.lattice import Lattice, information, make_lattice, product_query
+    from topdown.solve.node_totals import complete_totals, exact_tables, exact_totals
+    from topdown.solve.noisy_answers import (
+        AnswersInMemory,
+        ListedAnswers,
+        MeasurementParts,
+        MeasurementReader,
+        MemorySource,
+    )
+    from topdown.solve.objectives import OwnObjective, PassRows, structured_quadratic
+    from topdown.solve.polytopes import LimitUse, SplitPolytopes, split_polytopes
+    from topdown.solve.precheck import check_solve, most_dense_rows
+    from topdown.solve.published_gap import GapReport, objective_gap
+    from topdown.solve.release_facts import ReleaseShape, facts_of_release
+    from topdown.solve.second_solve import CHANGED, SecondSolve, compare_with_published
+    from topdown.solve.slices import WorkerState, geography_part, make_partitioner, node_ranges
+    from topdown.solve.solve_stage import (
+        Solved,
+        _solve_above,
+        _solve_run,
+        _split_without_leaves,
+        choose_cut,
+        open_release,
+        records_sha256,
+        solve,
+        solve_folder,
+        solve_tree,
+        solved_release,
+        write_document,
+    )
+    from topdown.solve.solved_parts import (
+        Checkpoints,
+        LevelTally,
+        Node,
+        Tally,
+        checkpoint_spans,
+        node_runs,
+        unpack_nodes,
+    )
+    from topdown.solve.table_changes import (
+        SoftRuleRepair,
+        can_split,
+        child_totals,
+        find_node_conflict,
+        least_change,
+        relax_to_feasible,
+    )
+    from topdown.solve.top_down import TopDownSolver
+    from topdown.solve.tree_solver import TreeSolver
+
+__all__ = [
+    "CHANGED",
+    "AnswersInMemory",
+    "Bounds",
+    "Checkpoints",
+    "FixedTable",
+    "GapReport",
+    "Lattice",
+    "LevelTally",
+    "LimitUse",
+    "ListedAnswers",
+    "LowerBounds",
+    "MeasurementParts",
+    "MeasurementReader",
+    "MemorySource",
+    "Node",
+    "OwnObjective",
+    "PassRows",
+    "ReleaseShape",
+    "SecondSolve",
+    "SoftRuleRepair",
+    "Solved",
+    "SplitPolytopes",
+    "SubsetLimits",
+    "Tally",
+    "TopDownSolver",
+    "TreeSolver",
+    "WorkerState",
+    "_solve_above",
+    "_solve_run",
+    "_split_without_leaves",
+    "can_split",
+    "check_solve",
+    "checkpoint_spans",
+    "child_totals",
+    "choose_cut",
+    "compare_with_published",
+    "compile_kernels",
+    "complete_totals",
+    "exact_tables",
+    "exact_totals",
+    "facts_of_release",
+    "find_node_conflict",
+    "geography_part",
+    "gram",
+    "group_sums",
+    "has_negative_cycle",
+    "information",
+    "is_compiled",
+    "least_change",
+    "limit_excess",
+    "make_lattice",
+    "make_partitioner",
+    "most_dense_rows",
+    "node_ranges",
+    "node_runs",
+    "objective_gap",
+    "open_release",
+    "product_query",
+    "project_base",
+    "project_segments",
+    "records_sha256",
+    "relax_to_feasible",
+    "solve",
+    "solve_folder",
+    "solve_tree",
+    "solved_release",
+    "split_polytopes",
+    "structured_quadratic",
+    "unpack_nodes",
+    "write_document",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

@@ -22,21 +22,96 @@ from enum import Enum, StrEnum, auto
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topdown.model.cell_classes import distinct_rows, equal_numbers
-from topdown.model.constraint_table import NO_LIMIT
-from topdown.model.geography import Geography
-from topdown.model.kinds import MAX_KINDS, Kinds
-from topdown.model.public import Rules
-from topdown.solve.groups import Ints
-from topdown.solve.region_network import Arcs, Pieces, network
+from topdown.arrays import Bools, Ints
+from topdown.model import (
+    MAX_KINDS,
+    NO_LIMIT,
+    CellPartition,
+    ConstraintSystem,
+    Geography,
+    distinct_rows,
+    equal_numbers,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafPieces:
+    """Leaves of one node, those that add up without loss merged.
+
+    Args:
+        is_open: bool (n, n_kinds). low, high: int64 (n, n_sets).
+        unit: int64 (n,), 0..n_units-1: the area with an exact total that each piece lies in.
+        totals: int64 (n_units, n_answers), of the exact table or total; (1, 0) if none below the node, or at it, is
+            exact.
+    """
+
+    is_open: Bools
+    low: Ints
+    high: Ints
+    unit: Ints
+    totals: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FlowArcs:
+    """A node's flow network: node 0 holds everybody, nodes 1..n_kinds the kinds, others are in between.
+
+    Args:
+        tails, heads, low, high: int64 (n_arcs,). n_nodes: number of nodes.
+    """
+
+    tails: Ints
+    heads: Ints
+    low: Ints
+    high: Ints
+    n_nodes: int
+
+
+def leaf_network(kinds: CellPartition, answer_of: Ints, pieces: LeafPieces) -> FlowArcs:
+    """Return the flow network of a node.
+
+    Args:
+        kinds: of the release. answer_of: int64 (n_kinds,), answer of each kind in the exact table.
+        pieces: the node's leaves.
+    """
+    n_kinds, outer, innermost = kinds.n_kinds, kinds.nest.outer, kinds.nest.innermost
+    parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+    n_nodes = 1 + n_kinds
+    n_pieces, n_answers = len(pieces.unit), max(pieces.totals.shape[1], 1)
+    nodes = np.full((len(outer) + n_answers, n_pieces), -1, dtype=np.int64)
+    nodes[len(outer) :] = 0  # rows after the sets: in no set, by answer
+    if pieces.totals.size > 1:
+        units = n_nodes + np.arange(pieces.totals.size)
+        n_nodes += len(units)
+        parts.append((np.zeros_like(units), units, pieces.totals.reshape(-1), pieces.totals.reshape(-1)))
+        nodes[len(outer) :] = units.reshape(pieces.totals.shape)[pieces.unit].T
+    free_row = len(outer) + (answer_of if n_answers > 1 else np.zeros(n_kinds, dtype=np.int64))
+    if n_answers > 1:  # the exact table decides lower bounds on sums of its answers
+        innermost = np.where(np.append(kinds.spread, False)[innermost], -1, innermost)
+    for s in reversed(range(len(outer))):
+        if n_answers > 1 and kinds.spread[s]:
+            continue
+        used = pieces.is_open[:, kinds.members[s]].any(axis=1)
+        nodes[s][used] = n_nodes + np.arange(int(used.sum()))
+        n_nodes += int(used.sum())
+        inside = kinds.members[s].any()
+        top = free_row[kinds.members[s].argmax()] if inside else len(outer)
+        tail = nodes[outer[s] if outer[s] >= 0 else top]
+        parts.append((tail[used], nodes[s][used], pieces.low[used, s], pieces.high[used, s]))
+    for k in range(n_kinds):
+        where = np.flatnonzero(pieces.is_open[:, k])
+        tails = np.unique(nodes[innermost[k] if innermost[k] >= 0 else free_row[k]][where])
+        free = np.full(len(tails), NO_LIMIT, dtype=np.int64)
+        parts.append((tails, np.full(len(tails), 1 + k, dtype=np.int64), np.zeros_like(tails), free))
+    columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)]
+    return FlowArcs(columns[0], columns[1], columns[2], columns[3], n_nodes)
+
 
 RANGE_LEAVES = 1 << 18  # whose ranges are found, or added up, at once
-Marks = NDArray[np.bool_]
 
 
-class Limits(StrEnum):
+class LimitUse(StrEnum):
     """Whether the nodes of a level keep limits on sets of kinds, and what follows, in words."""
 
     NOT_NEEDED = "lower bounds and open cells say which tables can be split"
@@ -50,7 +125,7 @@ class Limits(StrEnum):
     )
 
 
-class Reason(Enum):
+class LimitReason(Enum):
     """What makes lower bounds and open cells leave tables in that cannot be split."""
 
     TOTALS_BELOW = auto()
@@ -61,7 +136,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True)
-class AllLeaves:
+class TreeLimits:
     """What is asked of all leaves of a release. A part of the tree is given the answers and cannot ask for itself.
 
     Args:
@@ -69,12 +144,12 @@ class AllLeaves:
         merges: whether no set of kinds has an upper bound anywhere; then limits of alike leaves add up.
     """
 
-    needed: tuple[tuple[Reason, ...], ...]
+    needed: tuple[tuple[LimitReason, ...], ...]
     merges: bool
 
 
 @dataclass(frozen=True, eq=False)
-class Polytopes:
+class SplitPolytopes:
     """The limits of every node of a tree, or of a part of it; made by `polytopes_of`.
 
     Args:
@@ -85,12 +160,12 @@ class Polytopes:
         all_leaves: of the whole release.
     """
 
-    kinds: Kinds
-    rules: Rules
+    kinds: CellPartition
+    rules: ConstraintSystem
     geography: Geography
     totals: dict[int, Ints]
     answers: Ints
-    all_leaves: AllLeaves
+    all_leaves: TreeLimits
 
     @cached_property
     def unit_depth(self) -> int:
@@ -107,26 +182,30 @@ class Polytopes:
         none = np.zeros((len(self.geography.levels[depth]), 0), dtype=np.int64)
         return self.totals[depth][:, None] if depth in self.totals else none
 
-    def with_totals(self, totals: dict[int, Ints]) -> Polytopes:
+    def with_totals(self, totals: dict[int, Ints]) -> SplitPolytopes:
         """Return the same with other exact totals, and nothing else exact."""
-        return replace(self, totals=totals, answers=exact_answers(self.geography, totals, None))
+        return replace(self, totals=totals, answers=deepest_exact_answers(self.geography, totals, None))
 
-    def decided(self, depth: int) -> Limits:
+    def decided(self, depth: int) -> LimitUse:
         """Decide whether nodes of a level have limits; where they are needed but too many, splits may fail.
 
         Lower bounds on disjoint cells and open cells say everything at leaves without upper bounds, and above if
         no total below is exact and each bound's open cells are open and closed together.
         """
         if not self.all_leaves.needed[depth]:
-            return Limits.NOT_NEEDED
-        return Limits.KEPT if self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth) else Limits.TOO_MANY
+            return LimitUse.NOT_NEEDED
+        return (
+            LimitUse.KEPT
+            if self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
+            else LimitUse.TOO_MANY
+        )
 
     def limited(self, depth: int) -> bool:
         """Tell whether nodes of a level have limits."""
-        return self.decided(depth) is Limits.KEPT
+        return self.decided(depth) is LimitUse.KEPT
 
     @cached_property
-    def _is_open(self) -> tuple[Marks, Ints]:
+    def _is_open(self) -> tuple[Bools, Ints]:
         # Open kinds of each leaf, and a number for each pattern of them.
         is_open = self.rules.open[-1][:, self.kinds.class_of]
         return is_open, distinct_rows(is_open)[1]
@@ -135,7 +214,7 @@ class Polytopes:
     def _least(self) -> Ints:
         # Fewest people of each set at each leaf.
         kinds, is_open, out = self.kinds, self._is_open[0], np.empty_like(self.kinds.low)
-        for here in _batches(len(out)):
+        for here in _leaf_batches(len(out)):
             out[here] = kinds.ranges(is_open[here], kinds.low[here], kinds.high[here])[0]
         return out
 
@@ -146,21 +225,21 @@ class Polytopes:
             first, last = int(pointers[first]), int(pointers[last])
         return slice(first, last)
 
-    def pieces(self, depth: int, node: int) -> Pieces:
+    def pieces(self, depth: int, node: int) -> LeafPieces:
         """Return the leaves of a node, merged where limits simply add up."""
         is_open, least, merge = self._is_open[0], self._least, self.all_leaves.merges
         inside, exact, at_leaves = self.leaf_range(depth, node), *self._exact_below(depth)
         first, group, unit = self._merged(depth, inside)
-        low = _add(least[inside], group, len(first))
+        low = _add_limits(least[inside], group, len(first))
         high = self.kinds.high[inside][first] if not merge else np.full_like(low, NO_LIMIT)
         if not exact:
             none = np.zeros((1, 0), dtype=np.int64)
-            return Pieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), none)
+            return LeafPieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), none)
         if at_leaves:
-            totals = _add(self.answers[inside], group, len(first))
-            return Pieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
+            totals = _add_limits(self.answers[inside], group, len(first))
+            return LeafPieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
         units, unit = np.unique(unit[first], return_inverse=True)
-        return Pieces(is_open[inside][first], low, high, unit.reshape(-1), self.answers[units])
+        return LeafPieces(is_open[inside][first], low, high, unit.reshape(-1), self.answers[units])
 
     def n_pieces(self, depth: int, node: int) -> int:
         """Count the pieces of a node."""
@@ -197,10 +276,10 @@ class Polytopes:
         """
         return np.stack([self._limits(self.pieces(depth, int(node))) for node in nodes])
 
-    def _limits(self, pieces: Pieces) -> Ints:
+    def _limits(self, pieces: LeafPieces) -> Ints:
         most, least = self._pieces_limits(pieces)
         n_units = len(pieces.totals)
-        most, least = _add(most, pieces.unit, n_units), _add(least, pieces.unit, n_units)
+        most, least = _add_limits(most, pieces.unit, n_units), _add_limits(least, pieces.unit, n_units)
         everybody = most.shape[1] - 1
         others = everybody - np.arange(everybody + 1)
         if not pieces.totals.size:
@@ -211,7 +290,7 @@ class Polytopes:
             held += np.minimum(most[:, subsets & mask], totals[:, None] - least[:, others & mask])
         return np.asarray(held.sum(axis=0), dtype=np.int64)
 
-    def _pieces_limits(self, pieces: Pieces) -> tuple[Ints, Ints]:
+    def _pieces_limits(self, pieces: LeafPieces) -> tuple[Ints, Ints]:
         """Most and least people in each set of kinds at each piece, without totals."""
         subsets = np.arange(1 << self.kinds.n_kinds)
         holds = (subsets[:, None] >> np.arange(self.kinds.n_kinds)) & 1
@@ -226,20 +305,20 @@ class Polytopes:
             most = np.where(more >= NO_LIMIT // 2, np.int64(NO_LIMIT), more)
         return most, least
 
-    def arcs(self, depth: int, node: int) -> Arcs:
+    def arcs(self, depth: int, node: int) -> FlowArcs:
         """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
-        return network(self.kinds, self.kinds.answer_of, self.pieces(depth, node))
+        return leaf_network(self.kinds, self.kinds.answer_of, self.pieces(depth, node))
 
 
-def polytopes_of(
-    kinds: Kinds,
-    rules: Rules,
+def split_polytopes(
+    kinds: CellPartition,
+    rules: ConstraintSystem,
     geography: Geography,
     totals: dict[int, Ints],
     answers: Ints | None = None,
-) -> Polytopes:
+) -> SplitPolytopes:
     """Return the limits of every node of a whole release; see `Polytopes`. No `answers`: those of the totals."""
-    table = exact_answers(geography, totals, answers)
+    table = deepest_exact_answers(geography, totals, answers)
     capped = bool((kinds.high < NO_LIMIT).any())
     leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
     classes = [len(np.unique(kinds.class_of[row])) for row in kinds.members]
@@ -247,22 +326,22 @@ def polytopes_of(
 
     inner = table.shape[1] > 1
 
-    def needed(depth: int) -> tuple[Reason, ...]:
+    def needed(depth: int) -> tuple[LimitReason, ...]:
         asked = {
-            Reason.TOTALS_BELOW: depth < unit_depth and not inner,
-            Reason.INNER_TABLE: depth <= unit_depth
+            LimitReason.TOTALS_BELOW: depth < unit_depth and not inner,
+            LimitReason.INNER_TABLE: depth <= unit_depth
             and inner,  # there: so that passes that cross the table keep it
-            Reason.UPPER_BOUNDS: capped,
-            Reason.NESTED_BOUNDS: bool(rules.nested),
-            Reason.SPREAD_BOUNDS: depth < leaf and bool(mixed.any()),
+            LimitReason.UPPER_BOUNDS: capped,
+            LimitReason.NESTED_BOUNDS: bool(rules.nested),
+            LimitReason.SPREAD_BOUNDS: depth < leaf and bool(mixed.any()),
         }
         return tuple(reason for reason, is_there in asked.items() if is_there)
 
-    all_leaves = AllLeaves(tuple(needed(depth) for depth in range(leaf + 1)), not capped)
-    return Polytopes(kinds, rules, geography, totals, table, all_leaves)
+    all_leaves = TreeLimits(tuple(needed(depth) for depth in range(leaf + 1)), not capped)
+    return SplitPolytopes(kinds, rules, geography, totals, table, all_leaves)
 
 
-def exact_answers(geography: Geography, totals: dict[int, Ints], answers: Ints | None) -> Ints:
+def deepest_exact_answers(geography: Geography, totals: dict[int, Ints], answers: Ints | None) -> Ints:
     """Return the exact table of the deepest level with totals: the answers given, or the totals as one answer."""
     if answers is not None:
         return answers
@@ -270,11 +349,11 @@ def exact_answers(geography: Geography, totals: dict[int, Ints], answers: Ints |
     return totals[max(totals)][:, None] if totals else none
 
 
-def _add(values: Ints, group: Ints, n_groups: int) -> Ints:
+def _add_limits(values: Ints, group: Ints, n_groups: int) -> Ints:
     # Sums of "no limit" stay "no limit".
     out = np.zeros((n_groups, values.shape[1]), dtype=np.int64)
     boundless = np.zeros(out.shape, dtype=bool)
-    for here in _batches(len(values)):
+    for here in _leaf_batches(len(values)):
         no_limit = values[here] >= NO_LIMIT
         np.add.at(out, group[here], np.where(no_limit, 0, values[here]))
         np.logical_or.at(boundless, group[here], no_limit)
@@ -282,5 +361,5 @@ def _add(values: Ints, group: Ints, n_groups: int) -> Ints:
     return out
 
 
-def _batches(n: int) -> Iterator[slice]:
+def _leaf_batches(n: int) -> Iterator[slice]:
     return (slice(first, first + RANGE_LEAVES) for first in range(0, n, RANGE_LEAVES))

@@ -15,21 +15,19 @@ from typing import Any, final
 
 import numpy as np
 
-from topdown.model.geography import Geography, Level
-from topdown.model.public import PublicFacts
-from topdown.plan.plan import Plan
-from topdown.plan.prepare import Context
-from topdown.solve.answers import AnswerSource, NoisyAnswers, Ranges
-from topdown.solve.descend import Descent
-from topdown.solve.groups import Ints
-from topdown.solve.polytopes import Limits
-from topdown.solve.repair import Repairer
-from topdown.solve.shape import NodeFacts, ReleaseShape, known_from
-from topdown.solve.statistics import Objective, OwnStatistics, Statistics
-from topdown.solve.tree.statistics import TreeStatistics
-from topdown.solve.walk import Walk
+from topdown.arrays import Ints
+from topdown.model import Geography, Level, PublicFacts
+from topdown.plan import Plan, PublicContext
+from topdown.solve.noisy_answers import AnswerSource, NoisyAnswers, Ranges
+from topdown.solve.objectives import Objective, OwnStatistics, Statistics
+from topdown.solve.polytopes import LimitUse
+from topdown.solve.release_facts import NodeFacts, ReleaseShape, facts_of_part
+from topdown.solve.table_changes import SoftRuleRepair
+from topdown.solve.top_down import TopDownSolver
+from topdown.solve.tree import TreeStatistics
+from topdown.solve.tree_solver import TreeSolver
 
-Firsts = tuple[int, ...]  # number in the whole tree of a slice's first node of each level
+FirstNodes = tuple[int, ...]  # number in the whole tree of a slice's first node of each level
 
 
 @final
@@ -44,29 +42,29 @@ class Slice:
         answers: what the source of noisy answers opens.
     """
 
-    firsts: Firsts
+    firsts: FirstNodes
     geography: Geography
     facts: PublicFacts
     nodes: NodeFacts
     answers: Any
 
 
-class Opener(ABC):
+class WorkerState(ABC):
     """What a worker holds to solve parts of a tree."""
 
     @abstractmethod
-    def open(self, part: Slice | None) -> tuple[Walk, Firsts]:
+    def open(self, part: Slice | None) -> tuple[TreeSolver, FirstNodes]:
         """Return the solver of a part, and its first node of every level."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class WholeTree(Opener):
+class WholeTreeState(WorkerState):
     """The solver itself, where nothing says how to cut it."""
 
-    walk: Walk
+    walk: TreeSolver
 
-    def open(self, part: Slice | None) -> tuple[Walk, Firsts]:
+    def open(self, part: Slice | None) -> tuple[TreeSolver, FirstNodes]:
         """Return it."""
         del part
         return self.walk, (0,) * len(self.walk.context.geography.levels)
@@ -74,7 +72,7 @@ class WholeTree(Opener):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ShapeOnly(Opener):
+class SliceState(WorkerState):
     """A plain release without its nodes.
 
     Args:
@@ -87,29 +85,29 @@ class ShapeOnly(Opener):
     plan: Plan
     shape: ReleaseShape
     backend: str
-    repairer: Repairer
+    repairer: SoftRuleRepair
     source: AnswerSource
     statistics: Statistics | None
 
-    def open(self, part: Slice | None) -> tuple[Descent, Firsts]:
+    def open(self, part: Slice | None) -> tuple[TopDownSolver, FirstNodes]:
         """Return the solver of a slice, which has nothing to make a shape from but is given it."""
         if part is None:
             raise TypeError("a plain release is solved from slices")
-        known = known_from(self.shape, part.geography, part.nodes.widened())
-        context = Context(self.plan, part.geography, part.facts)
+        known = facts_of_part(self.shape, part.geography, part.nodes.widened())
+        context = PublicContext(self.plan, part.geography, part.facts)
         vars(context).update(rules=known.public)  # cached properties: a slice never makes its own
         answers = self.source.opened(part.answers)
         statistics: Statistics = OwnStatistics(answers)
         if self.statistics is not None:
-            statistics = StatisticsPart(self.statistics, part.firsts)
-        descent = Descent(context, answers, {}, self.backend)
+            statistics = PartStatistics(self.statistics, part.firsts)
+        descent = TopDownSolver(context, answers, {}, self.backend)
         vars(descent).update(known=known, statistics=statistics, repairer=self.repairer.within(context))
         return descent, part.firsts
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cutter:
+class TreePartitioner:
     """Cuts a solver into slices; stays with whoever hands them out.
 
     Args:
@@ -119,14 +117,14 @@ class Cutter:
         one_level: per level but the last, whether splits of its nodes ask nothing of what is below their children.
     """
 
-    walk: Walk
-    opener: Opener
+    walk: TreeSolver
+    opener: WorkerState
     nodes: NodeFacts | None
     one_level: tuple[bool, ...]
 
     def cut(
         self, depth: int, first: int, last: int, *, one_level: bool = False
-    ) -> tuple[Slice | None, Firsts]:
+    ) -> tuple[Slice | None, FirstNodes]:
         """Return all above and below nodes first..last-1 of a level, and the first node of every level.
 
         Args:
@@ -134,10 +132,10 @@ class Cutter:
             one_level: leave out what is below their children.
         """
         walk = self.walk
-        ranges = ranges_of(walk.context.geography, depth, first, last)
+        ranges = node_ranges(walk.context.geography, depth, first, last)
         if one_level:
             ranges = (*ranges[: depth + 2], *(slice(0, 0) for _ in ranges[depth + 2 :]))
-        if self.nodes is None or not isinstance(walk, Descent):
+        if self.nodes is None or not isinstance(walk, TopDownSolver):
             return None, (0,) * len(ranges)
         geography = geography_part(walk.context.geography, ranges)
         firsts = tuple(here.start for here in ranges)
@@ -145,24 +143,26 @@ class Cutter:
         return Slice(firsts, geography, facts, nodes, walk.answers.part(ranges)), firsts
 
 
-def cutter_of(walk: Walk) -> Cutter:
+def make_partitioner(walk: TreeSolver) -> TreePartitioner:
     """Return what cuts a solver: a plain release into slices, an extension not at all."""
-    if not isinstance(walk, Descent):
-        return Cutter(walk, WholeTree(walk), None, (False,) * (len(walk.context.geography.levels) - 1))
+    if not isinstance(walk, TopDownSolver):
+        return TreePartitioner(
+            walk, WholeTreeState(walk), None, (False,) * (len(walk.context.geography.levels) - 1)
+        )
     plan, known, statistics = walk.context.plan, walk.known, walk.statistics
     fits_tree = isinstance(statistics, TreeStatistics)
-    repairer = walk.repairer.within(Context(plan, Geography(()), PublicFacts({})))
-    opener = ShapeOnly(
+    repairer = walk.repairer.within(PublicContext(plan, Geography(()), PublicFacts({})))
+    opener = SliceState(
         plan, known.shape, walk.backend, repairer, walk.answers.source(), statistics if fits_tree else None
     )
     decided = [known.polytopes.decided(depth) for depth in range(len(known.levels))]
     one_level = (
-        own is not Limits.TOO_MANY and below is Limits.NOT_NEEDED for own, below in pairwise(decided)
+        own is not LimitUse.TOO_MANY and below is LimitUse.NOT_NEEDED for own, below in pairwise(decided)
     )
-    return Cutter(walk, opener, known.nodes, tuple(one_level))
+    return TreePartitioner(walk, opener, known.nodes, tuple(one_level))
 
 
-def ranges_of(geography: Geography, depth: int, first: int, last: int) -> Ranges:
+def node_ranges(geography: Geography, depth: int, first: int, last: int) -> Ranges:
     """Return the nodes of every level that lie above or below nodes first..last-1 of a level, or are these."""
     out = [slice(first, last)]
     for pointers in geography.child_pointers[depth:]:
@@ -183,7 +183,7 @@ def geography_part(geography: Geography, ranges: Ranges) -> Geography:
 
 @final
 @dataclass(frozen=True, eq=False)
-class StatisticsPart:
+class PartStatistics:
     """What the splits of a part are fitted to: that of the whole tree, by the part's own numbers of nodes.
 
     Args:
@@ -200,7 +200,7 @@ class StatisticsPart:
         nodes, objective = self.whole.split(level_index, first_node + first, last_node + first)
         return np.asarray(nodes - first, dtype=np.int64), objective
 
-    def anew(self, answers: NoisyAnswers) -> StatisticsPart:
+    def anew(self, answers: NoisyAnswers) -> PartStatistics:
         """Return those of other answers."""
         return replace(self, whole=self.whole.anew(answers))
 

@@ -1,19 +1,62 @@
 """Where work runs: tasks read and return, whoever hands them out writes."""
 
-from topdown.workers.forked import Forked
-from topdown.workers.here import Here
-from topdown.workers.lost import Lost
-from topdown.workers.workers import Cluster, Place, Where, Workers, opened, size_of, workers_with
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.workers.executor import (
+        Cluster,
+        Executor,
+        ExecutorChoice,
+        LocalWorker,
+        Workers,
+        executor_size,
+        open_executor,
+        workers_with,
+    )
+    from topdown.workers.forked import Forked
+    from topdown.workers.ray import (
+        connect_cluster,
+        describe_machine,
+        quoted_node,
+        ray_environment,
+        require_closed,
+        require_ray,
+        require_same,
+    )
+    from topdown.workers.tasks import (
+        MOST_AGAIN,
+        Pending,
+        ReportLoss,
+        refuse_confidential,
+        run_again,
+        tell_nobody,
+    )
 
 __all__ = [
+    "MOST_AGAIN",
     "Cluster",
+    "Executor",
+    "ExecutorChoice",
     "Forked",
-    "Here",
-    "Lost",
-    "Place",
-    "Where",
+    "LocalWorker",
+    "Pending",
+    "ReportLoss",
     "Workers",
-    "opened",
-    "size_of",
+    "connect_cluster",
+    "describe_machine",
+    "executor_size",
+    "open_executor",
+    "quoted_node",
+    "ray_environment",
+    "refuse_confidential",
+    "require_closed",
+    "require_ray",
+    "require_same",
+    "run_again",
+    "tell_nobody",
     "workers_with",
 ]
+
+__getattr__ = lazy_face(__name__, __file__)

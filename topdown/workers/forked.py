@@ -13,11 +13,15 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from topdown.allocator import take_from_system
-from topdown.interrupt import STOPS, die_with_parent
-from topdown.workers.elsewhere import Elsewhere, WorkerLostError
-from topdown.workers.guard import refuse_confidential
-from topdown.workers.lost import Lost, Pending, nobody
+from topdown.process import STOP_SIGNALS, die_with_parent, use_system_allocator
+from topdown.workers.tasks import (
+    Pending,
+    RemoteWorkers,
+    ReportLoss,
+    WorkerLostError,
+    refuse_confidential,
+    tell_nobody,
+)
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -25,7 +29,7 @@ Result = TypeVar("Result")
 _held: Any = None  # the shared value; set in forked workers only, which are given it as they start
 
 
-class Forked(Elsewhere[Shared]):
+class Forked(RemoteWorkers[Shared]):
     """Processes of this machine, started with the first task and stopped when the context ends.
 
     Args:
@@ -34,7 +38,7 @@ class Forked(Elsewhere[Shared]):
         lost: told about each process that was killed; all processes are started anew then.
     """
 
-    def __init__(self, shared: Shared, n: int, lost: Lost = nobody) -> None:
+    def __init__(self, shared: Shared, n: int, lost: ReportLoss = tell_nobody) -> None:
         super().__init__(shared, lost)
         self._shared, self._n = shared, n
         self._others = set(multiprocessing.active_children())
@@ -50,13 +54,13 @@ class Forked(Elsewhere[Shared]):
 
     def _start(self) -> ProcessPoolExecutor:
         fork = multiprocessing.get_context("fork")
-        return ProcessPoolExecutor(self._n, fork, initializer=_start, initargs=(self._shared,))
+        return ProcessPoolExecutor(self._n, fork, initializer=_start_worker, initargs=(self._shared,))
 
     def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Future[Result] | None:
         """Hand out a task; None if the processes are lost."""
         try:
-            with _held_back():  # the first task starts the processes
-                return self._executor.submit(_run, work, task)
+            with _signals_blocked():  # the first task starts the processes
+                return self._executor.submit(_run_task, work, task)
         except BrokenProcessPool:
             return None
 
@@ -82,26 +86,26 @@ class Forked(Elsewhere[Shared]):
 
 
 @contextmanager
-def _held_back() -> Iterator[None]:
+def _signals_blocked() -> Iterator[None]:
     """Keep signals waiting, here and in processes started meanwhile until these are ready for them.
 
     A worker that is stopped before it has handlers of its own would run this process's handlers, which do not
     stop it: whoever waits for its end would wait for ever.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(work: Callable[[Any, Task], Result], task: Task) -> Result:
+def _run_task(work: Callable[[Any, Task], Result], task: Task) -> Result:
     done = work(_held, task)
     refuse_confidential(done)
     return done
 
 
-def _start(shared: object) -> None:
+def _start_worker(shared: object) -> None:
     """Prepare a forked worker: the parent decides when it stops, and it does not outlive the parent."""
     global _held
     _held = shared
@@ -109,7 +113,7 @@ def _start(shared: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     die_with_parent()
     threadpool_limits(limits=1)
-    take_from_system()
+    use_system_allocator()

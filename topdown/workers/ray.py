@@ -1,35 +1,116 @@
 """Work on the machines of a Ray cluster; no other file imports Ray.
 
 Tasks are plain functions of installed modules: nothing is uploaded, and each machine runs its own installation.
+Machines must share what decides the bytes: versions, processor, kernels of the BLAS, and the folder with the plan.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import platform
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from topdown.allocator import take_from_system
 from topdown.errors import ConfigError
-from topdown.workers.elsewhere import Elsewhere, WorkerLostError
-from topdown.workers.guard import refuse_confidential
-from topdown.workers.kind import Machine, look, require_same
-from topdown.workers.lost import Lost, Pending
+from topdown.process import use_system_allocator
+from topdown.workers.tasks import Pending, RemoteWorkers, ReportLoss, WorkerLostError, refuse_confidential
+
+COMPARED_PACKAGES = ("census-topdown", "numpy", "scipy", "numba", "ortools", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine as one of its processes sees it.
+
+    Args:
+        host: its name.
+        kind: what decides the bytes: versions, the processor that kernels are compiled for, kernels of the BLAS.
+        plan: SHA-256 of the folder's plan.json, in hex; "" if it is not there.
+    """
+
+    host: str
+    kind: dict[str, str]
+    plan: str
+
+
+def describe_machine(folder: Path) -> Machine:
+    """Return this machine; `folder` holds a plan."""
+    for library in ("numpy", "scipy.linalg"):  # each brings a BLAS of its own
+        import_module(library)
+    native = import_module("llvmlite.binding")
+    kind = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    kind |= {name: version(name) for name in COMPARED_PACKAGES}
+    blas = {
+        " ".join(str(one.get(key, "")) for key in ("internal_api", "version", "architecture"))
+        for one in threadpool_info()
+        if one["user_api"] == "blas"
+    }
+    kind |= {"processor": native.get_host_cpu_name(), "BLAS": ", ".join(sorted(blas))}
+    try:
+        plan = hashlib.sha256((folder / "plan.json").read_bytes()).hexdigest()
+    except OSError:
+        plan = ""
+    return Machine(socket.gethostname(), kind, plan)
+
+
+def require_same(own: Machine, other: Machine, folder: Path) -> None:
+    """Refuse a machine on which the same work could give other bytes, or that sees another folder.
+
+    Raises:
+        ConfigError: C233 it is of another kind, C234 its folder is not this one.
+    """
+    differ = [key for key in own.kind if own.kind[key] != other.kind.get(key)]
+    if differ:
+        raise ConfigError(
+            f"{other.host} is a machine of another kind than {own.host}",
+            code="C233",
+            details=tuple(
+                (key, f"{own.kind[key]} on {own.host}, {other.kind.get(key, 'none')} on {other.host}")
+                for key in differ
+            ),
+            fix="use machines of one kind with the same versions; where only the kernels of the BLAS differ, set "
+            "OPENBLAS_CORETYPE to one value on all",
+        )
+    if other.plan != own.plan or not other.plan:
+        raise ConfigError(
+            f"{other.host} does not see the plan in {folder} that {own.host} sees",
+            code="C234",
+            file=str(folder / "plan.json"),
+            fix="put the folder where every machine sees it at this path, then go on with --resume",
+        )
+
 
 Shared = TypeVar("Shared")
+
+
 Task = TypeVar("Task")
+
+
 Result = TypeVar("Result")
+
+
 OLDEST = (2, 55)
+
+
 AHEAD = 4  # tasks a core, under way or waiting
+
+
 ANSWER_SECONDS = 60  # within which each machine says what it is
+
+
 INSTALL = 'install the extra "cluster" on every machine: pip install "census-topdown[cluster]"'
+
+
 _held: tuple[str, Any] | None = None  # the shared value by its name; in workers only
 
 
@@ -76,7 +157,7 @@ def _open_cluster(text: str) -> ConfigError:
     )
 
 
-def environment(address: str) -> dict[str, str]:
+def ray_environment(address: str) -> dict[str, str]:
     """Return what is set for Ray before it is imported.
 
     It reports to nobody. Workers of a cluster of our own are not starved; to another we come with a token.
@@ -99,13 +180,13 @@ class RayCluster:
     own: Machine
     folder: Path
 
-    def workers(self, shared: Shared, lost: Lost) -> RayWorkers[Shared]:
+    def workers(self, shared: Shared, lost: ReportLoss) -> RayWorkers[Shared]:
         """Return workers that hold a value."""
         return RayWorkers(self, shared, lost)
 
 
 @contextmanager
-def connected(folder: Path, told: Lost) -> Iterator[RayCluster]:
+def connect_cluster(folder: Path, told: ReportLoss) -> Iterator[RayCluster]:
     """Connect to the cluster that RAY_ADDRESS names, or start one of this machine's cores until the context ends.
 
     Every machine has to be of this kind and to see `folder/plan.json`; each worker looks again before its first task.
@@ -121,12 +202,12 @@ def connected(folder: Path, told: Lost) -> Iterator[RayCluster]:
     require_ray()
     address, folder = os.environ.get("RAY_ADDRESS", ""), folder.resolve()
     before = dict(os.environ)
-    os.environ.update(environment(address))
+    os.environ.update(ray_environment(address))
     try:
         ray = _connect(address)
         try:
             machines = _machines(ray, folder)
-            own = look(folder)
+            own = describe_machine(folder)
             for machine in machines:
                 require_same(own, machine, folder)
             n = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -144,7 +225,9 @@ def _connect(address: str) -> Any:
     import ray
     from ray._private import worker as driver
 
-    driver.print_to_stdstream = _drop  # it tells about lost workers on standard output, where documents go
+    driver.print_to_stdstream = (
+        _print_nothing  # it tells about lost workers on standard output, where documents go
+    )
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
@@ -163,7 +246,7 @@ def _connect(address: str) -> Any:
     return ray
 
 
-def _drop(*_: object, **__: object) -> None:
+def _print_nothing(*_: object, **__: object) -> None:
     """Print nothing."""
 
 
@@ -172,7 +255,7 @@ def _machines(ray: Any, folder: Path) -> list[Machine]:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    ask = ray.remote(num_cpus=0, max_retries=3)(_look)
+    ask = ray.remote(num_cpus=0, max_retries=3)(_describe_worker)
     found = []
     for node in nodes:
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
@@ -193,12 +276,12 @@ def _machines(ray: Any, folder: Path) -> list[Machine]:
     return machines
 
 
-def _look(folder: Path) -> tuple[Machine, str]:
+def _describe_worker(folder: Path) -> tuple[Machine, str]:
     """Return the machine of a worker, and how its cluster was told to ask who comes."""
-    return look(folder), os.environ.get("RAY_AUTH_MODE", "").strip().lower()
+    return describe_machine(folder), os.environ.get("RAY_AUTH_MODE", "").strip().lower()
 
 
-class RayWorkers(Elsewhere[Shared]):
+class RayWorkers(RemoteWorkers[Shared]):
     """Processes of a cluster; each gets the shared value once, before its first task.
 
     What is handed out and not asked for any more ends by itself, or with the connection: Ray 2.60 ends this process if
@@ -210,13 +293,13 @@ class RayWorkers(Elsewhere[Shared]):
         lost: told about each worker that is lost.
     """
 
-    def __init__(self, cluster: RayCluster, shared: Shared, lost: Lost) -> None:
+    def __init__(self, cluster: RayCluster, shared: Shared, lost: ReportLoss) -> None:
         import ray
 
         super().__init__(shared, lost, AHEAD * cluster.n)
         self._ray, self._cluster = ray, cluster
         self._shared = ray.put(shared)
-        self._run = ray.remote(num_cpus=1, max_retries=0)(_run)  # run again by us, who can say so
+        self._run = ray.remote(num_cpus=1, max_retries=0)(_run_remotely)  # run again by us, who can say so
         kinds = ("WorkerCrashed", "NodeDied", "LocalRayletDied", "OutOfMemory", "ObjectLost")
         self._gone: tuple[type[Exception], ...] = tuple(getattr(ray.exceptions, f"{k}Error") for k in kinds)
 
@@ -254,10 +337,10 @@ class RayWorkers(Elsewhere[Shared]):
         hosts = {node["NodeID"]: node["NodeManagerHostname"] for node in self._ray.nodes()}  # lost ones too
         if len(hosts) == 1:
             return ()
-        return [hosts.get(node_in(str(self._loss(pending.answer)), hosts), "") for pending in suspects]
+        return [hosts.get(quoted_node(str(self._loss(pending.answer)), hosts), "") for pending in suspects]
 
 
-def node_in(text: str, nodes: Iterable[str]) -> str:
+def quoted_node(text: str, nodes: Iterable[str]) -> str:
     """Return the one node whose id an error quotes; "" if it quotes none, or several.
 
     Ray's own error quotes the node if that is lost or short of memory, not if only the process was killed.
@@ -273,24 +356,26 @@ class _Raised:
     error: Exception
 
 
-def _run(cluster: RayCluster, held: list[Any], work: Callable[[Any, Task], Result], task: Task) -> object:
+def _run_remotely(
+    cluster: RayCluster, held: list[Any], work: Callable[[Any, Task], Result], task: Task
+) -> object:
     try:
-        done = work(_value(cluster, held[0]), task)
+        done = work(_fetch_shared(cluster, held[0]), task)
         refuse_confidential(done)
     except Exception as error:
         return _Raised(error)
     return done
 
 
-def _value(cluster: RayCluster, held: Any) -> Any:
+def _fetch_shared(cluster: RayCluster, held: Any) -> Any:
     """Return the shared value, which this worker fetches once."""
     global _held
     if _held is None or _held[0] != held.hex():
         import ray
 
-        require_same(cluster.own, look(cluster.folder), cluster.folder)
+        require_same(cluster.own, describe_machine(cluster.folder), cluster.folder)
         threadpool_limits(limits=1)
-        take_from_system()
+        use_system_allocator()
         _held = None
         _held = held.hex(), ray.get(held)
     return _held[1]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.accountant import zcdp
-from topdown.accountant.semantics import Claim, Measurement, secrets
 from topdown.errors import ConfigError
+from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.statement import Claim, Measurement, protected_attributes
 
 SETTINGS = Path(__file__).parents[3] / "settings" / "pl94_2020.toml"
 FACTORS = {"total": [], "detailed": ["hhgq", "votingage", "hispanic", "cenrace"], "hhinstlevels": ["hhgq"]}
@@ -44,7 +44,7 @@ def test_secrets_reproduce_the_2020_certificate():
     """A coordinate too many or too few in any secret would miss the signed zCDP epsilons (delta 1e-10)."""
     found = {
         s.claim.name("person"): float(zcdp.canonne_kamath_steinke(s.loss.rho, "1e-10"))
-        for s in secrets(measurements(), claims(measurements()))
+        for s in protected_attributes(measurements(), claims(measurements()))
     }
     assert CERTIFIED.keys() == found.keys()
     assert all(abs(CERTIFIED[name] - epsilon) < 0.0075 for name, epsilon in found.items())
@@ -52,7 +52,7 @@ def test_secrets_reproduce_the_2020_certificate():
 
 def test_exact_epsilons_stay_below_the_certificate():
     """The exact loss cannot exceed a valid bound of it."""
-    for secret in secrets(measurements(), claims(measurements())):
+    for secret in protected_attributes(measurements(), claims(measurements())):
         exact = secret.loss.epsilon("1e-10")
         assert exact.upper < zcdp.canonne_kamath_steinke(secret.loss.rho, "1e-10").lower
         assert exact.relative_width < 1e-10
@@ -60,7 +60,7 @@ def test_exact_epsilons_stay_below_the_certificate():
 
 def test_presence_moves_one_count_per_measurement():
     """Adding a record changes one count where replacing changes two: half the loss, not the same."""
-    presence, replaced = secrets(
+    presence, replaced = protected_attributes(
         measurements(), [Claim("presence", "", "protected"), Claim("everything", "", "protected")]
     )
     assert replaced.loss.rho == 2 * presence.loss.rho
@@ -70,7 +70,7 @@ def test_presence_moves_one_count_per_measurement():
 def test_what_nothing_measures_costs_nothing():
     """An attribute that no query resolves has loss zero; one that is disclosed has none at all."""
     rows = [m for m in measurements() if "hispanic" not in m.attributes]
-    free, lost = secrets(
+    free, lost = protected_attributes(
         rows,
         [Claim("attribute", "hispanic", "protected"), Claim("attribute", "cenrace", "disclosed", ("x",))],
     )
@@ -81,7 +81,7 @@ def test_secrets_refuse_nonsense():
     """Nothing measured, two laws at once, a float variance must not give a number."""
     everything = [Claim("everything", "", "protected")]
     with pytest.raises(ConfigError, match="nothing is measured"):
-        secrets([], everything)
+        protected_attributes([], everything)
     with pytest.raises(TypeError, match="variance of total"):
         Measurement(0, "us", "total", frozenset(), 0.5)  # type: ignore[arg-type]
     rows = [
@@ -89,7 +89,7 @@ def test_secrets_refuse_nonsense():
         for law in ("discrete_gaussian", "two_sided_geometric")
     ]
     with pytest.raises(ConfigError, match="two noise laws"):
-        secrets(rows, everything)
+        protected_attributes(rows, everything)
 
 
 def test_bun_steinke_matches_the_published_number():
@@ -118,20 +118,20 @@ def test_tight_conversion_encloses_the_minimum(rho, delta):
 
 def test_composition_is_exact():
     """Sums of budgets and products of e**epsilon carry no rounding."""
-    assert zcdp.compose(["1/3", Fraction(1, 6), 1]) == Fraction(3, 2)
+    assert zcdp.compose_zcdp(["1/3", Fraction(1, 6), 1]) == Fraction(3, 2)
     assert zcdp.compose_pure([3, "5/2"]) == Fraction(15, 2)
-    assert zcdp.of_gaussian(4, 2) == Fraction(1, 4)
+    assert zcdp.zcdp_of_gaussian(4, 2) == Fraction(1, 4)
     with pytest.raises(TypeError, match="float"):
-        zcdp.compose([0.5])
+        zcdp.compose_zcdp([0.5])
     with pytest.raises(ConfigError, match="below 1"):
-        zcdp.of_pure("1/2")
+        zcdp.zcdp_of_pure("1/2")
 
 
 @pytest.mark.parametrize("odds", [Fraction(101, 100), Fraction(3), Fraction(1000)])
 def test_pure_to_zcdp_is_exact_for_randomised_response(odds):
     """Rho is the largest Renyi divergence over its order: reached as the order falls to 1, never exceeded."""
     p, q = float(odds / (odds + 1)), float(1 / (odds + 1))
-    rho = float(zcdp.of_pure(odds).upper)
+    rho = float(zcdp.zcdp_of_pure(odds).upper)
     divergence = (p - q) * math.log(odds)
     assert math.isclose(divergence, rho, rel_tol=1e-12)
     assert rho <= math.log(odds) ** 2 / 2

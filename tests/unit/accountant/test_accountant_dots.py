@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.accountant.dots import delta_above
-from topdown.accountant.event import FiniteLoss, Repeated
-from topdown.accountant.mixture import Mixture
 from topdown.errors import ConfigError
-from topdown.noise.optimal.verify import exp_bounds
+from topdown.optimal_noise import exp_bounds
+from topdown.privacy.accountant import FiniteLoss, Mixture, Repeated, delta_above
 
 STEP = Fraction(1, 64)
 RANDOMISED = FiniteLoss(((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))))

@@ -7,11 +7,9 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.accountant.dual import trade_off_from_deltas
-from topdown.accountant.enclosure import Enclosure
-from topdown.accountant.lattice_fft import LatticeFft
-from topdown.accountant.paper_sieve import PaperSieve
 from topdown.errors import ConfigError
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import LatticeFft, PaperSieve, trade_off_from_deltas
 
 SMALL = {
     "one coarse": [("1", 1)],
@@ -101,7 +99,7 @@ def test_meet_in_the_middle_agrees_with_all_atoms(monkeypatch):
     """Sums over two halves must equal the sum over all pairs."""
     case = [("1/3", 2), ("2/5", 1), ("3/7", 1)]
     direct = weighted(case).curve(EPSILONS, engine="atoms")
-    monkeypatch.setattr("topdown.accountant.atoms.DIRECT_ATOMS", 0)
+    monkeypatch.setattr("topdown.privacy.accountant.atoms.DIRECT_ATOMS", 0)
     halves = weighted(case).curve(EPSILONS, engine="atoms")
     assert all(overlap(a, b) for a, b in zip(direct, halves, strict=True))
     assert max(h.relative_width for h in halves) < 1e-9
@@ -155,7 +153,7 @@ def test_fft_refuses_nothing_it_can_hold():
 
 def test_what_lies_beyond_the_last_node_is_in_the_bound(monkeypatch):
     """Far peaks of a coarse law carry real mass: cut off early, they must show as width, not as error."""
-    monkeypatch.setattr("topdown.accountant.window.OPEN_PEAKS", 3)
+    monkeypatch.setattr("topdown.privacy.accountant.quadrature_nodes.OPEN_PEAKS", 3)
     case = weighted({"1/3": 1, "2/5": 1, "3/7": 1})
     truth = case.curve(EPSILONS, engine="ball")
     free = case.curve(EPSILONS, engine="free")

@@ -8,19 +8,20 @@ import mpmath
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.accountant.event import (
+from topdown.errors import ConfigError
+from topdown.privacy.accountant import (
     ZCDP,
     ComposedEvent,
     DiscreteGaussianEvent,
     FiniteLoss,
     Geometric,
+    Mixture,
     PureDP,
     ReleaseEvent,
     Repeated,
     flatten,
+    zcdp_rho,
 )
-from topdown.accountant.mixture import Mixture, zcdp_rho
-from topdown.errors import ConfigError
 
 
 def brute(loss_tables: list[dict], epsilon: float) -> float:

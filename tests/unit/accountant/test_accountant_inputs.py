@@ -6,10 +6,10 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.accountant import Composition, Enclosure
-from topdown.accountant.exact import rational, threshold
-from topdown.decimals import significant
 from topdown.errors import ConfigError
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import Composition
+from topdown.privacy.exact_values import rational, significant, threshold
 
 
 def test_float_budget_is_refused_with_the_fix():

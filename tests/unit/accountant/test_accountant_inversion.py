@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.accountant.enclosure import Enclosure
-from topdown.accountant.inversion import solve
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import solve_epsilon
 
 
 @pytest.mark.parametrize("width", [Fraction(1, 10**12), Fraction(1, 10**6)])
@@ -23,7 +23,7 @@ def test_few_enclosures_are_asked_for(width: Fraction) -> None:
         return [Enclosure(v * (1 - width), v * (1 + width), "test") for v in values]
 
     target = Fraction(1, 10**10)
-    found = solve(deltas, target, exact, Fraction(40), 90)
+    found = solve_epsilon(deltas, target, exact, Fraction(40), 90)
     assert found.lower - Fraction(1, 10**13) <= Fraction(exact) <= found.upper + Fraction(1, 10**13)
     assert found.width <= 8 * width
     assert len(asked) < 40

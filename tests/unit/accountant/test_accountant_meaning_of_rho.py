@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.solved import toy_run
-from topdown.accountant.account import account, dhc2020
-from topdown.accountant.dhc2020 import dhc_paths
-from topdown.accountant.semantics import Claim, Measurement, secrets
-from topdown.laws import DISCRETE_GAUSSIAN
-from topdown.model.query import parse_query
-from topdown.plan.budget import calibrated
-from topdown.plan.files import load_schema, load_settings
-from topdown.plan.prepare import prepare
-from topdown.publish.certified import claims_of, steps_of
+from topdown.model import parse_query
+from topdown.plan import calibrate_noise, load_schema, load_settings, prepare
+from topdown.privacy.accountant import account_document, dhc2020_document, dhc_paths
+from topdown.privacy.laws import DISCRETE_GAUSSIAN
+from topdown.privacy.statement import Claim, Measurement, protected_attributes
+from topdown.publish.release_certificate import claims_of, steps_of
 from topdown.resources import bundled_names, find
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +29,7 @@ def measured(name: str, neighbours: str) -> tuple[str, list[Measurement]]:
         for text, share in table.queries.items():
             rho, query = settings.budget.rho * table.share * share, parse_query(schema, text)
             rhos.append(f"{rho}*1")
-            variance = calibrated(DISCRETE_GAUSSIAN, rho, query, neighbours)
+            variance = calibrate_noise(DISCRETE_GAUSSIAN, rho, query, neighbours)
             rows.append(Measurement(depth, table.name, text, query.attributes, variance))
     return ",".join(rhos), rows
 
@@ -42,8 +39,8 @@ def measured(name: str, neighbours: str) -> tuple[str, list[Measurement]]:
 def test_budgets_of_shipped_settings_give_the_audits_numbers(name, neighbours):
     """Fed to account, the 55 budgets of one plan gave rho 1.2457 and 79 in 100 where the plan says 2.4914 and 87."""
     text, rows = measured(name, neighbours)
-    whole = secrets(rows, [FIRST[neighbours]])[0].loss
-    found = account(text, neighbours=neighbours)
+    whole = protected_attributes(rows, [FIRST[neighbours]])[0].loss
+    found = account_document(text, neighbours=neighbours)
     engine = whole.certifying()
     assert str(whole.rho) == found["rho"]
     assert whole.law.coordinates == found["n_counts_moved"]
@@ -65,8 +62,8 @@ def test_budgets_printed_by_a_plan_give_the_audits_numbers(tmp_path, neighbours)
     plan, (step,) = policy.plan, steps_of(policy)
     printed = json.loads(json.dumps(plan.to_document()))
     losses = [m["loss"] for level in printed["levels"] for m in level["measurements"]]
-    whole = secrets(step.measurements, claims_of(policy))[0].loss
-    found = account([(loss, 1) for loss in losses], neighbours=neighbours)
+    whole = protected_attributes(step.measurements, claims_of(policy))[0].loss
+    found = account_document([(loss, 1) for loss in losses], neighbours=neighbours)
     assert (str(plan.loss), str(whole.rho)) == (found["rho"], found["rho"])
     assert list(whole.epsilon("1e-10", engine=whole.certifying()).texts()) == found["epsilon"]["1e-10"]
 
@@ -75,8 +72,8 @@ def test_published_paths_state_bounded_rho():
     """The reference values of the 2020 release stand; their rho is that of a record replaced on the path."""
     paths, unbypassed = dhc_paths()
     path = paths[unbypassed]
-    found = dhc2020(["1e-10"], proxy=True)
-    same = account(list(path.budgets), neighbours="bounded")
+    found = dhc2020_document(["1e-10"], proxy=True)
+    same = account_document(list(path.budgets), neighbours="bounded")
     assert (found["neighbours"], found["rho"]) == ("bounded", "24811/5000")
     assert found["rho"] == same["rho"]
     low, high = map(Fraction, same["epsilon"]["1e-10"])

@@ -8,15 +8,22 @@ from itertools import product
 
 import pytest
 
-from topdown.accountant.approximate import MovedCounts, PairLoss
-from topdown.accountant.semantics import Claim, Measurement, secrets
-from topdown.accountant.statements import ChainStep, composed, secret_rows, statement
-from topdown.laws import UNIT
-from topdown.plan.best_noise import best_weights, whole
+from topdown.plan import optimal_weights, parse_weights
+from topdown.privacy.accountant import MovedCounts, PairLoss
+from topdown.privacy.laws import UNIT
+from topdown.privacy.statement import (
+    ChainStep,
+    Claim,
+    Measurement,
+    attribute_rows,
+    composed_deltas,
+    protected_attributes,
+    statement,
+)
 
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
-WEIGHTS = whole(best_weights(EPSILON, DELTA))
-OTHER = whole(best_weights(Fraction(1), Fraction(1, 500)))
+WEIGHTS = parse_weights(optimal_weights(EPSILON, DELTA))
+OTHER = parse_weights(optimal_weights(Fraction(1), Fraction(1, 500)))
 EVERYTHING = Claim("everything", "", "protected")
 MIXED = PairLoss(
     (MovedCounts(WEIGHTS, EPSILON, DELTA, 1), MovedCounts(OTHER, Fraction(1), Fraction(1, 500), 1))
@@ -95,7 +102,7 @@ CLAIMS = [
 
 def test_every_secret_has_the_sums_of_what_it_moves() -> None:
     """One count too few in a sum, of epsilon or delta, would promise more than is kept."""
-    found = [(s.loss.epsilon, s.loss.delta, s.loss.coordinates) for s in secrets(ROWS, CLAIMS)]
+    found = [(s.loss.epsilon, s.loss.delta, s.loss.coordinates) for s in protected_attributes(ROWS, CLAIMS)]
     one, delta = EPSILON, DELTA
     assert found == [
         (4 * one, 4 * delta, 4),
@@ -108,7 +115,7 @@ def test_every_secret_has_the_sums_of_what_it_moves() -> None:
 
 def test_no_row_speaks_of_rho_or_of_every_delta() -> None:
     """Rho, or an epsilon that holds for every delta, cannot be said of noise of finitely many values."""
-    rows = secret_rows(ROWS, CLAIMS)
+    rows = attribute_rows(ROWS, CLAIMS)
     assert all({"rho", "mu", "usual"}.isdisjoint(row) for row in rows)
     assert [row["delta"] for row in rows] == ["1/250", "1/500", "1/500", "0", "1/500"]
     assert all(list(row["epsilon"]) == [row["delta"]] for row in rows)
@@ -118,9 +125,9 @@ def test_no_row_speaks_of_rho_or_of_every_delta() -> None:
 def test_a_statement_gives_deltas_at_quarters_of_epsilon_rounded_up() -> None:
     """A delta rounded down would be smaller than what was certified."""
     said = statement([ChainStep("r", "0" * 64, tuple(ROWS))], CLAIMS[:1])
-    loss = secrets(ROWS, CLAIMS[:1])[0].loss
+    loss = protected_attributes(ROWS, CLAIMS[:1])[0].loss
     assert [one["epsilon"] for one in said["composed"]] == ["1/2", "1", "3/2", "2"]
-    assert composed(loss)["composed"] == said["composed"]
+    assert composed_deltas(loss)["composed"] == said["composed"]
     points = tuple(Fraction(one["epsilon"]) for one in said["composed"])
     for one, true in zip(said["composed"], loss.deltas_at(points), strict=True):
         assert Fraction(one["delta"]) >= min(true, loss.delta if one["epsilon"] == "2" else 1)

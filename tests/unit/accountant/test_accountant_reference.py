@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.accountant import Composition
-from topdown.accountant.zcdp import bun_steinke
+from topdown.privacy.accountant import Composition, bun_steinke
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "accountant_cases.json").read_text())["cases"]
 PRINTED = Fraction(1, 10**27)  # the references are midpoints printed to 28 digits or more

@@ -8,29 +8,28 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.accountant import Composition
-from topdown.accountant.account import account, dhc2020, parse_rhos
-from topdown.accountant.calibrate import budget_scale, variance_reductions
-from topdown.accountant.dhc2020 import dhc_paths
-from topdown.accountant.paths import (
+from tests.oracles.whole_release_curves import envelope_above, envelope_below, overall_delta, pair_curves
+from topdown.errors import ConfigError
+from topdown.privacy.accountant import (
+    Composition,
+    account_document,
     all_pairs,
-    envelope_above,
-    envelope_below,
-    overall_delta,
+    budget_scale,
+    dhc2020_document,
+    dhc_paths,
     pair_composition,
-    pair_curves,
-    path,
+    parse_rhos,
+    release_path,
+    variance_reductions,
     worst_epsilon,
 )
-from topdown.accountant.statements import right_in_100
-from topdown.accountant.svg import trade_off_svg
-from topdown.errors import ConfigError
+from topdown.privacy.statement import accuracy_percent, trade_off_svg
 
 TOY = [
-    path("a", {"1/10": 4}),
-    path("b", {"1/5": 2}),
-    path("c", {"2/5": 1}),
-    path("again", {"1/10": 4, "0": 7}),
+    release_path("a", {"1/10": 4}),
+    release_path("b", {"1/5": 2}),
+    release_path("c", {"2/5": 1}),
+    release_path("again", {"1/10": 4, "0": 7}),
 ]
 
 
@@ -95,14 +94,14 @@ def test_envelope_brackets_every_pair():
 @pytest.mark.slow
 def test_worst_of_946_pairs():
     """The headline of the whole release: path 6 with itself, 24.45651445734."""
-    found = dhc2020(["1e-10"])["worst"]["1e-10"]
+    found = dhc2020_document(["1e-10"])["worst"]["1e-10"]
     assert found["paths"] == ["6", "6"]
     assert all(number.startswith("24.45651445733") for number in found["epsilon"])
 
 
 def test_proxy_is_the_unbypassed_pair():
     """The proxy for tuning is path 13 with itself."""
-    found = dhc2020(["1e-10"], proxy=True)
+    found = dhc2020_document(["1e-10"], proxy=True)
     assert found["n_pairs"] == 1
     assert all(n.startswith("24.45649395439") for n in found["worst"]["1e-10"]["epsilon"])
 
@@ -140,14 +139,14 @@ def test_account_document():
     one is added.
     """
     asked = {"epsilons": ["23/20"], "deltas": ["1e-10"], "alphas": ["1/20"]}
-    found = json.loads(json.dumps(account("1/10*5", **asked)))
+    found = json.loads(json.dumps(account_document("1/10*5", **asked)))
     low, high = map(Fraction, found["epsilon"]["1e-10"])
     assert low <= Fraction("6.55081355149595361371449592") <= high
     low, high = map(Fraction, found["delta"]["23/20"])
     assert low <= Fraction("0.10174019510342754358953519501364") <= high
     assert "not a bound" in found["usual"]["gaussian_note"]
     assert "at most 70 times in 100; a coin gives 50" in found["sentence"]
-    assert {"1e-10"} == account("1/10*5")["epsilon"].keys()
+    assert {"1e-10"} == account_document("1/10*5")["epsilon"].keys()
     assert tuple(found[key] for key in ("neighbours", "rho", "n_measurements", "n_counts_moved")) == (
         "bounded",
         "1/2",
@@ -155,7 +154,7 @@ def test_account_document():
         10,
     )
     assert found["measurements"] == [{"rho": "1/10", "variance": "10", "count": 5}]
-    other = account("1/20*10", neighbours="add_remove", **asked)
+    other = account_document("1/20*10", neighbours="add_remove", **asked)
     assert all(
         other[key] == found[key]
         for key in ("rho", "n_counts_moved", "epsilon", "delta", "trade_off", "best_guess")
@@ -171,7 +170,7 @@ def test_best_guess_is_the_best_point_of_the_curve():
     best = max(1 - (a + f.lower) / 2 for a, f in zip(alphas, curve, strict=True))
     guess = case.best_guess()
     assert float(guess.lower) - 1e-3 < float(best) <= float(guess.upper) + 1e-12
-    assert right_in_100(guess) >= 100 * float(guess.upper)
+    assert accuracy_percent(guess) >= 100 * float(guess.upper)
 
 
 def test_rho_text():

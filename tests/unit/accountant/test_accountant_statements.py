@@ -7,9 +7,16 @@ from itertools import product
 
 import pytest
 
-from topdown.accountant.pure import PureLoss
-from topdown.accountant.semantics import Claim, Measurement
-from topdown.accountant.statements import ChainStep, Words, secret_rows, sentence, statement
+from topdown.privacy.accountant import PureLoss
+from topdown.privacy.statement import (
+    ChainStep,
+    Claim,
+    Measurement,
+    StatementWords,
+    attack_sentence,
+    attribute_rows,
+    statement,
+)
 
 ROWS = (
     Measurement(0, "state", "total", frozenset(), Fraction(4)),
@@ -68,29 +75,41 @@ def test_steps_add_up_to_the_release():
 @pytest.mark.parametrize(
     ("claim", "words", "expected"),
     [
-        (Claim("everything", "", "protected"), Words(), "which of two answers one person gave, chooses"),
         (
             Claim("everything", "", "protected"),
-            Words("household", public_facts=True),
+            StatementWords(),
+            "which of two answers one person gave, chooses",
+        ),
+        (
+            Claim("everything", "", "protected"),
+            StatementWords("household", public_facts=True),
             "which of two answers one household gave, both of which fit the public facts, chooses",
         ),
         (
             Claim("everything", "", "conditional", ("a", "b")),
-            Words(),
+            StatementWords(),
             "both of which fit what is exact (a, b), chooses",
         ),
         (
             Claim("presence", "", "protected"),
-            Words(public_facts=True),
+            StatementWords(public_facts=True),
             "whether one person's answers were there at all, where both fit the public facts, chooses",
         ),
-        (Claim("attribute", "age", "protected"), Words(), "all of one person's but age, and must tell which"),
-        (Claim("within_level", "county", "protected"), Words(), "but the place within one county, and must"),
+        (
+            Claim("attribute", "age", "protected"),
+            StatementWords(),
+            "all of one person's but age, and must tell which",
+        ),
+        (
+            Claim("within_level", "county", "protected"),
+            StatementWords(),
+            "but the place within one county, and must",
+        ),
     ],
 )
 def test_sentences_fit_the_secret(claim, words, expected):
     """A sentence of another secret, unit or condition would promise what the number does not bound."""
-    said = sentence(PureLoss(Fraction(1), 1).best_guess(), claim, words)
+    said = attack_sentence(PureLoss(Fraction(1), 1).best_guess(), claim, words)
     assert expected in said
     assert said.startswith("Someone who reads only this release, knows every other")  # others add to it
     assert said.endswith("rightly at most 74 times in 100; a coin gives 50.")
@@ -104,7 +123,7 @@ def geometric(scales: list[Fraction]) -> list[Measurement]:
 def test_pure_epsilon_is_the_exact_sum():
     """Geometric plans must have the same rows: epsilon exact at delta 0, two counts for a replacement."""
     rows = geometric([Fraction(3), Fraction(5, 2)])
-    (found,) = secret_rows(rows, [Claim("everything", "", "protected")])
+    (found,) = attribute_rows(rows, [Claim("everything", "", "protected")])
     low, high = map(Fraction, found["epsilon"]["0"])
     assert low <= Fraction(2, 3) + Fraction(4, 5) <= high
     assert {"n_counts_moved", "best_guess", "right_in_100", "sentence"} <= set(found)
@@ -143,7 +162,7 @@ def test_a_loss_that_no_engine_sums_quickly_is_bounded():
         Measurement(0, "us", f"q{i}", frozenset(), Fraction(p, (p + 101 * i + 7) * 400))
         for i, p in enumerate(primes)
     ]
-    (found,) = secret_rows(rows, [Claim("everything", "", "protected")])
+    (found,) = attribute_rows(rows, [Claim("everything", "", "protected")])
     assert found["method"].startswith("bounds")
     low, high = map(Fraction, found["epsilon"]["1e-10"])
     assert 0 <= low < high <= Fraction(found["usual"]["canonne_kamath_steinke"]["1e-10"])

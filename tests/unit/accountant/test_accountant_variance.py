@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.accountant.variance import discrete_gaussian_variance
+from topdown.privacy.accountant import discrete_gaussian_variance
 
 
 @pytest.mark.parametrize("parameter", ["1/20", "1/3", "1", "5", "15", "16", "300"])

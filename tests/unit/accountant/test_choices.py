@@ -7,9 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.accountant import Composition, zcdp
-from topdown.accountant.choices import WithChoices
-from topdown.accountant.pure import PureLoss
+from topdown.privacy.accountant import Composition, NoiseAndChoices, PureLoss
+from topdown.privacy.accountant import conversions as zcdp
 
 F = Fraction
 
@@ -32,7 +31,7 @@ def delta_of_product(variance: float, shift: int, epsilon: float, at: float) -> 
 @pytest.mark.parametrize("variance", [F(1), F(7, 2)])
 def test_the_upper_ends_are_those_of_randomised_response(epsilon, variance):
     """A bound below the product of both would promise more than noise and choices keep."""
-    both = WithChoices(Composition.of([(variance, 1, 1)]), epsilon, epsilon**2 / 2)
+    both = NoiseAndChoices(Composition.of([(variance, 1, 1)]), epsilon, epsilon**2 / 2)
     guess = (1 + delta_of_product(float(variance), 1, float(epsilon), 0)) / 2
     assert float(both.best_guess().upper) == pytest.approx(guess, rel=1e-9)
     assert both.best_guess().lower == Composition.of([(variance, 1, 1)]).best_guess().lower
@@ -43,15 +42,15 @@ def test_the_upper_ends_are_those_of_randomised_response(epsilon, variance):
 
 def test_many_choices_are_cheaper_as_zcdp():
     """A hundred choices of 1/10 tell far less, at a delta, than the sum of their epsilons says."""
-    rho = 100 * zcdp.of_pure(F(11, 10)).upper
-    both = WithChoices(None, F(10), rho)
+    rho = 100 * zcdp.zcdp_of_pure(F(11, 10)).upper
+    both = NoiseAndChoices(None, F(10), rho)
     assert both.epsilon_at("1e-10").upper == zcdp.canonne_kamath_steinke(rho, "1e-10").upper < 8
     assert (both.total_rho, both.coordinates, both.epsilon_at("1e-10").lower) == (rho, 0, 0)
 
 
 def test_pure_noise_and_choices_add_up():
     """In a ledger of epsilon everything holds for every delta."""
-    both = WithChoices(PureLoss(F(1), 4), F(1, 2), F(0))
+    both = NoiseAndChoices(PureLoss(F(1), 4), F(1, 2), F(0))
     assert (both.epsilon_at("0").lower, both.epsilon_at("0").upper) == (1, F(3, 2))
     assert float(both.best_guess().upper) == pytest.approx(1 / (1 + math.exp(-1.5)))
     assert float(both.best_guess().lower) == pytest.approx(1 / (1 + math.exp(-1)))

@@ -13,9 +13,9 @@ import pytest
 import topdown
 from tests.helpers.extension import make_land
 from tests.helpers.folders import files
-from topdown.api.spent import SPENT
+from topdown.app.calls import SPEND_NOTE
 from topdown.cli import main
-from topdown.interrupt import STOPS
+from topdown.process import STOP_SIGNALS
 
 MEASURED = ("plan.json", "public", "measurements", "base")
 
@@ -121,7 +121,7 @@ def test_a_second_spend_is_refused_and_says_so(town, tmp_path):
     """The same plan in another folder costs the budget again; the error must say that this run spent nothing."""
     with pytest.raises(topdown.TopdownError) as refused:
         topdown.generate(town.run, tmp_path / "twice")
-    assert [f"{SPENT}nothing"] == refused.value.__notes__
+    assert [f"{SPEND_NOTE}nothing"] == refused.value.__notes__
     assert refused.value.code[0] == "B"
 
 
@@ -134,16 +134,16 @@ def test_an_interrupt_says_what_is_spent(own, tmp_path):
 
     with pytest.raises(KeyboardInterrupt) as stopped:
         topdown.generate(own, tmp_path / "release", report=stop)
-    assert stopped.value.__notes__[0].startswith(f"{SPENT}ρ")
+    assert stopped.value.__notes__[0].startswith(f"{SPEND_NOTE}ρ")
     assert topdown.generate(own, tmp_path / "release", resume=True).checks.ok
 
 
 def test_handlers_of_the_program_are_given_back(own, tmp_path):
     """A program's own handler of SIGTERM must be there again after a release."""
-    before = [signal.getsignal(number) for number in STOPS]
+    before = [signal.getsignal(number) for number in STOP_SIGNALS]
     with pytest.raises(topdown.TopdownError):
         topdown.generate(own, tmp_path, resume=True)
-    assert before == [signal.getsignal(number) for number in STOPS]
+    assert before == [signal.getsignal(number) for number in STOP_SIGNALS]
 
 
 def test_audits_print_what_the_command_prints(town, capsys):

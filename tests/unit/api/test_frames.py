@@ -15,8 +15,8 @@ import pytest
 
 import topdown
 from tests.helpers.folders import files
-from topdown.frames import HeldTable
-from topdown.workers.guard import refuse_confidential
+from topdown.inputs import MemoryTable
+from topdown.workers import refuse_confidential
 
 TELLTALE = "Rumpelstiltskin"
 PUBLIC = {"truth_is_public": "nobody in it is real"}
@@ -187,7 +187,7 @@ def test_a_library_that_talks_is_not_repeated(unspent, tmp_path):
 )
 def test_the_box_shows_nothing(use):
     """A pickle is how a table reaches a worker, a print how it reaches a log."""
-    box = HeldTable(pa.table({"sex": [TELLTALE]}), "records")
+    box = MemoryTable(pa.table({"sex": [TELLTALE]}), "records")
     assert TELLTALE not in f"{box} {box!r} {[box]}"
     with pytest.raises(TypeError):
         use(box)

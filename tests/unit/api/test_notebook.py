@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 import topdown
-from topdown.shown import MOST_ROWS, card
+from topdown.notebook import MOST_ROWS, card
 
 MOST = 300
 

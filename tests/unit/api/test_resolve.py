@@ -16,11 +16,8 @@ import pytest
 import topdown
 from tests.helpers.folders import files
 from tests.helpers.small_release import canonical, reseal
-from topdown.plan.base import refuse_resolved
-from topdown.plan.plan import Base
-from topdown.plan.prepare import load_context
-from topdown.plan.resolve import HowSolved, resolved_plan
-from topdown.publish.verify import verify_measured
+from topdown.plan import Base, SolveChanges, load_context, make_resolved_plan, refuse_resolved
+from topdown.verify import verify_measured
 
 SETTINGS = Path(__file__).resolve().parents[3] / "settings" / "toy.toml"
 
@@ -140,7 +137,7 @@ def test_extensions_and_full_folders_are_refused(town, tree, tmp_path):
     base = Base("made-up", "0" * 64, "0" * 64, "0" * 64, (), (0, 0, 0))
     extends = replace(context, plan=replace(context.plan, base=base))
     for call in (
-        lambda: resolved_plan(extends, HowSolved(targets="tree")),
+        lambda: make_resolved_plan(extends, SolveChanges(targets="tree")),
         lambda: refuse_resolved(topdown.Release(tree).plan),
     ):
         with pytest.raises(topdown.TopdownError) as refused:

@@ -9,14 +9,21 @@ import numpy as np
 import pytest
 
 from tests.helpers import audited
-from topdown.accountant.pure import PureLoss
-from topdown.accountant.semantics import secrets
-from topdown.audit_runs import find_pairs
-from topdown.audit_runs.judge import Cut, choose, loss_of, rates, shown
-from topdown.audit_runs.score import LikelihoodRatios, learned
-from topdown.audit_runs.stage import PairAnswers
-from topdown.noise import DiscreteGaussian, TwoSidedGeometric
-from topdown.publish.certified import claims_of, steps_of
+from topdown.practice.judge_guesses import (
+    GuessCut,
+    LikelihoodRatios,
+    choose_cuts,
+    guess_rates,
+    learned_score,
+    loss_of,
+    shown_loss,
+)
+from topdown.practice.neighbour_pairs import find_pairs
+from topdown.practice.repeated_draws import PairAnswers
+from topdown.privacy.accountant import PureLoss
+from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric
+from topdown.privacy.statement import protected_attributes
+from topdown.publish.release_certificate import claims_of, steps_of
 
 LEVEL = Fraction(1, 1000)
 
@@ -31,7 +38,7 @@ def test_ends_of_rates_have_the_stated_confidence(n):
     """An end on the wrong side of Clopper and Pearson's would fail right code more often than is said."""
     for k in range(n + 1):
         scores = np.array([1.0] * k + [0.0] * (n - k))
-        up, down = rates(Cut(0.5, "best_guess"), scores, scores, float(LEVEL))
+        up, down = guess_rates(GuessCut(0.5, "best_guess"), scores, scores, float(LEVEL))
         assert k / n <= up <= 1
         assert 0 <= down <= k / n
         if k < n:
@@ -71,7 +78,7 @@ def test_what_is_learned_sees_shared_noise():
     random = np.random.default_rng(1)
     noise = random.normal(0, 5, (2, 4000)).round().astype(np.int32)
     sides = [np.stack([side, side + shift], axis=1) for side, shift in zip(noise, (0, 1), strict=True)]
-    score = learned(([s[:1000] for s in sides[:1]], [s[:1000] for s in sides[1:]]))
+    score = learned_score(([s[:1000] for s in sides[:1]], [s[:1000] for s in sides[1:]]))
     first, second = (score.of(side[1000:])[0] for side in sides)
     assert first.max() < second.min()
 
@@ -80,7 +87,7 @@ def test_a_cut_is_chosen_where_it_shows_most():
     """A threshold at the wrong place proves little of a large loss."""
     random = np.random.default_rng(2)
     first, second = random.normal(0, 1, 20_000), random.normal(2, 1, 20_000)
-    guess, epsilon = choose(first, second, 0.0, 1e-6)
+    guess, epsilon = choose_cuts(first, second, 0.0, 1e-6)
     assert guess.threshold == pytest.approx(1, abs=0.15)
     assert epsilon.threshold > guess.threshold + 0.5
 
@@ -91,7 +98,9 @@ def test_claims_of_pairs_are_within_those_of_their_secret(tmp_path):
         context = audited.make_land(tmp_path / relation, neighbours=relation)
         policy = context.policy
         rows = [m for step in steps_of(policy) for m in step.measurements]
-        certified = {(s.claim.kind, s.claim.of): s.loss for s in secrets(rows, claims_of(policy))}
+        certified = {
+            (s.claim.kind, s.claim.of): s.loss for s in protected_attributes(rows, claims_of(policy))
+        }
         reached = set()
         for pair in find_pairs(context)[0]:
             mine = loss_of(context.plan, pair)
@@ -104,7 +113,7 @@ def test_claims_of_pairs_are_within_those_of_their_secret(tmp_path):
 def test_a_change_that_nothing_measures_allows_nothing():
     """Where no count moves, any success beyond a coin's is a leak."""
     loss = PureLoss(Fraction(0), 0, "discrete_gaussian")
-    fair, leak = shown(
+    fair, leak = shown_loss(
         loss, [(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), Fraction(1, 3))], Fraction(1, 10**10)
     )
     assert (fair.exceeds, leak.exceeds) == (False, True)
@@ -117,6 +126,6 @@ def test_a_point_on_the_curve_does_not_exceed_it(tmp_path):
     loss = loss_of(context.plan, find_pairs(context)[0][0])
     alpha, step = Fraction(1, 10), Fraction(1, 10**6)
     most = 1 - loss.trade_off_curve([alpha])[0].lower
-    found = shown(loss, [(alpha, most), (alpha, most + step), (alpha, most - step)], Fraction(1, 10**10))
+    found = shown_loss(loss, [(alpha, most), (alpha, most + step), (alpha, most - step)], Fraction(1, 10**10))
     assert [s.exceeds for s in found] == [False, True, False]
     assert found[0].mu[0] == pytest.approx(found[0].mu[1])

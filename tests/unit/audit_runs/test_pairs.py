@@ -8,19 +8,15 @@ import pytest
 from tests.helpers import audited, policies, solved
 from tests.helpers.small_release import make_context
 from tests.helpers.tiny_extension import draw_world
-from topdown.audit_runs import Pair, find_pairs
-from topdown.audit_runs.pairs import queries_of
-from topdown.audit_runs.stage import PairRuns
-from topdown.measure.checks import check_against_public
-from topdown.measure.draw import level_drawer
-from topdown.measure.exact import exact_values
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.model.histogram import Histogram
-from topdown.noise import AesBits
-from topdown.plan.prepare import Context
+from topdown.measure import LeafCounts, check_against_public, exact_values, level_drawer
+from topdown.model import Histogram
+from topdown.plan import PublicContext
+from topdown.practice.neighbour_pairs import NeighbourPair, find_pairs, queries_of
+from topdown.practice.repeated_draws import PairRuns
+from topdown.privacy import AesBits
 
 
-def both_censuses(census: solved.Census, pair: Pair) -> tuple[Histogram, Histogram]:
+def both_censuses(census: solved.Census, pair: NeighbourPair) -> tuple[Histogram, Histogram]:
     """Put the people of a pair into their leaves of a census that meets every rule."""
     leaves, out = {leaf for leaf, _ in (pair.gone, pair.come or pair.gone)}, []
     truth = census.truth[-1]
@@ -34,7 +30,7 @@ def both_censuses(census: solved.Census, pair: Pair) -> tuple[Histogram, Histogr
     return out[0], out[1]
 
 
-def moved(context: Context, one: Histogram, other: Histogram) -> list[list[int]]:
+def moved(context: PublicContext, one: Histogram, other: Histogram) -> list[list[int]]:
     """Count what differs in every measurement."""
     levels = [leaves.at_every_level(context.geography) for leaves in (one, other)]
     return [

@@ -18,9 +18,9 @@ from pgsr.documents import DOCUMENTS as PGSR_DOCUMENTS
 from pgsr.documents import document_schema as pgsr_schema
 from tests.helpers import policies
 from tests.helpers.schemas import problems
-from topdown.documents import DOCUMENTS, document_schema
-from topdown.documents.json_schema import either, schema_of
-from topdown.documents.shared import Count, Part, Rational
+from topdown.formats import DOCUMENTS, document_schema
+from topdown.formats.common import Count, Part, Rational
+from topdown.formats.json_schema import either, schema_of
 
 TOP = Path(__file__).resolve().parents[3]
 ALL = {f"topdown.{name}": document_schema(name) for name in DOCUMENTS} | {

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from topdown.plan.init import run_file_text
-from topdown.plan.prepare import prepare
-from topdown.plan.public_files import write_public
+from topdown.plan import prepare, run_file_text, write_public
 
 Rows = list[tuple[str, ...]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topdown.measure.differences import QUANTILES, Errors, difference, total_variation
-from topdown.model.histogram import Histogram
+from topdown.measure import QUANTILES, ErrorStatistics, subtract_truth, summed_total_variation
+from topdown.model import Histogram
 
 
 def sparse(dense: np.ndarray) -> Histogram:
@@ -20,9 +20,9 @@ def test_sparse_equals_dense(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = (int(rng.integers(1, 9)), int(rng.integers(1, 7)))
     a, b = (rng.poisson(rng.choice([0.2, 3.0]), shape) for _ in range(2))
-    errors, cut = Errors(), int(rng.integers(0, shape[0] + 1))
+    errors, cut = ErrorStatistics(), int(rng.integers(0, shape[0] + 1))
     for part in (slice(0, cut), slice(cut, shape[0])):
-        errors.add(difference(sparse(a[part]), sparse(b[part])).count, a[part].size)
+        errors.add(subtract_truth(sparse(a[part]), sparse(b[part])).count, a[part].size)
     got = errors.summary()
     error = (a - b).reshape(-1)
     size = np.sort(np.abs(error))
@@ -36,17 +36,17 @@ def test_sparse_equals_dense(seed: int) -> None:
             distances.append(float(np.abs(left / left.sum() - right / right.sum()).sum() / 2))
         elif left.sum() or right.sum():
             distances.append(1.0)
-    assert (pytest.approx(sum(distances)), len(distances)) == total_variation(sparse(a), sparse(b))
+    assert (pytest.approx(sum(distances)), len(distances)) == summed_total_variation(sparse(a), sparse(b))
 
 
 def test_squares_do_not_overflow() -> None:
     """A nation's error would wrap around in 64-bit integers."""
-    errors = Errors()
+    errors = ErrorStatistics()
     errors.add(np.array([3_000_000_000, -3_000_000_000] * 9), 18)
     assert pytest.approx(errors.summary()["rmse"]) == 3e9
 
 
 def test_nothing_compared() -> None:
     """A level without nodes of a kind would divide by zero."""
-    empty = Errors().summary()
+    empty = ErrorStatistics().summary()
     assert (empty["mae"], empty["quantiles"]["max"]) == (0, 0)  # type: ignore[index]

@@ -11,15 +11,19 @@ from typing import Any
 import pytest
 
 from topdown.errors import CertificateError, ConfigError, DataError
-from topdown.measure import beside_truth
-from topdown.measure.confidential import load_records
-from topdown.measure.evaluate import _level, evaluate, evaluated_queries
-from topdown.measure.invariant_exactness import exactness
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.measure.records import Form
-from topdown.model.histogram import Histogram
-from topdown.plan.prepare import prepare
-from topdown.synth import synth
+from topdown.measure import (
+    LeafCounts,
+    RecordsForm,
+    evaluate,
+    evaluated_queries,
+    invariant_exactness,
+    load_records,
+)
+from topdown.measure import evaluation as beside_truth
+from topdown.measure.evaluation import _evaluate_level
+from topdown.model import Histogram
+from topdown.plan import prepare
+from topdown.practice.synth import synth
 
 Rows = list[tuple[str, ...]]
 Build = Callable[[Path, Rows], Path]
@@ -195,7 +199,7 @@ def test_an_evaluation_by_stretches_is_the_whole_one(tmp_path: Path, monkeypatch
     made = synth(tmp_path, people=3_000, schema="toy", seed=2)
     assert made.run_file is not None
     context = prepare(made.run_file).context
-    truth = load_records(made.records, context, Form(has_count=True)).open_counts()
+    truth = load_records(made.records, context, RecordsForm(has_count=True)).open_counts()
     moved = truth.whole()
     released = LeafCounts.of(
         Histogram.build(
@@ -204,11 +208,13 @@ def test_an_evaluation_by_stretches_is_the_whole_one(tmp_path: Path, monkeypatch
     )
     found = []
     for n_leaves in (10**6, 7):
-        monkeypatch.setattr(beside_truth, "LEAVES", n_leaves)
-        both = beside_truth.BesideTruth(context, released, truth)
-        levels = [_level(tmp_path, both, depth, evaluated_queries(context.plan)) for depth in range(3)]
+        monkeypatch.setattr(beside_truth, "LEAVES_AT_ONCE", n_leaves)
+        both = beside_truth.ReleaseAndTruth(context, released, truth)
+        levels = [
+            _evaluate_level(tmp_path, both, depth, evaluated_queries(context.plan)) for depth in range(3)
+        ]
         for table in (table for level in levels for table in level["tables"]):  # type: ignore[attr-defined]
             table["mean_total_variation"] = round(table["mean_total_variation"], 12)
-        found.append((levels, exactness(both)))
+        found.append((levels, invariant_exactness(both)))
     assert found[0] == found[1]
     assert len(list(context.geography.stretches(2, 7))) == 10

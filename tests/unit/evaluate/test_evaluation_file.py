@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.measure.evaluate import evaluate
-from topdown.measure.evaluation_file import write_evaluation
+from topdown.measure import evaluate, write_evaluation
 
 Rows = list[tuple[str, ...]]
 Build = Callable[[Path, Rows], Path]

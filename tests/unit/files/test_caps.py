@@ -19,18 +19,23 @@ import pytest
 from msgspec import Struct
 
 from tests.helpers.small_release import make_context
-from topdown import caps
-from topdown.api.needs import memory_warning
-from topdown.columns import TooLargeError, header_of
+from topdown.app.resource_needs import (
+    BYTES_A_PAIR,
+    START_BYTES,
+    allowed_bytes,
+    check_memory,
+    memory_warning,
+    needed_bytes,
+)
 from topdown.errors import TopdownError
-from topdown.ledger.durable import Disk
-from topdown.model.constraint import Invariants
-from topdown.model.schema import Attribute, Schema
-from topdown.plan.document import read_toml
-from topdown.plan.plan import Estimates, Pass
-from topdown.publish.verify import reader
-from topdown.rehearse.memory import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, needed_bytes
-from topdown.solve.wide import most_dense_rows
+from topdown.formats import caps
+from topdown.formats.strict_toml import read_toml
+from topdown.inputs import TooLargeError, read_header
+from topdown.model import Attribute, Invariants, Schema
+from topdown.plan import Estimates, Pass
+from topdown.privacy.ledger import Disk
+from topdown.solve import most_dense_rows
+from topdown.verify import strict_reader as reader
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -113,10 +118,10 @@ def test_a_packed_table_has_an_end(tmp_path, monkeypatch):
     text = b"geocode,count\n" + b"1,1\n" * 1000
     path.write_bytes(gzip.compress(text))
     monkeypatch.setenv(caps.TABLE_VARIABLE, str(len(text)))
-    assert header_of(path) == ["geocode", "count"]
+    assert read_header(path) == ["geocode", "count"]
     monkeypatch.setenv(caps.TABLE_VARIABLE, str(len(text) - 1))
     with pytest.raises(TooLargeError):
-        header_of(path)
+        read_header(path)
 
 
 def test_a_parquet_table_has_an_end(tmp_path, monkeypatch):
@@ -124,10 +129,10 @@ def test_a_parquet_table_has_an_end(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": [1] * 100, "b": ["x"] * 100}), path)
     monkeypatch.setenv(caps.TABLE_VARIABLE, "1600")
-    assert header_of(path) == ["a", "b"]
+    assert read_header(path) == ["a", "b"]
     monkeypatch.setenv(caps.TABLE_VARIABLE, "1599")
     with pytest.raises(TooLargeError):
-        header_of(path)
+        read_header(path)
 
 
 @pytest.mark.parametrize("value", ["1e9", "-1", "0", "1 GB", "٣", "9" * 19])
@@ -187,7 +192,7 @@ def test_a_plain_wide_plan_needs_no_squares(tmp_path):
 
 def test_the_limit_of_a_process_counts():
     """A memory limit of the shell ends a run as surely as the machine's own."""
-    script = "from topdown.rehearse.memory import allowed_bytes; print(allowed_bytes())"
+    script = "from topdown.app.resource_needs import allowed_bytes; print(allowed_bytes())"
     limit = 3_000_000_000
     assert allowed_bytes() > 0
     found = subprocess.run(
@@ -221,7 +226,9 @@ def test_a_small_file_takes_little_memory_under_a_large_cap(tmp_path):
 def test_the_page_lists_every_cap():
     """A cap that is written nowhere is found by the person whose run it stops."""
     page = (ROOT / "docs" / "format.md").read_text()
-    named = set(re.findall(r"^([A-Z]\w+) = ", (ROOT / "topdown" / "caps.py").read_text(), re.MULTILINE))
+    named = set(
+        re.findall(r"^([A-Z]\w+) = ", (ROOT / "topdown" / "formats" / "caps.py").read_text(), re.MULTILINE)
+    )
     listed = set(re.findall(r"`caps\.([A-Z_]+)`", page))
     assert named - {"TABLE_VARIABLE", "RAISE_TABLE"} == listed
     assert caps.TABLE_VARIABLE in page

@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
-from topdown.interrupt import STOPS, interrupt_between_parts, stops_interrupt
+from topdown.process import STOP_SIGNALS, interrupt_between_parts, signals_as_interrupt
 
 
-@pytest.fixture(params=STOPS)
+@pytest.fixture(params=STOP_SIGNALS)
 def number(request):
     """Give each signal its usual meaning, whatever started these tests, and put that back."""
     before = signal.signal(request.param, signal.SIG_DFL)
@@ -49,7 +49,7 @@ def test_a_stop_after_the_last_part_is_not_lost(number):
 
 def test_every_stop_is_an_interrupt(number):
     """A process that ends silently cannot say what is spent."""
-    with pytest.raises(KeyboardInterrupt), stops_interrupt():
+    with pytest.raises(KeyboardInterrupt), signals_as_interrupt():
         os.kill(os.getpid(), number)
     assert signal.getsignal(number) is signal.SIG_DFL
 
@@ -57,7 +57,7 @@ def test_every_stop_is_an_interrupt(number):
 def test_an_ignored_signal_stays_ignored(number):
     """A run under nohup must outlive its terminal."""
     signal.signal(number, signal.SIG_IGN)
-    with stops_interrupt(), interrupt_between_parts() as check:
+    with signals_as_interrupt(), interrupt_between_parts() as check:
         os.kill(os.getpid(), number)
         check()
     assert signal.getsignal(number) is signal.SIG_IGN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topdown.ledger.durable import Disk
+from topdown.privacy.ledger import Disk
 
 
 def test_a_folder_is_held_once(tmp_path):

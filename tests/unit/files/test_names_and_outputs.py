@@ -8,12 +8,21 @@ import os
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.names import MOST_BYTES, checked_name, joined, refuse_same_file
-from topdown.outputs import open_log, refuse_inside, refuse_needed, refuse_release, write_new
+from topdown.output_paths import (
+    MOST_NAME_BYTES,
+    checked_name,
+    joined_name,
+    open_log,
+    refuse_inside,
+    refuse_needed,
+    refuse_release,
+    refuse_same_file,
+    write_new,
+)
 
 BAD = ["", ".", "..", ".x", "-x", "_", "a/b", "../a", "a\\b", "a\0", "a b", "a\n", "con", "NUL", "Com1", "x.json",
        "exact.json", "x.TMP", "x.", "a:b", "a*b", "e\u0301", "\u202ea", "\ud800",
-       "a" * (MOST_BYTES + 1), "é" * 40]  # fmt: skip
+       "a" * (MOST_NAME_BYTES + 1), "é" * 40]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -26,7 +35,7 @@ def test_a_name_that_is_no_file_name_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["block_group", "county", "age_10", "část-obce", "जिला", "区", "v1.2", "a" * MOST_BYTES]
+    "name", ["block_group", "county", "age_10", "část-obce", "जिला", "区", "v1.2", "a" * MOST_NAME_BYTES]
 )
 def test_names_of_any_script_are_names(name):
     """An office need not name its levels in English."""
@@ -40,7 +49,7 @@ def test_two_names_of_one_file_are_refused():
             refuse_same_file(names, "table")
         assert caught.value.code == "C131"
     refuse_same_file(("sex * age", "sex", "age"), "table")
-    assert joined(["sex", "age"]) == "sex_by_age"
+    assert joined_name(["sex", "age"]) == "sex_by_age"
 
 
 def test_a_table_of_too_many_attributes_has_no_file_name():
@@ -111,10 +120,10 @@ def test_a_ledger_is_not_replaced_even_by_force(toy_ledger):
 @pytest.fixture
 def toy_ledger(tmp_path):
     """Make a ledger and return its path."""
-    from topdown.ledger.ledger import create_ledger
-    from topdown.ledger.records import Binding
+    from topdown.privacy.ledger.ledger_file import create_ledger
+    from topdown.privacy.ledger.ledger_records import LedgerBinding
 
-    create_ledger(tmp_path / "l.jsonl", tmp_path, Binding("toy", "bounded", "person", "rho"))
+    create_ledger(tmp_path / "l.jsonl", tmp_path, LedgerBinding("toy", "bounded", "person", "rho"))
     return tmp_path / "l.jsonl"
 
 

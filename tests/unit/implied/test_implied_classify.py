@@ -11,19 +11,22 @@ import pytest
 
 from tests.helpers.solved import make_census
 from topdown.errors import ConfigError
-from topdown.model.constraint import AtLeast, AtMost, Exact, Invariants, NoneWhereZero
-from topdown.model.kinds import find_kinds
-from topdown.model.public import derive_rules, with_answers
-from topdown.model.schema import Attribute, Schema
-from topdown.plan.files import load_schema
-from topdown.plan.invariants_file import load_invariants
-from topdown.plan.make import check_supported
-from topdown.solve.chain import NoFlow
-from topdown.solve.implied.causes import public_regions, worst_case
-from topdown.solve.implied.classify import plan_verdicts, verdicts
-from topdown.solve.implied.naming import kind_names
-from topdown.solve.level_facts import known_of
-from topdown.solve.polytopes import Limits
+from topdown.model import (
+    AtLeast,
+    AtMost,
+    Attribute,
+    Exact,
+    Invariants,
+    NoneWhereZero,
+    Schema,
+    constraints_of_facts,
+    partition_cells,
+    with_exact_answers,
+)
+from topdown.plan import check_supported, load_invariants, load_schema
+from topdown.solve import LimitUse, facts_of_release
+from topdown.solve.implied import kind_names, plan_verdicts, public_polytopes, verdicts, worst_case_facts
+from topdown.solve.rounding import NoFlow
 
 TOP = Path(__file__).resolve().parents[3]
 LEVELS = ("state", "county", "block")
@@ -52,14 +55,14 @@ def test_block_totals_need_the_combinations() -> None:
     assert said(schema, blocks) == [("complete_integral", "combination_table")] * 2 + [
         ("complete_integral", "nothing")
     ]
-    geography, facts = worst_case(blocks, LEVELS)
-    rules = derive_rules(schema, geography, blocks, facts)
-    kinds = public_regions(schema, blocks, geography, rules).kinds
+    geography, facts = worst_case_facts(blocks, LEVELS)
+    rules = constraints_of_facts(schema, geography, blocks, facts)
+    kinds = public_polytopes(schema, blocks, geography, rules).kinds
     names = kind_names(schema, kinds)
     assert len(set(names)) == 8
     assert "nursing & 18_plus" in names
     assert (kinds.of_cell < 0).sum() == 126
-    full = find_kinds(with_answers(rules, geography, ()))
+    full = partition_cells(with_exact_answers(rules, geography, ()))
     assert np.array_equal(full.of_cell, kinds.of_cell)
     assert np.array_equal(full.members, kinds.members)
 
@@ -126,8 +129,8 @@ def test_rules_that_cut_across() -> None:
 def test_a_table_above_the_leaves_is_what_the_plan_says() -> None:
     """Verdict and plan must come from one check, whatever that check takes."""
     invariants = Invariants("t", "", "two", (Exact("county table", "county", "a * b"),))
-    geography, facts = worst_case(invariants, LEVELS)
-    rules = derive_rules(TWO, geography, invariants, facts)
+    geography, facts = worst_case_facts(invariants, LEVELS)
+    rules = constraints_of_facts(TWO, geography, invariants, facts)
     try:
         check_supported(invariants, TWO, geography, rules)
         code = ""
@@ -150,13 +153,19 @@ def test_many_kinds_in_one_bound_are_not_guaranteed() -> None:
     """The one case left to the failsafe must be named with its bound, and only above the leaves."""
     bound = AtLeast("all of them", (("a", tuple(map(str, range(16)))),), "v")
     invariants = Invariants("t", "", "wide", at_least=(bound,), none_where_zero=ZEROS)
-    geography, facts = worst_case(invariants, LEVELS)
+    geography, facts = worst_case_facts(invariants, LEVELS)
     judged = verdicts(WIDE, invariants, LEVELS)
     assert [v.kind for v in judged] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     assert judged[0].constraints == ("all of them",)
     assert "failsafe" in judged[0].sentence
-    polytopes = public_regions(WIDE, invariants, geography, derive_rules(WIDE, geography, invariants, facts))
-    assert [polytopes.decided(d) for d in range(3)] == [Limits.TOO_MANY, Limits.TOO_MANY, Limits.NOT_NEEDED]
+    polytopes = public_polytopes(
+        WIDE, invariants, geography, constraints_of_facts(WIDE, geography, invariants, facts)
+    )
+    assert [polytopes.decided(d) for d in range(3)] == [
+        LimitUse.TOO_MANY,
+        LimitUse.TOO_MANY,
+        LimitUse.NOT_NEEDED,
+    ]
 
 
 def test_a_rounding_chain_that_is_no_flow_is_said(tmp_path: Path) -> None:
@@ -166,7 +175,7 @@ def test_a_rounding_chain_that_is_no_flow_is_said(tmp_path: Path) -> None:
     assert (land.kind, county.kind, block.kind) == ("complete", "complete_integral", "complete_integral")
     assert "at least two people per dormitory" in land.sentence
     assert land.constraints == ("at least two people per dormitory",)
-    known = known_of(context, {}, {})
+    known = facts_of_release(context, {}, {})
     assert [NoFlow, tuple, tuple] == [type(found) for found in known.places]
     why, names = known.places[0].told(
         tuple(r.table for r in context.plan.levels[0].rounding), context.rules.bound_names, ()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.schemas import problems
 from topdown.cli import main
-from topdown.documents import document_schema
+from topdown.formats import document_schema
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:

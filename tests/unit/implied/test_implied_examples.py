@@ -7,11 +7,9 @@ from itertools import product
 import pytest
 
 from topdown.errors import InfeasibleError
-from topdown.solve.implied import groups, margins
-from topdown.solve.implied.algebra import row_text, system_lines
-from topdown.solve.implied.examples import EXAMPLES
-from topdown.solve.implied.fourier_motzkin import eliminate, equivalent
-from topdown.solve.implied.rows import Row, System
+from topdown.solve.implied import EXAMPLES, Row, System, eliminate, equivalent, row_text, system_lines
+from topdown.solve.implied import group_theorems as groups
+from topdown.solve.implied import margin_theorems as margins
 
 LINES = {
     "college-town": ["F + C + M = 196", "F >= 0", "C >= 0", "M >= 0", "F + C >= 98", "C + M >= 98"],

@@ -10,12 +10,8 @@ import pytest
 
 from tests.helpers.solved import Census, make_census
 from topdown.errors import InfeasibleError
-from topdown.model.constraint import Exact
-from topdown.model.contradiction import Contradiction, find_contradiction
-from topdown.model.kinds import find_kinds
-from topdown.solve.exact import complete_totals
-from topdown.solve.groups import excess
-from topdown.solve.polytopes import polytopes_of
+from topdown.model import Contradiction, Exact, find_contradiction, partition_cells
+from topdown.solve import complete_totals, limit_excess, split_polytopes
 
 
 @pytest.fixture
@@ -60,8 +56,8 @@ def test_an_impossible_block_is_named(census: Census) -> None:
 def test_truth_lies_in_every_table(census: Census) -> None:
     """The solver's limits must never cut off the confidential table itself; a person more must be cut off."""
     geography, rules = census.context.geography, census.context.rules
-    exact, kinds = totals(census, "block"), find_kinds(rules)
-    polytopes = polytopes_of(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
+    exact, kinds = totals(census, "block"), partition_cells(rules)
+    polytopes = split_polytopes(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
     for level in (0, 1):
         assert polytopes.limited(level)
         truth = census.truth[level]
@@ -69,7 +65,7 @@ def test_truth_lies_in_every_table(census: Census) -> None:
         dense, inside = truth.dense(0, truth.n_nodes), kinds.of_cell >= 0
         np.add.at(held, kinds.of_cell[inside], dense[:, inside].T)
         limits = polytopes.limits(level, np.arange(truth.n_nodes))
-        assert (excess(limits, held) <= 0).all()
-        assert (excess(limits, held + 1) > 0).all()
+        assert (limit_excess(limits, held) <= 0).all()
+        assert (limit_excess(limits, held + 1) > 0).all()
     with pytest.raises(InfeasibleError, match="contradicts the public facts"):
         complete_totals(geography, rules, kinds, {"block": np.zeros_like(exact["block"])})

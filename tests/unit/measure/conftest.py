@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import init_run, write_rows
 from topdown.measure import draw
-from topdown.plan.prepare import Prepared, prepare
+from topdown.plan import PreparedRun, prepare
 
 HEADER = ["geocode", "dwelling", "sex", "age", "count"]
 
@@ -39,7 +39,7 @@ class Toy:
         with self.records.open("w", newline="") as file:
             csv.writer(file).writerows([header or HEADER, *self.rows])
 
-    def prepare(self, *, limit: str = "4", records: Path | None = None) -> Prepared:
+    def prepare(self, *, limit: str = "4", records: Path | None = None) -> PreparedRun:
         """Write leaves and run file, and prepare the plan."""
         write_rows(
             self.folder / "leaves.csv", [("geocode", "homes", "dormitories", "barracks"), *self.leaves]
@@ -47,7 +47,7 @@ class Toy:
         path = f"ledger/{self.ledger.name}"
         return prepare(with_ledger(init_run(records or self.records, self.folder, limit=limit, path=path)))
 
-    def prepare_almost_without_noise(self) -> Prepared:
+    def prepare_almost_without_noise(self) -> PreparedRun:
         """Prepare a plan so costly that its noise is zero but for a chance below 10^-100."""
         run = self.prepare(limit="1000000").path
         run.write_text(run.read_text().replace('rho = "2"', 'rho = "100000"'))

@@ -7,13 +7,19 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.accountant import zcdp
 from topdown.errors import BudgetError
-from topdown.ledger.choice import Choice, choice_loss
-from topdown.ledger.ledger import create_ledger, open_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.records import Binding, from_fields, to_fields
-from topdown.selection.plan import subsampling
+from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.ledger import (
+    Choice,
+    LedgerBinding,
+    LedgerLocation,
+    choice_loss,
+    create_ledger,
+    from_fields,
+    open_ledger,
+    to_fields,
+)
+from topdown.selection import subsampling
 
 F = Fraction
 
@@ -30,7 +36,7 @@ def choice(epsilon: str = "1/2", neighbours: str = "bounded", loss_name: str = "
 def test_a_choice_charges_what_it_costs_and_little_more(epsilon, neighbours):
     """A charge below the loss of randomised response would let a ledger hold more than its limit."""
     one = choice(epsilon, neighbours)
-    due = zcdp.of_pure(one.exp_epsilon)
+    due = zcdp.zcdp_of_pure(one.exp_epsilon)
     assert due.upper <= one.loss * (1 + F(1, 10**40))
     assert one.loss <= due.upper * (1 + F(1, 10**5))
     assert one.loss <= F(epsilon) ** 2 / 2
@@ -67,8 +73,8 @@ def test_an_epsilon_below_what_rate_and_base_keep_is_no_choice():
 )
 def test_a_book_of_another_relation_or_loss_refuses_a_choice(tmp_path, binding, words):
     """Losses of two meanings do not add up to anything."""
-    bound = Binding(*binding)
+    bound = LedgerBinding(*binding)
     path = tmp_path / "ledger.jsonl"
-    place = Place(path, tmp_path, create_ledger(path, tmp_path, bound), bound)
+    place = LedgerLocation(path, tmp_path, create_ledger(path, tmp_path, bound), bound)
     with open_ledger(place) as ledger, pytest.raises(BudgetError, match=words):
         ledger.intent(choice(), F(10))

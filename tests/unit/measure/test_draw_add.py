@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from topdown.errors import InternalError
-from topdown.measure.draw import add_counts, add_in_64_bits
+from topdown.measure import add_counts, add_in_64_bits
 
 MOST = 2**31 - 1
 

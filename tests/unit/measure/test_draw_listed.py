@@ -7,14 +7,14 @@ import pytest
 
 from tests.helpers.audited import without_noise
 from tests.helpers.tiny_extension import draw_world
-from topdown.measure.draw import level_drawer
-from topdown.model.histogram import Histogram
-from topdown.noise import AesBits
-from topdown.plan.prepare import Context
+from topdown.measure import level_drawer
+from topdown.model import Histogram
+from topdown.plan import PublicContext
+from topdown.privacy import AesBits
 
 
 def slowly(
-    context: Context, depth: int, histogram: Histogram, nodes: list[int]
+    context: PublicContext, depth: int, histogram: Histogram, nodes: list[int]
 ) -> tuple[list[int], list[int]]:
     """Return answers and sizes node by node, query by query, answer by answer."""
     answers, sizes = [], []

@@ -17,15 +17,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tests.helpers.killed import die
 from topdown.errors import InternalError
-from topdown.ledger.journal import MeasuredPart
-from topdown.ledger.ledger import read_ledger
-from topdown.measure import children
-from topdown.measure.children import drawn_in_children
-from topdown.measure.confidential import load_records
-from topdown.measure.drawing import PartDrawer
-from topdown.measure.measure import measure
-from topdown.measure.truth import Truth
-from topdown.noise import AesBits, BitSource
+from topdown.measure import PartDrawer, Truth, children, draw_in_children, load_records, measure
+from topdown.privacy import AesBits, BitSource
+from topdown.privacy.ledger import MeasuredPart, read_ledger
 from topdown.workers import workers_with
 
 PARTS = tuple(MeasuredPart("block", f"part-{k:03d}") for k in range(9))
@@ -62,7 +56,7 @@ class Streaming:
 def streams(new_bits: Callable[[], BitSource], n: int) -> dict[bytes, bytes]:
     """Return what each child drew, by its number."""
     found: dict[bytes, bytes] = {}
-    for data in drawn_in_children(lambda: Streaming(new_bits()), PARTS, n):
+    for data in draw_in_children(lambda: Streaming(new_bits()), PARTS, n):
         found[data[:8]] = found.get(data[:8], b"") + data[8:]
     return found
 
@@ -106,7 +100,7 @@ def test_a_twin_that_shares_its_key_is_refused_before_anything_is_begun():
             yield part
 
     with pytest.raises(InternalError) as error:
-        list(drawn_in_children(lambda: Streaming(copied), parts(), 2))
+        list(draw_in_children(lambda: Streaming(copied), parts(), 2))
     assert error.value.code == "X058"
     assert taken == []
     assert multiprocessing.active_children() == []
@@ -115,7 +109,7 @@ def test_a_twin_that_shares_its_key_is_refused_before_anything_is_begun():
 def test_a_twin_in_a_measurement_leaves_no_part_and_one_charge(toy, small_parts, monkeypatch):
     """What refuses a shared key has to stand on the way of a real measurement."""
     copied = CopiedBits()
-    monkeypatch.setattr("topdown.measure.drawing.AesBits", lambda: copied)
+    monkeypatch.setattr("topdown.measure.measurement.AesBits", lambda: copied)
     prepared = toy.prepare()
     with pytest.raises(InternalError) as error:
         measure(prepared, toy.folder / "out", workers=2)
@@ -190,7 +184,7 @@ def test_an_error_of_a_child_keeps_its_code_and_hides_its_words(toy):
 
     for act, code in ((known, "X020"), (unknown, "X022")):
         with pytest.raises(InternalError) as error:
-            list(drawn_in_children(lambda act=act: Streaming(AesBits(), act), PARTS, 2))
+            list(draw_in_children(lambda act=act: Streaming(AesBits(), act), PARTS, 2))
         assert error.value.code == code
         assert (
             "17" not in f"{error.value}{error.value.details}{error.value.__cause__}{error.value.__context__}"
@@ -212,11 +206,11 @@ PROGRAM = """
 import json, os, signal, sys, threading, time
 from pathlib import Path
 from topdown.errors import TopdownError
-from topdown.ledger.durable import Disk
+from topdown.privacy.ledger import Disk
 from topdown.measure import draw
-from topdown.measure.drawing import PartDrawer
-from topdown.measure.measure import measure
-from topdown.plan.prepare import prepare
+from topdown.measure.measurement import PartDrawer
+from topdown.measure.measurement import measure
+from topdown.plan.preparation import prepare
 draw.NUMBERS_PER_ROW_GROUP = draw.NUMBERS_PER_PART = 60
 folder, what = Path(sys.argv[1]), sys.argv[2]
 real, n = PartDrawer.file_of, 0

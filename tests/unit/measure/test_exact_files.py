@@ -24,11 +24,10 @@ from tests.helpers.exact_files import list_few
 from tests.helpers.folders import files
 from tests.helpers.model_disk import ModelDisk
 from topdown.errors import DataError
-from topdown.ledger.durable import Disk
-from topdown.measure.exact import exact_bytes
-from topdown.measure.measure import measure
-from topdown.plan import exact_files
-from topdown.plan.exact_files import exact_paths, exact_table, read_exact_table
+from topdown.measure import exact_bytes, measure
+from topdown.plan import exact_paths, exact_table, read_exact_table
+from topdown.plan import exact_statistics as exact_files
+from topdown.privacy.ledger import Disk
 
 TABLE = "exact-000.parquet"
 
@@ -72,7 +71,7 @@ def test_a_table_is_the_same_bytes_and_the_same_numbers(toy, monkeypatch):
     whole = exact_table(context, blocks, answers)
     assert whole == exact_table(context, blocks, answers)
     for n_answers in (6, 24, 48 * 8):
-        monkeypatch.setattr(exact_files, "_AT_ONCE", n_answers)
+        monkeypatch.setattr(exact_files, "_ANSWERS_PER_GROUP", n_answers)
         for data in (whole, exact_table(context, blocks, answers)):
             np.testing.assert_array_equal(answers, read_exact_table(data, context, blocks))
     for other in (exact, type(exact)("c", "block", "sex * age")):
@@ -143,7 +142,7 @@ def test_a_table_of_another_arrow_is_kept_and_a_lost_one_made_again(toy, monkeyp
     folder.mkdir()
     values = values_of(context)
     with monkeypatch.context() as patch:
-        patch.setattr(exact_files, "code_column", lambda codes: exact_files.pa.array(list(codes)))
+        patch.setattr(exact_files, "codes_to_arrow", lambda codes: exact_files.pa.array(list(codes)))
         patch.setattr(exact_files.pq, "ParquetWriter", _plain(exact_files.pq.ParquetWriter))
         data = exact_bytes(context, values, folder, disk)
     (folder / "exact.json").write_bytes(data)

@@ -10,10 +10,16 @@ import pytest
 
 from tests.helpers.model_disk import ModelDisk
 from topdown.errors import BudgetError
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.ledger import create_ledger, open_ledger
-from topdown.ledger.place import Place
-from topdown.ledger.records import Binding, Intent, from_fields, to_fields
+from topdown.privacy.ledger import (
+    DrawnLaw,
+    Intent,
+    LedgerBinding,
+    LedgerLocation,
+    create_ledger,
+    from_fields,
+    open_ledger,
+    to_fields,
+)
 
 PATH, WITNESS = Path("/ledger/people.jsonl"), Path("/secret")
 TIME = {"time": "2020-01-01T00:00:00Z"}
@@ -28,10 +34,10 @@ def intent(*laws: DrawnLaw, n: int = 1) -> Intent:
     return Intent(f"r{n}", f"{n:064x}", laws, (), 1, ("land",), f"j{n}")
 
 
-def place(disk: ModelDisk, loss_name: str = "epsilon_delta") -> Place:
+def place(disk: ModelDisk, loss_name: str = "epsilon_delta") -> LedgerLocation:
     """Make a ledger of a kind of loss."""
-    binding = Binding("people", "bounded", "person", loss_name)
-    return Place(PATH, WITNESS, create_ledger(PATH, WITNESS, binding, disk), binding)
+    binding = LedgerBinding("people", "bounded", "person", loss_name)
+    return LedgerLocation(PATH, WITNESS, create_ledger(PATH, WITNESS, binding, disk), binding)
 
 
 def test_both_add_up_and_a_void_takes_both_back():
@@ -85,10 +91,10 @@ def test_a_ledger_of_another_loss_is_refused_with_the_reason(other):
     """Whoever reads only "another loss" would try to convert delta into rho."""
     disk = ModelDisk()
     made = place(disk, other)
-    wanted = Binding("people", "bounded", "person", "epsilon_delta")
+    wanted = LedgerBinding("people", "bounded", "person", "epsilon_delta")
     with (
         pytest.raises(BudgetError, match="no zCDP") as caught,
-        open_ledger(Place(PATH, WITNESS, made.id, wanted), disk),
+        open_ledger(LedgerLocation(PATH, WITNESS, made.id, wanted), disk),
     ):
         pass
     assert (caught.value.code, caught.value.exit_code) == ("B007", 2)

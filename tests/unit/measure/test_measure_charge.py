@@ -11,11 +11,10 @@ import pytest
 
 from tests.helpers.ledgers import n_intents, with_ledger
 from topdown.errors import BudgetError, DataError, TopdownError
-from topdown.ledger.ledger import read_ledger, vouch
-from topdown.measure.measure import measure
-from topdown.measure.run_ledger import place_of
-from topdown.plan.prepare import load_context, prepare
-from topdown.solve.measurements import MeasurementReader
+from topdown.measure import ledger_location, measure
+from topdown.plan import load_context, prepare
+from topdown.privacy.ledger import attest, read_ledger
+from topdown.solve import MeasurementReader
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 
@@ -100,12 +99,12 @@ def test_a_lost_witness_needs_somebody_who_vouches(toy):
     """Whoever deletes the witness could put an old ledger back; the ledger keeps who said it is whole, and why."""
     prepared = toy.prepare(limit="100")
     measure(prepared, toy.folder / "out")
-    place = place_of(prepared)
+    place = ledger_location(prepared)
     place.witness.unlink()
     with pytest.raises(BudgetError, match="witness") as error:
         measure(prepared, toy.folder / "another", again=True)
     assert error.value.code == "B012"
-    vouch(place, "records moved")
+    attest(place, "records moved")
     measure(prepared, toy.folder / "another", again=True)
     assert "records moved" in toy.ledger.read_text()
 

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from topdown.measure.confidential import load_records
+from topdown.measure import load_records
 
 
 @pytest.mark.parametrize("show", [repr, str, format, lambda c: f"{c!r:>80}", lambda c: f"{[c]}".strip("[]")])

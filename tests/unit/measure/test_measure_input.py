@@ -14,13 +14,17 @@ from msgspec import structs
 
 from tests.helpers.ledgers import n_intents
 from tests.unit.measure.conftest import HEADER
-from topdown import columns
 from topdown.errors import DataError
-from topdown.measure.confidential import load_records
-from topdown.measure.measure import measure
-from topdown.measure.private_errors import NAME
-from topdown.measure.records import Form, form_of, read_records
-from topdown.measure.runs import Runs
+from topdown.inputs import table_reader as columns
+from topdown.measure import (
+    PRIVATE_LIST,
+    RecordsForm,
+    SortedRuns,
+    load_records,
+    measure,
+    read_records,
+    records_form,
+)
 
 SECRETS = ("CANARY", "987654321", "-77", "3.25", "1e3", "1104", "row ")
 
@@ -44,7 +48,7 @@ def refused(toy, code: str, *, records=None) -> DataError:
 
 def private(toy) -> str:
     """Return the private list after checking its rights."""
-    path = toy.folder / NAME
+    path = toy.folder / PRIVATE_LIST
     assert path.stat().st_mode & 0o777 == 0o600
     return path.read_text()
 
@@ -97,7 +101,7 @@ def test_a_bad_value_is_listed_only_in_private(toy, column, value, code):
 def test_an_error_in_the_last_batch(toy, monkeypatch, rows):
     """Batches that were counted before must not be charged for, and the row is that of the file, not of its batch."""
     monkeypatch.setattr(columns, "BATCH_ROWS", rows)
-    monkeypatch.setattr(Runs.__init__, "__defaults__", (rows,))
+    monkeypatch.setattr(SortedRuns.__init__, "__defaults__", (rows,))
     toy.rows[-1][1] = "CANARY"
     records = toy.folder / "records.parquet"
     table = {name: pa.array([row[i] for row in toy.rows], pa.string()) for i, name in enumerate(HEADER)}
@@ -111,12 +115,12 @@ def test_an_older_private_list_is_replaced_and_a_link_is_not_followed(toy):
     """A stale list would mislead; a planted link would put private rows anywhere."""
     target = toy.folder / "elsewhere"
     target.write_text("kept")
-    (toy.folder / NAME).symlink_to(target)
+    (toy.folder / PRIVATE_LIST).symlink_to(target)
     toy.rows[0][1] = "CANARY"
     toy.write()
     refused(toy, "D031")
     assert "CANARY" in private(toy)
-    assert not (toy.folder / NAME).is_symlink()
+    assert not (toy.folder / PRIVATE_LIST).is_symlink()
     assert target.read_text() == "kept"
 
 
@@ -276,7 +280,7 @@ def test_a_column_named_in_ignore_is_not_read(toy):
         row.append('said "no",\nthen\r\nleft\n1101,home,male,0_17,CANARY\n')
     toy.write([*HEADER, "note"])
     run = with_ignore(toy.prepare(), ignore=("note",)).run
-    found = load_records(toy.records, toy.prepare().context, form_of(run)).open_counts().whole()
+    found = load_records(toy.records, toy.prepare().context, records_form(run)).open_counts().whole()
     assert expected.count.tolist() == found.count.tolist()
     assert expected.cell.tolist() == found.cell.tolist()
 
@@ -285,7 +289,7 @@ def test_one_record_a_row_must_be_said(toy):
     """A run that says so and finds counts all the same has the wrong file, or the wrong words."""
     context = toy.prepare().context
     with pytest.raises(DataError) as caught:
-        load_records(toy.records, context, Form(has_count=False))
+        load_records(toy.records, context, RecordsForm(has_count=False))
     assert caught.value.code == "D040"
 
 
@@ -299,7 +303,7 @@ def test_a_quoted_line_break_at_the_edge_of_a_block_makes_nobody(toy, shift, end
     pad = "x" * shift
     hidden = f'1101,home,male,0_17,1,"{pad}{end}{planted * 40}"{end}'
     toy.records.write_text(head + row * n + hidden + row * 9, newline="")
-    found = read_records(toy.records, ("geocode", "dwelling", "sex", "age"), Form(ignored=("note",)))
+    found = read_records(toy.records, ("geocode", "dwelling", "sex", "age"), RecordsForm(ignored=("note",)))
     assert n + 10 == sum(batch.num_rows for batch in found)
 
 
@@ -310,7 +314,7 @@ def test_lines_that_do_not_agree_with_rows_are_refused(toy, text):
     rows = "".join(f"1101,home,male,0_17,1,{note}\n" for note in ("a", text, "b"))
     path.write_text("geocode,dwelling,sex,age,count,note\n" + rows)
     with pytest.raises(DataError) as caught:
-        load_records(path, context, Form(ignored=("note",)))
+        load_records(path, context, RecordsForm(ignored=("note",)))
     assert caught.value.code in ("D021", "D042")
 
 
@@ -341,7 +345,7 @@ def test_all_spellings_of_parquet_give_the_same_histogram(toy, kind):
         pq.write_table(pa.table({n: [r[i] for r in toy.rows] for i, n in enumerate(names)}), path)
     else:
         path = parquet(toy, **changes[kind])
-    found = load_records(path, context, Form(has_count=kind != "no count")).open_counts().whole()
+    found = load_records(path, context, RecordsForm(has_count=kind != "no count")).open_counts().whole()
     for name in ("node", "cell", "count"):
         assert getattr(expected, name).tolist() == getattr(found, name).tolist()
 

@@ -14,10 +14,9 @@ import pytest
 
 from tests.helpers.folders import files
 from topdown.errors import CertificateError
-from topdown.measure.confidential import load_records
-from topdown.measure.measure import measure
-from topdown.plan.prepare import load_context
-from topdown.solve.measurements import MeasurementReader
+from topdown.measure import load_records, measure
+from topdown.plan import load_context
+from topdown.solve import MeasurementReader
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 CANARY = 48_271_093

@@ -12,10 +12,9 @@ import pytest
 
 from tests.helpers.folders import files
 from topdown.errors import ConfigError, DataError
-from topdown.ledger.ledger import read_ledger
-from topdown.measure import measure as measure_module
-from topdown.measure.confidential import load_records
-from topdown.measure.measure import measure
+from topdown.measure import load_records, measure
+from topdown.measure import measurement as measure_module
+from topdown.privacy.ledger import read_ledger
 from topdown.progress import Event
 
 pytestmark = pytest.mark.usefixtures("small_parts")

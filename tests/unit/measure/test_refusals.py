@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from topdown.errors import TopdownError
-from topdown.measure import confidential, labels
-from topdown.measure.records import PLAIN, Refused
-from topdown.measure.refusals import read_or_refuse
-from topdown.model.schema import Schema
+from topdown.measure import PLAIN_FORM, Refused, confidential, read_or_refuse
+from topdown.measure import records as labels
+from topdown.model import Schema
 
 TELLTALE = "CANARY-4711"
 
@@ -55,11 +54,11 @@ def test_what_nobody_foresaw_says_what_it_spared(toy, monkeypatch: pytest.Monkey
     """Records and labels are read by two functions; each must end in the same error, and say what did not happen."""
     prepared = toy.prepare()
     monkeypatch.setattr(Schema, "cells", talk)
-    monkeypatch.setattr(labels, "_labels", talk)
+    monkeypatch.setattr(labels, "_labels_in_batch", talk)
     for read, spared in (
         (lambda: confidential.load_records(prepared.records_path, prepared.context), "nothing was spent"),
         (
-            lambda: labels.confirmed_labels(prepared.records_path, PLAIN, lambda _, names: names),
+            lambda: labels.confirmed_labels(prepared.records_path, PLAIN_FORM, lambda _, names: names),
             "nothing was written",
         ),
     ):

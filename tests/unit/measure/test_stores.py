@@ -15,12 +15,11 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.unit.measure.conftest import HEADER
-from topdown.columns import header_of, read_rows
 from topdown.errors import ConfigError, DataError
-from topdown.measure.confidential import load_records
-from topdown.measure.private_errors import NAME
-from topdown.stores import arrow_file, sqlite
-from topdown.stores.place import DatabaseTable, StoreError, table_at
+from topdown.inputs import DatabaseTable, StoreError, locate_table, read_header, read_rows
+from topdown.inputs import sqlite_tables as sqlite
+from topdown.inputs import table_reader as arrow_file
+from topdown.measure import PRIVATE_LIST, load_records
 
 ODD = "people\"; DROP TABLE people; --?table=x'"
 
@@ -161,7 +160,7 @@ def test_values_that_are_no_labels(toy, value, kinds, code):
     """A database lets every row be of another kind; the row is for the owner's eyes only."""
     error = refused(toy, database(toy, [*toy.rows, value], kinds=kinds))
     assert code == error.code
-    assert (toy.folder / NAME).exists() == (code in ("D031", "D032"))
+    assert (toy.folder / PRIVATE_LIST).exists() == (code in ("D031", "D032"))
 
 
 def test_text_that_is_no_text(toy):
@@ -189,8 +188,8 @@ def test_a_name_is_never_read_as_a_command(toy):
     assert before == table.file.read_bytes()
     for text in ("sqlite:a.db", "sqlite:?table=x", "duckdb:a.db?table="):
         with pytest.raises(ConfigError, match="names no table"):
-            table_at(text)
-    assert table_at("folder:a?table=b") == Path("folder:a?table=b")
+            locate_table(text)
+    assert locate_table("folder:a?table=b") == Path("folder:a?table=b")
 
 
 def test_a_table_that_changes_while_it_is_read(toy):
@@ -224,11 +223,11 @@ def test_packed_arrow_files_have_a_cap(toy, monkeypatch):
     path = spelt(toy, ".feather")
     monkeypatch.setenv("TOPDOWN_TABLE_BYTES", "200")
     assert refused(toy, path).code == "D043"
-    assert [b for b in arrow_file.batches(path, ["geocode"], 10) if b is None] == [None]
+    assert [b for b in arrow_file.arrow_batches(path, ["geocode"], 10) if b is None] == [None]
 
 
 def test_public_tables_come_from_databases_too(toy):
     """Leaves are read by other code than records."""
     table = database(toy)
-    assert header_of(table) == HEADER
+    assert read_header(table) == HEADER
     assert read_rows(table, {"sex": pa.string()}).column("sex").to_pylist() == [row[2] for row in toy.rows]

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topdown.errors import DataError
-from topdown.model.geography import from_parents, from_prefixes
-from topdown.model.public import PublicFacts, derive_rules
-from topdown.plan.files import load_schema
-from topdown.plan.invariants_file import load_invariants
+from topdown.model import PublicFacts, constraints_of_facts, from_parents, from_prefixes
+from topdown.plan import load_invariants, load_schema
 from topdown.resources import bundled_root
 
 leaves = st.sets(st.text("0123", min_size=4, max_size=4), min_size=1, max_size=25)
@@ -95,7 +93,7 @@ def test_rules_open_and_bound_every_level() -> None:
             "barracks": np.array([1, 1, 0]),
         }
     )
-    rules = derive_rules(schema, tree, invariants, facts)
+    rules = constraints_of_facts(schema, tree, invariants, facts)
 
     def is_open(level: int, node: int, **values: str) -> bool:
         cell = int(np.flatnonzero(schema.select({k: (v,) for k, v in values.items()}))[0])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topdown.model.labels import refines
+from topdown.model import refines
 
 labels = st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), max_size=8)
 

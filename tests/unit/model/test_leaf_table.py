@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from tests.helpers.sections import packed
 from tests.helpers.small_release import from_dense
-from topdown.measure import leaf_counts
-from topdown.measure.leaf_counts import LeafCounts
-from topdown.model import histogram, leaf_table
-from topdown.model.histogram import Histogram
-from topdown.model.leaf_table import PackedRows
-from topdown.solve.digest import records_sha256
+from topdown.measure import LeafCounts
+from topdown.measure import record_counts as leaf_counts
+from topdown.model import Histogram, PackedRows, histogram
+from topdown.model import histogram as leaf_table
+from topdown.solve import records_sha256
 
 COLUMNS = ("node", "cell", "count")
 

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
-from topdown.model.histogram import Histogram
-from topdown.model.query import parse_query
-from topdown.model.schema import Attribute, Recode, Schema
-from topdown.plan.files import load_schema
-from topdown.plan.invariants_file import load_invariants
+from topdown.model import Attribute, Histogram, Recode, Schema, parse_query
+from topdown.plan import load_invariants, load_schema
 from topdown.resources import bundled_names, bundled_root, find
 
 PL94 = load_schema(bundled_root() / "schemas" / "pl94.toml")

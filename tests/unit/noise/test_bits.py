@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from topdown.errors import InternalError
-from topdown.noise import AesBits, BitSource, SimulationBits, UrandomBits, XorBits, bits
+from topdown.privacy import AesBits, BitSource, SimulationBits, UrandomBits, XorBits, bits
 
 RELEASE_SOURCES = {
     "aes": AesBits,
@@ -168,7 +168,7 @@ def test_rekeys_when_a_child_reuses_the_process_id(
 
 FORK_SCRIPT = """
 import os
-from topdown.noise import AesBits
+from topdown.privacy import AesBits
 CONDITION
 source = AesBits()
 source.read(8)
@@ -195,7 +195,7 @@ print('distinct')
     [
         "",
         "os.getpid = lambda: 1",
-        "from topdown.noise import bits; bits._count_fork.__code__ = (lambda: 0).__code__",
+        "from topdown.privacy import bits; bits._count_fork.__code__ = (lambda: 0).__code__",
     ],
     ids=["both guards", "hook alone", "process id alone"],
 )

@@ -1,4 +1,4 @@
-"""No floating point anywhere in topdown/noise, and a lint that is shown to find it."""
+"""No floating point where noise is made in topdown/privacy, and a lint that is shown to find it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import topdown.noise
-
-FOLDER = Path(topdown.noise.__file__).parent
-FILES = sorted(FOLDER.glob("*.py"))
+PRIVACY = Path(__file__).resolve().parents[3] / "topdown" / "privacy"
+DRAWING = ("bits.py", "fixed_point.py", "sampler.py")
+FILES = [*(PRIVACY / name for name in DRAWING), *sorted((PRIVACY / "laws").glob("*.py"))]
 NUMPY_ALLOWED = {
     *("ndarray", "int32", "int64", "uint16", "uint64"),
     *("arange", "array", "empty", "flatnonzero", "frombuffer", "repeat", "searchsorted", "take"),
@@ -66,9 +65,7 @@ def test_file_has_no_floats(path: Path) -> None:
 
 def test_lint_sees_the_files() -> None:
     """A lint over an empty list of files would always pass."""
-    assert {"bits.py", "fixed.py", "laws.py", "rejection.py", "sampler.py", "thresholds.py"} <= {
-        path.name for path in FILES
-    }
+    assert {"bits.py", "fixed_point.py", "noise_laws.py", "sampler.py"} <= {path.name for path in FILES}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +91,7 @@ def test_lint_sees_the_files() -> None:
 )
 def test_lint_finds_a_planted_float(planted: str) -> None:
     """A lint that cannot fail protects nothing: the same code planted in a real file must be found."""
-    source = (FOLDER / "sampler.py").read_text()
+    source = (PRIVACY / "sampler.py").read_text()
     assert (
         violations(f"{source}\n\ndef planted() -> None:\n    " + planted.replace("\n", "\n    ") + "\n") != []
     )
@@ -109,4 +106,4 @@ def test_noise_imports_nothing_of_ours_but_errors() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not (isinstance(node, ast.ImportFrom) and node.level), path.name
             ours |= {name for name in names if name.split(".")[0] in {"topdown", "pgsr"}}
-    assert {"topdown.errors"} == {name for name in ours if not name.startswith("topdown.noise")}
+    assert {"topdown.errors"} == {name for name in ours if not name.startswith("topdown.privacy")}

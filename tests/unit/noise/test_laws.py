@@ -9,8 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from topdown.noise import DiscreteGaussian, TwoSidedGeometric, cdf_interval, pmf_interval
-from topdown.noise.laws import law_tails
+from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric, cdf_interval, law_tails, pmf_interval
 
 LAWS = [DiscreteGaussian, TwoSidedGeometric]
 

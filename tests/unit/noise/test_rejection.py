@@ -9,8 +9,9 @@ from itertools import product
 import mpmath
 import pytest
 
-from topdown.noise import AesBits, BitSource, DiscreteGaussian, TwoSidedGeometric, draw_one
-from topdown.noise.rejection import acceptance_exponent, bernoulli, bernoulli_exp, uniform_below
+from topdown.privacy import AesBits, BitSource, draw_one
+from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric
+from topdown.privacy.sampler import acceptance_exponent, bernoulli, bernoulli_exp, uniform_below
 
 
 class ExhaustedError(Exception):

@@ -9,17 +9,9 @@ import numpy as np
 import pytest
 
 from topdown.errors import InternalError
-from topdown.noise import (
-    AesBits,
-    BitSource,
-    DiscreteGaussian,
-    Law,
-    Sampler,
-    SimulationBits,
-    TwoSidedGeometric,
-    sampler,
-)
-from topdown.noise.thresholds import UNDECIDED, certified_thresholds, table_of
+from topdown.privacy import AesBits, BitSource, Sampler, SimulationBits, sampler
+from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric
+from topdown.privacy.sampler import UNDECIDED, certified_thresholds, table_of
 
 
 class ScriptedBits(BitSource):
@@ -37,7 +29,7 @@ class ScriptedBits(BitSource):
         return drawn
 
 
-def scripted_draw(law: Law, prefix: int, *more: int) -> int:
+def scripted_draw(law: NoiseDistribution, prefix: int, *more: int) -> int:
     """Draw one outcome from a 64-bit prefix, then the given bytes; all must be used."""
     later = [bytes([byte]) for byte in more]
     source = ScriptedBits(
@@ -49,7 +41,7 @@ def scripted_draw(law: Law, prefix: int, *more: int) -> int:
 
 
 @pytest.mark.parametrize("law", [DiscreteGaussian(4), TwoSidedGeometric(Fraction(17, 10))], ids=str)
-def test_outcome_steps_exactly_at_every_threshold(law: Law) -> None:
+def test_outcome_steps_exactly_at_every_threshold(law: NoiseDistribution) -> None:
     """Off by one at a threshold (wrong search side) is invisible in samples: step over each border."""
     exact, wide = certified_thresholds(law, 64), certified_thresholds(law, 72)
     half, extra = len(exact) // 2, (len(wide) - len(exact)) // 2
@@ -237,14 +229,14 @@ def test_huge_variance_goes_by_rejection() -> None:
 
 
 @pytest.mark.parametrize("law", [DiscreteGaussian(2**54 + 1), TwoSidedGeometric(2**24 + 1)], ids=str)
-def test_laws_past_int32_are_refused(law: Law) -> None:
+def test_laws_past_int32_are_refused(law: NoiseDistribution) -> None:
     """Beyond this width outcomes outside int32 are likely enough for the guard to shape the law."""
     with pytest.raises(ValueError, match="too wide for 32-bit"):
         Sampler(law, AesBits())
 
 
 @pytest.mark.parametrize("law", [DiscreteGaussian(2**54), TwoSidedGeometric(2**24)], ids=str)
-def test_widest_laws_are_drawn(law: Law) -> None:
+def test_widest_laws_are_drawn(law: NoiseDistribution) -> None:
     """A limit off by one would refuse what the documentation promises."""
     assert len(set(Sampler(law, AesBits()).draw(20).tolist())) > 10
 

@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from topdown.errors import InternalError
-from topdown.noise import DiscreteGaussian, Law, TwoSidedGeometric, table_fingerprint, thresholds
-from topdown.noise.fixed import TailSums
-from topdown.noise.thresholds import UNDECIDED, certified_thresholds, has_table, locate, table_of
+from topdown.privacy import sampler as thresholds
+from topdown.privacy import table_fingerprint
+from topdown.privacy.fixed_point import TailSums
+from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric
+from topdown.privacy.sampler import UNDECIDED, certified_thresholds, has_table, locate, table_of
 
 # 2020 redistricting settings of the United States: level share (over 4099) and distinct query shares
 RHO = Fraction(293764, 114921)
@@ -35,7 +37,7 @@ VARIANCES = [
     for level, queries in SHARES.values()
     for query in queries
 ]
-LAWS: list[Law] = [
+LAWS: list[NoiseDistribution] = [
     *map(DiscreteGaussian, VARIANCES),
     *map(DiscreteGaussian, [Fraction(1, 50), Fraction(1, 1000), Fraction(1, 3), 1, 4, 100, 2500, 10**6]),
     *map(TwoSidedGeometric, [Fraction(1, 50), Fraction(1, 2), Fraction(17, 10), 2, 10, 250]),
@@ -48,7 +50,7 @@ def as_mpf(value: Fraction) -> mpmath.mpf:
     return mpmath.mpf(value.numerator) / value.denominator
 
 
-def upper_tails(law: Law, n_tails: int) -> list[mpmath.mpf]:
+def upper_tails(law: NoiseDistribution, n_tails: int) -> list[mpmath.mpf]:
     """P(X >= k) for k = 1 .. n_tails, to 60 digits."""
     if isinstance(law, TwoSidedGeometric):
         alpha = mpmath.exp(-1 / as_mpf(law.scale))
@@ -64,7 +66,7 @@ def upper_tails(law: Law, n_tails: int) -> list[mpmath.mpf]:
     return tails
 
 
-def reference_thresholds(law: Law, n_tails: int, n_bits: int) -> list[int]:
+def reference_thresholds(law: NoiseDistribution, n_tails: int, n_bits: int) -> list[int]:
     """floor(2^n_bits F(k)) for k = -n_tails .. n_tails - 1; fails if the margin straddles an integer."""
     with mpmath.workdps(80):
         scale = mpmath.mpf(2) ** n_bits
@@ -77,7 +79,7 @@ def reference_thresholds(law: Law, n_tails: int, n_bits: int) -> list[int]:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_thresholds_and_cells_agree_with_mpmath(law: Law) -> None:
+def test_thresholds_and_cells_agree_with_mpmath(law: NoiseDistribution) -> None:
     """One wrong threshold or lookup cell is a wrong noise law that no affordable sample would show."""
     table = table_of(law)
     half = len(table.thresholds) // 2
@@ -145,7 +147,7 @@ def test_precision_is_raised_until_certified(monkeypatch: pytest.MonkeyPatch) ->
     inner = thresholds._upper_tail_floors
     monkeypatch.setattr(thresholds, "_SPARE_BITS", 1)
 
-    def recording(law: Law, n_bits: int, floor_bits: int) -> list[int] | None:
+    def recording(law: NoiseDistribution, n_bits: int, floor_bits: int) -> list[int] | None:
         floors = inner(law, n_bits, floor_bits)
         tries.append(floors is not None)
         return floors

@@ -8,12 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topdown.noise import AesBits, BitSource, Sampler, WeightedInteger, cdf_interval, draw_one, pmf_interval
-from topdown.noise.thresholds import certified_thresholds, locate, table_of
-from topdown.plan.best_noise import best_weights, whole
+from topdown.plan import optimal_weights, parse_weights
+from topdown.privacy import AesBits, BitSource, Sampler, draw_one
+from topdown.privacy.laws import WeightedInteger, cdf_interval, pmf_interval
+from topdown.privacy.sampler import certified_thresholds, locate, table_of
 
 UNIT = 1 << 128
-LAW = WeightedInteger(whole(best_weights(Fraction(1, 2), Fraction(1, 1000))))
+LAW = WeightedInteger(parse_weights(optimal_weights(Fraction(1, 2), Fraction(1, 1000))))
 EVEN = WeightedInteger((UNIT // 2, UNIT // 8, UNIT // 8))
 
 
@@ -93,7 +94,7 @@ def test_probabilities_are_the_weights() -> None:
 
 def test_two_draws_of_a_wide_law_use_its_table() -> None:
     """A law without a table would be drawn 10^4 times slower, one value after the other."""
-    wide = WeightedInteger(whole(best_weights(Fraction(1, 40), Fraction(1, 10**8))))
+    wide = WeightedInteger(parse_weights(optimal_weights(Fraction(1, 40), Fraction(1, 10**8))))
     assert len(table_of(wide).thresholds) == 2 * (len(wide.weights) - 1)
     drawn = Sampler(wide, AesBits()).draw(100_000)
     assert abs(int(np.abs(drawn).max())) < len(wide.weights)

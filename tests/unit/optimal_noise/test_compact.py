@@ -10,9 +10,18 @@ import pytest
 from scipy.optimize import linprog
 
 from topdown.errors import ConfigError
-from topdown.noise.optimal import highs
-from topdown.noise.optimal.compact import CompactLP
-from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square, TableLoss, beyond, costs
+from topdown.optimal_noise import (
+    Absolute,
+    CompactLP,
+    ErrorLoss,
+    NoSolutionError,
+    Pinball,
+    Square,
+    TableLoss,
+    costs_beyond,
+    error_costs,
+    highs,
+)
 
 E1 = Fraction(2718281828459045, 10**15)
 TENTH = Fraction(1, 10)
@@ -39,17 +48,17 @@ def every_event(lp: CompactLP) -> float:
 
 @pytest.mark.parametrize("loss", [Absolute(), Square(), Pinball(Fraction(2), Fraction(1))])
 @pytest.mark.parametrize(("n_shifts", "pad"), [(1, 0), (2, 0), (1, 1), (2, 2)])
-def test_one_column_an_excess_says_what_every_event_says(loss: Loss, n_shifts: int, pad: int) -> None:
+def test_one_column_an_excess_says_what_every_event_says(loss: ErrorLoss, n_shifts: int, pad: int) -> None:
     """A column or row left out would let an event exceed delta, or forbid laws that are private."""
-    lp = CompactLP(costs(loss, 3 + pad), n_shifts, ((E1, Fraction(1, 5)),), pad)
-    assert every_event(lp) == pytest.approx(highs.solve(lp.program).value, abs=1e-9)
+    lp = CompactLP(error_costs(loss, 3 + pad), n_shifts, ((E1, Fraction(1, 5)),), pad)
+    assert every_event(lp) == pytest.approx(highs.solve_linear_program(lp.program).value, abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", [Absolute(), Square()])
-def test_mirrored_laws_lose_nothing(loss: Loss) -> None:
+def test_mirrored_laws_lose_nothing(loss: ErrorLoss) -> None:
     """Half of the rows and columns must give the same optimum where the loss is even."""
     whole, half = (
-        highs.solve(CompactLP(costs(loss, 9), 3, ((E1, TENTH),), 2, mirror).program)
+        highs.solve_linear_program(CompactLP(error_costs(loss, 9), 3, ((E1, TENTH),), 2, mirror).program)
         for mirror in (False, True)
     )
     assert whole.value == pytest.approx(half.value, rel=1e-9)
@@ -59,10 +68,10 @@ def test_several_limits_at_once() -> None:
     """Dropping all limits but the first would publish noise that keeps one promise of two."""
     limits = ((E1, TENTH), (E1 * E1, Fraction(1, 100)))
     both, *each = (
-        highs.solve(CompactLP(costs(Absolute(), 5), 1, chosen).program).value
+        highs.solve_linear_program(CompactLP(error_costs(Absolute(), 5), 1, chosen).program).value
         for chosen in (limits, limits[:1], limits[1:])
     )
-    assert every_event(CompactLP(costs(Absolute(), 3), 1, limits)) >= both - 1e-9
+    assert every_event(CompactLP(error_costs(Absolute(), 3), 1, limits)) >= both - 1e-9
     assert max(each) < both - 1e-6
 
 
@@ -70,7 +79,7 @@ def test_falling_masses_cost_more() -> None:
     """The best law for sensitivity 2 at epsilon 3, delta 0.3 rises on its way outwards: .18757 against .19017."""
     limits = ((E1**3, Fraction(3, 10)),)
     free, falling = (
-        highs.solve(CompactLP(costs(Absolute(), 12), 2, limits, 0, True, fall).program)
+        highs.solve_linear_program(CompactLP(error_costs(Absolute(), 12), 2, limits, 0, True, fall).program)
         for fall in (False, True)
     )
     assert pytest.approx(free.value, abs=5e-6) == 0.18757
@@ -81,16 +90,16 @@ def test_padding_only_lowers() -> None:
     """Rows over padded cells would make a lower bound of a problem with truncated support: infeasible here."""
     costs_of = [Fraction(max(abs(2 * i + 1) - 1, 0), 8) for i in range(-5, 5)]
     lp = CompactLP(tuple(costs_of), 4, ((E1, Fraction(1, 5)),), 4)
-    assert highs.solve(lp.program).value < 0.25
-    with pytest.raises(highs.NoSolutionError):
-        highs.solve(CompactLP(tuple(costs_of[4:-4]), 4, ((E1, Fraction(1, 5)),)).program)
+    assert highs.solve_linear_program(lp.program).value < 0.25
+    with pytest.raises(NoSolutionError):
+        highs.solve_linear_program(CompactLP(tuple(costs_of[4:-4]), 4, ((E1, Fraction(1, 5)),)).program)
 
 
 def test_one_place_outside_takes_mass() -> None:
     """Without it, a lower bound for a loss that falls far out would be above what a law attains."""
     limits = ((E1, TENTH),)
-    lp = CompactLP(costs(Absolute(), 3), 1, limits, 1, outside=Fraction(0))
-    assert highs.solve(lp.program).value == pytest.approx(0, abs=1e-9)
+    lp = CompactLP(error_costs(Absolute(), 3), 1, limits, 1, outside=Fraction(0))
+    assert highs.solve_linear_program(lp.program).value == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +109,13 @@ def test_one_place_outside_takes_mass() -> None:
         {"pad": -1},
         {"pad": 4},
         {"limits": ()},
-        {"mirror": True, "costs": costs(Pinball(Fraction(1), Fraction(2)), 3)},
+        {"mirror": True, "costs": error_costs(Pinball(Fraction(1), Fraction(2)), 3)},
         {"falling": True},
     ],
 )
 def test_impossible_programs_are_refused(broken: dict[str, object]) -> None:
     """A program without rows would call any law private."""
-    good = {"costs": costs(Absolute(), 3), "n_shifts": 1, "limits": ((E1, TENTH),)}
+    good = {"costs": error_costs(Absolute(), 3), "n_shifts": 1, "limits": ((E1, TENTH),)}
     with pytest.raises(ValueError):
         CompactLP(**{**good, **broken})
 
@@ -117,11 +126,11 @@ def test_losses_on_the_integers() -> None:
     assert [Fraction(2, 3), Fraction(1, 3), 0, 2, 4] == [pinball.at(x) for x in range(-2, 3)]
     table = TableLoss((Fraction(3), Fraction(0), Fraction(1)), right=Fraction(5))
     assert [table.at(x) for x in range(-2, 4)] == [3, 3, 0, 1, 6, 11]
-    assert beyond(table, 1) == 3
-    assert beyond(Square(), 3) == 16
+    assert costs_beyond(table, 1) == 3
+    assert costs_beyond(Square(), 3) == 16
     assert (Absolute().even, pinball.even, table.even) == (True, False, False)
     with pytest.raises(ValueError):
-        beyond(table, 0)
+        costs_beyond(table, 0)
 
 
 @pytest.mark.parametrize(

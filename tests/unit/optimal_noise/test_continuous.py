@@ -7,24 +7,24 @@ from fractions import Fraction
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.noise import SimulationBits
-from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.continuous import (
+from topdown.optimal_noise import (
+    ABSOLUTE,
+    SQUARE,
+    NoSolutionError,
+    PiecewiseLinear,
+    Promise,
     RealQuestion,
-    lower_by_cells,
-    released,
-    sandwich,
-    upper_law,
-)
-from topdown.noise.optimal.highs import NoSolutionError
-from topdown.noise.optimal.real_baselines import (
     analytic_gaussian_sigma,
     classic_gaussian_sigma,
     geng_lower,
+    lower_by_cells,
+    released_answer,
+    sandwich,
     truncated_laplace,
+    upper_law,
+    worst_delta,
 )
-from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, PiecewiseLinear
-from topdown.noise.optimal.verify import attained
+from topdown.privacy import SimulationBits
 
 ONE = Fraction(1)
 FIFTH = Promise(ONE, Fraction(1, 5))
@@ -63,9 +63,9 @@ def test_intervals_meet_the_known_ones(case: tuple[str, str, str]) -> None:
 def test_the_law_keeps_its_guarantee_in_integers() -> None:
     """Everything said of the law rests on this one number."""
     found = sandwich(question("1", "1/5", 8), "l1")
-    assert attained(found.law.weights, 8, ONE) == found.law.excess <= Fraction(1, 5)
-    assert attained(found.law.weights, 7, ONE) <= found.law.excess
-    assert attained(found.law.weights, 9, ONE) > Fraction(1, 5)
+    assert worst_delta(found.law.weights, 8, ONE) == found.law.excess <= Fraction(1, 5)
+    assert worst_delta(found.law.weights, 7, ONE) <= found.law.excess
+    assert worst_delta(found.law.weights, 9, ONE) > Fraction(1, 5)
 
 
 def test_squared_loss_of_the_salary_example() -> None:
@@ -150,9 +150,11 @@ def test_a_release_is_a_multiple_of_the_width() -> None:
     """Digits below the lattice would tell the answer apart from its neighbours."""
     found = sandwich(question("1", "1/5", 4), "l1")
     for answer, nearest in (("0.1", 0), ("0.125", 1), ("0.37", 1), ("-0.125", 0), ("-0.13", -1)):
-        assert [nearest, nearest + 3] == [released(found, Fraction(answer), noise) * 4 for noise in (0, 3)]
+        assert [nearest, nearest + 3] == [
+            released_answer(found, Fraction(answer), noise) * 4 for noise in (0, 3)
+        ]
     with pytest.raises(TypeError):
-        released(found, 0.1, 0)
+        released_answer(found, 0.1, 0)
 
 
 def test_squares_are_not_linear_between_lattice_points() -> None:

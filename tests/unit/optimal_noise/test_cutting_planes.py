@@ -6,14 +6,20 @@ from fractions import Fraction
 
 import pytest
 
+from tests.oracles.cutting_planes import CellPartition, certified_law, cutting_planes, proved
 from topdown.errors import ConfigError
-from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.continuous import RealQuestion, lower_by_cells, upper_law
-from topdown.noise.optimal.cutting_planes import CellPartition, certified_law, cutting_planes, proved
-from topdown.noise.optimal.highs import NoSolutionError
-from topdown.noise.optimal.oracle import worst_events
-from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, PiecewiseLinear
-from topdown.noise.optimal.verify import exp_bounds
+from topdown.optimal_noise import (
+    ABSOLUTE,
+    SQUARE,
+    NoSolutionError,
+    PiecewiseLinear,
+    Promise,
+    RealQuestion,
+    exp_bounds,
+    lower_by_cells,
+    upper_law,
+    worst_events,
+)
 
 FIFTH = Promise(Fraction(1), Fraction(1, 5))
 TENTH = Promise(Fraction(1), Fraction(1, 10))

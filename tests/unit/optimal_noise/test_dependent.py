@@ -11,13 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import ConfigError, InternalError
-from topdown.noise import SimulationBits
-from topdown.noise.optimal.coupled import CoupledLP, KernelConstraint
-from topdown.noise.optimal.dependent import BestKernel, CountQuestion, baselines, best_kernel
-from topdown.noise.optimal.highs import NoSolutionError, solve
-from topdown.noise.optimal.kernel import Kernel, largest_excess, private_kernel
-from topdown.noise.optimal.losses import Absolute, Square
-from topdown.noise.optimal.verify import exp_bounds
+from topdown.optimal_noise import (
+    Absolute,
+    BestKernel,
+    CountQuestion,
+    CoupledLP,
+    Kernel,
+    KernelConstraint,
+    NoSolutionError,
+    Square,
+    best_kernel,
+    exp_bounds,
+    kernel_baselines,
+    largest_excess,
+    private_kernel,
+    solve_linear_program,
+)
+from topdown.privacy import SimulationBits
 
 THOUSANDTH = Fraction(1, 1000)
 
@@ -63,7 +73,7 @@ def test_the_loss_at_epsilon_a_quarter(quarter: BestKernel) -> None:
 
 def test_simple_rules_are_stated_beside_the_kernel(quarter: BestKernel) -> None:
     """A gain over additive noise that clamping also has would be sold as a gain of the kernel."""
-    simple = baselines(quarter.question, best_additive(Fraction(1, 4), THOUSANDTH))
+    simple = kernel_baselines(quarter.question, best_additive(Fraction(1, 4), THOUSANDTH))
     expected = {"constant": 10.2439, "additive": 3.8188, "clamped": 3.4314, "remapped": 3.3185}
     assert expected == {name: round(float(loss), 4) for name, loss in simple.items()}
     assert quarter.lower <= min(simple.values())
@@ -72,7 +82,7 @@ def test_simple_rules_are_stated_beside_the_kernel(quarter: BestKernel) -> None:
 def test_clamped_noise_is_the_best_kernel_at_epsilon_one() -> None:
     """Where a rule is already optimal, the kernel must not claim to beat it."""
     question = CountQuestion(Fraction(1), THOUSANDTH, 40, Absolute())
-    clamped = baselines(question, best_additive(Fraction(1), THOUSANDTH))["clamped"]
+    clamped = kernel_baselines(question, best_additive(Fraction(1), THOUSANDTH))["clamped"]
     answer = best_kernel(question)
     assert round(float(clamped), 6) == 0.811071
     assert answer.lower <= clamped <= answer.loss + Fraction(1, 10**9)
@@ -109,7 +119,7 @@ def test_weights_of_rows_add_up_exactly() -> None:
     program = CoupledLP(
         costs, (KernelConstraint(0, 1, 0),), Fraction(2), Fraction(1, 10), range(2), largest=True
     )
-    solution = solve(program.program)
+    solution = solve_linear_program(program.program)
     for factor in (1.0, 1.1, 0.0):
         weights = program.row_weights(replace(solution, at_most=solution.at_most * factor))
         assert sum(weights) == 1
@@ -153,7 +163,7 @@ def test_bounds_enclose_any_private_kernel(eps: int, tenths: int, top: int, wors
     answer = best_kernel(question)
     counts = range(top + 1)
     even = question.judged([Fraction(sum((y - n) ** 2 for y in counts), top + 1) for n in counts])
-    simple = baselines(question, best_additive(question.epsilon, question.delta))
+    simple = kernel_baselines(question, best_additive(question.epsilon, question.delta))
     assert answer.lower <= min(even, *simple.values())
     assert answer.loss <= min(simple.values()) + Fraction(1, 10**6)
 

@@ -8,27 +8,41 @@ from itertools import combinations
 import pytest
 
 from topdown.errors import CertificateError, ConfigError, InternalError
-from topdown.noise.optimal import closed_form, exact, highs
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.compact import CompactLP
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.law import OptimalLaw
-from topdown.noise.optimal.losses import Absolute, Loss, Pinball, Square, TableLoss, costs
-from topdown.noise.optimal.quantise import BITS, whole_weights
-from topdown.noise.optimal.verify import Multipliers, attained, exp_bounds, lower_bound
+from topdown.optimal_noise import (
+    LAW_BITS,
+    Absolute,
+    CompactLP,
+    ErrorLoss,
+    Multipliers,
+    NoiseRequest,
+    OptimalLaw,
+    Pinball,
+    Promise,
+    Square,
+    TableLoss,
+    certified_lower_bound,
+    error_costs,
+    exp_bounds,
+    highs,
+    optimal_law,
+    whole_weights,
+    worst_delta,
+)
+from topdown.optimal_noise import exact_laws as closed_form
+from topdown.optimal_noise import rational_optimum as exact
 
 TENTH, THOUSANDTH = Fraction(1, 10), Fraction(1, 1000)
 ZERO_ONE = TableLoss((Fraction(1), Fraction(0), Fraction(1)))
 ROOT = TableLoss(tuple(Fraction(round(abs(x) ** 0.5 * 2**40), 2**40) for x in range(-40, 41)))
 
 
-def ask(epsilon: object, delta: object, sensitivity: int = 1, loss: Loss | None = None) -> Ask:
-    return Ask((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss or Absolute())
+def ask(epsilon: object, delta: object, sensitivity: int = 1, loss: ErrorLoss | None = None) -> NoiseRequest:
+    return NoiseRequest((Promise(Fraction(epsilon), Fraction(delta)),), sensitivity, loss or Absolute())
 
 
-def program_value(one: Ask, radius: int) -> float:
-    lp = CompactLP(costs(one.loss, radius), one.sensitivity, one.limits, mirror=one.loss.even)
-    return highs.solve(lp.program).value
+def program_value(one: NoiseRequest, radius: int) -> float:
+    lp = CompactLP(error_costs(one.loss, radius), one.sensitivity, one.limits, mirror=one.loss.even)
+    return highs.solve_linear_program(lp.program).value
 
 
 def test_a_known_law_and_every_event() -> None:
@@ -37,7 +51,7 @@ def test_a_known_law_and_every_event() -> None:
     assert [float(law.mass(x)) for x in range(-2, 3)] == pytest.approx(
         [0.052256274, 0.189791006, 0.515905442, 0.189791006, 0.052256274], abs=1e-9
     )
-    assert sum(law.weights) == 1 << BITS
+    assert sum(law.weights) == 1 << LAW_BITS
     values = range(law.first, law.last + 2)
     factor = exp_bounds(Fraction(1))[0]
     worst = max(
@@ -51,7 +65,7 @@ def test_a_known_law_and_every_event() -> None:
 
 @pytest.mark.parametrize("loss", [Absolute(), Square(), ZERO_ONE, ROOT], ids=lambda loss: loss.name)
 @pytest.mark.parametrize(("epsilon", "delta"), [("1/2", "1/100"), (1, "1/10"), (2, "3/10"), (0, "1/10")])
-def test_least_tails_are_the_program(epsilon: object, delta: str, loss: Loss) -> None:
+def test_least_tails_are_the_program(epsilon: object, delta: str, loss: ErrorLoss) -> None:
     """Sensitivity 1: the recurrence must be the linear program's optimum for any even loss that rises."""
     one = ask(epsilon, delta, 1, loss)
     law = optimal_law(one)
@@ -75,8 +89,8 @@ def test_uneven_losses_need_the_program() -> None:
 
 def test_uniform_at_epsilon_zero() -> None:
     """N equal weights need delta 1 / n at epsilon 0 and shift 1."""
-    assert Fraction(1, 7) == attained([5] * 7, 1, Fraction(0))
-    assert Fraction(3, 7) == attained([5] * 7, 3, Fraction(0))
+    assert Fraction(1, 7) == worst_delta([5] * 7, 1, Fraction(0))
+    assert Fraction(3, 7) == worst_delta([5] * 7, 3, Fraction(0))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +106,7 @@ def test_uniform_at_epsilon_zero() -> None:
         (10, "1e-9", 3, Absolute()),
     ],
 )
-def test_laws_are_certified(epsilon: object, delta: object, sensitivity: int, loss: Loss) -> None:
+def test_laws_are_certified(epsilon: object, delta: object, sensitivity: int, loss: ErrorLoss) -> None:
     """Loss and bound come from weights and multipliers by code that knows no solver; they must meet."""
     law = optimal_law(ask(epsilon, delta, sensitivity, loss))
     assert law.bound <= law.loss
@@ -116,7 +130,9 @@ def test_wider_windows_and_padding() -> None:
     one = ask(1, THOUSANDTH, 2)
     narrow, wide = program_value(one, 15), program_value(one, 22)
     padded = [
-        highs.solve(CompactLP(costs(one.loss, k + 2), 2, one.limits, 2, True).program).value
+        highs.solve_linear_program(
+            CompactLP(error_costs(one.loss, k + 2), 2, one.limits, 2, True).program
+        ).value
         for k in (8, 16, 22)
     ]
     assert wide <= narrow + 1e-12
@@ -131,16 +147,18 @@ def test_protecting_the_largest_shift_only_is_refused(sensitivity: int) -> None:
     law = optimal_law(ask(1, TENTH))
     spread = [0] * (sensitivity * (len(law.weights) - 1) + 1)
     spread[::sensitivity] = law.weights
-    assert attained(spread, sensitivity, Fraction(1)) == 1
+    assert worst_delta(spread, sensitivity, Fraction(1)) == 1
     with pytest.raises(CertificateError, match="does not keep"):
-        OptimalLaw(ask(1, TENTH, sensitivity), law.first * sensitivity, tuple(spread), BITS, law.certificate)
+        OptimalLaw(
+            ask(1, TENTH, sensitivity), law.first * sensitivity, tuple(spread), LAW_BITS, law.certificate
+        )
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2])
 def test_a_changed_weight_is_refused(sensitivity: int) -> None:
     """A law that spends all of delta has no weight that may move by a millionth towards the middle or the end."""
     law = optimal_law(ask(1, THOUSANDTH, sensitivity))
-    step = (1 << BITS) // 10**6
+    step = (1 << LAW_BITS) // 10**6
     for k in range(len(law.weights) - 1):
         weights = list(law.weights)
         weights[k] += step
@@ -152,7 +170,7 @@ def test_a_changed_weight_is_refused(sensitivity: int) -> None:
         if weights[middle + k] > step:
             weights[middle + k] -= step
             weights[middle - 1 - k] += step
-            assert attained(weights, sensitivity, Fraction(1)) > THOUSANDTH
+            assert worst_delta(weights, sensitivity, Fraction(1)) > THOUSANDTH
 
 
 def test_several_promises_at_once() -> None:
@@ -161,12 +179,12 @@ def test_several_promises_at_once() -> None:
         Promise(Fraction(e), Fraction(d)) for e, d in (("1/2", "1/10"), (1, "1/50"), (2, "1/1000"))
     )
     for sensitivity in (1, 2):
-        one = Ask(promises, sensitivity, Absolute())
+        one = NoiseRequest(promises, sensitivity, Absolute())
         law = optimal_law(one)
         assert law.gap < Fraction(1, 10**9)
         assert all(law.delta(p.epsilon) <= p.delta for p in promises)
         assert float(law.loss) == pytest.approx(program_value(one, 25), abs=1e-9)
-        assert law.loss > max(optimal_law(Ask((p,), sensitivity, Absolute())).loss for p in promises)
+        assert law.loss > max(optimal_law(NoiseRequest((p,), sensitivity, Absolute())).loss for p in promises)
 
 
 def test_gaussian_trade_off_is_a_rounded_normal() -> None:
@@ -198,10 +216,10 @@ def test_any_multipliers_give_a_bound() -> None:
             )
             for shift in (1, -1, 2, -2)
         }
-        assert lower_bound(certificate, [(Fraction(1), THOUSANDTH)], one.loss) <= best
-    assert lower_bound({}, [(Fraction(1), THOUSANDTH)], one.loss) == 0
+        assert certified_lower_bound(certificate, [(Fraction(1), THOUSANDTH)], one.loss) <= best
+    assert certified_lower_bound({}, [(Fraction(1), THOUSANDTH)], one.loss) == 0
     far = TableLoss((Fraction(1), *[Fraction(3)] * 8))  # least at -4, where no multiplier reaches
-    assert lower_bound({}, [(Fraction(1), THOUSANDTH)], far) == 1
+    assert certified_lower_bound({}, [(Fraction(1), THOUSANDTH)], far) == 1
 
 
 @pytest.mark.parametrize(
@@ -215,7 +233,9 @@ def test_any_multipliers_give_a_bound() -> None:
         (2, "1e-3", 5, Square()),
     ],
 )
-def test_rational_optimum_has_equal_values(epsilon: object, delta: str, sensitivity: int, loss: Loss) -> None:
+def test_rational_optimum_has_equal_values(
+    epsilon: object, delta: str, sensitivity: int, loss: ErrorLoss
+) -> None:
     """The optimum in rationals: feasible masses and multipliers whose values are the same number."""
     one = ask(epsilon, delta, sensitivity, loss)
     law = optimal_law(one)
@@ -223,7 +243,7 @@ def test_rational_optimum_has_equal_values(epsilon: object, delta: str, sensitiv
     lp = CompactLP(
         tuple(loss.at(x) for x in range(held[0], held[-1] + 1)), sensitivity, one.limits, mirror=loss.even
     )
-    near = highs.solve(lp.program)
+    near = highs.solve_linear_program(lp.program)
     optimum = exact.rational_optimum(lp, near)
     value = sum(m * c for m, c in zip(optimum.masses, lp.costs, strict=True))
     assert value == optimum.value
@@ -235,8 +255,10 @@ def test_rational_optimum_has_equal_values(epsilon: object, delta: str, sensitiv
 def test_rational_optimum_refuses_what_is_none() -> None:
     """Floats of another program must end in an error, not in masses that are called best."""
     one, other = ask(1, THOUSANDTH, 2), ask(2, TENTH, 2)
-    lp = CompactLP(costs(one.loss, 14), 2, one.limits, mirror=True)
-    near = highs.solve(CompactLP(costs(other.loss, 14), 2, other.limits, mirror=True).program)
+    lp = CompactLP(error_costs(one.loss, 14), 2, one.limits, mirror=True)
+    near = highs.solve_linear_program(
+        CompactLP(error_costs(other.loss, 14), 2, other.limits, mirror=True).program
+    )
     with pytest.raises(exact.NotExactError):
         exact.rational_optimum(lp, near)
 
@@ -248,9 +270,9 @@ def test_repair_of_what_exceeds_delta() -> None:
     masses = [law.mass(x) for x in range(law.first, law.last + 1)]
     masses[0] *= 1 + THOUSANDTH
     first, weights = whole_weights([m / sum(masses) for m in masses], law.first, one)
-    assert attained(weights, 2, Fraction(1)) <= Fraction(1, 10**6)
-    assert sum(weights) == 1 << BITS
-    repaired = OptimalLaw(one, first, weights, BITS, law.certificate)
+    assert worst_delta(weights, 2, Fraction(1)) <= Fraction(1, 10**6)
+    assert sum(weights) == 1 << LAW_BITS
+    repaired = OptimalLaw(one, first, weights, LAW_BITS, law.certificate)
     assert repaired.gap < THOUSANDTH
     with pytest.raises(InternalError, match="repaired"):
         whole_weights([Fraction(1)], 0, one)

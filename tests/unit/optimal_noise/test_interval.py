@@ -7,19 +7,26 @@ from fractions import Fraction
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.cells import LatticeLaw, rounded
-from topdown.noise.optimal.continuous import RealQuestion, upper_law
-from topdown.noise.optimal.coupled import KernelConstraint
-from topdown.noise.optimal.highs import solve
-from topdown.noise.optimal.interval import IntervalQuestion, cells_excess, lower_by_rows, upper_laws
-from topdown.noise.optimal.interval_rules import (
+from topdown.optimal_noise import (
+    ABSOLUTE,
+    SQUARE,
+    IntervalQuestion,
+    KernelConstraint,
+    LatticeLaw,
+    Promise,
+    RealLoss,
+    RealQuestion,
     additive_loss,
+    cells_excess,
     clamped_loss,
     constant_loss,
+    lower_by_rows,
     remapped_loss,
+    rounded_law,
+    solve_linear_program,
+    upper_law,
+    upper_laws,
 )
-from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, RealLoss
 
 FIFTH = Promise(Fraction(1), Fraction(1, 5))
 SMALL = Promise(Fraction(1, 5), Fraction(1, 20))
@@ -47,7 +54,7 @@ def test_cells_beyond_the_sensitivity_hold_no_neighbours(
     )
     means = [ABSOLUTE.mean(Fraction(i, 2), Fraction(i + 1, 2)) for i in inner]
     program = question.program(question.possible() + further, lambda i: means[i + 5], inner, 0, promise.delta)
-    assert round(solve(program.program).value, 5) == printed
+    assert round(solve_linear_program(program.program).value, 5) == printed
 
 
 def test_three_shifts_are_no_lower_bound() -> None:
@@ -55,7 +62,7 @@ def test_three_shifts_are_no_lower_bound() -> None:
     coarse, inner = asked(SMALL, 2, 1, 2), range(-7, 7)
     infimum = [ABSOLUTE.infimum(Fraction(2 * i), Fraction(2 * i + 2)) for i in range(-8, 8)]
     program = coarse.program(coarse.possible(), lambda i: infimum[i + 8], inner, 1, SMALL.delta)
-    assert solve(program.program).value > 3.46
+    assert solve_linear_program(program.program).value > 3.46
     assert constant_loss(coarse.shares, coarse.width, ABSOLUTE) == 1
     assert lower_by_rows(coarse, inner) == 0
 
@@ -126,7 +133,7 @@ def test_rounding_keeps_a_total_of_one() -> None:
     """Weights that do not add up are no law."""
     line = RealQuestion(FIFTH, Fraction(1), 1).line(lambda i: Fraction(abs(2 * i + 1)), range(-3, 3))
     for masses in ([0.1, 0.2, 0.2, 0.2, 0.2, 0.1], [1e-300, 0.3, 0.2, 0.2, 0.3, 0.0]):
-        law = rounded(masses, line)
+        law = rounded_law(masses, line)
         assert sum(law.weights) == 1 << 64
         assert law.weights == law.weights[::-1]
 

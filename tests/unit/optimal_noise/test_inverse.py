@@ -7,13 +7,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topdown.noise import AesBits, BitSource, SimulationBits
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.inverse import WeightSampler, draw_one
-from topdown.noise.optimal.losses import Absolute, Pinball
+from topdown.optimal_noise import (
+    Absolute,
+    NoiseRequest,
+    Pinball,
+    Promise,
+    WeightSampler,
+    draw_by_inversion,
+    optimal_law,
+)
+from topdown.privacy import AesBits, BitSource, SimulationBits
 
-LAW = optimal_law(Ask((Promise(Fraction(1), Fraction(1, 1000)),), 2, Absolute()))
+LAW = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 1000)),), 2, Absolute()))
 
 
 class Chosen(BitSource):
@@ -35,10 +40,10 @@ class Chosen(BitSource):
 @pytest.mark.parametrize("loss", [Absolute(), Pinball(Fraction(3), Fraction(1))])
 def test_fast_and_slow_draw_the_same(loss: object) -> None:
     """The same bytes must give the same outcomes, or one of the two samples another law."""
-    law = optimal_law(Ask((Promise(Fraction(1), Fraction(1, 1000)),), 2, loss))
+    law = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 1000)),), 2, loss))
     fast = WeightSampler(law, SimulationBits(3)).draw(3000)
     source = SimulationBits(3)
-    assert [draw_one(law, source) for _ in range(3000)] == fast.tolist()
+    assert [draw_by_inversion(law, source) for _ in range(3000)] == fast.tolist()
 
 
 def test_the_ends_of_every_weight() -> None:
@@ -50,7 +55,7 @@ def test_the_ends_of_every_weight() -> None:
         total += weight
     assert outcomes == WeightSampler(LAW, Chosen(numbers)).draw(len(numbers)).tolist()
     source = Chosen(numbers)
-    assert outcomes == [draw_one(LAW, source) for _ in numbers]
+    assert outcomes == [draw_by_inversion(LAW, source) for _ in numbers]
 
 
 def test_every_draw_takes_sixteen_bytes() -> None:

@@ -8,17 +8,22 @@ import pytest
 from msgspec import json
 
 from tests.helpers.schemas import problems
-from topdown.commands.noise_continuous import continuous_document
-from topdown.commands.noise_dependent import counts_of, dependent_document, rules_of
-from topdown.documents import document_schema
+from topdown.app.screens.noise_screen import continuous_document, counts_of, dependent_document, rules_of
 from topdown.errors import ConfigError
-from topdown.noise.optimal.additive import additive_law
-from topdown.noise.optimal.ask import Promise
-from topdown.noise.optimal.continuous import RealQuestion, sandwich
-from topdown.noise.optimal.dependent import CountQuestion, best_kernel
-from topdown.noise.optimal.losses import Absolute, Pinball, Square
-from topdown.noise.optimal.supports import default_cells
-from topdown.noise.optimal.verify import attained
+from topdown.formats import document_schema
+from topdown.optimal_noise import (
+    Absolute,
+    CountQuestion,
+    Pinball,
+    Promise,
+    RealQuestion,
+    Square,
+    additive_law,
+    best_kernel,
+    default_cells,
+    sandwich,
+    worst_delta,
+)
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])
@@ -31,7 +36,9 @@ def test_the_continuous_document(loss: str) -> None:
     assert low <= found.lower < found.upper <= high
     weights = list(map(int, document["lattice"]["weights"]))
     assert (
-        attained(weights, 6, Fraction(1)) <= Fraction(document["lattice"]["delta_needed"]) <= Fraction(1, 5)
+        worst_delta(weights, 6, Fraction(1))
+        <= Fraction(document["lattice"]["delta_needed"])
+        <= Fraction(1, 5)
     )
     assert Fraction(document["lattice_loss"]) >= found.on_lattice
     assert all(float(high) < other for other in document["compared"].values())
@@ -78,7 +85,7 @@ def test_additive_noise_to_compare_with_is_private(loss, sensitivity: int) -> No
     unit = max(p.denominator for p in law.values())
     window = range(min(law), max(law) + 1)
     weights = [int(law.get(i, 0) * unit * 10**9) for i in window]
-    assert attained(weights, sensitivity, Fraction(1, 2)) <= Fraction(1, 20) * (1 + Fraction(1, 10**9))
+    assert worst_delta(weights, sensitivity, Fraction(1, 2)) <= Fraction(1, 20) * (1 + Fraction(1, 10**9))
 
 
 def test_ranges_of_counts() -> None:

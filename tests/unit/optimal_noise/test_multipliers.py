@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.noise.optimal.multipliers import Multiplier, lower_bound
-from topdown.noise.optimal.real_loss import ABSOLUTE, SQUARE, PiecewiseLinear
+from topdown.optimal_noise import ABSOLUTE, SQUARE, Multiplier, PiecewiseLinear, lower_bound
 
 
 def absolute(_: int, start: int | None, end: int | None) -> Fraction:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.noise.optimal.oracle import shifts_of, worst_at, worst_events
+from topdown.optimal_noise import shifts_of, worst_at, worst_events
 
 
 def plain_excess(

@@ -6,10 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.baselines import baselines
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.losses import Absolute, Square
+from topdown.optimal_noise import Absolute, NoiseRequest, Promise, Square, baselines, optimal_law
 
 # epsilon delta sensitivity | l1: optimum, truncated geometric, its best, discrete Gaussian, delta 0
 # | the same for l2 | radius of the truncated geometric, sigma of the discrete Gaussian
@@ -66,7 +63,7 @@ def test_reference_table(row: str) -> None:
     given, *by_loss, widths = (part.split() for part in row.split("|"))
     promise = Promise(Fraction(given[0]), Fraction(given[1]))
     for loss, values in zip(LOSSES, by_loss, strict=True):
-        ask = Ask((promise,), int(given[2]), loss)
+        ask = NoiseRequest((promise,), int(given[2]), loss)
         law = optimal_law(ask)
         others = {one.name: one for one in baselines(ask)}
         found = [
@@ -86,7 +83,7 @@ def test_reference_table(row: str) -> None:
 def test_delta_towards_zero() -> None:
     """At delta 10^-12 the optimum is that of delta 0: geometric, and a staircase for sensitivity 2."""
     for sensitivity, name in ((1, "geometric, delta 0"), (2, "staircase, delta 0")):
-        ask = Ask((Promise(Fraction(1), Fraction(1, 10**12)),), sensitivity, Absolute())
+        ask = NoiseRequest((Promise(Fraction(1), Fraction(1, 10**12)),), sensitivity, Absolute())
         limit = next(one.loss for one in baselines(ask) if one.name == name)
         law = optimal_law(ask)
         assert law.loss <= limit
@@ -97,9 +94,9 @@ def test_other_noise_of_formulas() -> None:
     """Truncated Laplace and analytic Gaussian noise, from the literature: .611962, .577105 and sigma 1.0858777652."""
     values = {}
     for loss in LOSSES:
-        found = baselines(Ask((Promise(Fraction(1), Fraction(1, 5)),), 1, loss))
+        found = baselines(NoiseRequest((Promise(Fraction(1), Fraction(1, 5)),), 1, loss))
         values[loss.name] = next(float(one.loss) for one in found if "Laplace" in one.name)
     assert values == {"l1": near(".611962"), "l2": near(".577105")}
-    found = baselines(Ask((Promise(Fraction(1), Fraction(1, 10)),), 1, Square()))
+    found = baselines(NoiseRequest((Promise(Fraction(1), Fraction(1, 10)),), 1, Square()))
     variance = next(float(one.loss) for one in found if "analytic" in one.name)
     assert variance**0.5 == pytest.approx(1.0858777651918, rel=1e-9)

@@ -8,13 +8,10 @@ from itertools import product
 
 import pytest
 
-from topdown.accountant.event import FiniteLoss, Repeated
-from topdown.accountant.mixture import Mixture
-from topdown.noise.optimal import several, split
-from topdown.noise.optimal.ask import Ask, Promise
-from topdown.noise.optimal.closed_form import least_tails, masses_of
-from topdown.noise.optimal.design import optimal_law
-from topdown.noise.optimal.losses import Absolute
+from topdown.optimal_noise import Absolute, NoiseRequest, Promise, least_tails, masses_of, optimal_law
+from topdown.optimal_noise import splits as several
+from topdown.optimal_noise import splits as split
+from topdown.privacy.accountant import FiniteLoss, Mixture, Repeated
 
 
 def pairs(masses: list[Fraction]) -> tuple[tuple[Fraction, Fraction], ...]:
@@ -35,20 +32,20 @@ def test_two_answers_three_ways(epsilon: Fraction, delta: Fraction) -> None:
             max(float(p1 * p2) - growth * float(q1 * q2), 0.0) for (p1, q1), (p2, q2) in product(both, both)
         )
         box = Mixture(Repeated(FiniteLoss(both), 2)).delta(total)
-        needed = split.needed({float(epsilon): 2}, float(delta), float(total))
+        needed = split.epsilon_needed({float(epsilon): 2}, float(delta), float(total))
         assert direct == pytest.approx(float(box), rel=1e-9, abs=1e-18)
         assert direct * (1 - 1e-9) - 1e-15 <= needed <= direct * 1.02 + 1e-12
 
 
 def test_one_answer_is_the_law_itself() -> None:
     """The comparison must start from the law that is shown."""
-    law = optimal_law(Ask((Promise(Fraction(1), Fraction(1, 10**6)),), 1, Absolute()))
-    assert several.shared(1.0, 1e-6, 1).variance == pytest.approx(float(law.variance), rel=1e-9)
+    law = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 10**6)),), 1, Absolute()))
+    assert several.shared_noise(1.0, 1e-6, 1).variance == pytest.approx(float(law.variance), rel=1e-9)
 
 
 def test_composition_reverses_it() -> None:
     """Variance over that of Gaussian noise for n answers at (1, 10^-6), computed elsewhere with another tuning."""
     known = {1: 0.10, 2: 0.22, 4: 0.45, 8: 0.90, 16: 1.66, 32: 1.83}
-    found = {n: several.shared(1.0, 1e-6, n).ratio for n in known}
+    found = {n: several.shared_noise(1.0, 1e-6, n).ratio for n in known}
     assert found == pytest.approx(known, rel=0.04)
     assert found[8] < 1 < found[16]

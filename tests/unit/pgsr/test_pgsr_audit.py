@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from pgsr import chain_optimum, tree_of
-from pgsr.audit import chain_leaks, confirm_by_enumeration, sensitivity_table
-from pgsr.chain_leak import ChainOutputLaw, probability, published_chain_epsilon
-from pgsr.enumerate import naive_vector
-from pgsr.synth import synthesize
+from pgsr.sensitivity_audit import (
+    ChainOutputLaw,
+    chain_leaks,
+    confirm_by_enumeration,
+    naive_vector,
+    output_probability,
+    published_chain_epsilon,
+    sensitivity_table,
+)
+from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import KINDS, measure_exactly
 
 
@@ -31,8 +37,8 @@ def test_no_pair_of_data_sets_exceeds_the_bound():
 
 def test_one_output_probability():
     """An absolute probability, so that a wrong law cannot hide in a ratio."""
-    assert pytest.approx(probability(Fraction(1), (1, 3, 0, 2), (3, 6, 6)), rel=1e-4) == 9.649e-4
-    assert pytest.approx(probability(Fraction(1), (0, 4, 0, 2), (3, 6, 6)), rel=1e-3) == 2.467e-4
+    assert pytest.approx(output_probability(Fraction(1), (1, 3, 0, 2), (3, 6, 6)), rel=1e-4) == 9.649e-4
+    assert pytest.approx(output_probability(Fraction(1), (0, 4, 0, 2), (3, 6, 6)), rel=1e-3) == 2.467e-4
 
 
 def test_output_law_is_that_of_the_chain_optimum():

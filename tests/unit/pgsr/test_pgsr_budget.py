@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from pgsr import Budget, Sizes, tree_of
-from pgsr.budget import calibrate
-from pgsr.intervals import half_width
-from pgsr.synth import synthesize
+from pgsr.estimators import half_width
+from pgsr.level_noise import calibrate
+from pgsr.synthetic_groups import synthesize
 from topdown.errors import BudgetError, ConfigError
 
 TREE = tree_of([[-1], [0, 0], [0, 0, 1, 1]])

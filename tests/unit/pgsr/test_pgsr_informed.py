@@ -11,17 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of
-from pgsr.borrow import base_of, counts_of, lean
-from pgsr.borrow_twin import lean_by_rationals
-from pgsr.budget import Budget, calibrate
-from pgsr.informed import informed_estimate
-from pgsr.kernels_borrow import fit_rows, lean_family
-from pgsr.kernels_bounded import split_bounded
-from pgsr.mechanism import estimate, mechanism_named
-from pgsr.relaxed import TreeLeastSquares
-from pgsr.sizes import Sizes
-from pgsr.totals import spread_known, whole_totals
+from pgsr.estimators import (
+    TreeLeastSquares,
+    add_up_known,
+    constrained_estimate,
+    estimate,
+    mechanism_named,
+    shrink_to_parent,
+    smooth_counts,
+    whole_counts,
+    whole_totals,
+)
+from pgsr.estimators.kernels_shrinkage import fit_tree_rows, shrink_siblings
+from pgsr.estimators.kernels_split import split_bounded
+from pgsr.hierarchy import Sizes
+from pgsr.level_noise import Budget, calibrate
 from pgsr.vectors import measure_exactly
+from tests.oracles.group_sizes import shrink_by_rationals
 
 TREES = (
     [[-1]],
@@ -95,7 +101,7 @@ def test_least_squares_by_rows_is_that_by_columns(population, seed):
         TreeLeastSquares(tree, rng.uniform(0.1, 5, tree.n_nodes)),
     )
     rows = np.ascontiguousarray(target.T)
-    fit_rows(rows, tree.first_child, solver.own, solver.share)
+    fit_tree_rows(rows, tree.first_child, solver.own, solver.share)
     assert pytest.approx(rows) == solver.fit(target).T
 
 
@@ -103,7 +109,7 @@ def test_whole_totals_follow_what_is_known():
     """A region whose parts are known is known; an unknown one holds at least what is known of its parts."""
     tree = tree_of([[-1], [0, 0], [0, 0, 1, 1]])
     known = np.array([20, -1, -1, 3, 4, 6, -1])
-    assert spread_known(tree, known).tolist() == [20, 7, -1, 3, 4, 6, -1]
+    assert add_up_known(tree, known).tolist() == [20, 7, -1, 3, 4, 6, -1]
     noisy = np.array([20.0, 9.0, 2.0, 0.0, 0.0, 0.0, -30.0])
     assert whole_totals(tree, noisy, np.ones(7), known).tolist() == [20, 7, 13, 3, 4, 6, 7]
 
@@ -116,12 +122,12 @@ def test_regions_that_do_not_lean_keep_their_own_data():
     noisy = np.cumsum(truth, axis=0) + rng.integers(-9, 10, truth.shape)
     variances = np.full(tree.n_nodes, 20.0)
     totals = truth.sum(axis=0)
-    base = base_of(tree, noisy.astype(float), totals, variances)
-    final, variance = lean(tree, base, np.zeros(tree.n_nodes, dtype=np.bool_))
+    base = smooth_counts(tree, noisy.astype(float), totals, variances)
+    final, variance = shrink_to_parent(tree, base, np.zeros(tree.n_nodes, dtype=np.bool_))
     assert np.array_equal(base.values, final)
     assert np.array_equal(base.noise[:, :-1], variance[:, :-1])
-    found = informed_estimate(tree, noisy, variances, totals, tail=False, parent=False)
-    assert np.array_equal(counts_of(tree, base.values, totals), found.counts)
+    found = constrained_estimate(tree, noisy, variances, totals, tail=False, parent=False)
+    assert np.array_equal(whole_counts(tree, base.values, totals), found.counts)
 
 
 @pytest.mark.parametrize("empty", [False, True])
@@ -133,7 +139,7 @@ def test_leaning_is_what_its_twin_in_rationals_says(empty):
     leaves[:, 1] = 0 if empty else leaves[:, 1]
     truth = tree.sums(leaves)
     noisy = np.cumsum(truth, axis=0) + rng.integers(-6, 7, truth.shape)
-    base = base_of(tree, noisy.astype(float), truth.sum(axis=0), np.full(7, 8.0))
+    base = smooth_counts(tree, noisy.astype(float), truth.sum(axis=0), np.full(7, 8.0))
     exact = [[Fraction(value) for value in row] for row in base.values.tolist()]
     noise = [[Fraction(value) for value in row] for row in base.noise.tolist()]
     for g, below in ((0, slice(1, 3)), (1, slice(3, 5)), (2, slice(5, 7))):
@@ -143,9 +149,9 @@ def test_leaning_is_what_its_twin_in_rationals_says(empty):
         out, variance = np.empty((n, 4)), np.empty((n, 4))
         totals = base.values[below, -1].copy()
         own, pooled = (base.values[below], base.noise[below], totals), np.array([0.0, 0.02, 9.0])
-        lean_family(above, *own, np.ones(n, np.bool_), pooled, out, variance)
+        shrink_siblings(above, *own, np.ones(n, np.bool_), pooled, out, variance)
         rows = [[Fraction(value) for value in row] for row in above.tolist()]
-        expected = lean_by_rationals(rows, exact[below], noise[below], [Fraction(p) for p in pooled])
+        expected = shrink_by_rationals(rows, exact[below], noise[below], [Fraction(p) for p in pooled])
         for found, due in zip((out, variance), expected, strict=True):
             assert np.array([[float(v) for v in row] for row in due]) == pytest.approx(
                 found, rel=1e-9, abs=1e-9
@@ -163,7 +169,7 @@ def test_odd_regions_keep_their_own_data():
     noise = rng.geometric(0.05, (4, n + 1)) - rng.geometric(0.05, (4, n + 1))
     variances = np.full(n + 1, 2 * 20.0**2)
     found, own = (
-        informed_estimate(
+        constrained_estimate(
             tree, np.cumsum(truth, axis=0) + noise, variances, truth.sum(axis=0), tail=False, parent=p
         )
         for p in (True, False)
@@ -200,7 +206,7 @@ def test_bounds_hold_where_noise_hides_how_siblings_differ():
     truth = tree.sums(np.ascontiguousarray(leaves))
     noisy = np.cumsum(truth, axis=0) + np.rint(rng.laplace(0, 300, truth.shape)).astype(np.int64)
     variances = np.full(tree.n_nodes, 2 * 300.0**2)
-    found = informed_estimate(tree, noisy, variances, truth.sum(axis=0), tail=False, parent=True)
+    found = constrained_estimate(tree, noisy, variances, truth.sum(axis=0), tail=False, parent=True)
     held = np.abs(found.counts - truth) <= found.half_widths
     assert held[:, tree.n_inner :].mean() > 0.93
     assert found.half_widths[:, tree.n_inner :].mean() < 300

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of
-from pgsr.kuo import FORMS, kuo_counts
-from pgsr.matching import Groups, matched
-from pgsr.medians import median_isotonic
+from pgsr.comparison import KUO_FORMS, kuo_counts
+from pgsr.estimators import Groups, match_groups, median_isotonic
 
 TREE = tree_of([[-1], [0, 0], [0, 0, 1]])
 
@@ -31,7 +30,7 @@ def test_medians_are_the_nearest_ascending_values(values):
     assert least == pytest.approx(float(np.abs(found - values).sum()))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", KUO_FORMS)
 def test_without_noise_the_peer_returns_the_truth(form):
     """Any slip in sizes, regions or matching shows when the noise is gone."""
     truth = TREE.sums(np.array([[3, 0, 1], [2, 0, 5], [0, 0, 1], [1, 0, 0]], dtype=np.int64))
@@ -78,6 +77,6 @@ def test_runs_are_matched_as_single_groups_would_be(drawn):
         return Groups(np.array(size, np.int64), np.array(variance, float), np.array(count, np.int64))
 
     found = np.zeros((n, n_sizes), dtype=np.int64)
-    for c, own in enumerate(matched(groups(parent), [groups(runs) for runs in children], n_sizes)):
+    for c, own in enumerate(match_groups(groups(parent), [groups(runs) for runs in children], n_sizes)):
         np.add.at(found[c], own.size, own.count)
     assert matched_one_by_one(parent, children, n_sizes).tolist() == found.tolist()

@@ -8,10 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of
-from pgsr.informed import sideways_estimate
-from pgsr.match_rows import match_rows
-from pgsr.metrics import emd_by_level
-from pgsr.rows import Choice, Read, Sideways, sideways_answers
+from pgsr.comparison import emd_by_level
+from pgsr.estimators import (
+    ColumnsAndRows,
+    DecodedAnswers,
+    RowsDesign,
+    estimate_from_rows,
+    match_rows,
+    rows_answers,
+)
 from pgsr.vectors import measure_exactly
 
 TREE = tree_of([[-1], [0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 2, 2]])
@@ -31,11 +36,11 @@ def known(truth, columns):
     """Return the public side of a truth, a choice with these columns at the leaves, and what exact answers say."""
     n = len(truth)
     tails = measure_exactly("tail", TREE, truth)
-    choice = Choice(np.full(TREE.n_nodes, n), np.zeros(TREE.n_nodes, dtype=np.int64))
+    choice = ColumnsAndRows(np.full(TREE.n_nodes, n), np.zeros(TREE.n_nodes, dtype=np.int64))
     choice.columns[TREE.n_inner :] = columns
     choice.rows[TREE.n_inner :] = n - columns
-    public = Sideways(TREE, truth.sum(axis=0), (2.0,) * TREE.n_levels)
-    return public, choice, Read(tails, np.ones(tails.shape), np.zeros(tails.shape, dtype=np.bool_))
+    public = RowsDesign(TREE, truth.sum(axis=0), (2.0,) * TREE.n_levels)
+    return public, choice, DecodedAnswers(tails, np.ones(tails.shape), np.zeros(tails.shape, dtype=np.bool_))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 20))
@@ -62,11 +67,11 @@ def test_matching_brings_large_groups_nearer():
     off = []
     for seed in range(4):
         truth, rng = sparse(seed, 300, 60), np.random.default_rng(seed + 50)
-        public = Sideways(TREE, truth.sum(axis=0), (18.0,) * TREE.n_levels)
-        noisy = sideways_answers(
+        public = RowsDesign(TREE, truth.sum(axis=0), (18.0,) * TREE.n_levels)
+        noisy = rows_answers(
             lambda _, shape, rng=rng: rng.geometric(0.28, shape) - rng.geometric(0.28, shape),
             measure_exactly("tail_rows", TREE, truth),
             public,
         )
-        off.append(emd_by_level(TREE, sideways_estimate(public, noisy).counts, truth)[-1])
+        off.append(emd_by_level(TREE, estimate_from_rows(public, noisy).counts, truth)[-1])
     assert np.mean(off) < 1050

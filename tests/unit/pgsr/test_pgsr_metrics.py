@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgsr import Budget, Sizes, tree_of
-from pgsr.budget import calibrate
-from pgsr.intervals import half_width
-from pgsr.mechanism import MECHANISMS, estimate, inverse_variance
-from pgsr.metrics import constraint_violations, coverage_by_level, emd_by_level, l1_by_level
-from pgsr.synth import SHAPES, synthesize
+from pgsr.comparison import constraint_violations, coverage_by_level, emd_by_level, l1_by_level
+from pgsr.estimators import MECHANISMS, estimate, half_width, inverse_variance
+from pgsr.level_noise import calibrate
+from pgsr.synthetic_groups import SHAPES, synthesize
 from topdown.errors import ConfigError
 
 TREE = tree_of([[-1], [0, 0]])

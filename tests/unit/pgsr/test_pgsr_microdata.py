@@ -11,10 +11,9 @@ from pyarrow import parquet
 
 from pgsr.cli import main
 from pgsr.documents import document_schema
-from pgsr.groups import leaf_counts
-from pgsr.microdata import ROWS_A_TIME, _tables, write_groups
-from pgsr.read import read_groups
-from pgsr.sizes import Sizes
+from pgsr.group_files import ROWS_A_TIME, _group_rows, write_groups
+from pgsr.group_tables import leaf_counts, read_groups
+from pgsr.hierarchy import Sizes
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released
 from tests.helpers.schemas import problems
 from topdown.errors import TopdownError
@@ -44,7 +43,7 @@ def test_rows_are_the_released_groups(made, tmp_path):
 def test_rows_come_in_pieces():
     """More rows than one piece holds must be all there, each unit once, in order of region and size."""
     counts = np.array([[ROWS_A_TIME - 1, 0], [0, 3]])
-    pieces = list(_tables(counts, ["A", "B"], 1))
+    pieces = list(_group_rows(counts, ["A", "B"], 1))
     rows = [row for piece in pieces for row in piece.slice(max(piece.num_rows - 4, 0)).to_pylist()]
     assert [piece.num_rows for piece in pieces] == [ROWS_A_TIME, 2]
     assert rows[2] == {"unit": ROWS_A_TIME - 1, "region": "A", "size": 1}

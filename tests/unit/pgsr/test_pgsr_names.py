@@ -9,9 +9,9 @@ import pytest
 
 import pgsr
 from pgsr import Budget, Plan, Sizes
-from pgsr.budget import calibrate
-from pgsr.compare import Run, compare
+from pgsr.comparison import Run, compare
 from pgsr.hierarchy import tree_of
+from pgsr.level_noise import calibrate
 from topdown.errors import ConfigError
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pgsr import Budget, Sizes, hierarchy_of, tree_of
-from pgsr._engine import NoiseSource
-from pgsr.budget import Calibration, calibrate
+from pgsr.level_noise import Calibration, NoiseSource, calibrate
 from pgsr.vectors import measure_exactly
 from tests.helpers.groups import book, released
 

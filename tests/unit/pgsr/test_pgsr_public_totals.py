@@ -11,10 +11,10 @@ import pytest
 from pyarrow import parquet
 
 from pgsr import hierarchy_of, verify
-from pgsr.checks import check_folder
-from pgsr.groups import leaf_counts
-from pgsr.intervals import OF_MODEL, OF_NOISE
-from pgsr.sizes import Sizes
+from pgsr.estimators import OF_MODEL, OF_NOISE
+from pgsr.group_checks import check_folder
+from pgsr.group_tables import leaf_counts
+from pgsr.hierarchy import Sizes
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
 from topdown.errors import ConfigError
 

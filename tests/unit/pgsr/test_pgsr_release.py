@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pgsr import verify
-from pgsr.budget import NOT_A_RELEASE
-from pgsr.checks import check_folder
-from pgsr.mechanism import MECHANISMS
+from pgsr.estimators import MECHANISMS
+from pgsr.group_checks import check_folder
+from pgsr.level_noise import NOT_A_RELEASE
 from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, codes, released
 from topdown.errors import BudgetError
 
@@ -84,7 +84,7 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
 
 def test_tracking_ends_at_the_public_total():
     """Targets that end elsewhere must not change the number of groups."""
-    from pgsr.cumulative import track
+    from pgsr.estimators.cumulative import track
 
     counts = track(REGIONS.tree, np.array([[1.0, 1.0, 0.0], [4.2, 3.0, 1.0]]), 6)
     assert counts[:, 0].sum() == 6

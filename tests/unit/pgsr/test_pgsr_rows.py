@@ -11,11 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of
-from pgsr.borrow import base_of, base_of_cells
-from pgsr.check_choice import _steady, choice_of
-from pgsr.informed import sideways_estimate
-from pgsr.kernels_rows import choose, steady_tails
-from pgsr.rows import Choice, Sideways, exact_answers, is_asked, sideways_answers
+from pgsr.estimators import (
+    ColumnsAndRows,
+    RowsDesign,
+    estimate_from_rows,
+    exact_answers,
+    is_asked,
+    rows_answers,
+    smooth_counts,
+    smooth_counts_by_cell,
+)
+from pgsr.estimators.kernels_rows import choose_columns_and_rows, steady_tails
+from pgsr.group_checks import _steady_tails, choice_of
 from pgsr.vectors import measure_exactly
 
 TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
@@ -63,7 +70,7 @@ def test_exact_answers_are_their_definition(data):
     rows = data.draw(st.integers(0, n - columns))
     sizes = data.draw(st.lists(st.integers(1, n), max_size=9))
     tails = np.array([young(sizes, n)], dtype=np.int64).T
-    choice = Choice(np.array([columns]), np.array([rows]))
+    choice = ColumnsAndRows(np.array([columns]), np.array([rows]))
     assert sideways(sizes, n, columns, rows) == exact_answers(tails, choice, slice(0, 1))[:, 0].tolist()
 
 
@@ -86,7 +93,7 @@ def test_the_transcript_tells_no_more_than_its_levels(rule):
             return adversarial(answers, n)
         steady = np.empty(n + 1, dtype=np.int64)
         steady_tails(np.array(answers), n, 0, total, steady)
-        return choose(steady, part, total, float(2 * scale * scale))
+        return choose_columns_and_rows(steady, part, total, float(2 * scale * scale))
 
     shapes, worst = set(), 0
     for (sizes, others), first in product(pairs(n, 2), range(3)):
@@ -131,9 +138,9 @@ def test_the_choice_is_what_verify_makes_of_the_same_answers(answers, part, scal
     noisy, columns, rows, total = answers
     steady = np.empty(len(noisy) + 1, dtype=np.int64)
     steady_tails(noisy, columns, rows, total, steady)
-    assert _steady(noisy.tolist(), columns, rows, total) == steady.tolist()
+    assert _steady_tails(noisy.tolist(), columns, rows, total) == steady.tolist()
     part = min(part, total)
-    found = choose(steady, part, total, float(2 * scale * scale))
+    found = choose_columns_and_rows(steady, part, total, float(2 * scale * scale))
     assert choice_of(steady.tolist(), part, total, float(2 * scale * scale)) == found
     assert 1 <= found[0] <= len(noisy)
     assert 0 <= found[1] <= min(len(noisy) - found[0], part)
@@ -147,7 +154,7 @@ def test_choices_are_alike_where_rows_and_columns_are_near():
         sizes = np.minimum(1 + rng.pareto(rng.uniform(0.3, 3), total) * 3, n).astype(np.int64)
         steady = (sizes[:, None] > np.arange(n + 1)).sum(axis=0)
         part = int(rng.integers(1, total + 1))
-        found = choose(steady, part, total, spread)
+        found = choose_columns_and_rows(steady, part, total, spread)
         assert choice_of(steady.tolist(), part, total, spread) == found
         n_rows += found[1] > 0
     assert n_cases / 4 < n_rows < n_cases * 3 / 4
@@ -161,7 +168,7 @@ def test_answers_below_change_no_choice(seed):
     tree = tree_of([[-1], [0, 0], [0, 0, 1]])
     totals = np.array([30, 20, 10, 12, 8, 10])
     answers = np.sort(rng.integers(0, 30, (25, 6)), axis=0)[::-1].copy()
-    public = Sideways(tree, totals, (0.02, 0.02, 0.02))
+    public = RowsDesign(tree, totals, (0.02, 0.02, 0.02))
     for level, first in ((1, 1), (2, 3)):
         before = public.choice(answers, level + 1)
         other = answers.copy()
@@ -180,8 +187,8 @@ def test_cells_of_one_precision_give_the_base_of_the_others(seed):
     truth = tree.sums(rng.integers(0, 60, (5, 4)))
     answers = np.cumsum(truth, axis=0) + rng.normal(0, 9, truth.shape)
     variances, totals = rng.uniform(1, 90, 7), truth.sum(axis=0)
-    fast = base_of(tree, answers.copy(), totals, variances)
-    slow = base_of_cells(tree, answers.copy(), totals, np.repeat(variances[None, :], 5, axis=0))
+    fast = smooth_counts(tree, answers.copy(), totals, variances)
+    slow = smooth_counts_by_cell(tree, answers.copy(), totals, np.repeat(variances[None, :], 5, axis=0))
     assert pytest.approx(fast.values) == slow.values
     assert pytest.approx(fast.noise) == slow.noise
 
@@ -194,13 +201,13 @@ def test_estimates_keep_every_number_and_bounds_no_wider_than_noise(levels, n_si
     leaves = rng.integers(0, 3, (n_sizes, tree.n_leaves)) * (rng.random((n_sizes, tree.n_leaves)) < 0.2)
     leaves[:, rng.random(tree.n_leaves) < 0.2] = 0
     truth = tree.sums(leaves)
-    public = Sideways(tree, truth.sum(axis=0), (2 * scale * scale,) * tree.n_levels)
-    noisy = sideways_answers(
+    public = RowsDesign(tree, truth.sum(axis=0), (2 * scale * scale,) * tree.n_levels)
+    noisy = rows_answers(
         lambda _, shape: np.rint(rng.laplace(0, scale, shape)).astype(np.int64),
         measure_exactly("tail_rows", tree, truth),
         public,
     )
-    found = sideways_estimate(public, noisy)
+    found = estimate_from_rows(public, noisy)
     assert tree.sums(found.counts[:, tree.n_inner :]).tolist() == found.counts.tolist()
     assert found.counts.min() >= 0
     assert truth.sum(axis=0).tolist() == found.counts.sum(axis=0).tolist()

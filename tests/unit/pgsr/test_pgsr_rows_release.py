@@ -13,7 +13,7 @@ from pyarrow import parquet
 from pgsr import hierarchy_of, verify
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
 from topdown.errors import ConfigError, DataError
-from topdown.ledger.book import read_book
+from topdown.privacy.ledger import read_book
 from topdown.progress import silent
 
 ROWS = "tracking+parent+rows"

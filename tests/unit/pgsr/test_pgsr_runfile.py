@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import fields
 
 from pgsr import Budget, LedgerFile, Plan, Policy, Sizes
-from pgsr.commands.release import release
-from pgsr.commands.verify import verify
-from pgsr.runfile import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
+from pgsr.group_commands import release, verify
+from pgsr.run_settings import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
 from topdown.errors import ConfigError
 
 TEXT = """

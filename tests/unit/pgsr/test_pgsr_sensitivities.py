@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from pgsr import Budget, Sizes, tree_of
-from pgsr.budget import calibrate
-from pgsr.enumerate import enumerate_sensitivity, naive_vector
-from pgsr.vectors import KINDS, PERSON_STEPS, RELATIONS, Sensitivity, sensitivity
+from pgsr.level_noise import calibrate
+from pgsr.neighbours import PERSON_STEPS, RELATIONS
+from pgsr.sensitivity_audit import enumerate_sensitivity, naive_vector
+from pgsr.vectors import KINDS, Sensitivity, sensitivity
 
 TREES = (([-1], [0, 0]), ([-1], [0, 0], [0, 0, 1]), ([-1], [0], [0, 0]))
 MANY = [

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from pgsr.budget import NOT_A_RELEASE
+from pgsr.level_noise import NOT_A_RELEASE
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, released
 from topdown.errors import ConfigError
 

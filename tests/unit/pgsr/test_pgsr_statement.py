@@ -10,19 +10,14 @@ import numpy as np
 import pytest
 
 from pgsr import Budget, Plan, Sizes, new_ledger, tree_of
-from pgsr._account import account
-from pgsr.budget import calibrate
-from pgsr.charge import laws_drawn, ledger_laws, says_what_was_spent, tells_what_was_spent
-from pgsr.enumerate import naive_vector
-from pgsr.statement import privacy
-from pgsr.steps import relation_name
-from pgsr.twins import compositions
-from pgsr.words import NUMBER, PUBLIC
+from pgsr.level_noise import calibrate
+from pgsr.neighbours import NUMBER, PUBLIC, relation_name
+from pgsr.privacy_section import account_step, privacy_section
+from pgsr.releasing import laws_drawn, ledger_laws, spend_note, with_spend_note
+from pgsr.sensitivity_audit import compositions, naive_vector
 from tests.helpers.groups import place_of
 from topdown.errors import ConfigError, TopdownError
-from topdown.ledger.drawn_law import DrawnLaw
-from topdown.ledger.ledger import open_ledger
-from topdown.ledger.records import Intent
+from topdown.privacy.ledger import DrawnLaw, Intent, open_ledger
 
 TREE = tree_of([[-1], [0, 0]])
 STEPS = ("move", "new", "dropped")
@@ -47,7 +42,7 @@ def planned(sizes, budget, relations=None, public=None, kind="tail"):
 
 def rows(plan, noise):
     """Return the rows of a release by step."""
-    found = privacy(plan, TREE, noise)
+    found = privacy_section(plan, TREE, noise)
     return {row["relation"]: row for row in found["secrets"]}
 
 
@@ -108,7 +103,7 @@ def test_status_is_what_all_pairs_say(smallest, too_large, public):
 def test_every_statement_names_what_is_exact():
     """A sentence without its conditions would promise to hide what is printed."""
     plan, noise = planned(Sizes(3), Budget(1), public={"A": 2})
-    stated = privacy(plan, TREE, noise)
+    stated = privacy_section(plan, TREE, noise)
     assert stated["conditional_on"] == ["number of groups", "no group larger than 3", PUBLIC]
     assert all(name in stated["secrets"][0]["sentence"] for name in stated["conditional_on"])
 
@@ -132,7 +127,7 @@ def best_guess_by_hand(scales, pattern):
 )
 def test_best_guess_of_geometric_noise(scales, pattern):
     """The printed chance is that of the best test between the two output laws, not a bound far above it."""
-    found = account("geometric", [(Fraction(s), n) for s, n in zip(scales, pattern, strict=True)])
+    found = account_step("geometric", [(Fraction(s), n) for s, n in zip(scales, pattern, strict=True)])
     assert pytest.approx(best_guess_by_hand(scales, pattern), abs=1e-6) == float(found.best_guess.upper)
     assert found.best_guess.width < Fraction(1, 10**40)
     assert found.best_guess.upper <= 1 / (1 + Fraction(np.exp(-float(found.loss)))) + Fraction(1, 10**12)
@@ -140,11 +135,11 @@ def test_best_guess_of_geometric_noise(scales, pattern):
 
 def test_best_guess_of_long_chains_is_a_bound():
     """Where the law has too many values, the bound of pure privacy is printed, and one size more must not jump."""
-    chain = account("geometric", [(Fraction(3144 * 3), 3144), (Fraction(3), 1)])
+    chain = account_step("geometric", [(Fraction(3144 * 3), 3144), (Fraction(3), 1)])
     assert chain.best_guess.lower == Fraction(1, 2)
     assert (
         chain.best_guess.upper
-        >= account("geometric", [(Fraction(900), 200), (Fraction(900), 200)]).best_guess.upper
+        >= account_step("geometric", [(Fraction(900), 200), (Fraction(900), 200)]).best_guess.upper
     )
 
 
@@ -194,9 +189,9 @@ def test_whatever_ends_a_run_says_what_it_spent(tmp_path, kind):
     place = replace(place, id=new_ledger(place))
     law = DrawnLaw("discrete_gaussian", Fraction(3, 2), 1, 1, "nation", "group sizes")
 
-    @tells_what_was_spent
+    @with_spend_note
     def run(charge):
-        with says_what_was_spent(place, "plan"):
+        with spend_note(place, "plan"):
             if charge:
                 with open_ledger(place) as ledger:
                     ledger.intent(Intent("r", "plan", (law,), (), 1, ("nation",), "j"), Fraction(9))

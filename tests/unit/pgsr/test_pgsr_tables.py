@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pgsr.read import public_totals, read_hierarchy
+from pgsr.group_tables import public_totals, read_hierarchy
 from tests.helpers.groups import REGIONS, WHY, released
 from topdown.errors import DataError
 

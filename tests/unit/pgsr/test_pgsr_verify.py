@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from pgsr import verify
-from pgsr.checks import exchange_gain_plain
+from pgsr.group_checks import exchange_gain_plain
 from tests.helpers.groups import GROUPS, REGIONS, book, codes, edit_document, released, seal
 from topdown.errors import DataError
 

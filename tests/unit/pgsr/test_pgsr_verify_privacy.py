@@ -7,12 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from pgsr import budget, verify
-from pgsr._account import account
-from pgsr.check_privacy import _guess, _moved
+from pgsr import level_noise as budget
+from pgsr import verify
+from pgsr.group_files import hash_sections
 from pgsr.hierarchy import tree_of
-from pgsr.vectors import RELATIONS, Sensitivity, sensitivity
-from pgsr.write import hash_of
+from pgsr.neighbours import RELATIONS
+from pgsr.privacy_section import account_step
+from pgsr.released_groups import _answers_moved, _geometric_accuracy
+from pgsr.vectors import Sensitivity, sensitivity
 from tests.helpers.groups import GROUPS, REGIONS, book, edit_document, released
 from topdown.errors import ConfigError, DataError
 
@@ -36,7 +38,7 @@ def tampered(made, tmp_path, edit, *, rehash=True):
     def edit_and_rehash(document):
         edit(document)
         if rehash:
-            document["plan_hash"] = hash_of({key: document[key] for key in HASHED})
+            document["plan_hash"] = hash_sections({key: document[key] for key in HASHED})
 
     edit_document(folder, "certificate.json", edit_and_rehash)
     return folder
@@ -139,7 +141,7 @@ def test_closed_forms_are_the_derived_sensitivities(kind):
             for n in (1, 2, 5):
                 sizes = {"n_sizes": n, "smallest": smallest}
                 derived = sensitivity(kind, step, tree, n, smallest).l1_by_level
-                assert derived == tuple(_moved(kind, step, regions, sizes) for regions in (1, 2, 3))
+                assert derived == tuple(_answers_moved(kind, step, regions, sizes) for regions in (1, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -154,8 +156,8 @@ def test_closed_forms_are_the_derived_sensitivities(kind):
 )
 def test_two_ways_to_the_best_guess(parts):
     """Balls of binomials and whole-number steps enclose the same number, or one of them is wrong."""
-    found = account("geometric", parts)
-    low, high = _guess(parts, found.loss)
+    found = account_step("geometric", parts)
+    low, high = _geometric_accuracy(parts, found.loss)
     assert max(low, found.best_guess.lower) <= min(high, found.best_guess.upper)
     assert (high - low < Fraction(1, 10**40)) == (found.best_guess.lower != Fraction(1, 2))
 

@@ -9,13 +9,19 @@ import numpy as np
 import pytest
 
 from pgsr import chain_optimum, cumulative_estimate, tree_of, tree_optimum
-from pgsr.chain import chain_estimate, chain_order
-from pgsr.enumerate import enumerate_sensitivity
-from pgsr.kernels import isotonic_rows
-from pgsr.programs import model1_by_flow, model1_exact, model2_exact
-from pgsr.tables import full_table_optimum, merge_tables, table_optimum, units_by_optimiser
-from pgsr.twins import all_counts, chain_by_tables
+from pgsr.estimators import (
+    chain_estimate,
+    chain_order,
+    full_table_optimum,
+    merge_tables,
+    model1_exact,
+    model2_exact,
+    units_by_optimiser,
+)
+from pgsr.estimators.kernels_isotonic import isotonic_rows
+from pgsr.sensitivity_audit import enumerate_sensitivity
 from pgsr.vectors import sensitivity
+from tests.oracles.group_sizes import all_counts, chain_by_tables, model1_by_flow, table_optimum
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "pgsr_cases.json").read_text())
 TREES, CHAINS = CASES["tree"], CASES["chain"]

@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.model.comparison import comparison_rows
-from topdown.model.query import parse_query
-from topdown.model.support import base_labels
-from topdown.plan.files import load_schema, load_settings
-from topdown.plan.init import run_file_text
-from topdown.plan.invariants_file import load_invariants
-from topdown.plan.prepare import prepare
-from topdown.plan.runfile import load_runfile
+from topdown.model import base_labels, parse_query, soft_rule_rows
+from topdown.plan import load_invariants, load_run_file, load_schema, load_settings, prepare, run_file_text
 from topdown.resources import find
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -142,7 +136,7 @@ def test_init_writes_a_run_file_that_extends(tmp_path: Path, name: str) -> None:
     """What `init` writes for an extension must say so, and send who plans it alone to the right command."""
     out = tmp_path / "run.toml"
     out.write_text(run_file_text("dhc_persons", name, tmp_path / "r.csv", tmp_path / "l.csv", out))
-    run = load_runfile(out)
+    run = load_run_file(out)
     assert run.base is not None
     assert run.geography.levels[0] == "state"
     assert run.geography.levels[-1] == "block"
@@ -158,7 +152,7 @@ def test_relationships_add_soft_rules_to_the_richer_set() -> None:
     own = load_invariants(ROOT / "invariants" / "dhc_persons_relationships.toml", schema)
     assert (own.at_least, own.none_where_zero, own.never) == (base.at_least, base.none_where_zero, base.never)
     assert [rule.times for rule in own.no_more_than] == [1, 2, 2, 99999]
-    rows = comparison_rows(schema, own)
+    rows = soft_rule_rows(schema, own)
     assert sorted(set(rows[1].tolist())) == [-2, 0, 1]
     n_each = schema.n_cells // 42
     assert [(row == 1).sum() for row in rows] == [4 * n_each, n_each, n_each, 16 * n_each]

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.plan.files import load_schema
-from topdown.plan.invariants_file import load_invariants
+from topdown.plan import load_invariants, load_schema
 from topdown.resources import find
 
 HEAD = 'type = "topdown.invariants"\nversion = 1\nname = "own"\ntitle = "own"\nschema = "toy"\n\n'

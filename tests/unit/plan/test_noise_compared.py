@@ -10,16 +10,11 @@ import pytest
 
 from tests.helpers.runs import run_text
 from tests.helpers.small_release import make_context
-from topdown.accountant.composition import Composition
-from topdown.accountant.event import FiniteLoss, Repeated
-from topdown.accountant.mixture import Mixture
-from topdown.accountant.variance import discrete_gaussian_variance
-from topdown.api.noise_compared import NoiseCompared, compare_noise
-from topdown.api.noise_split import certified_split
+from topdown.app.compare_noise import NoiseCompared, certified_split, compare_noise
 from topdown.errors import ConfigError
-from topdown.noise.optimal.verify import attained
-from topdown.plan.plan import Base, Plan
-from topdown.plan.prepare import prepare
+from topdown.optimal_noise import worst_delta
+from topdown.plan import Base, Plan, prepare
+from topdown.privacy.accountant import Composition, FiniteLoss, Mixture, Repeated, discrete_gaussian_variance
 
 MILLIONTH = Fraction(1, 10**6)
 FREE = """\
@@ -126,7 +121,7 @@ def test_the_accountant_agrees_on_the_composition() -> None:
     """The bound in whole numbers against the enclosure of every pair of outcomes, for laws as they would be drawn."""
     split = certified_split({Fraction(1): 2}, Fraction(2), Fraction(1, 1000))
     law = split.laws[Fraction(1)]
-    assert attained(law.weights, 1, law.ask.promises[0].epsilon) <= law.ask.promises[0].delta
+    assert worst_delta(law.weights, 1, law.ask.promises[0].epsilon) <= law.ask.promises[0].delta
     masses = [law.mass(v) for v in range(law.first, law.last + 1)]
     pairs = tuple(zip([*masses, Fraction(0)], [Fraction(0), *masses], strict=True))
     box = Mixture(Repeated(FiniteLoss(pairs), 2)).delta(2)

@@ -10,10 +10,8 @@ import pytest
 
 from tests.helpers.small_release import LEAVES, make_context, run_file
 from topdown.errors import TopdownError
-from topdown.plan.best_noise import best_weights
-from topdown.plan.plan import Plan, plan_from_document
-from topdown.plan.prepare import prepare
-from topdown.publish.verify.check_weights import UNIT, needed
+from topdown.plan import Plan, optimal_weights, plan_from_document, prepare
+from topdown.verify.check_plan import UNIT, delta_needed
 
 OPTIMAL = run_file(mechanism="optimal")
 
@@ -50,7 +48,7 @@ def _without_exact() -> str:
 def test_every_law_keeps_its_promise_and_no_larger_one_would_do(tmp_path):
     """A law that needs more than its delta spends what nobody charged; one that needs less is not the best."""
     for m in (m for level in planned(tmp_path, OPTIMAL).levels for m in level.measurements):
-        need = needed(m.whole_weights, m.parameter)
+        need = delta_needed(m.whole_weights, m.parameter)
         assert need <= m.count_delta
         assert need > m.count_delta * (1 - Fraction(1, 10**6))
         exact = Fraction(2 * sum(k * k * w for k, w in enumerate(m.whole_weights)), UNIT)
@@ -59,10 +57,10 @@ def test_every_law_keeps_its_promise_and_no_larger_one_would_do(tmp_path):
 
 def test_equal_promises_share_one_law(tmp_path):
     """A plan of fifty queries that solves fifty times would take minutes to look at."""
-    best_weights.cache_clear()
+    optimal_weights.cache_clear()
     plan = planned(tmp_path, OPTIMAL)
     promises = {(m.parameter, m.count_delta) for level in plan.levels for m in level.measurements}
-    assert len(promises) == best_weights.cache_info().misses
+    assert len(promises) == optimal_weights.cache_info().misses
     assert len(promises) < sum(len(level.measurements) for level in plan.levels)
 
 

@@ -11,11 +11,8 @@ import pytest
 from tests.helpers.policies import inexact_toy
 from tests.helpers.solved import toy_run
 from topdown.errors import BudgetError, ConfigError, DataError, InfeasibleError, TopdownError
-from topdown.plan.document import exact
-from topdown.plan.files import load_settings
-from topdown.plan.init import run_file_text
-from topdown.plan.plan import plan_from_document
-from topdown.plan.prepare import prepare
+from topdown.formats.strict_toml import parse_exact
+from topdown.plan import load_settings, plan_from_document, prepare, run_file_text
 from topdown.resources import bundled_names, bundled_root, find
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -226,7 +223,7 @@ def test_public_facts_that_contradict_each_other_are_refused(tmp_path: Path) -> 
 def test_only_exact_nonnegative_numbers_are_budgets(value: object) -> None:
     """A float is not the number that was typed; it must never reach noise or accounting."""
     with pytest.raises(ValueError, match=r"number"):
-        exact(value)
+        parse_exact(value)
 
 
 @pytest.mark.parametrize("name", [n for n in bundled_names("settings") if not n.startswith("dhc_persons")])

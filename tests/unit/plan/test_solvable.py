@@ -8,11 +8,9 @@ import pytest
 
 from tests.helpers.small_release import make_context
 from topdown.errors import ConfigError
-from topdown.model.geography import Geography, from_prefixes
-from topdown.plan.plan import Plan
-from topdown.plan.prepare import prepare
-from topdown.plan.solvable import MOST_COST, MOST_WEIGHT, check_solvable, most_nodes
-from topdown.synth import synth
+from topdown.model import Geography, from_prefixes
+from topdown.plan import MOST_FLOW_COST, MOST_ROUNDING_WEIGHT, Plan, check_solvable, most_flow_nodes, prepare
+from topdown.practice.synth import synth
 
 
 def flat(n_blocks: int) -> Geography:
@@ -26,7 +24,7 @@ def plan(tmp_path) -> Plan:
     made = make_context(tmp_path).plan
     levels = list(made.levels)
     levels[2] = replace(
-        levels[2], rounding=tuple(replace(step, weight=MOST_WEIGHT) for step in levels[2].rounding)
+        levels[2], rounding=tuple(replace(step, weight=MOST_ROUNDING_WEIGHT) for step in levels[2].rounding)
     )
     return replace(made, levels=tuple(levels))
 
@@ -34,9 +32,9 @@ def plan(tmp_path) -> Plan:
 def test_costs_of_many_children_must_stay_exact(plan):
     """A network whose costs do not stay exact leaves roundings unproved; others must not be refused."""
     one, two = (
-        most_nodes(plan, flat(n), 2) for n in (1, 2)
+        most_flow_nodes(plan, flat(n), 2) for n in (1, 2)
     )  # one parent: as many more nodes for every block
-    most = 1 + (MOST_COST // MOST_WEIGHT - one) // (two - one)
+    most = 1 + (MOST_FLOW_COST // MOST_ROUNDING_WEIGHT - one) // (two - one)
     check_solvable(plan, flat(most), is_extension=False)
     with pytest.raises(ConfigError, match="areas below one parent") as caught:
         check_solvable(plan, flat(most + 1), is_extension=False)

@@ -19,9 +19,9 @@ from tests.helpers.small_release import Small, build, certified, from_dense, mak
 from topdown import __version__
 from topdown.errors import CertificateError, InternalError
 from topdown.progress import Event
-from topdown.publish.certificate import stamps, usual_epsilon
-from topdown.publish.publish import Running, publish
-from topdown.publish.verify import verify
+from topdown.publish.publish_release import PublishOptions, publish
+from topdown.publish.release_certificate import stamps, usual_epsilon
+from topdown.verify import verify
 
 
 def snapshot(folder: Path) -> dict[str, str]:
@@ -217,7 +217,7 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
     """A bar that never fills looks like a hang."""
     small = build(tmp_path)
     events: list[Event] = []
-    running = Running(events.append)
+    running = PublishOptions(events.append)
     publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified(), running=running)
     assert {event.stage for event in events} == {"publish"}
     assert events[-1].done == events[-1].total

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from topdown.accountant.composition import Composition
-from topdown.accountant.pure import PureLoss
-from topdown.accountant.statements import loss_numbers
-from topdown.publish.verify.privacy.compare import Comparison, Row
-from topdown.publish.verify.privacy.decimals import number, pair, tight_formula, usual_formula
-from topdown.publish.verify.privacy.losses import ALPHAS, Moved, loss_of
-from topdown.publish.verify.result import Findings
+from topdown.privacy.accountant import Composition, PureLoss
+from topdown.privacy.statement import loss_numbers
+from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
+from topdown.verify.check_privacy import Comparison, StatedRow
+from topdown.verify.exact_arithmetic import read_decimal, read_enclosure, tight_formula, usual_formula
+from topdown.verify.findings import Findings
 
 LAWS = {
     "one count": [(Fraction(10), 1, 2)],
@@ -34,7 +33,9 @@ LAWS = {
 
 def contradictions(law: str, moved: list[tuple[Fraction, int, int]], numbers: dict[str, Any]) -> list[str]:
     """Return what is found wrong with the numbers of one row."""
-    row = Row({"name": "x"}, loss_of(law, [Moved(*row) for row in moved]), lambda times: f"at most {times}")
+    row = StatedRow(
+        {"name": "x"}, loss_of(law, [MovedCounts(*row) for row in moved]), lambda times: f"at most {times}"
+    )
     out = Findings()
     deltas = tuple(numbers["epsilon"])
     stated = numbers | {"name": "x", "sentence": f"at most {numbers['right_in_100']}"}
@@ -52,7 +53,7 @@ def test_stated_numbers_are_enclosures_of_what_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", LAWS)
 def test_curves_of_other_engines_agree(name: str) -> None:
     """A curve is a search over many thresholds; where it goes to and fro it must still end, with narrow ends."""
-    loss = loss_of("discrete_gaussian", [Moved(*row) for row in LAWS[name]])
+    loss = loss_of("discrete_gaussian", [MovedCounts(*row) for row in LAWS[name]])
     certified = Composition.of(LAWS[name]).trade_off_curve(ALPHAS, engine="auto")
     for mine, other in zip(loss.powers, certified, strict=True):
         assert mine.lower <= 1 - other.lower
@@ -80,11 +81,11 @@ def test_the_numbers_of_less_noise_are_refused(name: str) -> None:
 
 def test_small_numbers_are_read_as_they_are_printed() -> None:
     """Enclosures print small ends as 9.1e-7: a reader that stops at the e would refuse an honest certificate."""
-    assert (Fraction(91, 10**8), Fraction(92, 10**8)) == pair(["9.1e-7", "9.2e-7"])
-    assert number("1.5e2") == 150
+    assert (Fraction(91, 10**8), Fraction(92, 10**8)) == read_enclosure(["9.1e-7", "9.2e-7"])
+    assert read_decimal("1.5e2") == 150
     for text in ("e5", "1e", "-1", "1e--7", "inf", "0x1", "1_0", " 1", "1e-1000", "١"):
         with pytest.raises(ValueError, match="decimal"):
-            number(text)
+            read_decimal(text)
 
 
 def test_closed_forms_are_those_of_the_papers() -> None:

@@ -12,19 +12,19 @@ from msgspec import structs
 
 from tests.helpers.ledgers import n_intents, with_ledger
 from tests.helpers.runs import write_census
+from topdown.app.pipeline import generate
+from topdown.app.preflight import write_as_charged
 from topdown.errors import ConfigError
-from topdown.laws import LAWS
-from topdown.ledger.ledger import read_ledger
 from topdown.measure import run_ledger
-from topdown.pipeline import generate
-from topdown.plan.prepare import Prepared, prepare
-from topdown.publish import spent
-from topdown.publish.certified import certified_privacy
-from topdown.publish.verify import check_privacy
-from topdown.publish.verify.ledger_file import load_ledger
-from topdown.publish.verify.privacy.compare import Comparison
-from topdown.publish.verify.result import Findings
-from topdown.rehearse.charge import write_as_charged
+from topdown.plan import PreparedRun, prepare
+from topdown.privacy.laws import LAWS
+from topdown.privacy.ledger import read_ledger
+from topdown.publish import ledger_statement as spent
+from topdown.publish.release_certificate import certified_privacy
+from topdown.verify import check_privacy
+from topdown.verify.check_privacy import Comparison
+from topdown.verify.findings import Findings
+from topdown.verify.ledger_reader import load_ledger
 
 BLOCKS = [("1101", 4, 0, 0), ("1102", 3, 0, 0), ("1201", 5, 0, 0), ("1202", 0, 0, 0)]
 PEOPLE = [
@@ -35,7 +35,7 @@ PEOPLE = [
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
 
-def planned(folder: Path, mechanism: str = "geometric", release: str = "first") -> Prepared:
+def planned(folder: Path, mechanism: str = "geometric", release: str = "first") -> PreparedRun:
     """Return the plan of a run on a small census, whose ledger is made or joined."""
     run = write_census(folder, BLOCKS, PEOPLE, id=release, limit="40")
     text = run.read_text().replace('mechanism = "discrete_gaussian"', f'mechanism = "{mechanism}"')
@@ -57,12 +57,12 @@ def a_new_name(patch: pytest.MonkeyPatch) -> None:
     """Charge a law that no line of verify names."""
     law = LAWS["two_sided_geometric"]
     patch.setitem(LAWS, "staircase", replace(law, name="staircase"))
-    drawn = run_ledger.drawn_laws
+    drawn = run_ledger.drawn_laws_by_level
 
     def renamed(plan):
         return {at: tuple(replace(x, law="staircase") for x in laws) for at, laws in drawn(plan).items()}
 
-    patch.setattr(run_ledger, "drawn_laws", renamed)
+    patch.setattr(run_ledger, "drawn_laws_by_level", renamed)
 
 
 def half_the_loss(patch: pytest.MonkeyPatch) -> None:
@@ -155,5 +155,5 @@ def test_noise_of_another_law_is_not_added_up_as_if_it_were_of_this_one(tmp_path
     mixed = replace(ledger, lines=(opened, structs.replace(charge, laws=laws)))
     for read, codes in ((ledger, set()), (mixed, {"V136"})):
         found = Findings()
-        check_privacy.everything_released(Comparison(found), read, stated)
+        check_privacy.check_everything_released(Comparison(found), read, stated)
         assert {finding.code for finding in found.kept} == codes

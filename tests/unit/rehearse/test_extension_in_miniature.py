@@ -14,14 +14,13 @@ from tests.helpers.attacked import shipped, topdown
 from tests.helpers.extension import make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.tiny_extension import SCHEMA, draw_world
+from topdown.app.pipeline import solve_release
+from topdown.app.preflight import made_up_extension, make_miniature
 from topdown.errors import InfeasibleError
-from topdown.pipeline import solve_release
-from topdown.plan.prepare import Prepared, load_context, prepare
-from topdown.publish.publish import publish
-from topdown.publish.verify import verify_content
-from topdown.rehearse.miniature import make_miniature
-from topdown.rehearse.people import people_beside
-from topdown.solve.extend.patterns import find_patterns
+from topdown.plan import PreparedRun, load_context, prepare
+from topdown.publish.publish_release import publish
+from topdown.solve.extend import find_patterns
+from topdown.verify import verify_content
 
 ADDED = """
 [[attribute]]
@@ -51,7 +50,7 @@ def test_made_up_people_fit_base_table_and_public_facts(seed: int, scarce: float
         return
     if not world.base.any():
         return
-    found = people_beside(context).dense(0, len(world.base))
+    found = made_up_extension(context).dense(0, len(world.base))
     again = np.zeros_like(world.base)
     np.add.at(again.T, context.support.of_cell, found.T)
     assert world.base.tolist() == again.tolist()
@@ -80,7 +79,7 @@ def test_an_extension_is_made_in_miniature(tmp_path: Path) -> None:
     assert before == (tmp_path / "ledger.jsonl").read_bytes()
 
 
-def finish(prepared: Prepared, release: Path) -> None:
+def finish(prepared: PreparedRun, release: Path) -> None:
     """Solve and publish a measured folder."""
     leaves, _ = solve_release(release)
     publish(release, load_context(release), leaves, prepared.ledger_path)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers.odd_plans import write_odd_run
-from topdown.plan.prepare import prepare
-from topdown.rehearse.people import people
+from topdown.app.preflight import made_up_people
+from topdown.plan import prepare
 
 
 def test_many_cells_and_a_small_total_do_not_round_to_nobody(tmp_path: Path) -> None:
     """A rehearsal without a record fails, and with it a plan that could be released."""
     context = prepare(write_odd_run(tmp_path / "odd", 8037, wings=True)).context
-    found = people(context)
+    found = made_up_people(context)
     assert found.count.sum() > 0
     is_open = context.rules.open[-1][:, context.rules.class_of_cell]
     assert is_open[found.node, found.cell].all()

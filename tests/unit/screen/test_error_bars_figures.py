@@ -9,18 +9,18 @@ from fractions import Fraction
 
 import pytest
 
+from topdown.app.screens import figures
+from topdown.app.screens.console import Painter, Screen
+from topdown.app.screens.error_screen import caret_span, show_error
+from topdown.app.screens.progress_bars import Progress
+from topdown.app.screens.text_layout import StreamLook
 from topdown.errors import ConfigError
 from topdown.progress import Event
-from topdown.screen import figures
-from topdown.screen.bars import Progress
-from topdown.screen.console import Painter, Screen
-from topdown.screen.error import caret_span, show_error
-from topdown.screen.look import Look
 
 
 def _show(error: ConfigError, width: int = 80, *, ascii_only: bool = False) -> list[str]:
     stream = io.StringIO()
-    show_error(Painter(stream, Look(width=width, ascii=ascii_only)), error)
+    show_error(Painter(stream, StreamLook(width=width, ascii=ascii_only)), error)
     return stream.getvalue().splitlines()
 
 
@@ -88,7 +88,7 @@ class _Clock:
 
 def _progress(*, live: bool, width: int = 80, colour: bool = True) -> tuple[Progress, io.StringIO, _Clock]:
     stream, clock = io.StringIO(), _Clock()
-    return Progress(Painter(stream, Look(width, colour, live=live)), clock=clock), stream, clock
+    return Progress(Painter(stream, StreamLook(width, colour, live=live)), clock=clock), stream, clock
 
 
 def test_bars_end_on_their_own_line():

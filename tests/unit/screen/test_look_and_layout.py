@@ -6,8 +6,18 @@ import io
 
 import pytest
 
-from topdown.screen.layout import Column, line_width, table_lines, wrap
-from topdown.screen.look import OK, WARN, Look, Span, detect, text_width
+from topdown.app.screens.text_layout import (
+    OK,
+    WARN,
+    Column,
+    Span,
+    StreamLook,
+    detect_look,
+    line_width,
+    table_lines,
+    text_width,
+    wrap,
+)
 
 
 class _Stream(io.StringIO):
@@ -40,23 +50,23 @@ class _Stream(io.StringIO):
 )
 def test_colour_rules(color, env, terminal, expected):
     """The order is --color, NO_COLOR, FORCE_COLOR, TERM=dumb, terminal."""
-    assert detect(_Stream(terminal), color=color, env=env).colour is expected
+    assert detect_look(_Stream(terminal), color=color, env=env).colour is expected
 
 
 def test_width_and_charset_come_from_the_stream():
     """COLUMNS wins; nonsense in it is ignored; a stream that is not UTF-8 gets ASCII; dumb terminals are not live."""
-    assert detect(_Stream(False), env={"COLUMNS": "46"}).width == 46
-    assert detect(_Stream(False), env={"COLUMNS": "wide"}).width == 80
-    assert detect(_Stream(False), env={"COLUMNS": "1"}).width == 20
-    assert detect(_Stream(False, "latin-1"), env={}).ascii
-    assert not detect(_Stream(False, "UTF-8"), env={}).ascii
-    assert not detect(_Stream(True), env={"TERM": "dumb"}).live
-    assert detect(_Stream(True), env={"TERM": "xterm"}).live
+    assert detect_look(_Stream(False), env={"COLUMNS": "46"}).width == 46
+    assert detect_look(_Stream(False), env={"COLUMNS": "wide"}).width == 80
+    assert detect_look(_Stream(False), env={"COLUMNS": "1"}).width == 20
+    assert detect_look(_Stream(False, "latin-1"), env={}).ascii
+    assert not detect_look(_Stream(False, "UTF-8"), env={}).ascii
+    assert not detect_look(_Stream(True), env={"TERM": "dumb"}).live
+    assert detect_look(_Stream(True), env={"TERM": "xterm"}).live
 
 
 def test_words_replace_symbols():
     """Every symbol of our own has a word; what has none loses its accents, then becomes a question mark."""
-    look = Look(ascii=True)
+    look = StreamLook(ascii=True)
     assert [look.plain(x) for x in (OK, WARN, "ρ ≈ 2 × ε", "é", "日")] == [
         "ok",
         "warn",
@@ -64,17 +74,17 @@ def test_words_replace_symbols():
         "e",
         "?",
     ]
-    assert Look().plain(WARN) == "!"
+    assert StreamLook().plain(WARN) == "!"
 
 
 def test_control_characters_are_taken_out():
     """Text from a file could otherwise move the cursor, or turn the reading direction."""
-    assert Look(colour=True).plain("a\x1b[31mb\u202ec\nd") == "a�[31mb�c d"
+    assert StreamLook(colour=True).plain("a\x1b[31mb\u202ec\nd") == "a�[31mb�c d"
 
 
 def test_colour_wraps_only_styled_text():
     """Plain chunks stay plain; an unknown style is no style."""
-    look = Look(colour=True)
+    look = StreamLook(colour=True)
     assert [look.paint(x) for x in ("x", Span("x", "ok"), Span("x", "nothing"))] == [
         "x",
         "\x1b[32mx\x1b[0m",
@@ -91,7 +101,7 @@ def test_wide_and_combining_characters():
 def test_wrap_keeps_words_and_width(width):
     """No word may be lost or broken, no line be too long that could be shorter."""
     text = "the quick brown fox jumps over the lazy dog " * 5
-    look = Look(width=width)
+    look = StreamLook(width=width)
     lines = wrap((text.strip(),), look, indent=2, hang=4)
     plain = ["".join(look.plain(c) for c in line) for line in lines]
     assert max(map(len, plain)) <= width
@@ -102,22 +112,27 @@ def test_wrap_keeps_words_and_width(width):
 def test_wrap_does_not_break_paths():
     """A path is copied by people: it overflows rather than break."""
     path = "/a/very/long/path" * 8
-    lines = wrap(("see ", path, " now"), Look(width=40), hang=4)
-    assert path in ["".join(Look().plain(c) for c in line).strip().removeprefix("see ") for line in lines]
+    lines = wrap(("see ", path, " now"), StreamLook(width=40), hang=4)
+    assert path in [
+        "".join(StreamLook().plain(c) for c in line).strip().removeprefix("see ") for line in lines
+    ]
 
 
 def test_table_or_blocks():
     """A table that does not fit becomes blocks, without columns that say nothing."""
     columns = [Column("name"), Column("number of areas", right=True), Column("share", right=True)]
     rows = [("county", "5", "-"), ("tract", "1,241", "10.0 %")]
-    wide = ["".join(Look().plain(c) for c in line) for line in table_lines(columns, rows, Look(width=80))]
+    wide = [
+        "".join(StreamLook().plain(c) for c in line)
+        for line in table_lines(columns, rows, StreamLook(width=80))
+    ]
     assert wide == [
         "  name    number of areas   share",
         "  county                5       -",
         "  tract             1,241  10.0 %",
     ]
-    narrow = table_lines(columns, rows, Look(width=30))
-    assert ["".join(Look().plain(c) for c in line) for line in narrow] == [
+    narrow = table_lines(columns, rows, StreamLook(width=30))
+    assert ["".join(StreamLook().plain(c) for c in line) for line in narrow] == [
         "  county",
         "    number of areas  5",
         "  tract",
@@ -129,6 +144,6 @@ def test_table_or_blocks():
 def test_first_column_may_wrap():
     """Long names wrap beside their numbers instead of turning the whole table into blocks."""
     columns = [Column("", wraps=True), Column("n", right=True)]
-    lines = table_lines(columns, [("word " * 20, "7")], Look(width=60))
-    assert max(line_width(line, Look()) for line in lines) <= 60
-    assert sum("7" in "".join(Look().plain(c) for c in line) for line in lines) == 1
+    lines = table_lines(columns, [("word " * 20, "7")], StreamLook(width=60))
+    assert max(line_width(line, StreamLook()) for line in lines) <= 60
+    assert sum("7" in "".join(StreamLook().plain(c) for c in line) for line in lines) == 1

@@ -11,14 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
-from topdown.noise import SimulationBits
-from topdown.selection import orders, sites
-from topdown.selection.audit import law_of
-from topdown.selection.chance import RealChance
-from topdown.selection.check import AREAS, BASE, RATE, RELATIONS, Ratio, check_selection, mechanism
-from topdown.selection.districts import Districts, Effort, sites_by_district
-from topdown.selection.plan import Subsampling
-from topdown.selection.records import Residents, incidence, incidence_of_pairs
+from topdown.privacy import SimulationBits
+from topdown.selection import (
+    AREAS,
+    BASE,
+    RATE,
+    RELATIONS,
+    Districts,
+    Effort,
+    FoundRatio,
+    RealChance,
+    Residents,
+    Subsampling,
+    check_selection,
+    choice_law,
+    incidence,
+    incidence_of_pairs,
+    mechanism,
+    orders,
+    sites_by_district,
+)
+from topdown.selection import private_greedy as sites
 
 PLAN = Subsampling(Fraction(1, 2), Fraction(3))
 CHOICES = {
@@ -46,7 +59,7 @@ def test_areas_choose_like_records_one_by_one(name, covered, counts, seed):
 def test_areas_have_the_law_of_records(lived):
     """Equal draws for one seed say nothing of how likely each is."""
     data = Residents(incidence([(0,), (1, 2), ()], 3), np.array(lived))
-    laws = [law_of(lambda c, d=d: CHOICES["cover"](d, c)) for d in (data, data.one_by_one())]
+    laws = [choice_law(lambda c, d=d: CHOICES["cover"](d, c)) for d in (data, data.one_by_one())]
     assert laws[0] == laws[1]
 
 
@@ -65,9 +78,9 @@ def test_the_self_check_holds_and_can_fail():
     assert all(row.holds and row.worst > 1 for row in found)
     promised = {row.neighbours: row.promised for row in found}
     assert promised == {"add_remove": 2, "bounded": 4}
-    assert not Ratio("sites", "add_remove", Fraction(3), Fraction(2)).holds
-    assert not Ratio("sites", "add_remove", None, Fraction(2)).holds
+    assert not FoundRatio("sites", "add_remove", Fraction(3), Fraction(2)).holds
+    assert not FoundRatio("sites", "add_remove", None, Fraction(2)).holds
     wasteful = Subsampling(RATE, Fraction(4))  # promises 5/2, not the 2 of the base that it should have
     run = mechanism("order", wasteful)
-    laws = [law_of(lambda c, d=d: run(d, c)) for d in ((), (AREAS[-1],))]
+    laws = [choice_law(lambda c, d=d: run(d, c)) for d in ((), (AREAS[-1],))]
     assert max(laws[1][o] / laws[0][o] for o in laws[0]) > 1 + RATE * (BASE - 1)

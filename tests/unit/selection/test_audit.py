@@ -7,19 +7,19 @@ from itertools import combinations
 
 import pytest
 
-from topdown.selection.audit import (
+from topdown.selection import (
+    Chance,
     DataSet,
     Ratios,
-    everything,
+    choice_law,
     hockey_stick,
-    law_of,
-    laws,
-    poisson,
+    lift,
+    mechanism_laws,
+    poisson_sampler,
+    whole_sample,
     worst_ratios,
     worst_replacement,
 )
-from topdown.selection.chance import Chance
-from topdown.selection.plan import lift
 
 HALF, THREE = Fraction(1, 2), Fraction(3)
 
@@ -45,7 +45,7 @@ def tight(base: Fraction):
 def test_the_tight_example(rate: str, base: str, added: str, removed: str) -> None:
     """An auditor that finds less than is there would pass anything."""
     p, e = Fraction(rate), Fraction(base)
-    found = worst_ratios(laws(tight(e), poisson(p)), ["x"], 0)
+    found = worst_ratios(mechanism_laws(tight(e), poisson_sampler(p)), ["x"], 0)
     assert Ratios(Fraction(added), Fraction(removed)) == found
     assert max(found.added, found.removed) == lift(p, e, Fraction(0))[0]
 
@@ -56,7 +56,7 @@ def test_replaced_records_are_compared_with_each_other() -> None:
     def mechanism(sample: DataSet, chance: Chance) -> str:
         return "q" if "y" in sample or chance.coin(1 / THREE) else "o"
 
-    law = laws(mechanism, poisson(HALF))
+    law = mechanism_laws(mechanism, poisson_sampler(HALF))
     assert worst_replacement(law, ["x", "y"], 0) == 2
     assert lift(HALF, THREE, Fraction(0), "bounded")[0] == 4
 
@@ -69,7 +69,7 @@ def test_delta_shrinks_with_the_rate() -> None:
             return "sure" if chance.coin(Fraction(1, 10)) else "q"
         return "q" if chance.coin(Fraction(3, 10)) else "o"
 
-    law = laws(mechanism, poisson(HALF))
+    law = mechanism_laws(mechanism, poisson_sampler(HALF))
     assert Fraction(1, 20) == hockey_stick(law(("x",)), law(()), Fraction(2))
     assert hockey_stick(law(()), law(("x",)), Fraction(2)) == 0
 
@@ -85,7 +85,8 @@ def test_one_sample_charged_twice_fails() -> None:
         return tuple(tight(THREE)(sample, chance) for sample in samples)
 
     on_one, on_two = (
-        worst_ratios(laws(m, s), ["x"], 0) for m, s in ((shared, poisson(HALF)), (fresh, everything))
+        worst_ratios(mechanism_laws(m, s), ["x"], 0)
+        for m, s in ((shared, poisson_sampler(HALF)), (fresh, whole_sample))
     )
     assert Ratios(Fraction(5), Fraction(2)) == on_one
     assert not on_one.within(Fraction(4))
@@ -102,9 +103,9 @@ def test_samples_of_a_fixed_size_fail() -> None:
     def mechanism(sample: DataSet, chance: Chance) -> str:
         return "q" if "y" in sample or chance.coin(1 / THREE) else "o"
 
-    assert worst_ratios(laws(mechanism, everything), ["x", "y"], 1).added == THREE
-    assert worst_ratios(laws(mechanism, poisson(HALF)), ["x", "y"], 1).within(Fraction(2))
-    assert None is worst_ratios(laws(mechanism, one_of), ["x", "y"], 1).added
+    assert worst_ratios(mechanism_laws(mechanism, whole_sample), ["x", "y"], 1).added == THREE
+    assert worst_ratios(mechanism_laws(mechanism, poisson_sampler(HALF)), ["x", "y"], 1).within(Fraction(2))
+    assert None is worst_ratios(mechanism_laws(mechanism, one_of), ["x", "y"], 1).added
 
 
 def test_household_samples_fail_persons() -> None:
@@ -122,12 +123,12 @@ def test_household_samples_fail_persons() -> None:
     people = [("a", 1), ("a", 2)]
 
     def persons_within(sampler) -> list[bool]:
-        law = laws(mechanism, sampler)
+        law = mechanism_laws(mechanism, sampler)
         with_both, with_one = law(tuple(people)), law((people[0],))
         pairs = ((with_both, with_one), (with_one, with_both))
         return [all(p <= 2 * other.get(o, 0) for o, p in law_.items()) for law_, other in pairs]
 
-    assert persons_within(poisson(HALF)) == [True, True]
+    assert persons_within(poisson_sampler(HALF)) == [True, True]
     assert not all(persons_within(households))
 
 
@@ -144,11 +145,13 @@ def test_the_wrong_laplace_scale_fails() -> None:
     def clamped(base: Fraction):
         return lambda records, chance: max(-4, min(5, count(base)(records, chance)))
 
-    assert worst_ratios(laws(clamped(charged), everything), ["x"], 0).within(charged * Fraction(101, 100))
-    assert not worst_ratios(laws(clamped(charged**4), everything), ["x"], 0).within(charged**3)
+    assert worst_ratios(mechanism_laws(clamped(charged), whole_sample), ["x"], 0).within(
+        charged * Fraction(101, 100)
+    )
+    assert not worst_ratios(mechanism_laws(clamped(charged**4), whole_sample), ["x"], 0).within(charged**3)
 
 
 def test_a_path_of_probability_zero_is_no_outcome() -> None:
     """An outcome that cannot be would hide an infinite ratio behind 0 / 0."""
-    assert law_of(lambda chance: chance.accept(Fraction(2), 0)) == {True: 1}
-    assert law_of(lambda chance: (chance.coin(Fraction(1)), chance.raised(9, THREE, 0))) == {(True, 0): 1}
+    assert choice_law(lambda chance: chance.accept(Fraction(2), 0)) == {True: 1}
+    assert choice_law(lambda chance: (chance.coin(Fraction(1)), chance.raised(9, THREE, 0))) == {(True, 0): 1}

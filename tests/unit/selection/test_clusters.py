@@ -10,13 +10,24 @@ import numpy as np
 import pytest
 
 from topdown.errors import ConfigError, DataError
-from topdown.noise import SimulationBits
-from topdown.selection.audit import DataSet, everything, laws, poisson, worst_ratios
-from topdown.selection.chance import Chance, RealChance
-from topdown.selection.clusters import Clustering, Metric, centres, weighted
-from topdown.selection.plan import Subsampling, subsampling
-from topdown.selection.scores import NearestScore
-from topdown.selection.sites import greedy
+from topdown.privacy import SimulationBits
+from topdown.selection import (
+    Chance,
+    Clustering,
+    DataSet,
+    Metric,
+    NearestScore,
+    RealChance,
+    Subsampling,
+    centres,
+    greedy,
+    mechanism_laws,
+    poisson_sampler,
+    subsampling,
+    weighted,
+    whole_sample,
+    worst_ratios,
+)
 
 F = Fraction
 LINE = Metric(np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), 2)
@@ -34,9 +45,9 @@ def test_centres_and_counts_are_one_sided(most: int) -> None:
     def mechanism(sample: DataSet, chance: Chance) -> Hashable:
         return weighted(counts(sample), LINE, Clustering(1, most), F(3), chance)
 
-    found = worst_ratios(laws(mechanism, everything), [0, 1, 2], 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), [0, 1, 2], 1)
     assert 1 < found.added <= 3
-    assert worst_ratios(laws(mechanism, poisson(F(1, 2))), [0, 1, 2], 1).within(F(2))
+    assert worst_ratios(mechanism_laws(mechanism, poisson_sampler(F(1, 2))), [0, 1, 2], 1).within(F(2))
 
 
 def test_the_whole_choice_keeps_its_event() -> None:
@@ -46,7 +57,7 @@ def test_the_whole_choice_keeps_its_event() -> None:
     def mechanism(records: DataSet, chance: Chance) -> Hashable:
         return centres(np.array(records, dtype=np.int64), LINE, Clustering(1, 2), plan, chance).items
 
-    found = worst_ratios(laws(mechanism, everything), [0, 1, 2], 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), [0, 1, 2], 1)
     assert found.within(plan.exp_epsilon)
     assert found.added > 1
 
@@ -59,7 +70,7 @@ def test_a_private_number_of_rounds_fails() -> None:
         rounds = min(3, max(0, ceil(2 * log(max(1, len(records))))))
         return greedy(NearestScore(2 - LINE.steps, counts(kept), 2), 3, rounds, F(3), chance)
 
-    found = worst_ratios(laws(mechanism, everything), [0, 1, 2], 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), [0, 1, 2], 1)
     assert (found.added, found.removed) == (None, None)
 
 

@@ -11,20 +11,26 @@ import numpy as np
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.noise import SimulationBits
-from topdown.selection.audit import DataSet, everything, law_of, laws, worst_ratios
-from topdown.selection.chance import Chance, RealChance
-from topdown.selection.districts import (
+from topdown.privacy import SimulationBits
+from topdown.selection import (
+    Chance,
+    DataSet,
     Districts,
     Effort,
+    FractionalCoverScore,
+    RealChance,
+    Subsampling,
+    choice_law,
     chosen_by_district,
     grown,
+    incidence,
+    mechanism_laws,
     sites_by_district,
+    subsampling,
     swap_round,
+    whole_sample,
+    worst_ratios,
 )
-from topdown.selection.plan import Subsampling, subsampling
-from topdown.selection.records import incidence
-from topdown.selection.scores import FractionalCoverScore
 
 F = Fraction
 TYPES = [(0,), (0, 2), (0, 1, 2, 3)]
@@ -48,7 +54,7 @@ def test_growth_is_one_sided() -> None:
     def mechanism(sample: DataSet, chance: Chance) -> Hashable:
         return tuple(grown(incidence(sample, 4), TWO, Effort(2, 1, 8), base, chance))
 
-    found = worst_ratios(laws(mechanism, everything), TYPES, 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), TYPES, 1)
     assert 1 < found.added <= base
     assert found.removed > base
 
@@ -61,7 +67,7 @@ def test_the_whole_choice_keeps_its_event() -> None:
         data = incidence(records, 4)
         return sites_by_district(data, TWO, plan, chance, Effort(1, 2, 4)).items
 
-    found = worst_ratios(laws(mechanism, everything), TYPES, 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), TYPES, 1)
     assert found.within(plan.exp_epsilon)
     assert found.added > 1
 
@@ -111,7 +117,7 @@ def test_rounding_keeps_the_limits_and_the_cover() -> None:
     """A rounding that favours some items loses coverage that the fractions had."""
     rows = [(0, 2), (1, 3), (0, 3), (1,), (2,), (1, 2)]
     bases = [(0, 2), (1, 3), (1, 2)]
-    law = law_of(lambda chance: swap_round(bases, TWO, chance))
+    law = choice_law(lambda chance: swap_round(bases, TWO, chance))
     y = [F(sum(i in b for b in bases), 3) for i in range(4)]
     assert all(TWO.independent(items) and len(items) == 2 for items in law)
     assert y == [sum(p for items, p in law.items() if i in items) for i in range(4)]

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from topdown.noise import BitSource, SimulationBits
-from topdown.selection import draw
-from topdown.selection.audit import law_of
-from topdown.selection.chance import Chance, RealChance
+from topdown.privacy import BitSource, SimulationBits
+from topdown.selection import Chance, RealChance, choice_law
+from topdown.selection import chance as draw
 
 N = 4000
 LEAST = 1e-6
@@ -57,7 +56,7 @@ DECISIONS: dict[str, Callable[[Chance], object]] = {
 def test_decisions_have_the_law_that_is_audited(name: str) -> None:
     """The auditor proves the promise of other probabilities than those that are drawn."""
     decide, chance = DECISIONS[name], RealChance(SimulationBits(5, (name,)))
-    law = law_of(decide)
+    law = choice_law(decide)
     assert sum(law.values()) == 1
     assert p_value([decide(chance) for _ in range(N)], law) > LEAST
 
@@ -67,8 +66,8 @@ def test_decisions_have_the_law_that_is_audited(name: str) -> None:
     [
         (lambda b: draw.bernoulli_power(BASE, 4, b), lambda b: draw.bernoulli_power_by_coins(BASE, 4, b)),
         (
-            lambda b: tuple(draw.keep(2, Fraction(2, 7), b).tolist()),
-            lambda b: tuple(draw.keep_one_by_one(2, Fraction(2, 7), b).tolist()),
+            lambda b: tuple(draw.poisson_sample(2, Fraction(2, 7), b).tolist()),
+            lambda b: tuple(draw.poisson_sample_slowly(2, Fraction(2, 7), b).tolist()),
         ),
     ],
 )
@@ -103,13 +102,13 @@ def test_a_lazy_uniform_goes_on_until_it_is_decided() -> None:
 def test_keeping_decides_ties_of_64_bits_by_the_rest() -> None:
     """A rate of 1/3 cut to 64 bits is another rate than the plan's."""
     tie = ((1 << 64) // 3).to_bytes(8, "little")
-    assert draw.keep(1, Fraction(1, 3), FewBits(tie + b"\0"))[0]
-    assert not draw.keep(1, Fraction(1, 3), FewBits(tie + b"\x40"))[0]
+    assert draw.poisson_sample(1, Fraction(1, 3), FewBits(tie + b"\0"))[0]
+    assert not draw.poisson_sample(1, Fraction(1, 3), FewBits(tie + b"\x40"))[0]
 
 
 def test_far_choices_cost_little() -> None:
     """A gap of a million records must not take a million coins, nor a million digits."""
-    assert draw.choose([10**9, 0, 0], Fraction(3), SimulationBits(1)) == 0
+    assert draw.exponential_choice([10**9, 0, 0], Fraction(3), SimulationBits(1)) == 0
     assert not RealChance(SimulationBits(1)).accept(Fraction(1001, 1000), 10**9)
     assert RealChance(SimulationBits(1)).accept(Fraction(2), -5)
     assert RealChance(SimulationBits(1)).first_accepted(10**9, Fraction(3), 10**6) == 10**9
@@ -117,8 +116,8 @@ def test_far_choices_cost_little() -> None:
 
 def test_equal_seeds_give_equal_draws_and_no_records_give_none() -> None:
     """A simulation that cannot be repeated cannot be examined; an empty data set takes the same path."""
-    one, other = (draw.keep(1000, Fraction(1, 5), SimulationBits(4)) for _ in range(2))
+    one, other = (draw.poisson_sample(1000, Fraction(1, 5), SimulationBits(4)) for _ in range(2))
     assert np.array_equal(one, other)
     assert 0 < one.sum() < 1000
-    assert len(draw.keep(0, Fraction(1, 5), SimulationBits(4))) == 0
+    assert len(draw.poisson_sample(0, Fraction(1, 5), SimulationBits(4))) == 0
     assert draw.first_success(0, BASE, 3, SimulationBits(4)) == 0

@@ -8,21 +8,26 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from topdown.noise import SimulationBits
-from topdown.selection import orders, sites
-from topdown.selection.audit import law_of
-from topdown.selection.chance import RealChance
-from topdown.selection.frequent import Monitor, frequent
-from topdown.selection.plan import Subsampling, subsampling
-from topdown.selection.records import incidence
-from topdown.selection.scores import CoverScore
+from topdown.privacy import SimulationBits
+from topdown.selection import (
+    CoverScore,
+    Monitor,
+    RealChance,
+    Subsampling,
+    choice_law,
+    frequent,
+    incidence,
+    orders,
+    subsampling,
+)
+from topdown.selection import private_greedy as sites
 
 F = Fraction
 
 
 def greedy_law(data, k: int, base: Fraction) -> dict:
     """Return the law of k choices on all records."""
-    return law_of(lambda chance: sites.greedy(CoverScore(data), data.items, k, base, chance))
+    return choice_law(lambda chance: sites.greedy(CoverScore(data), data.items, k, base, chance))
 
 
 def n_covered(data, chosen) -> int:
@@ -101,7 +106,7 @@ def test_nobody_is_in_more_reports_than_the_cap():
     found = list(frequent(alone, 1, Monitor(3, 2, 1), plan, RealChance(SimulationBits(2))))
     paid = [step for step in found if 2 in step]
     assert paid[:2] == found[:2]
-    law = law_of(lambda c: tuple(frequent([np.array([0])] * 3, 1, Monitor(1, 1, 1), plan, c)))
+    law = choice_law(lambda c: tuple(frequent([np.array([0])] * 3, 1, Monitor(1, 1, 1), plan, c)))
     for reports, probability in law.items():
         if reports[0] == (0,) and reports[1:] == ((0,), (0,)):
             assert probability <= F(1, 9) + F(1, 10**8)  # afterwards it is noise that reports it

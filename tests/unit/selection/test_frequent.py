@@ -10,18 +10,26 @@ import numpy as np
 import pytest
 
 from topdown.errors import ConfigError, DataError
-from topdown.noise import SimulationBits
-from topdown.selection.audit import DataSet, Ratios, everything, law_of, laws, poisson, worst_ratios
-from topdown.selection.chance import Chance, RealChance
-from topdown.selection.frequent import (
+from topdown.privacy import SimulationBits
+from topdown.selection import (
+    Chance,
+    DataSet,
     Monitor,
+    Ratios,
+    RealChance,
+    Subsampling,
+    choice_law,
     frequent,
+    mechanism_laws,
+    poisson_sampler,
     report_probability,
+    subsampling,
     surely_heavy,
     threshold_for,
     watched,
+    whole_sample,
+    worst_ratios,
 )
-from topdown.selection.plan import Subsampling, subsampling
 
 F = Fraction
 STREAMS = list(product(range(2), repeat=2))
@@ -47,14 +55,16 @@ def watching(cap: int, base: Fraction):
 )
 def test_streams_have_their_known_ratios(base: int, sampled: Ratios) -> None:
     """Any other weights, or a person counted after the cap, gives other fractions."""
-    law = laws(watching(1, F(base)), poisson(F(1, 2)))
+    law = mechanism_laws(watching(1, F(base)), poisson_sampler(F(1, 2)))
     assert sampled == worst_ratios(law, STREAMS, 3)
-    assert worst_ratios(laws(watching(1, F(base)), everything), STREAMS, 1) == Ratios(F(base), None)
+    assert worst_ratios(mechanism_laws(watching(1, F(base)), whole_sample), STREAMS, 1) == Ratios(
+        F(base), None
+    )
 
 
 def test_a_cap_of_two_costs_two_parts() -> None:
     """Two reports of one person at the price of one would double the loss."""
-    found = worst_ratios(laws(watching(2, F(17, 10)), everything), STREAMS, 2)
+    found = worst_ratios(mechanism_laws(watching(2, F(17, 10)), whole_sample), STREAMS, 2)
     assert F(289, 100) == found.added
     assert found.removed is None
 
@@ -66,7 +76,7 @@ def test_the_whole_stream_keeps_its_event() -> None:
     def mechanism(people: DataSet, chance: Chance) -> Hashable:
         return tuple(frequent(columns(people), len(people), Monitor(2, 2, 2), plan, chance))
 
-    found = worst_ratios(laws(mechanism, everything), STREAMS, 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), STREAMS, 1)
     assert found.within(plan.exp_epsilon)
     assert found.added > 1
 
@@ -76,7 +86,7 @@ def test_a_report_has_its_closed_form(weight: int) -> None:
     """Thresholds are derived from this probability; a wrong one promises too few false reports."""
     plan, monitor = Subsampling(F(1, 3), F(3)), Monitor(1, 1, 3)
     steps = [np.zeros(weight, dtype=np.int64)]
-    law = law_of(lambda chance: tuple(frequent(steps, weight, monitor, plan, chance)))
+    law = choice_law(lambda chance: tuple(frequent(steps, weight, monitor, plan, chance)))
     assert law[((0,),)] == report_probability(weight, 3, F(3), F(1, 3))
     assert F(1, 27) == report_probability(0, 3, F(3), F(1, 3))
 

@@ -8,15 +8,21 @@ from math import prod
 
 import pytest
 
-from topdown.accountant.event import ComposedEvent, PureDP
+from tests.oracles.cover_order_by_samples import cover_order_by_samples, rounds
 from topdown.errors import ConfigError
-from topdown.noise import SimulationBits
-from topdown.noise.fixed import exp_neg
-from topdown.selection.audit import DataSet, everything, laws, worst_ratios
-from topdown.selection.chance import Chance, RealChance
-from topdown.selection.plan import Subsampling
-from topdown.selection.printed import cover_order_by_samples, rounds
-from topdown.selection.records import incidence
+from topdown.privacy import SimulationBits
+from topdown.privacy.accountant import ComposedEvent, PureDP
+from topdown.privacy.fixed_point import exp_neg
+from topdown.selection import (
+    Chance,
+    DataSet,
+    RealChance,
+    Subsampling,
+    incidence,
+    mechanism_laws,
+    whole_sample,
+    worst_ratios,
+)
 
 HALF = Fraction(1, 2)
 
@@ -30,7 +36,7 @@ def test_fresh_samples_cost_the_product():
         assert selection.event.event == ComposedEvent((PureDP(Fraction(2)),) * 2)
         return selection.items
 
-    found = worst_ratios(laws(mechanism, everything), [(), (0,), (1,), (0, 1)], 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), [(), (0,), (1,), (0, 1)], 1)
     assert found.within(Fraction(4))
     assert found.added > 1
 

@@ -9,24 +9,30 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from topdown.accountant.event import ComposedEvent, DiscreteGaussianEvent, PureDP, ReleaseEvent, flatten
 from topdown.errors import ConfigError, DataError
-from topdown.noise import SimulationBits
-from topdown.selection import orders, sites
-from topdown.selection.audit import (
+from topdown.privacy import SimulationBits
+from topdown.privacy.accountant import ComposedEvent, DiscreteGaussianEvent, PureDP, ReleaseEvent, flatten
+from topdown.selection import (
+    Chance,
+    CoverScore,
     DataSet,
+    NearestScore,
     Ratios,
-    everything,
-    laws,
-    poisson,
+    RealChance,
+    Similarity,
+    Subsampling,
+    incidence,
+    incidence_of_pairs,
+    mechanism_laws,
+    orders,
+    poisson_sampler,
+    repeated_threshold,
+    subsampling,
+    whole_sample,
     worst_ratios,
     worst_replacement,
 )
-from topdown.selection.chance import Chance, RealChance
-from topdown.selection.engines import repeated_threshold
-from topdown.selection.plan import Subsampling, subsampling
-from topdown.selection.records import Similarity, incidence, incidence_of_pairs
-from topdown.selection.scores import CoverScore, NearestScore
+from topdown.selection import private_greedy as sites
 
 HALF = Fraction(1, 2)
 TYPES = [tuple(i for i in range(3) if bits[i]) for bits in product((0, 1), repeat=3)]
@@ -52,20 +58,22 @@ def covering(base: Fraction, k: int = 2):
 )
 def test_max_cover_has_its_known_ratios(base: int, raw: Ratios, sampled: Ratios) -> None:
     """Any other weights, order of rounds or sampling gives other fractions."""
-    assert raw == worst_ratios(laws(covering(F(base)), everything), TYPES, 2)
-    assert sampled == worst_ratios(laws(covering(F(base)), poisson(HALF)), TYPES, 2)
+    assert raw == worst_ratios(mechanism_laws(covering(F(base)), whole_sample), TYPES, 2)
+    assert sampled == worst_ratios(mechanism_laws(covering(F(base)), poisson_sampler(HALF)), TYPES, 2)
 
 
 def test_one_round_has_its_known_ratios() -> None:
     """A single choice with monotone scores is two-sided with one base."""
-    assert Ratios(F(17, 9), F(33, 17)) == worst_ratios(laws(covering(F(2), 1), everything), TYPES, 3)
+    assert Ratios(F(17, 9), F(33, 17)) == worst_ratios(
+        mechanism_laws(covering(F(2), 1), whole_sample), TYPES, 3
+    )
 
 
 @pytest.mark.parametrize(("items", "ratio"), [(4, F(5, 2)), (6, F(21, 5)), (10, F(17, 3))])
 def test_rounds_without_a_sample_cost_more_than_one(items: int, ratio: Fraction) -> None:
     """Three useless items are far less likely beside one record, so sampling is what pays for removals."""
-    law = laws(
-        lambda rows, c: sites.greedy(CoverScore(incidence(rows, items)), items, 3, F(2), c), everything
+    law = mechanism_laws(
+        lambda rows, c: sites.greedy(CoverScore(incidence(rows, items)), items, 3, F(2), c), whole_sample
     )
     useless = tuple(range(items - 3, items))
     assert ratio == law(())[useless] / law((tuple(range(items - 3)),))[useless]
@@ -83,7 +91,9 @@ def sweep(base: Fraction):
 @pytest.mark.parametrize(("base", "added", "replaced"), [(2, F(3, 2), 3), (3, F(2), 4)])
 def test_the_sweep_of_thresholds_has_its_known_ratios(base: int, added: Fraction, replaced: int) -> None:
     """By itself it is one-sided only; a sample makes it exactly as private as the theorem says."""
-    raw, sampled = (laws(sweep(F(base)), sampler) for sampler in (everything, poisson(HALF)))
+    raw, sampled = (
+        mechanism_laws(sweep(F(base)), sampler) for sampler in (whole_sample, poisson_sampler(HALF))
+    )
     assert Ratios(F(base), None) == worst_ratios(raw, TYPES, 1)
     assert Ratios(added, F(2)) == worst_ratios(sampled, TYPES, 1)
     assert replaced == worst_replacement(sampled, TYPES, 1)
@@ -96,7 +106,7 @@ def test_stops_are_one_sided() -> None:
         wanted = orders.Wanted(F(9, 10), 3, 0)
         return orders.first_part(incidence(sample, 2), len(sample), wanted, F(2), chance)
 
-    found = worst_ratios(laws(mechanism, everything), [(), (0,), (0, 1)], 1)
+    found = worst_ratios(mechanism_laws(mechanism, whole_sample), [(), (0,), (0, 1)], 1)
     assert 1 < found.added <= 8
 
 
@@ -107,7 +117,7 @@ def test_candidates_that_records_decide_fail() -> None:
         offered = [i for i in range(3) if any(i in r for r in sample)] or [0]
         return offered[chance.choose([sum(i in r for r in sample) for i in offered], F(2))]
 
-    assert worst_ratios(laws(mechanism, poisson(HALF)), TYPES, 1).added is None
+    assert worst_ratios(mechanism_laws(mechanism, poisson_sampler(HALF)), TYPES, 1).added is None
 
 
 def similarity(records: DataSet) -> Similarity:
@@ -139,7 +149,7 @@ def test_every_selection_keeps_its_event(name: str, neighbours: str) -> None:
         paid.append(selection.event)
         return selection.items
 
-    law = laws(mechanism, everything)
+    law = mechanism_laws(mechanism, whole_sample)
     if neighbours == "bounded":
         assert 1 < worst_replacement(law, types, 0) <= plan.exp_epsilon
     else:
@@ -186,7 +196,9 @@ def test_the_expected_cover_is_near_the_best() -> None:
     generator = np.random.default_rng(3)
     for _ in range(4):
         data = incidence([tuple(np.flatnonzero(generator.random(4) < 0.3)) for _ in range(12)], 4)
-        law = laws(lambda _, c, d=data: sites.greedy(CoverScore(d), 4, 2, F(3), c), everything)(())
+        law = mechanism_laws(lambda _, c, d=data: sites.greedy(CoverScore(d), 4, 2, F(3), c), whole_sample)(
+            ()
+        )
         expected = sum(p * n_covered(data, chosen) for chosen, p in law.items())
         assert expected >= 0.75 * best(data, 2) - 2 * np.log(4) / np.log(3)
         greedy = max(sites.greedy(CoverScore(data), 4, 2, F(10**12), chance(i)) for i in range(1))

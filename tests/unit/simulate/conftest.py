@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from topdown.plan.prepare import Prepared, prepare
-from topdown.synth import synth
+from topdown.plan import PreparedRun, prepare
+from topdown.practice.synth import synth
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,6 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def prepared(census: Path) -> Prepared:
+def prepared(census: Path) -> PreparedRun:
     """Return the plan of the toy census."""
     return prepare(census / "run.toml")

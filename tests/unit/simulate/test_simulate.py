@@ -13,17 +13,11 @@ import pytest
 from tests.helpers.small_release import build
 from topdown.errors import ConfigError, DataError, InternalError
 from topdown.made_up import mark_of
-from topdown.measure.draw import level_drawer, plan_parts
-from topdown.measure.encode import encode
-from topdown.noise import AesBits, SimulationBits
-from topdown.plan.prepare import Prepared, prepare
-from topdown.simulate import Replicate, open_simulation, simulate
-from topdown.simulate.summary import ErrorSums
-from topdown.simulate.truth import open_truth
-from topdown.solve.answers import HeldAnswers
-from topdown.solve.exact import exact_tables, exact_totals
-from topdown.solve.measurements import MeasurementReader
-from topdown.solve.solve import solve
+from topdown.measure import encode_part, level_drawer, plan_parts
+from topdown.plan import PreparedRun, prepare
+from topdown.practice.simulation import ErrorSums, Replicate, open_simulation, open_truth, simulate
+from topdown.privacy import AesBits, SimulationBits
+from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals, solve
 
 WHY = "made up for this test"
 
@@ -43,14 +37,14 @@ def same(one: Replicate, other: Replicate) -> bool:
     return leaves and all(np.array_equal(x, y) for x, y in zip(one.noisy, other.noisy, strict=True))
 
 
-def refused(prepared: Prepared, truth: Path, **options: str) -> ConfigError:
+def refused(prepared: PreparedRun, truth: Path, **options: str) -> ConfigError:
     """Return the refusal; it comes before the first replicate is asked for."""
     with pytest.raises(ConfigError) as caught:
         simulate(prepared, truth, replicates=40, **options)
     return caught.value
 
 
-def test_unmarked_records_are_refused(prepared: Prepared, unmarked: Path) -> None:
+def test_unmarked_records_are_refused(prepared: PreparedRun, unmarked: Path) -> None:
     """The mean of forty uncharged runs on real records is the records."""
     assert "C121" == refused(prepared, unmarked).code  # noqa: SIM300
     assert [path.name for path in unmarked.parent.iterdir()] == ["people.csv.gz"]
@@ -64,14 +58,14 @@ def test_the_records_of_the_run_file_are_not_read_unasked(census: Path, tmp_path
     assert refused(own, own.records_path).code == "C121"
 
 
-def test_public_records_carry_their_reason(prepared: Prepared, unmarked: Path) -> None:
+def test_public_records_carry_their_reason(prepared: PreparedRun, unmarked: Path) -> None:
     """A reader must see on whose word the records were taken for public."""
     simulation = open_simulation(prepared, unmarked, truth_is_public=WHY)
     assert (simulation.origin.kind, simulation.origin.reason) == ("public", WHY)
     assert refused(prepared, unmarked, truth_is_public="public").code == "C121"
 
 
-def test_records_that_break_a_rule_are_not_listed(prepared: Prepared, unmarked: Path) -> None:
+def test_records_that_break_a_rule_are_not_listed(prepared: PreparedRun, unmarked: Path) -> None:
     """A simulation writes nothing beside its truth: that may be a published folder."""
     unmarked.with_suffix("").write_text("geocode,dwelling,sex,age,count\nnowhere,home,female,0_17,1\n")
     with pytest.raises(DataError) as caught:
@@ -81,7 +75,7 @@ def test_records_that_break_a_rule_are_not_listed(prepared: Prepared, unmarked: 
 
 
 def test_equal_seeds_give_equal_replicates_with_any_number_of_workers(
-    prepared: Prepared, census: Path
+    prepared: PreparedRun, census: Path
 ) -> None:
     """A figure that nobody can make again proves nothing."""
     truth = census / "persons.csv.gz"
@@ -95,7 +89,7 @@ def test_equal_seeds_give_equal_replicates_with_any_number_of_workers(
     assert same(alone[2], third)
 
 
-def test_replicates_and_seeds_differ(prepared: Prepared, census: Path) -> None:
+def test_replicates_and_seeds_differ(prepared: PreparedRun, census: Path) -> None:
     """Replicates that share noise would show a spread that is too small."""
     truth = census / "persons.csv.gz"
     made = [*simulate(prepared, truth, seed=5, replicates=2), *simulate(prepared, truth, seed=6)]
@@ -124,7 +118,7 @@ def test_streams_of_one_seed_never_meet() -> None:
     assert SimulationBits(2020, ()).read(16) == SimulationBits(2020).read(16)
 
 
-def test_noise_has_the_law_of_the_plan_and_stands_on_the_truth(prepared: Prepared, census: Path) -> None:
+def test_noise_has_the_law_of_the_plan_and_stands_on_the_truth(prepared: PreparedRun, census: Path) -> None:
     """A simulation with other noise, or about other records, misleads about every release."""
     simulation = open_simulation(prepared, census / "persons.csv.gz", seed=1)
     n, level = 60, prepared.context.plan.levels[-1]
@@ -142,7 +136,7 @@ def test_noise_has_the_law_of_the_plan_and_stands_on_the_truth(prepared: Prepare
         assert drawn.var() == pytest.approx(variance, rel=6 * (2.2 / drawn.size) ** 0.5)
 
 
-def test_replicates_are_solved_as_a_release_is(prepared: Prepared, census: Path, tmp_path: Path) -> None:
+def test_replicates_are_solved_as_a_release_is(prepared: PreparedRun, census: Path, tmp_path: Path) -> None:
     """The solver set up once must find what a solver set up for these answers alone finds."""
     context = prepared.context
     exact = open_truth(census / "persons.csv.gz", context)[1].exact
@@ -150,7 +144,7 @@ def test_replicates_are_solved_as_a_release_is(prepared: Prepared, census: Path,
     for made in simulate(prepared, census / "persons.csv.gz", seed=3, replicates=2):
         again = solve(
             context,
-            HeldAnswers(nodes, made.noisy),
+            AnswersInMemory(nodes, made.noisy),
             exact_totals(context, exact),
             tables=exact_tables(context, exact),
         ).leaves.whole()
@@ -159,7 +153,7 @@ def test_replicates_are_solved_as_a_release_is(prepared: Prepared, census: Path,
 
 
 def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
-    prepared: Prepared, census: Path, tmp_path: Path
+    prepared: PreparedRun, census: Path, tmp_path: Path
 ) -> None:
     """Otherwise a simulation would say nothing about releases, whose answers are read from files."""
     context, truth = prepared.context, open_truth(census / "persons.csv.gz", prepared.context)[1]
@@ -168,11 +162,11 @@ def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
         drawn = level_drawer(context, plan.depth, truth.counts(plan.depth), AesBits()).draw(plan.nodes)
         path = tmp_path / "measurements" / plan.part.level / f"{plan.part.name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(context, plan, drawn))
+        path.write_bytes(encode_part(context, plan, drawn))
         held[plan.depth].append(drawn.answers.reshape(len(plan.nodes), -1))
     totals, tables = exact_totals(context, truth.exact), exact_tables(context, truth.exact)
     nodes = tuple(np.flatnonzero(inside) for inside in context.inhabited)
-    answers = HeldAnswers(nodes, tuple(np.concatenate(parts) for parts in held))
+    answers = AnswersInMemory(nodes, tuple(np.concatenate(parts) for parts in held))
     a, b = (
         solve(context, source, totals, tables=tables).leaves.whole()
         for source in (MeasurementReader(tmp_path, context), answers)
@@ -180,7 +174,7 @@ def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
     assert all(np.array_equal(getattr(a, k), getattr(b, k)) for k in ("node", "cell", "count"))
 
 
-def test_seeded_noise_never_becomes_a_measurement(prepared: Prepared, census: Path) -> None:
+def test_seeded_noise_never_becomes_a_measurement(prepared: PreparedRun, census: Path) -> None:
     """A measurement file with noise from a known seed protects nobody, and looks like one that does."""
     simulation = open_simulation(prepared, census / "persons.csv.gz")
     part = plan_parts(prepared.context)[0]
@@ -190,10 +184,10 @@ def test_seeded_noise_never_becomes_a_measurement(prepared: Prepared, census: Pa
         )
         assert drawn.is_release is allowed
         if allowed:
-            assert encode(prepared.context, part, drawn)
+            assert encode_part(prepared.context, part, drawn)
         else:
             with pytest.raises(InternalError) as caught:
-                encode(prepared.context, part, drawn)
+                encode_part(prepared.context, part, drawn)
             assert caught.value.code == "X045"
 
 
@@ -211,7 +205,7 @@ def test_a_published_release_is_a_truth_and_a_changed_one_is_not(tmp_path: Path)
     assert refused(prepared, small.folder).code == "C122"
 
 
-def test_errors_are_those_of_the_replicates(prepared: Prepared, census: Path) -> None:
+def test_errors_are_those_of_the_replicates(prepared: PreparedRun, census: Path) -> None:
     """A summary that averages over the wrong numbers would plan the wrong budget."""
     simulation = open_simulation(prepared, census / "persons.csv.gz", seed=2)
     made = list(simulation.run(3))
@@ -238,7 +232,7 @@ def test_errors_are_those_of_the_replicates(prepared: Prepared, census: Path) ->
 
 @pytest.mark.parametrize(("replicates", "workers"), [(0, 1), (1, 0), (-1, 2)])
 def test_no_replicates_is_a_user_error(
-    prepared: Prepared, census: Path, replicates: int, workers: int
+    prepared: PreparedRun, census: Path, replicates: int, workers: int
 ) -> None:
     """An empty result would be averaged into nonsense."""
     with pytest.raises(ConfigError) as caught:
@@ -246,7 +240,7 @@ def test_no_replicates_is_a_user_error(
     assert caught.value.code == "C005"
 
 
-def test_a_killed_worker_changes_no_replicate(prepared: Prepared, census: Path) -> None:
+def test_a_killed_worker_changes_no_replicate(prepared: PreparedRun, census: Path) -> None:
     """A simulation that lost a worker waited for its replicate for ever."""
     replicates = simulate(prepared, census / "persons.csv.gz", replicates=12, workers=2)
     found = [next(replicates)]

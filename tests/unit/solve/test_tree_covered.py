@@ -10,20 +10,18 @@ import pytest
 from tests.helpers import policies, solved
 from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import with_tree
-from topdown.plan.files import load_settings
-from topdown.plan.plan import Pass, plan_from_document
-from topdown.plan.prepare import Context
+from topdown.plan import Pass, PublicContext, load_settings, plan_from_document
 from topdown.resources import find
-from topdown.solve.solve import solve
-from topdown.solve.tree import covered
-from topdown.solve.tree.covered import choose
+from topdown.solve import solve
+from topdown.solve.tree import choose_levels
+from topdown.solve.tree import coverage as covered
 
 WITH_TREE = '[estimates]\ntargets = "tree"\n\n[budget]'
 
 
-def reasons(context: Context) -> list[str]:
+def reasons(context: PublicContext) -> list[str]:
     """Return why each level is left to its own measurements, "" where it is not."""
-    return [at.why for at in choose(context).levels]
+    return [at.why for at in choose_levels(context).levels]
 
 
 def test_a_plan_without_the_table_has_the_hash_it_had(tmp_path: Path) -> None:
@@ -64,7 +62,7 @@ def test_what_cuts_across_product_axes_is_written_out_or_named(
 ) -> None:
     """The lattice step cannot keep such a table: small matrices are written out, else the level is own."""
     toy = with_tree(solved.make_census(tmp_path, 2)).context
-    assert choose(toy).in_lattice == (False, True, False)
+    assert choose_levels(toy).in_lattice == (False, True, False)
     county = toy.plan.levels[1]
     passes = (Pass("sex", ("total",)), county.passes[-1])
     crossed = replace(
@@ -73,7 +71,7 @@ def test_what_cuts_across_product_axes_is_written_out_or_named(
             toy.plan, levels=(toy.plan.levels[0], replace(county, passes=passes), toy.plan.levels[2])
         ),
     )
-    assert choose(crossed).in_lattice == (False, False, False)
+    assert choose_levels(crossed).in_lattice == (False, False, False)
     assert reasons(crossed)[:2] == ["", ""]
     monkeypatch.setattr(covered, "MOST_STACKED", 10)
     assert (

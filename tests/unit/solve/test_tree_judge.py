@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topdown.solve.tree.judge import LeafPath, Measured, residual_persons
+from topdown.solve.tree import LeafPath, Measured, normal_residual_persons
 
 ROWS, COLUMNS = [0, 0, 1, 1], [0, 1, 0, 1]
 
@@ -25,5 +25,5 @@ def test_an_estimate_off_along_the_flattest_direction_shows_in_full(with_cells: 
     off[cells] = np.linalg.eigh(curvature)[1][:, 0]
     answers = np.concatenate([np.bincount(of, weights=truth) for of in labels])
     exact, wrong = (LeafPath(cells, (x,), (), (answers,)) for x in (truth, truth + off))
-    assert residual_persons([leaf], [exact], []) == pytest.approx(0.0, abs=1e-12)
-    assert residual_persons([leaf], [wrong], []) >= np.abs(off).max() * (1 - 1e-12)
+    assert normal_residual_persons([leaf], [exact], []) == pytest.approx(0.0, abs=1e-12)
+    assert normal_residual_persons([leaf], [wrong], []) >= np.abs(off).max() * (1 - 1e-12)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from topdown.synth import synth
+from topdown.practice.synth import synth
 
 SHOP_SCHEMA = """\
 type = "topdown.schema"

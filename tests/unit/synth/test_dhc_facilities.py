@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from topdown.model.constraint import Selection
-from topdown.plan.files import load_schema
-from topdown.plan.invariants_file import load_invariants
+from topdown.model import Selection
+from topdown.plan import load_invariants, load_schema
+from topdown.practice.synth import SynthResult, synth
 from topdown.resources import bundled_root, find
-from topdown.synth import SynthResult, synth
 
 SCHEMA = load_schema(find("schemas", "dhc_persons", bundled_root()))
 TYPES = [label[3:6] for label in SCHEMA.attribute("relgq").labels if label.startswith("gq_")]

@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
-from topdown.model.constraint import AtLeast, Invariants, Never, NoneWhereZero
-from topdown.model.histogram import Histogram
-from topdown.model.schema import Attribute, Schema
-from topdown.synth import synth
-from topdown.synth.facilities import housing, settle, sizes
-from topdown.synth.people import Population
-from topdown.synth.profile import FacilityShape, LevelShape, Profile, load_profile
-from topdown.synth.together import Crowd, DrawnPeople, together
-from topdown.synth.tree import capacity, grow
+from topdown.model import AtLeast, Attribute, Histogram, Invariants, Never, NoneWhereZero, Schema
+from topdown.practice.synth import synth
+from topdown.practice.synth.made_up_people import Crowd, DrawnPeople, Population, people_together
+from topdown.practice.synth.made_up_tree import grow_tree, tree_capacity
+from topdown.practice.synth.profile import FacilityShape, LevelShape, Profile, load_profile
+from topdown.practice.synth.public_columns import facility_sizes, housing_of_schema, settle_facilities
 
 PAIR = Schema("pair", "pair", "person", (Attribute("a", tuple("xy")), Attribute("b", tuple("pqr"))))
 SHAPES = (LevelShape(name="top", people=500), LevelShape(name="leaf", people=10))
@@ -31,16 +28,16 @@ def bound(per: int, **cells: str) -> AtLeast:
 def test_small_facilities_still_meet_their_bound() -> None:
     """A facility of one person would stand where at least four are promised."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=20_000, size=1),))
-    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(4, a="x"),)), profile)
-    size = sizes(profile, who, 5_000, seed=1)["k"]
+    who = housing_of_schema(PAIR, Invariants("i", "i", "pair", at_least=(bound(4, a="x"),)), profile)
+    size = facility_sizes(profile, who, 5_000, seed=1)["k"]
     assert (len(size), size.min()) == (100, 4)
 
 
 def test_facilities_leave_most_people_at_home() -> None:
     """Facilities would hold more people than there are."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=100_000, size=1_000),))
-    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(2, a="x"),)), profile)
-    size = sizes(profile, who, 1_000, seed=1)["k"]
+    who = housing_of_schema(PAIR, Invariants("i", "i", "pair", at_least=(bound(2, a="x"),)), profile)
+    size = facility_sizes(profile, who, 1_000, seed=1)["k"]
     assert len(size) == 100
     assert 2 <= size.min() <= size.sum() / 100 <= 2
 
@@ -49,24 +46,26 @@ def test_everybody_in_facilities() -> None:
     """Where no cell is open without a facility, people would be put where nobody may be."""
     closed = NoneWhereZero("z", (("a", ("x", "y")),), ("k",))
     rules = Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), none_where_zero=(closed,))
-    who = housing(PAIR, rules, Profile())
+    who = housing_of_schema(PAIR, rules, Profile())
     assert not who.residents.any()
-    assert sizes(Profile(), who, 777, seed=1)["k"].sum() == 777
+    assert facility_sizes(Profile(), who, 777, seed=1)["k"].sum() == 777
 
 
 def test_a_bound_nobody_can_meet_is_refused() -> None:
     """The generator would loop, or write a census that breaks the bound."""
     never = Never("n", (("a", ("x",)),))
     with pytest.raises(ConfigError) as error:
-        housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), never=(never,)), Profile())
+        housing_of_schema(
+            PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),), never=(never,)), Profile()
+        )
     assert error.value.code == "C063"
 
 
 def test_every_facility_and_person_is_kept() -> None:
     """Facilities of one site would overwrite each other."""
     profile = Profile(facility=(FacilityShape(column="k", per_million=1, size=1, per_site=3),))
-    who = housing(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),)), profile)
-    facilities, (group,) = settle(profile, who, {"k": np.array([5, 1, 2, 9])}, 4, seed=1)
+    who = housing_of_schema(PAIR, Invariants("i", "i", "pair", at_least=(bound(1, a="x"),)), profile)
+    facilities, (group,) = settle_facilities(profile, who, {"k": np.array([5, 1, 2, 9])}, 4, seed=1)
     assert (group.name, facilities["k"].sum(), group.people.sum()) == ("bound", 4, 17)
     assert facilities["k"].max() >= 3
     assert (facilities["k"][group.leaves] > 0).all()
@@ -83,11 +82,11 @@ def test_kinds_of_facilities_take_their_own_people_only() -> None:
     """A man would live in a facility for women only, or a facility would stand empty."""
     own = tuple(AtLeast(f"k{z}", (("a", (z,)), ("b", ("p",))), f"k{z}") for z in "xy")
     profile, rules = kinds(AtLeast("k", (("b", ("p",)),), "k"), *own)
-    who = housing(PAIR, rules, profile)
+    who = housing_of_schema(PAIR, rules, profile)
     assert [lodging.columns for lodging in who.lodgings["k"]] == [("k", "kx"), ("k", "ky"), ("k", "kb")]
     assert [lodging.need for lodging in who.lodgings["k"]] == [1, 1, 1]
-    size = sizes(profile, who, 20_000, seed=1)
-    facilities, groups = settle(profile, who, size, 50, seed=1)
+    size = facility_sizes(profile, who, 20_000, seed=1)
+    facilities, groups = settle_facilities(profile, who, size, 50, seed=1)
     np.testing.assert_array_equal(facilities["k"], facilities["kx"] + facilities["ky"] + facilities["kb"])
     assert len(size["k"]) == facilities["k"].sum() == 400
     assert [sum(facilities[c]) for c in ("kx", "ky", "kb")] == pytest.approx([120, 80, 200], abs=40)
@@ -103,9 +102,9 @@ def test_a_kind_without_a_bound_keeps_its_people() -> None:
     """People drawn for co-ed facilities would be lost where only the single-sex ones have a bound."""
     own = tuple(AtLeast(f"k{z}", (("a", (z,)), ("b", ("p",))), f"k{z}", 2) for z in "xy")
     profile, rules = kinds(*own)
-    who = housing(PAIR, rules, profile)
-    size = sizes(profile, who, 20_000, seed=2)
-    _, groups = settle(profile, who, size, 50, seed=2)
+    who = housing_of_schema(PAIR, rules, profile)
+    size = facility_sizes(profile, who, 20_000, seed=2)
+    _, groups = settle_facilities(profile, who, size, 50, seed=2)
     assert size["k"].sum() == sum(int(group.people.sum()) for group in groups)
     np.testing.assert_array_equal(PAIR.select({"b": ("p",)}), groups[-1].cells)
 
@@ -114,7 +113,7 @@ def test_people_stay_in_their_cells_even_if_these_are_rare() -> None:
     """After many refused draws a person would be left in a forbidden cell."""
     labels = tuple(f"v{i}" for i in range(25))
     schema = Schema("wide", "wide", "person", (Attribute("a", labels), Attribute("b", labels)))
-    tree = grow(SHAPES, 2_000, 30, seed=1)
+    tree = grow_tree(SHAPES, 2_000, 30, seed=1)
     diagonal = np.eye(25, dtype=bool).reshape(-1)
     population = Population(schema, load_profile(schema), tree, seed=1)
     lived = np.flatnonzero(tree.residents)
@@ -127,7 +126,7 @@ def test_people_stay_in_their_cells_even_if_these_are_rare() -> None:
 @pytest.mark.parametrize("people", [0, 1, 7, 5_000])
 def test_tree_houses_everybody_once(people: int) -> None:
     """People would be lost where all leaves of a parent are empty."""
-    tree = grow((*SHAPES[:1], LevelShape(name="mid", people=100), *SHAPES[1:]), people, 90, seed=2)
+    tree = grow_tree((*SHAPES[:1], LevelShape(name="mid", people=100), *SHAPES[1:]), people, 90, seed=2)
     assert people == tree.residents.sum()
     assert len(set(tree.codes)) == tree.n_leaves == len(tree.parent[-1])
     assert {tree.prefix_lengths[-1]} == {len(code) for code in tree.codes}
@@ -136,8 +135,8 @@ def test_tree_houses_everybody_once(people: int) -> None:
 def test_census_geocodes_never_overflow() -> None:
     """Eleven block groups in a tract would need two digits where the census has one."""
     names = (("state", 10**6), ("county", 10**6), ("tract", 10**6), ("block_group", 10), ("block", 5))
-    tree = grow(tuple(LevelShape(name=name, people=people) for name, people in names), 2_000, 30, seed=1)
-    assert capacity("tract", "block_group") == len(tree.parent[3])
+    tree = grow_tree(tuple(LevelShape(name=name, people=people) for name, people in names), 2_000, 30, seed=1)
+    assert tree_capacity("tract", "block_group") == len(tree.parent[3])
     assert {15} == {len(code) for code in tree.codes}
     assert len(tree.codes) == len(set(tree.codes))
 
@@ -151,7 +150,7 @@ def test_people_put_together_as_they_come_are_those_put_together_at_once(data: s
         cuts = data.draw(st.lists(st.integers(0, len(leaves)), max_size=3).map(sorted))
         pieces = [piece for piece in np.split(leaves, cuts) if len(piece)]
         groups.append([DrawnPeople(int(p[-1]), p, p % 2, np.arange(1, len(p) + 1)) for p in pieces])
-    found = list(together(10, 2, [iter(group) for group in groups]))
+    found = list(people_together(10, 2, [iter(group) for group in groups]))
     leaf, cell, count = (
         np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(p, c) for group in groups for p in group)])
         for c in ("leaf", "cell", "count")
@@ -165,12 +164,12 @@ def test_people_put_together_as_they_come_are_those_put_together_at_once(data: s
 def test_one_county_as_large_as_asked_for() -> None:
     """The widest split of a nation could not be tried: made-up counties are alike."""
     shapes = (LevelShape(name="top", people=5_000), LevelShape(name="mid", people=500), *SHAPES[1:])
-    tree = grow(shapes, 5_000, 30, seed=2, largest={"mid": 3_000})
+    tree = grow_tree(shapes, 5_000, 30, seed=2, largest={"mid": 3_000})
     of_mid = np.bincount(tree.parent[2], weights=tree.residents)
     assert of_mid[0] == pytest.approx(3_000, abs=2)
     assert of_mid.sum() == 5_000
     with pytest.raises(ConfigError, match="of 5,000 residents") as caught:
-        grow(shapes, 5_000, 30, seed=2, largest={"mid": 5_000})
+        grow_tree(shapes, 5_000, 30, seed=2, largest={"mid": 5_000})
     assert caught.value.code == "C065"
 
 

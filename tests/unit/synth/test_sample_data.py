@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from topdown.made_up import Origin, origin_of
-from topdown.measure.confidential import load_records
-from topdown.plan.prepare import prepare
+from topdown.measure import load_records
+from topdown.plan import prepare
+from topdown.practice.synth import synth
 from topdown.resources import bundled_root
-from topdown.synth import synth
 
 SAMPLE = bundled_root() / "sample_data"
 

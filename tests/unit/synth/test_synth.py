@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.measure.confidential import load_records
-from topdown.plan.prepare import prepare
-from topdown.synth import SynthResult, synth
+from topdown.measure import load_records
+from topdown.plan import prepare
+from topdown.practice.synth import SynthResult, synth
 
 
 def tables(folder: Path) -> list[str]:

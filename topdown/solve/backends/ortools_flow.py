@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
+from topdown.arrays import Ints
 from topdown.errors import InternalError
-from topdown.solve.flow import Network
-from topdown.solve.groups import Ints
 
 COARSER = 4  # bits of cost given up at a time
 
 
-def solve(network: Network) -> Ints | None:
+def minimum_cost_flow(network: Network) -> Ints | None:
     """Return an optimal flow per arc, or None if the supplies cannot be met.
 
     The library keeps prices of nodes, multiples of its own scaled costs, in 64 bits and gives up where they leave
@@ -38,3 +39,21 @@ def solve(network: Network) -> Ints | None:
         if status != solver.BAD_COST_RANGE or not costs.any():
             raise InternalError(f"the flow solver says {status.name}", code="X002")
         costs = np.sign(costs) * (np.abs(costs) >> COARSER)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A minimum-cost flow problem with integer data.
+
+    Args:
+        tails, heads, capacities, costs: int64 (n_arcs,).
+        supplies: int64 (n_nodes,), positive for sources; they sum to zero.
+        cell_arcs: the first `len(cell_arcs)` arcs put one unit in a (row, child); flat index row * m + child.
+    """
+
+    tails: Ints
+    heads: Ints
+    capacities: Ints
+    costs: Ints
+    supplies: Ints
+    cell_arcs: Ints

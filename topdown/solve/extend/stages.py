@@ -8,14 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.model.labels import join, refines
-from topdown.model.query import Query
-from topdown.model.support import Support
-from topdown.plan.plan import LevelPlan
-from topdown.solve.groups import FixedTable, Floats, Ints, LowerBounds
-from topdown.solve.least_squares.problem import Compared, Problem
-from topdown.solve.least_squares.structured import Partition, Structured, nest_by_schema
-from topdown.solve.rounding_problem import RoundingProblem
+from topdown.arrays import Floats, Ints
+from topdown.model import Query, Support, common_refinement, refines
+from topdown.plan import LevelPlan
+from topdown.solve.group_constraints import FixedTable, LowerBounds
+from topdown.solve.least_squares import Partition, Problem, SoftRules, Structured
+from topdown.solve.least_squares.structured import queries_nest_by_schema
+from topdown.solve.rounding import RoundingProblem
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
 
@@ -40,7 +39,7 @@ class Stage:
     @cached_property
     def nests(self) -> tuple[bool | None, ...]:
         """Which queries nest in any split, see `nest_by_schema`."""
-        return nest_by_schema([query.labels for _, query, _ in self.queries], self.before, self.known)
+        return queries_nest_by_schema([query.labels for _, query, _ in self.queries], self.before, self.known)
 
     def labels(self, cells: Ints) -> Ints:
         """Return the answer of some cells in the stage's table."""
@@ -49,7 +48,7 @@ class Stage:
         return self.table.labels[cells].astype(np.int64)
 
 
-def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
+def level_stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
     """Return the stages of a level: classes with reserves first, then its passes."""
     place = {m.query: i for i, m in enumerate(level.measurements)}
     weight = {m.query: float(1 / m.variance) for m in level.measurements}
@@ -62,12 +61,12 @@ def stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
     out = [Stage(None, chosen(tuple(place)), (), known, known)]
     for step in level.passes:
         table, before = support.query(step.table), known
-        known = join(before, table.labels.astype(np.int64))[0]
+        known = common_refinement(before, table.labels.astype(np.int64))[0]
         out.append(Stage(table, chosen(step.queries), rounding, before, known))
     return tuple(out)
 
 
-def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
+def stage_rules(rows: Ints, table: Ints, group: Ints) -> Ints:
     """Return the rules that a stage decides, int64 (n_rules, n).
 
     A rule is the stage's business if its number is the same for all cells of one answer of the stage's table, but not
@@ -82,7 +81,7 @@ def rules_of_stage(rows: Ints, table: Ints, group: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class StageRows:
     """The rows of a parent as one stage sees them.
 
     Args:
@@ -107,7 +106,9 @@ class Rows:
     soft: Ints
 
 
-def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measured) -> tuple[Partition, ...]:
+def stage_queries(
+    stage: Stage, rows: StageRows, known: Ints, free: Ints, measured: Measured
+) -> tuple[Partition, ...]:
     """Return what the stage's queries say about its free rows, with what is known taken off.
 
     A query that is constant on every group says nothing and is left out; one that is a sum over the table's
@@ -126,7 +127,7 @@ def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measure
         answers, of_cell = np.unique(label, return_inverse=True)
         of_cell = of_cell.reshape(-1).astype(np.int64)
         of_row = of_cell[first]
-        values = _values(measured, q, answers)
+        values = _noisy_values(measured, q, answers)
         weights = np.full(len(answers), weight)
         if not np.array_equal(of_row[rows.table], of_cell):
             above = np.full(len(answers), -1)
@@ -149,7 +150,7 @@ def targets(stage: Stage, rows: Rows, known: Ints, free: Ints, measured: Measure
     return tuple(out)
 
 
-def _values(measured: Measured, q: int, answers: Ints) -> Floats:
+def _noisy_values(measured: Measured, q: int, answers: Ints) -> Floats:
     """Return the noisy answers of one query at every child; 0 where an answer is not listed, as it must be."""
     out = np.zeros((len(answers), len(measured)))
     for j, child in enumerate(measured):
@@ -179,7 +180,7 @@ def stage_rounding(
     chain, weights = [np.zeros(len(cells), dtype=np.int64), before.of], [0, 0]
     n_before, last = before.n_groups, 1
     for query, weight in stage.rounding:
-        table, n_table = join(chain[-1], query.labels[cells].astype(np.int64))
+        table, n_table = common_refinement(chain[-1], query.labels[cells].astype(np.int64))
         last = weight
         if n_table == n_before:
             continue
@@ -229,5 +230,5 @@ def stage_problem(
         allowed=allowed,
         fixed=fixed.floats(),
         bounds=LowerBounds.none(n, m).floats(),
-        compared=Compared.none(n, m),
+        compared=SoftRules.none(n, m),
     )

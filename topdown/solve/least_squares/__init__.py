@@ -1,1 +1,72 @@
 """Constrained least squares: the problem, its quadratics, one driver of ADMM, one check of optimality, one policy."""
+
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.solve.least_squares.admm import Iterate, run
+    from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
+    from topdown.solve.least_squares.kernels_tree import admm_steps, apply_tree, project_from
+    from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
+    from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
+    from topdown.solve.least_squares.policy import PRICE, have_common_point, solve, solve_with
+    from topdown.solve.least_squares.problem import (
+        Dense,
+        PerChild,
+        Problem,
+        SoftRules,
+        Solution,
+        Stacked,
+        power_method,
+    )
+    from topdown.solve.least_squares.structured import (
+        MOST_CROSSING,
+        Partition,
+        Structured,
+        drop_uncertain_queries,
+        n_answers,
+        nest_answers,
+        summing_matrix,
+    )
+    from topdown.solve.least_squares.structured_step import RELAX, LinearStep, TreeStep, build_tree
+
+__all__ = [
+    "MOST_CROSSING",
+    "PRICE",
+    "RELAX",
+    "TARGET_PERSONS",
+    "Dense",
+    "Iterate",
+    "LatticeQuadratic",
+    "LatticeStep",
+    "LinearStep",
+    "Partition",
+    "PerChild",
+    "Problem",
+    "SoftRules",
+    "Solution",
+    "Stacked",
+    "StandardForm",
+    "Structured",
+    "TreeStep",
+    "admm_steps",
+    "apply_tree",
+    "build_tree",
+    "drop_uncertain_queries",
+    "have_common_point",
+    "infeasibility_persons",
+    "n_answers",
+    "nest_answers",
+    "polish",
+    "power_method",
+    "project_from",
+    "residual_persons",
+    "run",
+    "solve",
+    "solve_with",
+    "standard_form",
+    "summing_matrix",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

@@ -12,17 +12,16 @@ from typing import Protocol
 
 import numpy as np
 
-from topdown.solve.groups import Floats
-from topdown.solve.least_squares.kkt import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.problem import Problem, Solution
-from topdown.solve.least_squares.quadratics import Quadratic
+from topdown.arrays import Floats
+from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
+from topdown.solve.least_squares.problem import Problem, Quadratic, Solution
 
 TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
 PATIENCE = 2  # times the steps up to the last check, after which it is asked again, whatever the residuals
 
 
 @dataclass(frozen=True)
-class Pace:
+class PenaltySchedule:
     """Steps between two looks, two corrections of the penalty, two tries to finish exactly; most steps in all.
 
     `floor`: residual in persons that rounding error leaves, where that is above what is asked for at last.
@@ -61,7 +60,7 @@ class Step(Protocol):
     """How one kind of quadratic takes its steps; `threads` of BLAS help it, None for as many as there are."""
 
     threads: int | None
-    pace: Pace
+    pace: PenaltySchedule
 
     def start(self) -> Floats:
         """Return any nonnegative table, (n, m)."""

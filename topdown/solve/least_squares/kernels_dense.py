@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from topdown.solve.kernels import Floats, Ints, project_base, project_segments
+from topdown.arrays import Floats, Ints
+from topdown.solve.kernels_shared import project_base, project_segments
 
 RELAX = 1.6
 
@@ -63,7 +64,7 @@ def right_side(frame, state, right):
 
 
 @njit(cache=True)
-def settle(frame, state, x, v, z_new, sums_x):
+def dual_update(frame, state, x, v, z_new, sums_x):
     """Project what the linear step gave, x (n, m), and move the multipliers.
 
     Bound sums go to y >= lower, or, where there are limits, to a base polytope a column (`project_base`); soft rules
@@ -158,7 +159,7 @@ def shared_steps(inverse, constant, frame, state, steps, tolerance):
             for j in range(m):
                 x[c, j] += constant[c, j]
         bound_sums(frame.bound_of, x, sums_x)
-        primal, dual = settle(frame, state, x, v, z_new, sums_x)
+        primal, dual = dual_update(frame, state, x, v, z_new, sums_x)
         if primal <= tolerance and dual <= tolerance:
             return step + 1, primal, dual
     return steps, primal, dual
@@ -177,7 +178,7 @@ def stacked_steps(inverses, constant, frame, state, steps, tolerance):
         for j in range(m):
             x[:, j] = np.dot(inverses[j], right[:, j].copy()) + constant[:, j]
         bound_sums(frame.bound_of, x, sums_x)
-        primal, dual = settle(frame, state, x, v, z_new, sums_x)
+        primal, dual = dual_update(frame, state, x, v, z_new, sums_x)
         if primal <= tolerance and dual <= tolerance:
             return step + 1, primal, dual
     return steps, primal, dual

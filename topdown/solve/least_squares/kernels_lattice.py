@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from topdown.solve.kernels import Floats, Ints
-from topdown.solve.least_squares.kernels_dense import RELAX, right_side, settle
+from topdown.arrays import Floats, Ints
+from topdown.solve.least_squares.kernels_dense import RELAX, dual_update, right_side
 
 
 class Axes(NamedTuple):
@@ -154,7 +154,7 @@ def lattice_steps(axes, children, frame, state, pushed, steps, tolerance):
     primal = dual = 0.0
     for step in range(steps):
         linear_step(axes, children, frame, state, right, x, full, sums_x, pushed)
-        primal, dual = settle(frame, state, x, v, z_new, sums_x)
+        primal, dual = dual_update(frame, state, x, v, z_new, sums_x)
         for e in range(len(full)):
             if children.outside[e]:
                 children.u[e] += RELAX * full[e]

@@ -1,6 +1,6 @@
 """Compiled loops of an extension's least squares: the tree's inverse, and whole ADMM steps of one stage.
 
-Compiled once per installation and cached as `topdown.solve.kernels`; `tree_reference` has NumPy twins.
+Compiled once per installation and cached as `topdown.solve.kernels_shared`; `tree_reference` has NumPy twins.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from topdown.arrays import Floats, Ints
 
 
 class Tree(NamedTuple):

@@ -1,4 +1,9 @@
-"""What is tried in turn: ADMM without bounds, ADMM with them, interior points; a linear program tells what has none."""
+"""What is tried in turn: ADMM without bounds, ADMM with them, interior points; a linear program tells what has none.
+
+Soft rules: a problem is solved without them first. If its estimate breaks one it is solved again with all of them at a
+price; if that does not come to an optimum soon, what cannot be kept is found by a linear program and given up exactly;
+if even that does not help, the estimate without rules stands. The optimality check holds for whichever is returned.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +12,47 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 from threadpoolctl import ThreadpoolController
 
+from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
-from topdown.solve.groups import LowerBounds
+from topdown.solve.backends import scipy_programs as linear_program
+from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
-from topdown.solve.least_squares.dense_step import DenseStep
-from topdown.solve.least_squares.kkt import TARGET_PERSONS, infeasibility_persons, residual_persons
-from topdown.solve.least_squares.lattice_step import LatticeStep
-from topdown.solve.least_squares.on_lattice import OnLattice
-from topdown.solve.least_squares.per_child import PerChild
-from topdown.solve.least_squares.problem import Problem, Solution
-from topdown.solve.least_squares.quadratics import Dense
-from topdown.solve.least_squares.stacked_step import StackedStep
+from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep
+from topdown.solve.least_squares.interior_point import standard_form
+from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
+from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
+from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Quadratic, SoftRules, Solution
 from topdown.solve.least_squares.structured import Structured
-from topdown.solve.least_squares.tree_step import TreeStep
+from topdown.solve.least_squares.structured_step import TreeStep
+
+APART_PERSONS = (
+    1e-4  # fixed tables are right to 1e-7; whole numbers that exclude each other are further apart
+)
+
+
+def have_common_point(problem: Problem) -> bool | None:
+    """Tell whether some table breaks no constraint by more than `APART_PERSONS`; None if HiGHS cannot tell."""
+    s = standard_form(replace(problem, compared=SoftRules.none(*problem.shape)))
+    n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
+    give = lambda rows, sign: sparse.hstack([sign * rows, -np.ones((rows.shape[0], 1))])  # noqa: E731
+    rows = sparse.vstack([give(s.below[own:], 1.0), give(s.equal, 1.0), give(s.equal, -1.0)], format="csc")
+    most = np.concatenate([s.limit[own:], s.equal_to, -s.equal_to])
+    none = (sparse.csr_array((0, n + 1)), np.zeros(0))
+    found = linear_program.minimise_linear(
+        np.append(np.zeros(n), 1.0), (rows, most), none, np.append(-s.limit[:own], 0.0)
+    )
+    return found.cost <= APART_PERSONS if found is not None else None
+
 
 MOST_INTERIOR = (
     5_000_000  # entries of dense blocks that interior points may factor: a minute, half a gigabyte
 )
+
+
 MOST_ROWS, MOST_ENTRIES = (
     1_500,
     20_000,
@@ -51,14 +78,14 @@ def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -
         else:
             found, _ = _by_admm(problem, most_steps, power)
         residual = residual_persons(problem, found)
-    return (found, residual) if residual <= TARGET_PERSONS else _by_other_means(problem, found, residual)
+    return (found, residual) if residual <= TARGET_PERSONS else _by_interior_point(problem, found, residual)
 
 
 def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
     """Solve one problem with the named backend; see `solve` and `backends.quadratic.solve_with`."""
     if name == "admm":
         return solve(problem)
-    from topdown.solve.backends import quadratic
+    from topdown.solve.backends import quadratic_solvers as quadratic
 
     found = quadratic.solve_with(name, problem)
     return found, residual_persons(problem, found)
@@ -82,7 +109,7 @@ def _step_of(problem: Problem, power: float) -> admm.Step:
     match problem.quadratic:
         case Dense() as dense:
             return DenseStep(problem, dense, power)
-        case PerChild(beyond=OnLattice() as beyond) as per_child:
+        case PerChild(beyond=LatticeQuadratic() as beyond) as per_child:
             return LatticeStep(problem, per_child, beyond)
         case PerChild() as per_child:
             return StackedStep(problem, per_child)
@@ -101,10 +128,9 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _by_other_means(problem: Problem, found: Solution, residual: float) -> tuple[Solution, float]:
+def _by_interior_point(problem: Problem, found: Solution, residual: float) -> tuple[Solution, float]:
     """Solve by interior points what many steps did not solve: curvatures far apart, or tables in a corner."""
-    from topdown.solve.backends.feasible import have_common_point
-    from topdown.solve.backends.quadratic import solve_with as solve_by
+    from topdown.solve.backends.quadratic_solvers import solve_with as solve_by
 
     n, m = problem.shape
     if isinstance(problem.quadratic, Structured):
@@ -127,3 +153,96 @@ def _by_other_means(problem: Problem, found: Solution, residual: float) -> tuple
     if theirs >= residual:
         return replace(found, iterations=found.iterations + other.iterations), residual
     return replace(other, iterations=found.iterations + other.iterations), theirs
+
+
+SOFT_KEPT_PERSONS = 1e-6  # an estimate this little above a soft rule keeps it
+
+
+PRICE = 4.0  # of soft rules, times the largest curvature and the persons by which they are broken
+
+
+FIRST_STEPS, SECOND_STEPS = 3_000, 8_000
+
+
+SECOND_POWER = 0.25
+
+
+MOST_RELAXED_ENTRIES = 50_000  # of a problem whose linear program is tried
+
+
+def worst_break(rows: Ints, table: Floats, most: Ints | None = None) -> float:
+    """Return by how much a table breaks the worst soft rule, in persons of its heavier side."""
+    held = rows / _row_scale(rows) @ table
+    return float((held if most is None else held - most / _row_scale(rows)).max(initial=0.0))
+
+
+def priced_rules(rows: Ints, most: Ints, quadratic: Quadratic, over_persons: float) -> SoftRules:
+    """Return soft rules at a price above what keeping them can be worth.
+
+    Args:
+        rows: int64 (n_rules, n). most: int64 (n_rules, m), what they may add up to.
+        over_persons: by how much the table without them breaks the worst.
+    """
+    if not len(rows):
+        return SoftRules.none(rows.shape[1], most.shape[1])
+    price = PRICE * quadratic.largest() * max(over_persons, 1.0)
+    return SoftRules(rows / _row_scale(rows), most / _row_scale(rows), price)
+
+
+def _row_scale(rows: Ints) -> Ints:
+    scale: Ints = np.maximum(np.abs(rows).max(axis=1, initial=1, keepdims=True), 1)
+    return scale
+
+
+def with_soft_rules(problem: Problem, rows: Ints, most: Ints, estimate: Floats) -> Problem | None:
+    """Return the problem with those soft rules priced in, or None if its estimate without them keeps them all.
+
+    Args:
+        rows: int64 (n_rules, n). most: int64 (n_rules, m). estimate: (n, m).
+    """
+    if not len(rows):
+        return None
+    over = worst_break(rows, estimate, most)
+    if over <= SOFT_KEPT_PERSONS:
+        return None
+    return replace(problem, compared=priced_rules(rows, most, problem.quadratic, over))
+
+
+def solve_with_soft_rules(problem: Problem) -> tuple[Solution, float] | None:
+    """Return a certified optimum with soft rules and its residual, or None if none was found."""
+    found = solve(problem, most_steps=FIRST_STEPS)
+    if found[1] <= TARGET_PERSONS:
+        return found
+    relaxed = _relaxed_problem(problem)
+    if relaxed is None:
+        return None
+    found = solve(relaxed, most_steps=SECOND_STEPS, power=SECOND_POWER)
+    return found if found[1] <= TARGET_PERSONS else None
+
+
+def _relaxed_problem(problem: Problem) -> Problem | None:
+    """Return the problem with every rule loosened by what no table can keep, the least in all; None if too large."""
+    soft, m = problem.compared, problem.shape[1]
+    row, child = np.nonzero(problem.allowed)
+    if len(row) > MOST_RELAXED_ENTRIES:
+        return None
+    k, entry = len(soft.rows), np.arange(len(row))
+    segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[row * m + child]
+    by_segment = csr_array((np.ones(len(row)), (segment, entry)), shape=(len(problem.sums), len(row)))
+    parts, totals = [by_segment], [problem.sums]
+    if problem.fixed.n_groups:
+        by_group = (problem.fixed.of[row] * m + child, entry)
+        parts.append(csr_array((np.ones(len(row)), by_group), shape=(problem.fixed.answers.size, len(row))))
+        totals.append(problem.fixed.answers.reshape(-1))
+    rule, place = np.nonzero(soft.rows[:, row])
+    rows = csr_array((soft.rows[rule, row[place]], (rule * m + child[place], place)), shape=(k * m, len(row)))
+    equal = vstack(parts, format="csr")
+    least = linear_program.minimise_linear(
+        np.concatenate([np.zeros(len(row)), np.ones(k * m)]),
+        (hstack([rows, -eye_array(k * m)], format="csr"), soft.most.reshape(-1)),
+        (hstack([equal, csr_array((equal.shape[0], k * m))], format="csr"), np.concatenate(totals)),
+    )
+    if least is None:
+        return None
+    over = np.maximum(least.x[len(row) :], 0.0).reshape(k, m)
+    return replace(problem, compared=replace(soft, most=soft.most + over))

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError
-from topdown.model.labels import refines
-from topdown.solve.groups import Floats, Ints
-from topdown.solve.least_squares.quadratics import Dense, power_method
+from topdown.model import refines
+from topdown.solve.least_squares.problem import Dense, power_method
 
 MOST_CROSSING = 4000  # answers that cross supergroups; one dense matrix of this size is factored
 MOST_ROUNDS = 200  # of conjugate gradients, for a bound
@@ -56,7 +56,7 @@ class Structured:
     @cached_property
     def matrix(self) -> csr_array:
         """All queries as one 0/1 matrix (n_answers, n)."""
-        return vstack([picker(q.label, len(q.weight)) for q in self.queries], format="csr")
+        return vstack([summing_matrix(q.label, len(q.weight)) for q in self.queries], format="csr")
 
     @cached_property
     def transposed(self) -> csr_array:
@@ -132,53 +132,57 @@ class Structured:
         return Dense(weighted @ matrix, weighted @ self.target, self.curvature, self.scale)
 
 
-def picker(label: Ints, n: int, values: Floats | None = None) -> csr_array:
+def summing_matrix(label: Ints, n: int, values: Floats | None = None) -> csr_array:
     """Return the matrix that sums rows by label; rows with label -1 are left out."""
     row = np.flatnonzero(label >= 0)
     data = np.ones(len(row)) if values is None else values[row]
     return csr_array((data, (label[row], row)), shape=(n, len(label)))
 
 
-Answers = list[tuple[Ints, Floats]]  # answer of each row, -1 for none; weight per answer
+NestedAnswers = list[tuple[Ints, Floats]]  # answer of each row, -1 for none; weight per answer
 
 
-def sort_out(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Answers, Answers]:
+def nest_answers(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[NestedAnswers, NestedAnswers]:
     """Split answers into a nested chain inside supergroups, fine to coarse, and those that cross.
 
     The finest query comes first. Where that leaves too many crossing, the schema decides what nests.
     """
-    chain: Answers = []
-    crossing: Answers = []
+    chain: NestedAnswers = []
+    crossing: NestedAnswers = []
     for q in sorted(queries, key=lambda q: -len(q.weight)):
-        nested = np.where(inside(q.label, supergroup), q.label, -1)
+        nested = np.where(inside_supergroups(q.label, supergroup), q.label, -1)
         if not all(_nests(fine, nested) for fine, _ in chain):
             nested = np.full(len(supergroup), -1)
-        _add(q, nested, chain, crossing)
+        _add_answers(q, nested, chain, crossing)
     found = chain, crossing
-    return found if n_answers(crossing) <= MOST_CROSSING else sort_by_schema(queries, supergroup)
+    return found if n_answers(crossing) <= MOST_CROSSING else nest_answers_by_schema(queries, supergroup)
 
 
-def sort_by_schema(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Answers, Answers]:
+def nest_answers_by_schema(
+    queries: tuple[Partition, ...], supergroup: Ints
+) -> tuple[NestedAnswers, NestedAnswers]:
     """Split answers as `sort_out` does, so that fewer rows of the same queries never leave more crossing."""
-    chain: Answers = []
-    crossing: Answers = []
+    chain: NestedAnswers = []
+    crossing: NestedAnswers = []
     for q in sorted(queries, key=lambda q: -len(q.weight)):
-        nested = np.where(inside(q.label, supergroup) & bool(q.nests), q.label, -1)
-        _add(q, nested, chain, crossing)
+        nested = np.where(inside_supergroups(q.label, supergroup) & bool(q.nests), q.label, -1)
+        _add_answers(q, nested, chain, crossing)
     return chain, crossing
 
 
-def foreseen(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Partition, ...]:
+def drop_uncertain_queries(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Partition, ...]:
     """Return the queries without those that only these rows let be used, if with them too many answers cross."""
     if sum(len(q.weight) for q in queries) <= MOST_CROSSING:
         return queries
-    _, crossing = sort_out(queries, supergroup)
+    _, crossing = nest_answers(queries, supergroup)
     if n_answers(crossing) <= MOST_CROSSING:
         return queries
     return tuple(q for q in queries if q.nests is not None)
 
 
-def nest_by_schema(labels: Sequence[NDArray[Any]], before: Ints, known: Ints) -> tuple[bool | None, ...]:
+def queries_nest_by_schema(
+    labels: Sequence[NDArray[Any]], before: Ints, known: Ints
+) -> tuple[bool | None, ...]:
     """Tell which queries are sums over what is known, and of these, whether answers nest with those of finer ones.
 
     None for a query that is no such sum. Follows from the schema alone, so it is the same in every split.
@@ -191,18 +195,20 @@ def nest_by_schema(labels: Sequence[NDArray[Any]], before: Ints, known: Ints) ->
     chain: list[NDArray[Any]] = []
     for i in sorted(range(len(labels)), key=lambda i: -int(labels[i].max())):
         if refines(known, labels[i]):
-            nests = all(refines(fine, labels[i]) for fine in chain) and bool(inside(labels[i], before).any())
+            nests = all(refines(fine, labels[i]) for fine in chain) and bool(
+                inside_supergroups(labels[i], before).any()
+            )
             chain += [labels[i]] if nests else []
             found[i] = nests
     return tuple(found)
 
 
-def n_answers(answers: Answers) -> int:
+def n_answers(answers: NestedAnswers) -> int:
     """Return how many answers there are."""
     return sum(len(weight) for _, weight in answers)
 
 
-def inside(label: NDArray[Any], supergroup: Ints) -> NDArray[np.bool_]:
+def inside_supergroups(label: NDArray[Any], supergroup: Ints) -> NDArray[np.bool_]:
     """Mark the rows whose answer lies in one supergroup; both label the same rows."""
     n = int(label.max(initial=-1)) + 1
     low, high = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
@@ -211,7 +217,7 @@ def inside(label: NDArray[Any], supergroup: Ints) -> NDArray[np.bool_]:
     return np.asarray((low == high)[label])
 
 
-def _add(q: Partition, nested: Ints, chain: Answers, crossing: Answers) -> None:
+def _add_answers(q: Partition, nested: Ints, chain: NestedAnswers, crossing: NestedAnswers) -> None:
     """Add the answers of `nested` to the chain, and the others to what crosses."""
     if (nested >= 0).any():
         chain.append((nested, q.weight))

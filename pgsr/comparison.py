@@ -1,0 +1,380 @@
+"""Run mechanisms side by side on known counts: errors per level, violations, time, the true epsilon, a picture.
+
+The method of Kuo, Cho, Kifer and Machanavajjhala (2018) is a peer that no release has. Every region's number of groups
+is public there. A level measures cumulative counts ("cumulative") or the sorted sizes of its groups ("sizes"); from the
+root down the groups of a parent are matched to those of its children in order of size, and matched groups take the mean
+of both sizes by inverse variance. The leaves are summed up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import BinaryIO
+
+import numpy as np
+
+from pgsr import level_noise as _engine
+from pgsr.estimators import (
+    Groups,
+    RowsDesign,
+    all_answers,
+    estimate,
+    half_width,
+    match_groups,
+    mechanism_named,
+    median_isotonic,
+    vector_kind,
+)
+from pgsr.estimators.kernels_isotonic import isotonic_rows_real
+from pgsr.hierarchy import Sizes, Tree
+from pgsr.level_noise import Budget, Calibration, calibrate
+from pgsr.vectors import ADAPTIVE, measure_exactly
+from topdown.arrays import Ints
+from topdown.errors import ConfigError
+from topdown.progress import Event, Report, silent
+
+
+def l1_by_level(tree: Tree, counts: Ints, truth: Ints) -> list[int]:
+    """Return sum |count - truth| over regions and sizes of each level (the paper's L1 error)."""
+    gap = np.abs(counts - truth).sum(axis=0)
+    return [int(gap[tree.columns(level)].sum()) for level in range(tree.n_levels)]
+
+
+def emd_by_level(tree: Tree, counts: Ints, truth: Ints, smallest: int = 1) -> list[int]:
+    """Return the earth mover's distance of each level in persons: sum over s >= 1 of |d_s - true d_s|.
+
+    d_s is the number of groups of size s or more. A person is one cell of a region's Young diagram (its groups
+    sorted by size), so this counts the persons to add or take away; a wrong number of groups of size 1 counts once.
+
+    Args:
+        tree: the regions.
+        counts, truth: [size][node].
+        smallest: first size, 0 or 1; groups of size 0 hold no person.
+    """
+    tails = np.cumsum((counts - truth)[::-1], axis=0)[::-1]
+    gap = np.abs(tails[1 - smallest :]).sum(axis=0)
+    return [int(gap[tree.columns(level)].sum()) for level in range(tree.n_levels)]
+
+
+def coverage_by_level(tree: Tree, counts: Ints, truth: Ints, half_widths: Ints) -> list[float]:
+    """Return, per level, which part of the cells that hold groups lies within its interval; 1 if no cell does.
+
+    Empty cells are left out: there are many, and nearly every interval holds them.
+    """
+    held = np.abs(counts - truth) <= half_widths
+    found = []
+    for level in range(tree.n_levels):
+        here = tree.columns(level)
+        some = truth[:, here] > 0
+        found.append(float(held[:, here][some].mean()) if some.any() else 1.0)
+    return found
+
+
+def constraint_violations(tree: Tree, counts: Ints) -> int:
+    """Return the number of (size, region) whose count is not the sum of its children's (the paper's CV)."""
+    sums = tree.sums(counts[:, tree.n_inner :])
+    return int((sums[:, : tree.n_inner] != counts[:, : tree.n_inner]).sum())
+
+
+KUO_FORMS = ("cumulative", "sizes")
+
+
+MOST_GROUPS = 3_000_000
+"""Sorted sizes need one answer a group and level; past this many they are not compared."""
+
+
+Draw = Callable[[int, tuple[int, ...]], Ints]
+
+
+def kuo_counts(tree: Tree, truth: Ints, forms: Sequence[str], scales: Sequence[float], draw: Draw) -> Ints:
+    """Return simulated counts [size][node]: reads the truth, which must be made up or public.
+
+    Args:
+        tree: the regions.
+        truth: true counts [size][node]; only the numbers of groups are taken to be public.
+        forms: of `FORMS`, one a level, root first.
+        scales: of the noise of every level.
+        draw: returns noise of a level in a shape.
+    """
+    found: list[Groups] = []
+    for level, form in enumerate(forms):
+        here = tree.columns(level)
+        measured = _kuo_cumulative if form == "cumulative" else _kuo_sorted_sizes
+        found += measured(truth[:, here], scales[level], partial(draw, level))
+    for g in range(tree.n_inner):
+        b, e = int(tree.first_child[g]), int(tree.first_child[g + 1])
+        found[b:e] = match_groups(found[g], found[b:e], len(truth))
+    leaves = np.zeros((len(truth), tree.n_leaves), dtype=np.int64)
+    for i, groups in enumerate(found[tree.n_inner :]):
+        np.add.at(leaves[:, i], groups.size, groups.count)
+    return tree.sums(leaves)
+
+
+def _kuo_cumulative(truth: Ints, scale: float, draw: Callable[[tuple[int, ...]], Ints]) -> list[Groups]:
+    """Return groups from noisy cumulative counts: isotonic medians within 0..G; variance of a size 4 b^2 / count."""
+    totals = truth.sum(axis=0)
+    noisy = np.cumsum(truth, axis=0) + draw(truth.shape)
+    found = []
+    for i, total in enumerate(totals.tolist()):
+        rising = np.clip(np.floor(median_isotonic(noisy[:, i].astype(np.float64)) + 0.5), 0, total)
+        rising[-1] = total
+        counts = np.diff(rising, prepend=0.0).astype(np.int64)
+        size = np.flatnonzero(counts)
+        found.append(Groups(size, 4.0 * scale * scale / counts[size], counts[size]))
+    return found
+
+
+def _kuo_sorted_sizes(truth: Ints, scale: float, draw: Callable[[tuple[int, ...]], Ints]) -> list[Groups]:
+    """Return groups from the noisy sizes of all groups in order, made ascending; variance 2 b^2 / block."""
+    found = []
+    rows = np.arange(len(truth))
+    for i in range(truth.shape[1]):
+        true = np.repeat(rows, truth[:, i])
+        if len(true) == 0:
+            found.append(Groups(true, np.empty(0), true))
+            continue
+        fitted = np.empty((1, len(true)))
+        noisy = (true + draw(true.shape)).astype(np.float64)[None, :]
+        isotonic_rows_real(noisy, np.full(1, -np.inf), np.full(1, np.inf), fitted)
+        _, start, block = np.unique(fitted[0], return_index=True, return_counts=True)
+        size = np.clip(np.floor(fitted[0, start] + 0.5), 0, len(truth) - 1).astype(np.int64)
+        found.append(Groups(size, 2.0 * scale * scale / block, block.astype(np.int64)))
+    return found
+
+
+KUO = {"Kuo counts": "cumulative", "Kuo sizes": "sizes"}
+"""Peers by name, with what Kuo et al. (2018) measure; no release has them."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One mechanism as it is run.
+
+    Args:
+        mechanism: see `mechanism.MECHANISMS`, or a name of `KUO`.
+        calibration: "correct" or "published".
+        public: whether every region's number of groups is public; always so of a peer.
+    """
+
+    mechanism: str
+    calibration: str = "correct"
+    public: bool = False
+
+    @property
+    def label(self) -> str:
+        """How the run is called in tables and pictures."""
+        name = self.mechanism
+        if name == "M_c^ch":
+            name += " as published" if self.calibration == "published" else " corrected"
+        return f"{name}, totals public" if self.public else name
+
+
+DEFAULT_RUNS = (
+    *(Run(name) for name in ("M_H^r", "M_H^dp", "TopDown", "M_c^r", "M_c^dp", "tracking", "tracking+parent")),
+    Run("M_c^ch", "published"),
+    Run("M_c^ch"),
+    *(Run(name, public=True) for name in ("tracking", "tracking+parent", "tracking+parent+rows", *KUO)),
+)
+
+
+@dataclass(frozen=True)
+class MechanismRow:
+    """One mechanism at one claimed epsilon.
+
+    Args:
+        run: what was run.
+        claimed: epsilon it was calibrated for.
+        true_epsilon: what its noise guarantees.
+        l1, emd: mean error per level, root first, in groups and in persons.
+        coverage: part of the cells with groups, per level, whose interval holds the true count; None of peers.
+        violations: mean number of violated sums.
+        seconds: median CPU time of post-processing.
+        repeats: runs averaged.
+    """
+
+    run: Run
+    claimed: Fraction
+    true_epsilon: Fraction
+    l1: tuple[float, ...]
+    emd: tuple[float, ...]
+    coverage: tuple[float, ...] | None
+    violations: float
+    seconds: float
+    repeats: int
+
+    @property
+    def private(self) -> bool:
+        """Whether the claim holds."""
+        return self.true_epsilon <= self.claimed
+
+
+def compare(
+    tree: Tree,
+    truth: Ints,
+    epsilons: Sequence[Fraction],
+    *,
+    runs: Sequence[Run] = DEFAULT_RUNS,
+    direction: str = "cumulative",
+    repeats: int = 3,
+    seed: int = 0,
+    report: Report = silent,
+) -> list[MechanismRow]:
+    """Return one row per epsilon and run, by simulation: reads the truth, which must be made up or public.
+
+    Every mechanism of one family sees the same noisy answers in one repetition. The paper's setting: moves,
+    equal budget a level.
+
+    Args:
+        tree: the regions.
+        truth: true counts [size][node].
+        epsilons: claimed budgets.
+        runs: what is run.
+        direction: running sums from the smallest size as in the paper ("cumulative") or from the largest ("tail").
+        repeats: repetitions averaged.
+        seed: of the simulated noise.
+        report: called with progress.
+    """
+    rows, done = [], 0
+    for epsilon in epsilons:
+        for run in runs:
+            plan = _calibration(run, tree, len(truth), epsilon, direction)
+            l1, emd, held, violations, seconds = [], [], [], [], []
+            for repeat in range(repeats):
+                report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
+                source = _engine.NoiseSource(seed * 1_000_003 + repeat)
+                counts, widths, spent = _simulated_counts(run, tree, truth, plan, source, direction)
+                seconds.append(spent)
+                l1.append(l1_by_level(tree, counts, truth))
+                emd.append(emd_by_level(tree, counts, truth))
+                held += [] if widths is None else [coverage_by_level(tree, counts, truth, widths)]
+                violations.append(constraint_violations(tree, counts))
+                done += 1
+            rows.append(
+                MechanismRow(
+                    run,
+                    epsilon,
+                    plan.loss,
+                    tuple(np.mean(l1, axis=0).tolist()),
+                    tuple(np.mean(emd, axis=0).tolist()),
+                    tuple(np.mean(held, axis=0).tolist()) if held else None,
+                    float(np.mean(violations)),
+                    float(np.median(seconds)),
+                    repeats,
+                )
+            )
+    report(Event("compare", done, done))
+    return rows
+
+
+def possible_runs(runs: Sequence[Run], total: int) -> list[Run]:
+    """Return the runs that a number of groups allows: sorted sizes are one answer a group and level."""
+    return [run for run in runs if KUO.get(run.mechanism) != "sizes" or total <= MOST_GROUPS]
+
+
+def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, direction: str) -> Calibration:
+    # One person changes one cumulative count and one sorted size of a level by one, so that peers have its noise.
+    kind = "cumulative" if run.mechanism in KUO else vector_kind(mechanism_named(run.mechanism), direction)
+    return calibrate(kind, tree, Sizes(n_sizes), Budget(epsilon, calibration=run.calibration))
+
+
+def _simulated_counts(
+    run: Run, tree: Tree, truth: Ints, plan: Calibration, source: _engine.NoiseSource, direction: str
+) -> tuple[Ints, Ints | None, float]:
+    """Return simulated counts, half widths if any, CPU seconds: of post-processing, and of a peer's noise too."""
+    if run.mechanism in KUO:
+        started = time.process_time()
+        scales = [float(p) for p in plan.parameters]
+        forms = [KUO[run.mechanism]] * tree.n_levels
+        counts = kuo_counts(tree, truth, forms, scales, partial(source.noise, plan))
+        return counts, None, time.process_time() - started
+    mechanism = mechanism_named(run.mechanism)
+    kind = vector_kind(mechanism, direction)
+    total, known = int(truth[:, 0].sum()), truth.sum(axis=0) if run.public else None
+    spreads = tuple(map(float, plan.relative_variance))
+    public = RowsDesign(tree, truth.sum(axis=0), spreads) if kind == ADAPTIVE else None
+    noisy = all_answers(source, measure_exactly(kind, tree, truth), plan, tree, public)
+    started = time.process_time()
+    found = estimate(mechanism, tree, noisy, total, kind, plan, known)
+    spent = time.process_time() - started
+    of_noise = [half_width(plan.noise, p, accumulates=kind != "histogram") for p in plan.parameters]
+    widths = np.array(of_noise)[tree.level_of] if found.half_widths is None else found.half_widths
+    return found.counts, widths, spent
+
+
+def warm_up() -> None:
+    """Compile every kernel on a toy instance, so that times are those of cached kernels."""
+    from pgsr.hierarchy import tree_of
+
+    tree = tree_of([[-1], [0, 0], [0, 0, 1]])
+    truth = tree.sums(np.array([[1, 2, 3], [2, 0, 1]], dtype=np.int64))
+    compare(tree, truth, [Fraction(1)], repeats=1)
+
+
+MEASURES = ("L1 error, groups", "EMD, persons")
+
+
+LEAST = 0.5
+
+
+def refuse_without_plotting() -> None:
+    """Refuse before anything is computed if pictures cannot be drawn (ConfigError C167)."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise ConfigError(
+            "pictures need matplotlib, which is not installed",
+            code="C167",
+            fix="pip install 'census-topdown[plot]', or leave out the picture; nothing was computed",
+        ) from None
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "pgsr"
+
+
+def plot_svg(rows: Sequence[MechanismRow], level_names: Sequence[str], stamp: str, file: BinaryIO) -> None:
+    """Write one panel a level and measure; mechanisms that are not private as claimed are dashed, and said to be.
+
+    Args:
+        rows: of `compare`.
+        level_names: names of the levels, root first.
+        stamp: what the data are, written above the panels.
+        file: open file to write.
+    """
+    refuse_without_plotting()
+    from matplotlib.figure import Figure
+
+    n_levels = len(level_names)
+    figure = Figure(figsize=(3.6 * n_levels + 3.4, 7.2), layout="constrained")
+    panels = figure.subplots(len(MEASURES), n_levels, squeeze=False, sharex=True)
+    runs = list(dict.fromkeys(row.run for row in rows))
+    handles = {}
+    for i, run in enumerate(runs):
+        points = [row for row in rows if row.run == run]
+        label = run.label if points[0].private else f"{run.label} (not private)"
+        for level in range(n_levels):
+            for measure in range(len(MEASURES)):
+                (handles[label],) = panels[measure, level].plot(
+                    [float(row.claimed) * 1.03 ** (i - len(runs) / 2) for row in points],
+                    [max((row.l1, row.emd)[measure][level], LEAST) for row in points],
+                    marker="osD^v<>Xph*8P"[i % 13],
+                    color=f"C{i % 10}",
+                    linestyle="-" if points[0].private else "--",
+                    markersize=5,
+                    linewidth=1.1,
+                )
+    for level, name in enumerate(level_names):
+        panels[0, level].set_title(name)
+        panels[-1, level].set_xlabel("claimed epsilon, points set apart")
+        for panel in panels[:, level]:
+            panel.set_xscale("log")
+            panel.set_yscale("log")
+    for measure, words in enumerate(MEASURES):
+        panels[measure, 0].set_ylabel(words)
+    figure.suptitle(stamp)
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside right center", fontsize="small", frameon=False
+    )
+    figure.savefig(file, format="svg", metadata={"Date": None})

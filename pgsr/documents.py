@@ -1,0 +1,403 @@
+"""The form of every JSON document of pgsr, as in `topdown.formats`: one struct a document.
+
+Numbers and texts have the most that a checker reads of a stranger's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from topdown.formats.command_documents import ErrorPage
+from topdown.formats.common import Count, LedgerId, Part, Positive, Rational, Sha256
+
+DOCUMENTS = {
+    "audit": "pgsr.documents:Audit",
+    "certificate": "pgsr.documents:Certificate",
+    "compare": "pgsr.documents:Compare",
+    "explain": "pgsr.documents:Explain",
+    "ledger": "pgsr.documents:LedgerState",
+    "manifest": "pgsr.documents:Manifest",
+    "microdata": "pgsr.documents:Microdata",
+    "release": "pgsr.documents:ReleaseDocument",
+    "schemas": "pgsr.documents:Schemas",
+    "synth": "pgsr.documents:Synth",
+    "verify": "pgsr.documents:Verify",
+}
+"""Module and struct by name of the document."""
+
+
+def document_names() -> list[str]:
+    """List the documents by name, without the prefix; an error is topdown's."""
+    return sorted([*DOCUMENTS, "error"])
+
+
+def document_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of one document; KeyError if there is none."""
+    from topdown.formats import json_schema as documents
+
+    if name == "error":
+        return documents.document_schema(name)
+    return documents.document_schema(name, DOCUMENTS)
+
+
+Exact = Annotated[
+    str,
+    Meta(
+        pattern="^(0|[1-9][0-9]{0,400})(/[1-9][0-9]{0,400})?$",
+        max_length=600,
+        description="Exact number, whole or a fraction a/b",
+    ),
+]
+
+
+Decimal = Annotated[str, Meta(pattern="^[0-9]{1,40}(\\.[0-9]{1,60})?(e-?[0-9]{1,3})?$")]
+
+
+Pair = Annotated[tuple[Decimal, Decimal], Meta(description="Lower and upper bound, rounded outward")]
+
+
+Text = Annotated[str, Meta(max_length=2000)]
+
+
+Whole = Annotated[int, Meta(ge=0, le=2**62)]
+
+
+Engine = Annotated[str, Meta(pattern="^[0-9]+(\\.[0-9]+)+([a-z0-9.+-]*)$", max_length=40)]
+
+
+Stamp = Literal["", "NOT-A-RELEASE"]
+
+
+Vector = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain"]
+
+
+CalibrationName = Literal["correct", "published"]
+
+
+LossName = Literal["epsilon", "rho"]
+
+
+Relation = Literal["move", "new", "dropped", "household", "appears"]
+
+
+class Truth(Part, frozen=True, kw_only=True):
+    """Why a simulation's groups may be simulated on."""
+
+    kind: Literal["made_up", "public"]
+    name: Text
+    sha256: Sha256
+    reason: Text
+    generator: Text
+    seed: int | None
+
+
+class ProtectedStep(Part, frozen=True, kw_only=True):
+    """One neighbour step; a disclosed one bears no number."""
+
+    name: Text
+    kind: Literal["presence", "size"]
+    relation: Relation
+    neighbours: Text
+    status: Literal["protected", "conditional", "disclosed"]
+    exact: list[Text]
+    loss: Exact | UnsetType = UNSET
+    n_counts_moved: Annotated[int, Meta(ge=1, le=2**62)] | UnsetType = UNSET
+    epsilon: dict[Annotated[str, Meta(max_length=20)], Pair] | UnsetType = UNSET
+    best_guess: Pair | UnsetType = UNSET
+    right_in_100: Annotated[int, Meta(ge=50, le=2**62)] | UnsetType = UNSET
+    method: Annotated[str, Meta(max_length=120)] | UnsetType = UNSET
+    sentence: Text
+
+
+class Privacy(Part, frozen=True, kw_only=True):
+    """What is promised."""
+
+    unit: Annotated[str, Meta(max_length=60)]
+    unit_means: Text
+    relations: Annotated[list[Relation], Meta(min_length=1)]
+    conditional_on: Annotated[list[Text], Meta(min_length=1)]
+    noise: Literal["geometric", "gaussian"]
+    calibration: CalibrationName
+    claimed: Exact
+    loss_name: LossName
+    loss: Exact
+    private_as_claimed: bool
+    secrets: Annotated[list[ProtectedStep], Meta(min_length=1)]
+
+
+VERSION: Final = 4
+"""Of the only certificates that are read."""
+
+
+LevelName = Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
+
+
+class MechanismRun(Part, frozen=True, kw_only=True):
+    """What was run."""
+
+    name: Text
+    measures: Vector
+    claim: Text
+    consistent: bool
+
+
+class SizeRange(Part, frozen=True, kw_only=True):
+    """Public range of sizes."""
+
+    smallest: Literal[0, 1]
+    n_sizes: Annotated[int, Meta(ge=1, le=2**26)]
+    too_large: Literal["refuse", "top-code"]
+
+
+class LevelNoise(Part, frozen=True, kw_only=True):
+    """Noise of one level."""
+
+    name: LevelName
+    parameter: Exact
+    sensitivity: Whole
+    half_width_95: Whole
+
+
+class Optimality(Part, frozen=True, kw_only=True):
+    """Exchange certificate of Model 1."""
+
+    optimal: bool
+    largest_gain: Annotated[int, Meta(ge=-(2**62), le=2**62)]
+    n_checks: Whole
+    model: Literal["exchange on Model 1"]
+    of_measurements: bool
+
+
+class Intervals(Part, frozen=True, kw_only=True):
+    """Where the bounds beside every count come from."""
+
+    method: Literal["noise of the level", "noise and likeness of siblings, closed form"]
+    meaning: Text
+
+
+class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):
+    """certificate.json: what was measured, what it costs, what is claimed."""
+
+    version: Literal[4] = VERSION
+    engine: Engine
+    release: bool
+    stamp: Stamp
+    truth: Truth | None
+    plan_hash: Sha256
+    journal: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")]
+    mechanism: MechanismRun
+    privacy: Privacy
+    total: Whole
+    public_totals: dict[str, Whole]
+    sizes: SizeRange
+    levels: Annotated[list[LevelNoise], Meta(min_length=1)]
+    regions: Annotated[
+        list[Annotated[tuple[str, str, str], Meta(description="Region, level, parent")]], Meta(min_length=1)
+    ]
+    choice: (
+        list[Annotated[tuple[Whole, Whole], Meta(description="Columns and rows of each region")]] | UnsetType
+    ) = UNSET
+    intervals: Intervals
+    optimality: Optimality | None
+
+
+class SealedFile(Part, frozen=True, kw_only=True):
+    """One file of a release."""
+
+    sha256: Sha256
+    bytes: Whole
+
+
+class Manifest(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.manifest"):
+    """manifest.json: the files of a release and their SHA-256."""
+
+    version: Literal[2] = 2
+    engine: Engine
+    release: bool
+    stamp: Stamp
+    files: dict[str, SealedFile]
+
+
+class ReleaseDocument(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.release"):
+    """The result of pgsr release --json."""
+
+    version: Literal[3] = 3
+    engine: str
+    release: bool
+    stamp: Stamp
+    folder: str
+    mechanism: str
+    plan_hash: Sha256
+    n_regions: Count
+    n_sizes: Count
+    total: Count
+    charged: Rational
+    n_attempts: Count
+    privacy: Privacy
+
+
+class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.ledger"):
+    """The result of pgsr ledger --json."""
+
+    version: Literal[2] = 2
+    engine: str
+    id: LedgerId
+    action: Literal["new", "found", "vouch", "void"]
+    path: str
+    witness: str
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: LossName
+    charged: Rational
+    n_records: Positive
+
+
+class Checked(Part, frozen=True, kw_only=True):
+    """One check, and the first of what it found."""
+
+    name: str
+    ok: bool
+    summary: str
+    n_checked: Count
+    n_failed: Count
+    findings: Annotated[list[str], Meta(max_length=100)]
+
+
+class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.verify"):
+    """The result of pgsr verify --json."""
+
+    version: Literal[1] = 1
+    engine: str
+    ok: bool
+    n_checks: Count
+    n_failed: Count
+    checks: Annotated[list[Checked], Meta(min_length=1)]
+
+
+class Microdata(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.microdata"):
+    """The result of pgsr microdata --json."""
+
+    version: Literal[1] = 1
+    engine: str
+    folder: str
+    file: str
+    groups: Count
+    members: Count
+    members_exact: bool
+
+
+NotNegative = Annotated[float, Meta(ge=0)]
+
+
+ByLevel = Annotated[list[NotNegative], Meta(min_length=1)]
+
+
+class ComparedMechanism(Part, frozen=True, kw_only=True):
+    """Mean errors of one mechanism, by level."""
+
+    mechanism: str
+    calibration: CalibrationName
+    totals: Annotated[Literal["public", "not public"], Meta(description="Numbers of groups of regions")]
+    claimed: Rational
+    true_epsilon: Rational
+    private_as_claimed: bool
+    l1: ByLevel
+    emd: Annotated[ByLevel, Meta(description="In persons")]
+    coverage: Annotated[
+        list[Annotated[float, Meta(ge=0, le=1)]] | None,
+        Meta(description="Part of the cells with groups within their intervals; null of peers"),
+    ]
+    violations: NotNegative
+    seconds: NotNegative
+    repeats: Positive
+
+
+class Compare(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.compare"):
+    """The result of pgsr compare --json: errors of mechanisms, computed from true counts."""
+
+    version: Literal[3] = 3
+    engine: str
+    stamp: Literal["NOT-A-RELEASE"] = "NOT-A-RELEASE"
+    truth: Truth | None
+    shape: str
+    levels: Annotated[list[str], Meta(min_length=1)]
+    rows: Annotated[list[ComparedMechanism], Meta(min_length=1)]
+
+
+Counts = Annotated[list[Count], Meta(min_length=1)]
+
+
+class VectorSensitivity(Part, frozen=True, kw_only=True):
+    """How far neighbours move one vector."""
+
+    vector: Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
+    move_l1: Count
+    move_l2_squared: Count
+    move_l1_by_level: Counts
+    new_l1: Count
+    dropped_l1: Count
+    true_epsilon_of_published_noise_at_1: Rational
+
+
+class Enumeration(Part, frozen=True, kw_only=True):
+    """All neighbour pairs of a small hierarchy, counted."""
+
+    regions: Counts
+    n_sizes: Count
+    total: Count
+    n_pairs: Count
+    ok: bool
+
+
+class ChainOutput(Part, frozen=True, kw_only=True):
+    """An output of the published chain that costs more than it claims."""
+
+    claimed: Rational
+    epsilon: NotNegative
+    bound: Rational
+    output: list[int]
+    data: tuple[list[int], list[int]]
+    smallest_probability: NotNegative
+
+
+class Audit(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.audit"):
+    """The result of pgsr audit --json: sensitivities, their enumeration, the leak of the published chain."""
+
+    version: Literal[1] = 1
+    engine: str
+    hierarchy: str
+    regions: Counts
+    n_sizes: Count
+    ok: bool
+    sensitivities: Annotated[list[VectorSensitivity], Meta(min_length=1)]
+    enumerations: list[Enumeration]
+    published_chain_output: list[ChainOutput]
+
+
+class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.synth"):
+    """The result of pgsr synth --json."""
+
+    version: Literal[1] = 1
+    engine: str
+    shape: str
+    folder: str
+    groups: Count
+
+
+class Explain(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.explain"):
+    """The result of pgsr explain --json."""
+
+    version: Literal[1] = 1
+    engine: str
+    pages: list[ErrorPage]
+
+
+class Schemas(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.schemas"):
+    """The result of pgsr schema --json: documents and their titles."""
+
+    version: Literal[1] = 1
+    engine: str
+    schemas: dict[str, str]

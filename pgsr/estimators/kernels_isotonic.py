@@ -1,0 +1,226 @@
+"""Compiled kernels of order: exact pooling, isotonic rows, runs of medians. Sources: pgsr.md 2.1.
+
+Each has a plain twin in `tests/oracles/group_sizes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.arrays import Floats, Ints
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def kernel(function: _F) -> _F:
+    """Compile `function` on first use and keep the machine code on disk (single thread, IEEE arithmetic)."""
+    return cast(_F, numba.njit(cache=True)(function))
+
+
+@kernel
+def exceeds(sum_a: int, weight_a: int, sum_b: int, weight_b: int) -> bool:
+    """Return whether sum_a / weight_a >= sum_b / weight_b, exactly.
+
+    Compares whole parts, then the reciprocals of the remainders, as Euclid's algorithm does: no product of sums.
+    """
+    while True:
+        whole_a, whole_b = sum_a // weight_a, sum_b // weight_b
+        if whole_a != whole_b:
+            return whole_a > whole_b
+        left_a, left_b = sum_a - whole_a * weight_a, sum_b - whole_b * weight_b
+        if left_b == 0:
+            return True
+        if left_a == 0:
+            return False
+        sum_a, weight_a, sum_b, weight_b = weight_b, left_b, weight_a, left_a
+
+
+@kernel
+def pool(sums: Ints, weights: Ints, block_sum: Ints, block_weight: Ints, last: Ints) -> int:
+    """Pool adjacent violators on exact weighted sums; return the number of blocks.
+
+    Block k ends at item last[k] and has the mean block_sum[k] / block_weight[k]; means ascend.
+    """
+    n_blocks = 0
+    for i in range(sums.shape[0]):
+        total, weight = sums[i], weights[i]
+        while n_blocks > 0 and exceeds(block_sum[n_blocks - 1], block_weight[n_blocks - 1], total, weight):
+            n_blocks -= 1
+            total += block_sum[n_blocks]
+            weight += block_weight[n_blocks]
+        block_sum[n_blocks] = total
+        block_weight[n_blocks] = weight
+        last[n_blocks] = i
+        n_blocks += 1
+    return n_blocks
+
+
+@kernel
+def chain_values(y: Ints, w: Ints, tied: NDArray[np.bool_], total: int, pinned: bool, out: Ints) -> None:
+    """Fill the integer optimum of a chain: collapse ties, pool, round half up, clip (pgsr.md 2.1).
+
+    Args:
+        y, w: targets and positive integer weights.
+        tied: whether entry i must equal entry i + 1.
+        total: upper bound; when `pinned`, also the value of the last entry and of all tied to it.
+        out: filled with the optimum.
+    """
+    n = y.shape[0]
+    stop = n
+    if pinned:
+        stop = n - 1
+        while stop > 0 and tied[stop - 1]:
+            stop -= 1
+        for i in range(stop, n):
+            out[i] = total
+    group = np.empty(stop, dtype=np.int64)
+    sums = np.zeros(stop, dtype=np.int64)
+    weights = np.zeros(stop, dtype=np.int64)
+    k = -1
+    for i in range(stop):
+        if i == 0 or not tied[i - 1]:
+            k += 1
+        group[i] = k
+        sums[k] += w[i] * y[i]
+        weights[k] += w[i]
+    n_groups = k + 1
+    block_sum = np.empty(n_groups, dtype=np.int64)
+    block_weight = np.empty(n_groups, dtype=np.int64)
+    last = np.empty(n_groups, dtype=np.int64)
+    n_blocks = pool(sums[:n_groups], weights[:n_groups], block_sum, block_weight, last)
+    block = 0
+    for i in range(stop):
+        while block < n_blocks and group[i] > last[block]:
+            block += 1
+        rounded = (2 * block_sum[block] + block_weight[block]) // (2 * block_weight[block])
+        out[i] = min(max(rounded, 0), total)
+
+
+@kernel
+def isotonic_rows(y: Ints, total: int, out: Ints) -> None:
+    """Fill each row with its isotonic integer optimum in 0..total, rows independent."""
+    n_rows, n = y.shape
+    ones = np.ones(n, dtype=np.int64)
+    block_sum = np.empty(n, dtype=np.int64)
+    block_weight = np.empty(n, dtype=np.int64)
+    last = np.empty(n, dtype=np.int64)
+    for r in range(n_rows):
+        n_blocks = pool(y[r], ones, block_sum, block_weight, last)
+        i = 0
+        for b in range(n_blocks):
+            rounded = (2 * block_sum[b] + block_weight[b]) // (2 * block_weight[b])
+            level = min(max(rounded, 0), total)
+            while i <= last[b]:
+                out[r, i] = level
+                i += 1
+
+
+@kernel
+def isotonic_rows_real(y: Floats, low: Floats, high: Floats, out: Floats) -> None:
+    """Fill each row with its continuous isotonic regression clipped to [low, high], a bound a row."""
+    n_rows, n = y.shape
+    mean = np.empty(n)
+    weight = np.empty(n, dtype=np.int64)
+    last = np.empty(n, dtype=np.int64)
+    for r in range(n_rows):
+        k = 0
+        for i in range(n):
+            m, c = y[r, i], 1
+            while k > 0 and mean[k - 1] >= m:
+                k -= 1
+                m = (m * c + mean[k] * weight[k]) / (c + weight[k])
+                c += weight[k]
+            mean[k] = m
+            weight[k] = c
+            last[k] = i
+            k += 1
+        i = 0
+        for b in range(k):
+            level = min(max(mean[b], low[r]), high[r])
+            while i <= last[b]:
+                out[r, i] = level
+                i += 1
+
+
+@kernel
+def isotonic_cells(y: Floats, precision: Floats, high: Floats, out: Floats) -> None:
+    """Fill each row with its weighted isotonic regression within 0..high; the last of a row is its high itself."""
+    n_rows, n = y.shape
+    mean, weight = np.empty(n), np.empty(n)
+    last = np.empty(n, dtype=np.int64)
+    for r in range(n_rows):
+        k = 0
+        for i in range(n - 1):
+            m, w = y[r, i], precision[r, i]
+            while k > 0 and mean[k - 1] >= m:
+                k -= 1
+                m = (m * w + mean[k] * weight[k]) / (w + weight[k])
+                w += weight[k]
+            mean[k], weight[k], last[k] = m, w, i
+            k += 1
+        i = 0
+        for b in range(k):
+            level = min(max(mean[b], 0.0), high[r])
+            while i <= last[b]:
+                out[r, i] = level
+                i += 1
+        out[r, n - 1] = high[r]
+
+
+@kernel
+def share_cells(precision: Floats, first_child: Ints, own: Floats, share: Floats) -> None:
+    """Fill what least squares on the tree needs in every cell; `precision` becomes that of a node and its parts."""
+    n = precision.shape[1]
+    own[:] = 1.0
+    share[0] = 0.0
+    for g in range(first_child.shape[0] - 2, -1, -1):
+        b, e = first_child[g], first_child[g + 1]
+        for s in range(n):
+            loose = 0.0
+            for c in range(b, e):
+                loose += 1.0 / precision[c, s]
+            for c in range(b, e):
+                share[c, s] = 1.0 / (precision[c, s] * loose)
+            own[g, s] = precision[g, s] / (precision[g, s] + 1.0 / loose)
+            precision[g, s] += 1.0 / loose
+
+
+@kernel
+def block_noise(base: Floats, own: Floats, joint: Floats, out: Floats) -> None:
+    """Fill the variance of noise in every cell: of its block of equal values together, at most that of the tree."""
+    for r in range(base.shape[0]):
+        n = base.shape[1] - 1
+        out[r, n] = 1.0 / joint[r, n]
+        i = 0
+        while i < n:
+            j, block = i, 0.0
+            while j < n and base[r, j] == base[r, i]:
+                block += own[r, j]
+                j += 1
+            for k in range(i, j):
+                out[r, k] = 1.0 / max(joint[r, k], block)
+            i = j
+
+
+@kernel
+def extreme_medians(values: Floats) -> Floats:
+    """Return one extreme of the solutions: the largest slopes in a heap, then a running minimum from the end."""
+    n = values.shape[0]
+    out = np.empty(n)
+    heap = [-values[0]]
+    out[0] = values[0]
+    for i in range(1, n):
+        heappush(heap, -values[i])
+        if -heap[0] > values[i]:
+            heappop(heap)
+            heappush(heap, -values[i])
+        out[i] = -heap[0]
+    for i in range(n - 2, -1, -1):
+        out[i] = min(out[i], out[i + 1])
+    return out

@@ -1,0 +1,233 @@
+"""Compiled kernels that fit how alike siblings are, and lean each on its parent; slow twin: `borrow_twin.py`.
+
+Rows are regions, columns sizes. The last size is left out: its cumulative count is the region's total.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.estimators.kernels_isotonic import kernel
+from topdown.arrays import Floats
+
+PHI_START, LEAST_SPREAD, TRUST_ROUNDS, SPREAD_PASSES = 1e-4, 0.0025, 3, 3
+DOUBT = 0.5
+"""Standard errors by which siblings may differ more than is fitted, in variances; set on made-up data."""
+
+
+@kernel
+def fit_tree_rows(values: Floats, first_child: NDArray[np.int64], own: Floats, share: Floats) -> None:
+    """Replace values [node][size] by the consistent ones nearest to them, as `TreeLeastSquares.fit` does.
+
+    Args:
+        values: changed in place.
+        first_child: see `Tree.first_child`.
+        own, share: of `TreeLeastSquares`, one a node; or of `share_cells`, one a node and size.
+    """
+    n_inner = first_child.shape[0] - 1
+    for g in range(n_inner - 1, -1, -1):
+        below = np.zeros(values.shape[1])
+        for c in range(first_child[g], first_child[g + 1]):
+            below += values[c]
+        values[g] = below + own[g] * (values[g] - below)
+    for g in range(n_inner):
+        lack = values[g].copy()
+        for c in range(first_child[g], first_child[g + 1]):
+            lack -= values[c]
+        for c in range(first_child[g], first_child[g + 1]):
+            values[c] += lack * share[c]
+
+
+@kernel
+def block_precision(base: Floats, own: float, joint: float, out: Floats) -> None:
+    """Fill the precision of every cumulative count of a region: of its own block of sizes, at least `joint`.
+
+    Args:
+        base: isotonic cumulative counts.
+        own: precision of one answer of the region.
+        joint: precision of one size from all levels together.
+        out: filled; its last entry is not used.
+    """
+    n = base.shape[0] - 1
+    out[n] = joint
+    i = 0
+    while i < n:
+        j = i
+        while j < n and base[j] == base[i]:
+            j += 1
+        for k in range(i, j):
+            out[k] = max(joint, (j - i) * own)
+        i = j
+
+
+@kernel
+def parent_chance(parent: Floats, chance: Floats, part: Floats) -> float:
+    """Fill F (1 - F) and the parent's histogram as shares; return how many sizes share it evenly, 1 / sum p^2.
+
+    Args:
+        parent: cumulative counts of the parent, the last its number of groups, >= 1.
+        chance, part: filled.
+    """
+    n = parent.shape[0] - 1
+    of_parent = parent[n]
+    peak, before = 0.0, 0.0
+    for s in range(n + 1):
+        part[s] = max(parent[s] - before, 0.0) / of_parent
+        before = parent[s]
+        peak += part[s] * part[s]
+        f = min(max(parent[s] / of_parent, 0.5 / of_parent), 1.0 - 0.5 / of_parent)
+        chance[s] = f * (1.0 - f)
+    return 1.0 / peak
+
+
+@kernel
+def fit_sibling_spread(
+    parent: Floats,
+    base: Floats,
+    noise: Floats,
+    totals: Floats,
+    leans: NDArray[np.bool_],
+    phi: Floats,
+    trust: Floats,
+) -> None:
+    """Fill how much siblings differ (phi, per size) and how far each is like the others (trust, 0..1).
+
+    Args:
+        parent: cumulative counts of the parent, the last its number of groups, >= 1.
+        base, noise: cumulative counts and the variance of their noise, a row a child.
+        totals: number of groups of every child.
+        leans: which children lean on the parent at all.
+        phi, trust: filled.
+    """
+    n_children, n = base.shape[0], base.shape[1] - 1
+    chance, part = np.empty(n + 1), np.empty(n + 1)
+    k = parent_chance(parent, chance, part)
+    above, below = np.empty(n), np.empty(n)
+    for c in range(n_children):
+        trust[c] = 1.0 if leans[c] else 0.0
+    for _ in range(TRUST_ROUNDS):
+        phi[:] = PHI_START
+        for _ in range(SPREAD_PASSES):
+            above[:] = 0.0
+            below[:] = 0.0
+            for c in range(n_children):
+                a = totals[c] / parent[n]
+                random, scale = totals[c] * (1.0 - a), totals[c] * totals[c] * (1.0 - a)
+                if scale == 0.0 or trust[c] == 0.0:
+                    continue
+                for s in range(n):
+                    known = noise[c, s] + random * chance[s]
+                    off = base[c, s] - a * parent[s]
+                    whole = known + phi[s] * scale
+                    worth = trust[c] * scale / (whole * whole)
+                    above[s] += worth * (off * off - known)
+                    below[s] += worth * scale
+            for s in range(n):
+                phi[s] = max(above[s] / below[s], 0.0) if below[s] > 0.0 else 0.0
+        for c in range(n_children):
+            if not leans[c]:
+                continue
+            a, odd = totals[c] / parent[n], 0.0
+            random, scale = totals[c] * (1.0 - a), totals[c] * totals[c] * (1.0 - a)
+            for s in range(n):
+                off = base[c, s] - a * parent[s]
+                v = max(random * chance[s] + phi[s] * scale, LEAST_SPREAD)
+                odd += part[s] * off * off / (noise[c, s] + v)
+            trust[c] = min(1.0, (0.5 + k) / (0.5 + k * odd))
+
+
+@kernel
+def pooled_spread(
+    base: Floats, noise: Floats, first_child: NDArray[np.int64], first: int, stop: int, out: Floats
+) -> None:
+    """Fill how much the parts of all regions of a level differ from them, per size, with half a standard error.
+
+    Few siblings under much noise often look all alike; together those of a level tell how unlike they are in the mean.
+
+    Args:
+        base, noise: as in `fit_family`, a row a node.
+        first_child: see `Tree.first_child`.
+        first, stop: the regions of the level.
+        out: filled.
+    """
+    n = base.shape[1] - 1
+    chance, part = np.empty(n + 1), np.empty(n + 1)
+    above, below = np.empty(n), np.empty(n)
+    out[:] = PHI_START
+    for _ in range(SPREAD_PASSES):
+        above[:] = 0.0
+        below[:] = 0.0
+        for g in range(first, stop):
+            whole = base[g, n]
+            if whole == 0.0:
+                continue
+            parent_chance(base[g], chance, part)
+            for c in range(first_child[g], first_child[g + 1]):
+                a = base[c, n] / whole
+                random, scale = base[c, n] * (1.0 - a), base[c, n] * base[c, n] * (1.0 - a)
+                if scale == 0.0:
+                    continue
+                for s in range(n):
+                    known = noise[c, s] + random * chance[s]
+                    off = base[c, s] - a * base[g, s]
+                    worth = scale / (known + out[s] * scale) ** 2
+                    above[s] += worth * (off * off - known)
+                    below[s] += worth * scale
+        for s in range(n):
+            out[s] = max(above[s] / below[s], 0.0) if below[s] > 0.0 else 0.0
+    for s in range(n):
+        if below[s] > 0.0:
+            out[s] += DOUBT * np.sqrt(2.0 / below[s])
+
+
+@kernel
+def shrink_siblings(
+    above: Floats,
+    base: Floats,
+    noise: Floats,
+    totals: Floats,
+    leans: NDArray[np.bool_],
+    pooled: Floats,
+    out: Floats,
+    variance: Floats,
+) -> None:
+    """Fill cumulative counts of siblings that lean on their parent's, summing to them, and their variances.
+
+    Args:
+        above: of the parent: cumulative counts before it leaned on its own parent, final ones, their variances.
+        base, noise, totals, leans: as in `fit_family`.
+        pooled: see `pooled_spread`; the variances allow for siblings that differ as much.
+        out, variance: filled, a row a child.
+    """
+    parent, smooth, parent_variance = above[0], above[1], above[2]
+    n_children, n = base.shape[0], base.shape[1] - 1
+    out[:, n] = totals
+    variance[:, n] = 0.0
+    if parent[n] == 0.0:
+        out[:] = 0.0
+        variance[:] = 0.0
+        return
+    phi, trust = np.empty(n), np.empty(n_children)
+    fit_sibling_spread(parent, base, noise, totals, leans, phi, trust)
+    chance, part = np.empty(n + 1), np.empty(n + 1)
+    parent_chance(parent, chance, part)
+    lack, loose = smooth[:n].copy(), np.zeros(n)
+    inverse = np.empty((n_children, n))
+    for c in range(n_children):
+        a, sure = totals[c] / parent[n], trust[c] ** 4
+        random, scale = totals[c] * (1.0 - a), totals[c] * totals[c] * (1.0 - a)
+        for s in range(n):
+            w = 1.0 / noise[c, s]
+            u = sure / max(random * chance[s] + phi[s] * scale, LEAST_SPREAD)
+            lean = u * a / (w + u)
+            inverse[c, s] = 1.0 / (w + u) if totals[c] > 0.0 else 0.0
+            wide = max((random * chance[s] + pooled[s] * scale) * u, 1.0)
+            own = min(inverse[c, s] * (w + u * wide) / (w + u), 1.0 / w)
+            out[c, s] = w * base[c, s] / (w + u) + lean * smooth[s] if totals[c] > 0.0 else 0.0
+            variance[c, s] = own + lean * lean * parent_variance[s]
+            lack[s] -= out[c, s]
+            loose[s] += inverse[c, s]
+    for c in range(n_children):
+        for s in range(n):
+            out[c, s] += lack[s] * inverse[c, s] / loose[s]

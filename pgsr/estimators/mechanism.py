@@ -1,0 +1,261 @@
+"""The mechanisms by name: what each measures, how it post-processes, and what its output promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from pgsr.estimators.exact_optima import TreeCertificate
+from pgsr.exact_arguments import refuse_inexact
+from pgsr.hierarchy import Tree
+from pgsr.level_noise import Calibration
+from pgsr.vectors import ADAPTIVE, Kind
+from topdown.arrays import Ints
+from topdown.errors import ConfigError
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Counts after post-processing.
+
+    Args:
+        counts: released counts [size][node].
+        certificate: exchange certificate where Model 1 was solved exactly; None otherwise.
+        claim: in one sentence, what is claimed about optimality.
+        half_widths: of intervals for every count, [size][node]; None where the noise alone describes them.
+    """
+
+    counts: Ints
+    certificate: TreeCertificate | None
+    claim: str
+    half_widths: Ints | None = None
+
+
+Estimator = Callable[[Tree, Ints, int, list[Fraction] | None], tuple[Ints, TreeCertificate | None]]
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One mechanism of the paper, or ours.
+
+    Args:
+        name: as published.
+        family: "histogram", "cumulative", "rows" or "chain": the measured vector up to its direction.
+        keeps: whether the output is consistent, valid and faithful by construction.
+        weighted: whether inverse-variance weights are used when levels have unequal budgets; they hurt
+            estimators that work on histograms (pgsr.md 2.4).
+        small: whether it is an exact program or slow twin, for small sizes only.
+        claim: what is claimed about optimality.
+        informed: whether public numbers of groups come out exactly.
+    """
+
+    name: str
+    family: str
+    keeps: bool
+    weighted: bool
+    small: bool
+    claim: str
+    informed: bool = False
+
+
+_NONE = "none: consistent by construction"
+_MODEL1 = "exact integer optimum of Model 1"
+MECHANISMS = {
+    m.name: m
+    for m in (
+        Mechanism("M_H", "histogram", True, False, True, f"{_MODEL1}, by an integer program"),
+        Mechanism("M_H^r", "histogram", False, False, False, "Model 1 without integrality, rounded"),
+        Mechanism("M_H^dp", "histogram", True, False, False, f"{_MODEL1}, certified by exchange"),
+        Mechanism("M_dp^OP", "histogram", True, False, True, f"{_MODEL1}, by tables and an optimiser"),
+        Mechanism("M_c", "cumulative", True, False, True, "exact integer optimum of Model 2, by a program"),
+        Mechanism("M_c^r", "cumulative", False, True, False, "Model 2 by ADMM without integrality, rounded"),
+        Mechanism("M_c^dp", "cumulative", True, False, False, "isotonic per region, then Model 1 exactly"),
+        Mechanism("M_c^ch", "chain", True, True, False, "exact integer optimum of the chain (Model 3)"),
+        Mechanism("TopDown", "histogram", True, False, False, "exact optimum of each step, not of the whole"),
+        Mechanism("tracking", "cumulative", True, True, False, _NONE, informed=True),
+        Mechanism("tracking+parent", "cumulative", True, True, False, _NONE, informed=True),
+        Mechanism("tracking+parent+rows", "rows", True, True, False, _NONE, informed=True),
+        Mechanism("tracking+ADMM", "cumulative", True, True, False, _NONE),
+    )
+}
+ADMM_ITERATIONS = 30
+PARENT, ROWS = "tracking+parent", "tracking+parent+rows"
+DIRECTIONS = ("tail", "cumulative")
+
+
+def mechanism_named(name: str) -> Mechanism:
+    """Return the mechanism of that name.
+
+    Raises:
+        ConfigError: no such mechanism.
+    """
+    if name not in MECHANISMS:
+        raise ConfigError(
+            f"unknown mechanism {name!r}", code="C153", fix=f"use one of {', '.join(MECHANISMS)}"
+        )
+    return MECHANISMS[name]
+
+
+def vector_kind(mechanism: Mechanism, direction: str = "tail") -> Kind:
+    """Return what the mechanism measures: histograms, or sums over sizes in the stated direction.
+
+    Tail counts (size s or more) have the same noise as cumulative counts for moves and N times less when a new
+    group may appear (pgsr.md 1.2), so they are the default. Rows go with tail counts, whatever the direction.
+    """
+    if direction not in DIRECTIONS:
+        raise ConfigError(f"unknown direction {direction!r}", code="C154", fix="use tail or cumulative")
+    kinds: dict[tuple[str, str], Kind] = {
+        ("cumulative", "tail"): "tail",
+        ("cumulative", "cumulative"): "cumulative",
+        ("rows", "tail"): "tail_rows",
+        ("rows", "cumulative"): "tail_rows",
+        ("chain", "tail"): "tail_chain",
+        ("chain", "cumulative"): "chain",
+    }
+    return kinds.get((mechanism.family, direction), "histogram")
+
+
+def estimate(
+    mechanism: Mechanism,
+    tree: Tree,
+    noisy: Ints,
+    total: int,
+    kind: Kind,
+    calibration: Calibration | None = None,
+    known: Ints | None = None,
+) -> Estimate:
+    """Return the counts a mechanism makes of its noisy answers. Reads nothing confidential.
+
+    Args:
+        mechanism: the post-processing.
+        tree: the regions.
+        noisy: noisy answers [size][node].
+        total: public number of groups G.
+        kind: what the answers measure; sums from the largest size down are reversed first.
+        calibration: noise per level, for mechanisms that weigh levels; None for equal weights.
+        known: public number of groups of every node, -1 where there is none; kept by mechanisms that are `informed`.
+    """
+    if mechanism.name in (PARENT, ROWS) or (
+        mechanism.informed and known is not None and known[1:].max(initial=-1) >= 0
+    ):
+        return _constrained(mechanism, tree, noisy, total, kind, calibration, known)
+    weights = inverse_variance(calibration) if calibration is not None and mechanism.weighted else None
+    reverse = kind in ("tail", "tail_chain")
+    up = np.ascontiguousarray(noisy[::-1]) if reverse else noisy
+    counts, certificate = _ESTIMATORS[mechanism.name](tree, up, total, weights)
+    if reverse:
+        counts = np.ascontiguousarray(counts[::-1])
+    return Estimate(counts, certificate, mechanism.claim)
+
+
+def _constrained(
+    mechanism: Mechanism,
+    tree: Tree,
+    noisy: Ints,
+    total: int,
+    kind: Kind,
+    calibration: Calibration | None,
+    known: Ints | None,
+) -> Estimate:
+    from pgsr.estimators.large_groups import RowsDesign
+    from pgsr.estimators.shrinkage import add_up_known, constrained_estimate, estimate_from_rows
+
+    facts = np.full(tree.n_nodes, -1, dtype=np.int64) if known is None else known.copy()
+    facts[0] = total
+    by_level = (Fraction(2),) * tree.n_levels if calibration is None else calibration.relative_variance
+    variances = np.array([float(v) for v in by_level])[tree.level_of]
+    refuse_inexact(noisy, total)
+    if kind == ADAPTIVE:
+        public = RowsDesign(tree, add_up_known(tree, facts), tuple(map(float, by_level)))
+        rows = estimate_from_rows(public, noisy)
+        return Estimate(rows.counts, None, mechanism.claim, rows.half_widths)
+    found = constrained_estimate(
+        tree, noisy, variances, facts, tail=kind == "tail", parent=mechanism.name == PARENT
+    )
+    if found is None:
+        plain = estimate(MECHANISMS["tracking"], tree, noisy, total, kind, calibration)
+        return Estimate(plain.counts, None, mechanism.claim)
+    return Estimate(found.counts, None, mechanism.claim, found.half_widths)
+
+
+def inverse_variance(calibration: Calibration) -> list[Fraction] | None:
+    """Return integer weights in proportion to 1 / variance, the least one being 1; None if all are equal."""
+    precisions = [1 / Fraction(v) for v in calibration.relative_variance]
+    least = min(precisions)
+    weights = [Fraction(round(p / least)) for p in precisions]
+    return None if all(w == 1 for w in weights) else weights
+
+
+def _model1_program(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
+    from pgsr.estimators.exact_programs import model1_exact
+
+    return model1_exact(tree, noisy, total)[0], None
+
+
+def _model2_program(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
+    from pgsr.estimators.exact_programs import model2_exact
+
+    return model2_exact(tree, noisy, total)[0], None
+
+
+def _model1_tables(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
+    from pgsr.estimators.exact_programs import full_table_optimum, units_by_optimiser
+
+    return full_table_optimum(tree, noisy, total, units=units_by_optimiser)[0], None
+
+
+def _exact_tree(
+    tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
+) -> tuple[Ints, TreeCertificate | None]:
+    from pgsr.estimators.exact_optima import tree_optimum
+
+    counts, _, certificate = tree_optimum(tree, noisy, total, weights)
+    return counts, certificate
+
+
+def _relaxed(tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None) -> tuple[Ints, None]:
+    from pgsr.estimators.exact_optima import relaxed_histograms
+
+    return np.floor(relaxed_histograms(tree, noisy, total, weights) + 0.5).astype(np.int64), None
+
+
+def _cumulative(method: str, admm: int = 0) -> Estimator:
+    def run(
+        tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
+    ) -> tuple[Ints, TreeCertificate | None]:
+        from pgsr.estimators.cumulative import cumulative_estimate
+
+        found = cumulative_estimate(tree, noisy, total, method=method, weights=weights, admm=admm)
+        return found.counts, found.certificate
+
+    return run
+
+
+def _chain(tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None) -> tuple[Ints, None]:
+    from pgsr.estimators.exact_optima import chain_estimate
+
+    return chain_estimate(tree, noisy, total, weights)[0], None
+
+
+def _topdown(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
+    from pgsr.estimators.exact_optima import descend
+
+    return descend(tree, noisy, total), None
+
+
+_ESTIMATORS: dict[str, Estimator] = {
+    "M_H": _model1_program,
+    "M_H^r": _relaxed,
+    "M_H^dp": _exact_tree,
+    "M_dp^OP": _model1_tables,
+    "M_c": _model2_program,
+    "M_c^r": _cumulative("M_c^r", ADMM_ITERATIONS),
+    "M_c^dp": _cumulative("M_c^dp"),
+    "M_c^ch": _chain,
+    "TopDown": _topdown,
+    "tracking": _cumulative("tracking"),
+    "tracking+ADMM": _cumulative("tracking", ADMM_ITERATIONS),
+}

@@ -1,0 +1,434 @@
+"""`pgsr ledger`, `release`, `verify` and `microdata`: make a ledger, spend it once, check what came of it, use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from topdown.app.commands.command import command
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from pgsr.prepared_release import Release
+    from topdown.privacy.ledger import LedgerLocation
+    from topdown.progress import Report
+
+
+Action = Literal["new", "found", "vouch", "void"]
+
+
+BOUND = ("data_set", "relations", "smallest", "unit")
+
+
+@command(
+    "ledger",
+    examples=(
+        (
+            "pgsr ledger new run.toml --witness /other/disk",
+            "Make the ledger, and write its id into the run file.",
+        ),
+        ("pgsr ledger new --groups groups.csv", "Make it, and print the id for --ledger-id."),
+        (
+            'pgsr ledger vouch run.toml --reason "groups moved"',
+            "Go on although the ledger's witness is lost.",
+        ),
+        (
+            'pgsr ledger void run.toml --record 3 --reason burnt --seen-by "A. Person"',
+            "Take back a charge whose noise nobody saw.",
+        ),
+    ),
+    exits=(0, 2),
+)
+@click.argument("action", metavar="new|vouch|void", type=click.Choice(["new", "vouch", "void"]))
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--groups", type=click.Path(path_type=Path), help="The file of groups.")
+@click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
+@click.option(
+    "--relations",
+    multiple=True,
+    type=click.Choice(["move", "new", "dropped", "household", "appears"]),
+    help="As for pgsr release.",
+)
+@click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
+@click.option("--rho", is_flag=True, help="Count rho (Gaussian noise), not epsilon; a run file says which.")
+@click.option("--data-set", help="Name of the confidential data set.")
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Its file (default: in a folder ledger beside the groups).",
+)
+@click.option("--ledger-id", help="With vouch and void: its id, unless the run file names it.")
+@click.option(
+    "--witness",
+    type=click.Path(path_type=Path),
+    help="Folder of its witness (default: that of the groups); best on another disk than the ledger.",
+)
+@click.option("--reason", default="", help="With vouch and void: why; it stays in the ledger.")
+@click.option("--record", type=click.IntRange(1), help="With void: number of the intent.")
+@click.option("--seen-by", default="", help="With void: who saw that the noise was destroyed.")
+def ledger(
+    screen: Screen,
+    run: Path | None,
+    *,
+    action: Action,
+    rho: bool,
+    reason: str,
+    record: int | None,
+    seen_by: str,
+    **options: Any,
+) -> int:
+    """Make the ledger of a data set, or write down what happened to it. Nothing is released or spent.
+
+    It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.
+    """
+    from pgsr.run_settings import binding_of, ledger_of, ledger_place, refuse_unnamed, settings_of
+    from topdown.privacy.ledger.ledger_file import attest, open_ledger
+
+    if (action == "void") != (record is not None and bool(seen_by)) or (action == "new") == bool(reason):
+        raise ConfigError(
+            "new takes no reason; vouch takes --reason; void takes --record, --reason and --seen-by",
+            code="C005",
+            fix="see: pgsr ledger --help",
+        )
+    settings = settings_of(run, {key: value for key, value in options.items() if value not in (None, ())})
+    if "groups" not in settings:
+        raise ConfigError("groups is missing", code="C165", fix="add --groups, or give it in the run file")
+    noise = "gaussian" if rho or "rho" in settings else "geometric"
+    binding = binding_of(noise=noise, **{key: settings[key] for key in BOUND if key in settings})
+    place = ledger_place(settings["groups"], binding, ledger_of(settings))
+    if action == "new":
+        return _new_ledger(
+            screen, place, run, settings, "witness" in options and options["witness"] is not None
+        )
+    refuse_unnamed(place)
+    if action == "vouch":
+        attest(place, reason)
+    else:
+        with open_ledger(place) as opened:
+            opened.void(record or 0, reason, seen_by)
+    done = {"vouch": "has a new witness", "void": "has one charge less"}[action]
+    _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
+    return EXIT_OK
+
+
+def _new_ledger(
+    screen: Screen, place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool
+) -> int:
+    from dataclasses import replace
+
+    from pgsr.run_settings import new_ledger, write_settings
+
+    made = not place.path.exists()
+    place = replace(place, id=new_ledger(place))
+    if run is not None:
+        found = {"ledger_id": place.id} if settings.get("ledger_id") != place.id else {}
+        found |= {"witness": str(place.witness_folder.absolute())} if moved else {}
+        write_settings(run, found)
+    where = f"named in {run}" if run is not None else f"for release: --ledger-id {place.id}"
+    done = "New ledger" if made else "The ledger was there"
+    _show_ledger(screen, place, "new" if made else "found", f"{done}, {where}; nothing is spent")
+    return EXIT_OK
+
+
+def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
+    from pgsr.documents import LedgerState
+    from topdown import __version__
+    from topdown.privacy.ledger.ledger_file import read_ledger
+    from topdown.privacy.ledger.ledger_records import exact_text
+
+    book, bound = read_ledger(place.path), place.binding
+    screen.document(
+        LedgerState(
+            engine=__version__,
+            id=place.id,
+            action=action,
+            path=str(place.path),
+            witness=str(place.witness_folder),
+            data_set=bound.data_set,
+            neighbours=bound.neighbours,
+            unit=bound.unit,
+            loss_name="rho" if bound.loss_name == "rho" else "epsilon",
+            charged=exact_text(book.charged),
+            n_records=len(book.entries),
+        )
+    )
+    near = "beside it: a copy put back brings both; name another --witness"
+    apart = place.witness_folder.resolve() != place.path.parent.resolve()
+    screen.pairs(
+        [
+            ("ledger", f"{place.id} at {place.path}"),
+            ("witness", f"in {place.witness_folder}" + ("" if apart else f", {near}")),
+            (
+                "bound to",
+                f"{bound.data_set}; steps {bound.neighbours} of one {bound.unit}; counts {bound.loss_name}",
+            ),
+        ]
+    )
+    screen.last(last)
+
+
+@command(
+    "release",
+    examples=(
+        ("pgsr release run.toml --out release/", "Release what a run file says."),
+        (
+            "pgsr release --groups g.csv --hierarchy h.csv --sizes 20 --epsilon 1/2 --out release/",
+            "The same without a run file.",
+        ),
+        ("pgsr release run.toml --out release/ --resume", "Go on after an interrupt, with the same noise."),
+    ),
+    exits=(0, 2, 3, 4, 130),
+)
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    help="user,unit,region,quantity; unit,region,size; or region,size,count.",
+)
+@click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
+@click.option("--mechanism", help="tracking+parent (default), tracking+parent+rows, tracking, M_c^dp, ...")
+@click.option("--epsilon", help='Exact budget, such as "1/2".')
+@click.option("--rho", help="Budget of discrete Gaussian noise, instead of epsilon.")
+@click.option("--sizes", type=int, help="Number of sizes N; public.")
+@click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
+@click.option("--too-large", type=click.Choice(["refuse", "top-code"]), help="Groups past the last size.")
+@click.option("--total", type=int, help="Public number of groups, checked against the data.")
+@click.option(
+    "--public", type=click.Path(path_type=Path), help="Table of region, groups: public totals, kept exactly."
+)
+@click.option("--shares", multiple=True, help="Share of the budget of each level, root first.")
+@click.option(
+    "--direction",
+    type=click.Choice(["tail", "cumulative"]),
+    help="Sums from the largest size (default) or smallest.",
+)
+@click.option(
+    "--relations",
+    multiple=True,
+    type=click.Choice(["move", "new", "dropped", "household", "appears"]),
+    help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
+)
+@click.option(
+    "--calibration",
+    type=click.Choice(["correct", "published"]),
+    help="published: not private; only with --simulate.",
+)
+@click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
+@click.option("--data-set", help="Name of the confidential data set.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
+)
+@click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it.")
+@click.option(
+    "--witness",
+    type=click.Path(path_type=Path),
+    help="Folder of the ledger's witness (default: that of --groups).",
+)
+@click.option(
+    "--limit",
+    help="Most that may ever be charged to the data set (default: this release, what a crash tore included).",
+)
+@click.option("--limit-reason", help="Why the limit is what it is.")
+@click.option(
+    "--simulate", type=int, metavar="SEED", help="On made-up or public groups; NOT-A-RELEASE, not charged."
+)
+@click.option(
+    "--truth-is-public", metavar="REASON", help="With --simulate: why unmarked groups are public; stamped."
+)
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run in --out.")
+@click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the tables that is not read.")
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
+def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **options: Any) -> int:
+    """Release the number of groups of every size in every region.
+
+    The data are checked before the ledger is opened; a durable intent precedes the first draw.
+    """
+    from pgsr.run_settings import settings_of
+    from topdown.app.screens.progress_bars import follow
+
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    settings = settings_of(run, given)
+    for needed in ("groups", "hierarchy", "sizes", "out"):
+        if needed not in settings:
+            raise ConfigError(
+                f"{needed} is missing", code="C165", fix=f"add --{needed}, or give it in the run file"
+            )
+    progress = follow(screen)
+    made = _release_or_simulate(settings, again=again, resume=resume, report=progress)
+    progress.close()
+    _show_release(screen, made)
+    return EXIT_OK
+
+
+def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool, report: Report) -> Release:
+    from pgsr.releasing import release, simulate, with_spend_note
+    from pgsr.run_settings import ledger_of, plan_of, policy_of, source_of
+
+    @with_spend_note
+    def made() -> Release:
+        plan, source, out = plan_of(settings), source_of(settings), settings["out"]
+        if "simulate" in settings:
+            why = settings.get("truth_is_public", "")
+            return simulate(plan, source, settings["simulate"], out, truth_is_public=why, report=report)
+        policy = policy_of(settings, again=again, resume=resume)
+        return release(plan, source, out, ledger_of(settings), policy, report=report)
+
+    return made()
+
+
+def _show_release(screen: Screen, made: Release) -> None:
+    from msgspec import convert
+
+    from pgsr.documents import Privacy, ReleaseDocument
+    from topdown import __version__
+    from topdown.app.screens import figures
+    from topdown.app.screens.text_layout import FAIL, OK
+
+    plan, noise = made.prepared, made.calibration
+    name = "epsilon" if noise.noise == "geometric" else "rho"
+    screen.document(
+        ReleaseDocument(
+            engine=__version__,
+            release=made.is_release,
+            stamp=made.stamp,
+            folder=str(made.folder),
+            mechanism=plan.mechanism.name,
+            plan_hash=plan.plan_hash,
+            n_regions=plan.hierarchy.tree.n_nodes,
+            n_sizes=plan.sizes.n_sizes,
+            total=plan.total,
+            charged=str(made.charged),
+            n_attempts=made.n_attempts,
+            privacy=convert(plan.sections["privacy"], Privacy),
+        )
+    )
+    private = f"{figures.loss(name, noise.loss)}, exact {noise.loss}"
+    if not noise.private:
+        private = f"NOT private as claimed: true {figures.loss(name, noise.loss)} at claim {noise.claimed}"
+    charged = [("charged", f"{figures.loss(name, made.charged)}; a part was torn by a crash and drawn again")]
+    stated = plan.sections["privacy"]
+    screen.pairs(
+        [
+            ("mechanism", f"{plan.mechanism.name}; optimality: {plan.mechanism.claim}"),
+            ("privacy", private),
+            *(charged if made.n_attempts > 1 else ()),
+            *(_step_line(secret) for secret in stated["secrets"]),
+            ("exact", ", ".join(stated["conditional_on"])),
+            (
+                "counts",
+                f"{plan.hierarchy.tree.n_nodes:,} regions × {plan.sizes.n_sizes:,} sizes, {plan.total:,} groups",
+            ),
+        ]
+    )
+    if made.stamp:
+        screen.last(
+            f"{made.stamp}: simulation written to {made.folder}", symbol=OK if noise.private else FAIL
+        )
+        return
+    screen.last(f"Release written to {made.folder}", symbol=OK)
+    screen.next((f"pgsr verify {made.folder}", "check it from its files alone"))
+
+
+def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
+    """Return the line of one neighbour step: what it costs and how well it can be guessed, or what discloses it."""
+    if secret["status"] == "disclosed":
+        return "disclosed", f"{secret['name']}; {secret['sentence']}"
+    ((delta, (_, high)),) = secret["epsilon"].items()
+    at = "" if delta == "0" else f" at δ {delta}"
+    guess = f"ε at most {high}{at}; guessed rightly at most {secret['right_in_100']} times in 100"
+    return secret["status"], f"{secret['name']}: {guess}"
+
+
+@command(
+    "verify",
+    examples=(
+        ("pgsr verify release/", "Check a release, as an auditor would."),
+        ("pgsr verify release/ --json", "All findings, for a program."),
+    ),
+    exits=(0, 1, 2),
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def verify(screen: Screen, folder: Path) -> int:
+    """Check a release from its files alone, in whole numbers."""
+    from pgsr.documents import Checked, Verify
+    from pgsr.group_checks import verify as check_release
+    from topdown import __version__
+    from topdown.app.screens.text_layout import FAIL, OK
+
+    screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
+    checks = check_release(folder)
+    failed = [check for check in checks if not check.ok]
+    screen.document(
+        Verify(
+            engine=__version__,
+            ok=not failed,
+            n_checks=len(checks),
+            n_failed=len(failed),
+            checks=[
+                Checked(
+                    name=check.name,
+                    ok=check.ok,
+                    summary=check.summary,
+                    n_checked=check.n_checked,
+                    n_failed=check.n_failed,
+                    findings=check.findings,
+                )
+                for check in checks
+            ],
+        )
+    )
+    for check in checks:
+        screen.item(
+            OK if check.ok else FAIL,
+            f"{check.name:<14}",
+            check.summary if check.ok else f"{check.n_failed} failed",
+        )
+        for finding in check.findings[:5]:
+            screen.say(finding, indent=6)
+    if failed:
+        screen.last(f"{len(failed)} of {len(checks)} checks failed. All findings: --json", symbol=FAIL)
+        return EXIT_CHECK_FAILED
+    screen.last(f"{len(checks)} of {len(checks)} checks passed", symbol=OK)
+    return EXIT_OK
+
+
+@command(
+    "microdata",
+    examples=(
+        ("pgsr microdata release/ --out groups.parquet", "One row a released group: unit, region, size."),
+        (
+            "pgsr microdata release/ --out groups.parquet --json",
+            "How many groups and members, for a program.",
+        ),
+    ),
+    exits=(0, 2),
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="New Parquet file.")
+def microdata(screen: Screen, *, folder: Path, out: Path) -> int:
+    """Write one row for every group of a release, after every check. Reads published files only; costs nothing."""
+    from pgsr.documents import Microdata
+    from pgsr.group_files import write_groups
+    from topdown import __version__
+    from topdown.app.screens.text_layout import OK
+
+    made = write_groups(folder, out)
+    exact = made.sizes.too_large == "refuse"
+    screen.document(
+        Microdata(
+            engine=__version__,
+            folder=str(folder),
+            file=str(out),
+            groups=made.n_groups,
+            members=made.n_members,
+            members_exact=exact,
+        )
+    )
+    largest = "" if exact else f" at least: size {made.sizes.largest} means {made.sizes.largest} or more"
+    screen.say(f"{made.n_groups:,} groups with {made.n_members:,} members{largest}.")
+    screen.last(f"Groups of {folder} written to {out}", symbol=OK)
+    return EXIT_OK

@@ -1,0 +1,373 @@
+"""Tables in: groups as microdata, one row a group, or counts; regions; public numbers of groups.
+
+Everything is checked before any budget is touched. Errors about confidential tables name the column and the rule, never
+a value.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.hierarchy import Hierarchy, Sizes, hierarchy_of
+from topdown.arrays import Ints
+from topdown.errors import ConfigError, DataError
+from topdown.inputs import find_header_problem, printable
+from topdown.inputs.table_reader import toml_name_list
+from topdown.made_up import Origin, check_reason, origin_of
+
+GROUP_FORMS = {
+    "microdata": ("user", "unit", "region", "quantity"),
+    "groups": ("unit", "region", "size"),
+    "counts": ("region", "size", "count"),
+}
+
+
+NUMBERS = ("quantity", "size", "count", "groups")
+
+
+IDS = ("user", "unit")  # names that numbers may stand for
+
+
+Table = Mapping[str, Sequence[Any]]
+
+
+LARGEST_COUNT = 2**40
+
+
+PRIVATE_ERRORS = "PRIVATE-input-errors.csv"
+
+
+def form_of(header: list[str], ignored: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the columns of the one form of `FORMS` that a header has.
+
+    Args:
+        header: column names.
+        ignored: names that may be there besides.
+
+    Raises:
+        DataError: D132 no form's columns are all there; D040 a column is not of the form.
+    """
+    forms = [columns for columns in GROUP_FORMS.values() if not set(columns) & set(ignored)]
+    whole = [columns for columns in forms if set(columns) <= set(header)]
+    if not whole:
+        known = {name for columns in GROUP_FORMS.values() for name in columns}
+        meant = [name for name in header if name not in known and name.strip().casefold() in known]
+        raise DataError(
+            "the groups lack a column" + (f" (they have {printable(meant[0])!r})" if meant else ""),
+            code="D132",
+            fix="give " + ", or ".join(", ".join(columns) for columns in GROUP_FORMS.values()),
+        )
+    fits = [columns for columns in whole if set(header) <= {*columns, *ignored}]
+    chosen = (fits or whole)[0]
+    check_columns(header, chosen, ignored)
+    return chosen
+
+
+def check_columns(header: list[str], needed: tuple[str, ...], ignored: Sequence[str] = ()) -> None:
+    """Refuse a header that lacks a column, has one twice (D132), or one nobody asked for (D040)."""
+    odd = find_header_problem(header, needed, tuple(ignored))
+    if odd is None:
+        return
+    name = printable(odd.name)
+    if odd.kind == "missing":
+        near = f"; it has {printable(odd.near)!r}" if odd.near else ""
+        text, code = f"the table has no column {name!r}{near}", "D132"
+        fix = f"give columns {', '.join(needed)}"
+    elif odd.kind == "twice":
+        text, code, fix = f"the table has two columns called {name!r}", "D132", "keep one of them"
+    else:
+        text, code = f"the table has a column {name!r} that is not read", "D040"
+        fix = f"rename it to {odd.near!r} if it is that; " if odd.near else ""
+        fix += f"if it is not needed, say so in the run file: ignore = {toml_name_list(odd.unasked)}"
+    raise DataError(text, code=code, fix=fix)
+
+
+def leaf_counts(
+    table: Table,
+    hierarchy: Hierarchy,
+    sizes: Sizes,
+    source: Path | None = None,
+    ignored: Sequence[str] = (),
+) -> Ints:
+    """Return the number of groups of every size in every leaf region, [size][leaf].
+
+    Error messages carry the rule and the column only; the rows concerned are written to a private file beside
+    `source`.
+
+    Args:
+        table: columns of one of the three forms in `FORMS`.
+        hierarchy: the regions.
+        sizes: public range of sizes.
+        source: file the table came from.
+        ignored: columns that are not read; any other beside those of the form is refused.
+
+    Raises:
+        DataError: unknown region, bad size, a unit in two regions, a user twice, quantity not 0 or 1.
+    """
+    columns = form_of(list(table), ignored)
+    form = next(name for name, of in GROUP_FORMS.items() if of == columns)
+    if len({len(table[name]) for name in columns}) != 1:
+        raise DataError("the columns of the groups differ in length", code="D132", fix="give whole columns")
+    check = _TableRules(source)
+    region = check.regions(table["region"], hierarchy)
+    if form == "counts":
+        size, count = check.integers("size", table["size"]), check.integers("count", table["count"])
+        check.refuse("count", count > LARGEST_COUNT, f"are above {LARGEST_COUNT}", "split the data")
+    else:
+        if form == "microdata":
+            region, size = check.people(table, region)
+        else:
+            size = check.integers("size", table["size"])
+            check.refuse("unit", _repeated(table["unit"]), "are listed twice", "give one row a unit")
+        count = np.ones(len(size), dtype=np.int64)
+    check.refuse(
+        "size",
+        size < sizes.smallest,
+        "are 0 but the smallest size is 1",
+        "set the smallest size to 0 (--smallest 0)",
+    )
+    if sizes.too_large == "refuse":
+        fix = f"raise the number of sizes, or count them as {sizes.largest} or more (--too-large top-code)"
+        check.refuse("size", size > sizes.largest, f"are past the last size {sizes.largest}", fix)
+    counts = np.zeros((sizes.n_sizes, hierarchy.tree.n_leaves), dtype=np.int64)
+    np.add.at(counts, (np.minimum(size, sizes.largest) - sizes.smallest, region), count)
+    return counts
+
+
+def check_totals(
+    counts: Ints, hierarchy: Hierarchy, total: int | None, public: Mapping[str, int] | None
+) -> int:
+    """Return the public number of groups; refuse public facts that contradict each other or the data.
+
+    Args:
+        counts: [size][leaf].
+        hierarchy: the regions.
+        total: declared number of groups G, or None to declare the data's own.
+        public: declared number of groups of some regions.
+
+    Raises:
+        DataError: contradiction. Public numbers are shown, confidential ones are not.
+    """
+    exact = int(counts.sum())
+    facts = dict(public or {})
+    root = hierarchy.regions[0]
+    if total is not None:
+        if facts.get(root, total) != total:
+            raise DataError(
+                f"G is {total} but the public facts give {facts[root]} for {root!r}",
+                code="D136",
+                fix="correct one of the two",
+            )
+        facts[root] = total
+    by_node = hierarchy.tree.sums(counts.sum(axis=0, keepdims=True))[0]
+    for region, value in facts.items():
+        if region not in hierarchy.node_index:
+            raise DataError(
+                f"public facts name the unknown region {region!r}", code="D131", fix="correct its name"
+            )
+        if by_node[hierarchy.node_index[region]] != value:
+            raise DataError(
+                f"the data do not have the public number of groups, {value}, in region {region!r}",
+                code="D136",
+                fix="correct the public fact, or find the missing or extra groups",
+                node=region,
+            )
+    return exact
+
+
+class _TableRules:
+    """Collects the rules that a confidential table must obey; a broken one names column and rule only."""
+
+    def __init__(self, source: Path | None) -> None:
+        self.source = source
+
+    def refuse(self, column: str, wrong: NDArray[np.bool_], what: str, fix: str, code: str = "D133") -> None:
+        rows = np.flatnonzero(wrong)
+        if len(rows) == 0:
+            return
+        details = [("column", column)]
+        if self.source is not None and self.source.name != PRIVATE_ERRORS:
+            listed = self.source.with_name(PRIVATE_ERRORS)
+            listed.unlink(missing_ok=True)
+            handle = os.open(listed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(["row", "column", "rule"])
+                writer.writerows([int(row) + 2, column, what] for row in rows)
+            details.append(("rows", f"listed beside the input, {PRIVATE_ERRORS} (mode 0600)"))
+        raise DataError(
+            f"some values of column {column!r} {what}",
+            code=code,
+            fix=f"{fix}; nothing was drawn or charged",
+            details=tuple(details),
+        )
+
+    def regions(self, values: Sequence[Any], hierarchy: Hierarchy) -> Ints:
+        leaf = hierarchy.leaf_index
+        found = np.array([leaf.get(str(value), -1) for value in values], dtype=np.int64)
+        self.refuse(
+            "region",
+            found < 0,
+            "are not leaf regions of the hierarchy",
+            "correct the regions, or add them to the hierarchy",
+            "D131",
+        )
+        return found
+
+    def integers(self, column: str, values: Sequence[Any]) -> Ints:
+        read: Any = values  # int64 already if they come from a file
+        done = isinstance(read, np.ndarray) and read.dtype == np.int64
+        numbers: Ints = read if done else np.array([_whole(value) for value in values], dtype=np.int64)
+        self.refuse(column, numbers < 0, "are not whole numbers from 0 on", "give integers")
+        return numbers
+
+    def people(self, table: Table, region: Ints) -> tuple[Ints, Ints]:
+        """Return region and size of every unit of microdata."""
+        quantity = self.integers("quantity", table["quantity"])
+        bad = (quantity < 0) | (quantity > 1)
+        fix = "one user may add at most one to a group's size (a quantity z would need z times the noise)"
+        self.refuse("quantity", bad, "are not 0 or 1", fix, "D134")
+        self.refuse(
+            "user", _repeated(table["user"]), "are listed twice", "a user belongs to one unit", "D135"
+        )
+        _, first, unit = np.unique(np.array(table["unit"], dtype=str), return_index=True, return_inverse=True)
+        home = region[first]
+        self.refuse("unit", home[unit] != region, "lie in two regions", "a unit lies in one region", "D135")
+        return home, np.bincount(unit, weights=quantity, minlength=len(first)).astype(np.int64)
+
+
+def _whole(value: object) -> int:
+    """Return a whole number from 0 on, -1 for anything else: no float, truth value or other spelling is one."""
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else -1
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        return -1
+    return int(value) if 0 <= value < 2**62 else -1
+
+
+def _repeated(values: Sequence[Any]) -> NDArray[np.bool_]:
+    names = np.array([str(value) for value in values])
+    _, inverse, counts = np.unique(names, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] > 1)
+
+
+def read_groups(path: Path, ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """Read a table of groups in one of the forms of `groups.FORMS`; its own words are never in an error.
+
+    Args:
+        path: CSV(.gz) or Parquet.
+        ignored: columns that are there and are not read; any other is refused.
+
+    Raises:
+        DataError: unreadable file (D130, D042), columns missing (D132) or not asked for (D040), or of a type that
+            holds no names or whole numbers (D024).
+    """
+    return _read_columns(path, lambda header: form_of(header, ignored))
+
+
+def read_table(path: Path, needed: tuple[str, ...], ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """Read the named columns of a public table: numbers as int64, -1 where there is none; else text.
+
+    Raises:
+        DataError: as `read_groups`.
+    """
+
+    def check(header: list[str]) -> tuple[str, ...]:
+        check_columns(header, needed, ignored)
+        return needed
+
+    return _read_columns(path, check)
+
+
+def _read_columns(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    from topdown.formats.caps import RAISE_TABLE
+    from topdown.inputs.sources import MiscountedError, TooLargeError, UnreadableError
+    from topdown.inputs.table_reader import MISCOUNTED, MISCOUNTED_FIX, TOO_LARGE, read_header, read_rows
+
+    if not path.is_file():
+        raise DataError(f"there is no file {path}", code="D130", fix="check the path")
+    try:
+        columns = choose(read_header(path))
+        table = read_rows(path, dict.fromkeys(columns, pa.string()))
+    except UnreadableError:
+        raise DataError(f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet") from None
+    except TooLargeError:
+        raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
+    except MiscountedError:
+        raise DataError(f"{path}: {MISCOUNTED}", code="D042", fix=MISCOUNTED_FIX) from None
+    return {name: _column(path, name, table.column(name)) for name in columns}
+
+
+def _column(path: Path, name: str, column: Any) -> Any:
+    import pyarrow as pa
+
+    from topdown.inputs.table_reader import is_text, parse_whole_numbers
+
+    if name in NUMBERS:
+        numbers = parse_whole_numbers(column)
+        if numbers is not None:
+            return numbers
+    else:
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if is_text(kind) or (name in IDS and pa.types.is_integer(kind)):
+            return ["" if value is None else str(value) for value in column.to_pylist()]
+    raise DataError(
+        f"{path}: column {name!r} does not hold {'whole numbers' if name in NUMBERS else 'text'}",
+        code="D024",
+        fix="write numbers as integers, names as text with their leading zeros",
+    )
+
+
+def read_hierarchy(path: Path, ignored: Sequence[str] = ()) -> Hierarchy:
+    """Read a hierarchy table with columns region, parent, level.
+
+    Raises:
+        DataError: as `read_groups`, or a malformed tree.
+    """
+    table = read_table(path, ("region", "parent", "level"), ignored)
+    return hierarchy_of(list(zip(table["region"], table["parent"], table["level"], strict=True)))
+
+
+def public_totals(path: Path, ignored: Sequence[str] = ()) -> dict[str, int]:
+    """Return public numbers of groups from a table with columns region, groups.
+
+    Raises:
+        DataError: see `read_table`; numbers that are not whole, or a region listed twice (D133).
+    """
+    table = read_table(path, ("region", "groups"), ignored)
+    if (table["groups"] < 0).any():
+        raise DataError(f"{path}: column groups is not whole numbers", code="D133", fix="give integers")
+    if len(set(table["region"])) != len(table["region"]):
+        raise DataError(f"{path}: a region is listed twice", code="D133", fix="keep one row a region")
+    return dict(zip(table["region"], table["groups"].tolist(), strict=True))
+
+
+def origin_of_groups(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:
+    """Say why groups may be simulated on; columns in memory carry no mark, so they need a reason.
+
+    Raises:
+        ConfigError: C121 the groups are not known to be made up or public.
+    """
+    if not isinstance(groups, Mapping):
+        return origin_of(Path(groups), reason)
+    reason = check_reason(reason)
+    if not reason:
+        raise ConfigError(
+            "groups in memory carry no mark of made-up data; noise that is not charged is drawn on made-up or "
+            "public groups only",
+            code="C121",
+            fix="say why they are public or made up (truth_is_public), or give a file written by pgsr synth",
+        )
+    text = json.dumps([[name, list(map(str, values))] for name, values in groups.items()])
+    return Origin("public", "columns in memory", hashlib.sha256(text.encode()).hexdigest(), reason)

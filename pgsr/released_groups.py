@@ -1,0 +1,596 @@
+"""A release as a checker reads it, and what it says of privacy and its ledger, derived again with other code.
+
+Files are read strictly, following no link, from their formats only. Sensitivities come from the closed forms of the
+definitions, not from positions in vectors; epsilon and rho from the stated noise; the best guess of geometric noise
+from two-point laws in whole numbers, of Gaussian noise from the accountant with more digits. Shared with the code that
+made them are the words and the half widths, which promise nothing about privacy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, convert
+
+from pgsr.documents import VERSION, Certificate
+from pgsr.estimators import half_width
+from pgsr.group_folder import (
+    ANSWER,
+    CERTIFICATE,
+    COUNT,
+    COUNTS,
+    EXACT,
+    JOURNAL,
+    LEDGER,
+    LOWER,
+    MEASUREMENTS,
+    PART,
+    UPPER,
+    part_file,
+)
+from pgsr.hierarchy import Sizes
+from pgsr.neighbours import step_in_words, step_sentence, unit_means
+from topdown.arrays import Ints
+from topdown.errors import BudgetError, DataError
+from topdown.formats import json_bytes
+from topdown.privacy.ledger import Book, Charge, read_book
+from topdown.verify.strict_reader import UnreadableError, open_inside, parse_json, read_bytes
+from topdown.verify.strict_reader import sha256_of as digest_of
+
+MOST_FINDINGS = 100
+
+
+@dataclass
+class Check:
+    """One check and what it found.
+
+    Args:
+        name: of the check.
+        summary: what was checked, with numbers.
+        n_checked: things compared.
+        findings: first failures, in words.
+        n_failed: number of failures.
+    """
+
+    name: str
+    summary: str = ""
+    n_checked: int = 0
+    findings: list[str] = field(default_factory=list)
+    n_failed: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return self.n_failed == 0
+
+    def fail(self, text: str, n: int = 1) -> None:
+        """Record a failure."""
+        self.n_failed += n
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(text)
+
+
+TABLE_KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedFiles:
+    """Contents of a release.
+
+    Args:
+        folder: where it is.
+        certificate: the document.
+        counts, lower, upper: released counts and the bounds beside them, [size][region].
+        answers: noisy answers, [size][region].
+        parent: region of each region's parent, -1 at the root.
+        level: level of each region.
+    """
+
+    folder: Path
+    certificate: dict[str, Any]
+    counts: Ints
+    lower: Ints
+    upper: Ints
+    answers: Ints
+    parent: Ints
+    level: Ints
+
+    @property
+    def level_names(self) -> list[str]:
+        """Names of the levels, root first."""
+        return [level["name"] for level in self.certificate["levels"]]
+
+
+class OddFileError(ValueError):
+    """A file is not what its format says; the text names it and says why."""
+
+
+def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
+    """Read counts and answers of a release whose certificate has the right form.
+
+    Raises:
+        OddFileError: a file is not what its format says.
+    """
+    regions, stamp = certificate["regions"], certificate["stamp"]
+    names = [level["name"] for level in certificate["levels"]]
+    index = {code: i for i, (code, _, _) in enumerate(regions)}
+    try:
+        parent = np.array([index[up] if up else -1 for _, _, up in regions], dtype=np.int64)
+        level = np.array([names.index(name) for _, name, _ in regions], dtype=np.int64)
+    except (KeyError, ValueError):
+        raise OddFileError(f"{CERTIFICATE} names a parent or a level that is not listed") from None
+    own = np.arange(len(regions))
+    ordered = np.array_equal(level, np.sort(level)) and np.all(parent < own) and np.all(parent[1:] >= 0)
+    nested = len(parent) == 1 or np.array_equal(level[parent[1:]] + 1, level[1:])
+    if (
+        len(index) != len(regions)
+        or not ordered
+        or not nested
+        or set(level.tolist()) != set(range(len(names)))
+    ):
+        raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
+    released = _read_cells(place, COUNTS, (COUNT, LOWER, UPPER), certificate, slice(None), stamp)
+    parts = []
+    for i, name in enumerate(names):
+        here = np.flatnonzero(level == i)
+        nodes = slice(int(here[0]), int(here[-1]) + 1)
+        parts += _read_cells(place, part_file(name), (ANSWER,), certificate, nodes, stamp)
+    counts, lower, upper = released
+    return ReleasedFiles(
+        place, certificate, counts, lower, upper, np.concatenate(parts, axis=1), parent, level
+    )
+
+
+def read_certificate(place: Path) -> dict[str, Any]:
+    """Return the certificate; OddFileError if it has another form, or is not written in its canonical form.
+
+    Raises:
+        DataError: it is one of another version (D138).
+    """
+    document = read_document(place, CERTIFICATE)
+    if (
+        document.get("type") == "pgsr.certificate"
+        and type(document.get("version")) is int
+        and document["version"] != VERSION
+    ):
+        raise DataError(
+            f"{place} was written by another version of pgsr, whose certificate says less",
+            code="D138",
+            fix="check it with that version, or release again",
+        )
+    try:
+        check_form(document, Certificate)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise OddFileError(f"{CERTIFICATE} is not of its form: {str(error)[:120]}") from None
+    return document
+
+
+def check_form(document: dict[str, Any], form: type[Struct]) -> None:
+    """Raise ValueError, in words that name the place, unless a document has exactly this form."""
+    convert(document, form, strict=True)
+
+
+def read_document(place: Path, path: str) -> dict[str, Any]:
+    """Return a JSON object that is written in its canonical form; OddFileError otherwise."""
+    data = read_file(place, path)
+    try:
+        document = parse_json(data, "", path)
+        canonical = json_bytes(document)
+    except UnreadableError as error:
+        raise OddFileError(str(error)) from None
+    except (ValueError, RecursionError):
+        raise OddFileError(f"{path} is not JSON") from None
+    if data != canonical:
+        raise OddFileError(f"{path} is not written in its canonical form")
+    return document
+
+
+def read_file(place: Path, path: str) -> bytes:
+    """Return the bytes of a plain file below a folder; OddFileError if it is missing, a link or something else."""
+    try:
+        return read_bytes(place, path, "")
+    except UnreadableError as error:
+        raise OddFileError(str(error)) from None
+
+
+def sha256_of(place: Path, path: str) -> str:
+    """Return the SHA-256 of a plain file below a folder; OSError or ValueError if it is none."""
+    with open_inside(place, path) as file:
+        return digest_of(file)
+
+
+def _read_cells(
+    place: Path, path: str, values: tuple[str, ...], certificate: dict[str, Any], nodes: slice, stamp: str
+) -> list[Ints]:
+    """Return columns, [size][region] each; every region and size exactly once, in the certificate's order."""
+    import pyarrow as pa
+
+    from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
+
+    regions, sizes = certificate["regions"][nodes], certificate["sizes"]
+    n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
+    columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), **dict.fromkeys(values, WHOLE)}
+    try:
+        opened = ParquetTable(place, path, "", TABLE_KINDS[values[0]], columns, n_rows, {"stamp": stamp})
+        if opened.n_rows != n_rows:
+            opened.close()
+            raise OddFileError(f"{path} does not have one row a region and size")
+        table = opened.read()
+    except UnreadableError as error:
+        raise OddFileError(str(error)) from None
+    for name, place_in in (("region", 0), ("level", 1)):
+        due = pa.array([row[place_in] for row in regions], pa.string()).take(
+            pa.array(np.repeat(np.arange(len(regions)), n_sizes))
+        )
+        if not table.column(name).combine_chunks().cast(pa.string()).equals(due):
+            raise OddFileError(f"{path} does not list every {name} in the certificate's order")
+    expected = np.tile(np.arange(n_sizes) + int(sizes["smallest"]), len(regions))
+    if not np.array_equal(table.column("size").to_numpy(), expected):
+        raise OddFileError(f"{path} does not list every size")
+    shape = len(regions), n_sizes
+    return [np.ascontiguousarray(table.column(name).to_numpy().reshape(shape).T) for name in values]
+
+
+LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
+
+
+def check_ledger(files: ReleasedFiles) -> Check:
+    """Check the ledger's chain, what was charged, and that the noisy answers are the ones it has recorded."""
+    check = Check("ledger")
+    document = files.certificate
+    if not document["release"]:
+        check.n_checked, check.summary = 1, f"none: {document['stamp']}"
+        if not document["stamp"] or document["journal"]:
+            check.fail("a simulation must be stamped and charge nothing")
+        return check
+    data = read_file(files.folder, LEDGER)
+    try:
+        book, n_bytes, whole = read_book(data, files.folder / LEDGER)
+    except BudgetError as error:
+        check.fail(error.text)
+        return check
+    commit = book.commit_of(document["journal"])
+    if commit is None or book.entries[-1].event is not commit or n_bytes != len(data) or not whole:
+        check.fail("the ledger does not end with the commit of this release")
+        return check
+    mine = book.of_journal(document["journal"])
+    _check_charges(check, files, book, list(mine.values()))
+    if set(commit.intents) != set(mine) or commit.plan_hash != document["plan_hash"]:
+        check.fail("the ledger's commit is that of another plan or of other charges")
+    _check_parts(check, files, book, commit.files)
+    charged = sum((intent.loss for intent in mine.values()), Fraction(0))
+    check.summary = (
+        f"{book.binding.loss_name} {charged} charged for this release in {len(mine)} intents; "
+        f"chain of {len(book.entries)} records unbroken, {book.charged} charged so far"
+    )
+    return check
+
+
+def _check_charges(check: Check, files: ReleasedFiles, book: Book, mine: list[Charge]) -> None:
+    """Expect one charge for all levels first, and then whole levels that were lost and drawn again."""
+    document = files.certificate
+    stated, sizes = document["privacy"], document["sizes"]
+    new = "new of size 0 or 1" if sizes["smallest"] == 0 else "new"
+    laws = {
+        level["name"]: (LAWS[stated["noise"]], Fraction(level["parameter"]), 1, level["sensitivity"])
+        for level in document["levels"]
+    }
+    bound = book.binding
+    expected: dict[str, tuple[object, object]] = {
+        "kind of loss": (bound.loss_name, stated["loss_name"]),
+        "unit of privacy": (bound.unit, stated["unit"]),
+        "neighbour steps": (
+            bound.neighbours,
+            "+".join(new if s == "new" else s for s in stated["relations"]),
+        ),
+        "loss": (mine[0].loss if mine else None, Fraction(stated["loss"])),
+        "range of levels": (list(mine[0].covers) if mine else [], files.level_names),
+    }
+    for intent in mine:
+        drawn = [(x.level, (x.law, x.parameter, x.shift, x.coordinates)) for x in intent.laws]
+        expected["noise"] = (drawn, [(level, laws.get(level)) for level in intent.covers])
+        expected["statistics published exactly"] = (list(intent.exact), stated["conditional_on"])
+        expected["plan"] = (intent.plan_hash, document["plan_hash"])
+        for what, (charged, certified) in expected.items():
+            check.n_checked += 1
+            if charged != certified:
+                check.fail(f"the ledger was charged for another {what} than the certificate states")
+
+
+def _check_parts(check: Check, files: ReleasedFiles, book: Book, committed: str) -> None:
+    """Expect each part to be the file recorded last, and all of them the ones the commit names."""
+    journal = files.certificate["journal"]
+    hashes = {EXACT: sha256_of(files.folder, f"{MEASUREMENTS}/{EXACT}")}
+    for level in files.level_names:
+        check.n_checked += 1
+        key, sha256 = f"{level}/{PART}", sha256_of(files.folder, part_file(level))
+        hashes[f"{key}.parquet"] = sha256
+        begun = book.begun.get((journal, key), ())
+        if not begun or book.drawn.get((begun[-1], key)) != sha256:
+            check.fail(f"the answers of level {level} are not the ones the ledger has recorded")
+    lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items()))
+    if hashlib.sha256(lines.encode()).hexdigest() != committed:
+        check.fail("the committed measurements are not these")
+    document = files.certificate
+    exact = read_document(files.folder, f"{MEASUREMENTS}/{EXACT}")
+    if exact != {"total": document["total"], "public_totals": document["public_totals"]}:
+        check.fail(f"{EXACT} states other numbers than the certificate")
+    due = {
+        "type": "topdown.journal",
+        "version": 2,
+        "journal": journal,
+        "plan_hash": document["plan_hash"],
+    }
+    line = read_file(files.folder, f"{MEASUREMENTS}/{JOURNAL}")
+    if line != _one_line(due):
+        check.fail(f"{JOURNAL} is that of another run")
+
+
+def _one_line(fields: dict[str, object]) -> bytes:
+    import json
+
+    return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+
+HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
+
+
+STEPS = ("move", "new", "dropped", "household", "appears")
+
+
+SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
+
+
+UNIT = 1 << 400
+
+
+TERMS = 100
+
+
+MOST_ATOMS = 500
+
+
+MORE_DIGITS = 25
+
+
+MOST_LOSS, MOST_SPREAD = 40_000, 2**54
+
+
+Pair = tuple[Fraction, Fraction]
+
+
+def check_privacy(files: ReleasedFiles) -> Check:
+    """Recompute plan hash, sensitivities, loss, and what is said about every neighbour step."""
+    document = files.certificate
+    stated, levels = document["privacy"], document["levels"]
+    check = Check("privacy", n_checked=3 + len(levels))
+    plan = json.dumps({name: document[name] for name in HASHED}, sort_keys=True, ensure_ascii=False)
+    if hashlib.sha256(plan.encode()).hexdigest() != document["plan_hash"]:
+        check.fail("the certificate is not that of the plan whose hash it states")
+    relations = stated["relations"]
+    if relations != [step for step in STEPS if step in relations] or not (
+        relations in SETS_OF_WHOLE_GROUPS
+        if {"household", "appears"} & set(relations)
+        else "move" in relations
+    ):
+        check.fail(f"the neighbour steps {', '.join(map(str, relations))} promise nothing")
+        return check
+    regions = [int((files.level == level).sum()) for level in range(len(levels))]
+    kind, sizes = document["mechanism"]["measures"], document["sizes"]
+    if kind == "tail_rows" and not {"dropped", "household"}.isdisjoint(relations):
+        check.fail("rows do not cover steps of more than one person")
+        return check
+    by_step = {step: [_answers_moved(kind, step, n, sizes) for n in regions] for step in relations}
+    derived = [max(column) for column in zip(*by_step.values(), strict=True)]
+    for level, expected in zip(levels, derived, strict=True):
+        if level["sensitivity"] != expected:
+            check.fail(f"level {level['name']}: sensitivity {level['sensitivity']}, derived {expected}")
+    noise, parameters = stated["noise"], [Fraction(level["parameter"]) for level in levels]
+    loss = _loss(noise, parameters, derived)
+    if loss > MOST_LOSS or max(parameters) > MOST_SPREAD:
+        check.fail("no release is made with a loss or noise of this size")
+        return check
+    _widths_and_unit(check, document, parameters)
+    name = {"geometric": "epsilon", "gaussian": "rho"}.get(noise)
+    if loss != Fraction(stated["loss"]) or name != stated["loss_name"]:
+        check.fail(
+            f"the noise costs {name} {loss}, the certificate states {stated['loss_name']} {stated['loss']}"
+        )
+    honest = loss <= Fraction(stated["claimed"])
+    if honest != stated["private_as_claimed"]:
+        check.fail("the certificate misstates whether the claim holds")
+    if document["release"] and not honest:
+        check.fail("a release must be private as claimed")
+    known = _exact_statistics(document)
+    if stated["conditional_on"] != known:
+        check.fail(f"what is exact is {', '.join(known)}; the certificate states {stated['conditional_on']}")
+    spoken_of = SETS_OF_WHOLE_GROUPS[1] if "household" in relations else relations
+    if [row["relation"] for row in stated["secrets"]] != spoken_of:
+        check.fail("the certificate does not state one row for every neighbour step")
+        return check
+    for row in stated["secrets"]:
+        check.n_checked += 1
+        _check_step(check, row, known, noise, parameters, by_step.get(row["relation"], []))
+        _check_words(check, row, known, Sizes(**sizes), document["public_totals"], stated["unit"])
+    check.summary = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
+    return check
+
+
+def _widths_and_unit(check: Check, document: dict[str, Any], parameters: Sequence[Fraction]) -> None:
+    """Check how far noise reaches at every level, and the words for the unit."""
+    stated, accumulates = document["privacy"], document["mechanism"]["measures"] != "histogram"
+    for level, parameter in zip(document["levels"], parameters, strict=True):
+        width = half_width(stated["noise"], parameter, accumulates=accumulates)
+        if level["half_width_95"] != width:
+            check.fail(f"level {level['name']}: half width {level['half_width_95']}, derived {width}")
+    if stated["unit_means"] != unit_means(stated["unit"], stated["relations"]):
+        check.fail("what a unit means is described in other words than the format has")
+
+
+def _answers_moved(kind: str, step: str, n_regions: int, sizes: dict[str, Any]) -> int:
+    """Return how many answers of a level one step moves at most, each by one.
+
+    A group that grows by one leaves one running sum of its own region, or, in a chain, one of every region. A group
+    that appears in row s stands in all running sums from there on: N - s of them upwards, s + 1 downwards.
+    """
+    n, smallest = int(sizes["n_sizes"]), int(sizes["smallest"])
+    several = n_regions if kind in ("chain", "tail_chain") else 1
+    if step == "move":
+        return 0 if n == 1 else 2 if kind == "histogram" else several
+    if step == "household":
+        return 0 if n == 1 else 2 if kind == "histogram" else several * (n - 1)
+    if step == "appears":
+        return 1 if kind == "histogram" else several * n
+    lowest, highest = (0, min(1 - smallest, n - 1)) if step == "new" else (n - 1, n - 1)
+    if kind == "histogram":
+        return 1
+    return several * (highest + 1 if kind in ("tail", "tail_rows", "tail_chain") else n - lowest)
+
+
+def _loss(noise: str, parameters: Sequence[Fraction], moved: Sequence[int]) -> Fraction:
+    half = 2 if noise == "gaussian" else 1
+    return sum((n / (half * p) for n, p in zip(moved, parameters, strict=True)), Fraction(0))
+
+
+def _exact_statistics(document: dict[str, Any]) -> list[str]:
+    sizes = document["sizes"]
+    known = ["number of groups"]
+    if sizes["too_large"] != "top-code":
+        known.append(f"no group larger than {sizes['smallest'] + sizes['n_sizes'] - 1}")
+    return known + (["public numbers of groups of regions"] if document["public_totals"] else [])
+
+
+def _check_step(
+    check: Check,
+    row: dict[str, Any],
+    known: list[str],
+    noise: str,
+    parameters: Sequence[Fraction],
+    moved: Sequence[int],
+) -> None:
+    """Check one neighbour step: its status, and no number but its own where it is not disclosed."""
+    step = row["relation"]
+    if step not in ("move", "household"):
+        exact = [name for name in known if step == "appears" or not name.startswith("no group")]
+        expected = {"status": "disclosed", "exact": exact}
+        numbers = {"loss", "epsilon", "best_guess", "right_in_100", "n_counts_moved"} & set(row)
+        if numbers or any(row[key] != value for key, value in expected.items()):
+            check.fail(
+                f"step {step} alters the number of groups, which is exact: it is disclosed, without numbers"
+            )
+        return
+    exact = [name for name in known if name.startswith("no group")]
+    if (row["status"], row["exact"]) != ("conditional" if exact else "protected", exact):
+        check.fail(
+            f"step {step} is misstated as {row['status']}, exact: {', '.join(row['exact']) or 'nothing'}"
+        )
+    parts = [(p, n) for p, n in zip(parameters, moved, strict=True) if n]
+    loss = _loss(noise, parameters, moved)
+    if Fraction(row["loss"]) != loss or row["n_counts_moved"] != sum(moved):
+        check.fail(f"step {step} costs {loss}, the certificate states {row['loss']}")
+    epsilon, guess = (
+        _gaussian_accuracy(parts)
+        if noise == "gaussian"
+        else ({"0": (loss, loss)}, _geometric_accuracy(parts, loss))
+    )
+    if set(row["epsilon"]) != set(epsilon):
+        check.fail(
+            f"step {step} states epsilon at delta {', '.join(row['epsilon'])}, not {', '.join(epsilon)}"
+        )
+    for delta in set(row["epsilon"]) & set(epsilon):
+        _encloses(check, f"epsilon at delta {delta}", row["epsilon"][delta], epsilon[delta])
+    _encloses(check, "the best guess", row["best_guess"], guess)
+    times = min(-(-100 * Fraction(row["best_guess"][1]) // 1), 100)
+    if row["right_in_100"] != times:
+        check.fail(f"step {step} is guessed rightly at most {times} times in 100, not {row['right_in_100']}")
+
+
+def _check_words(
+    check: Check,
+    row: dict[str, Any],
+    known: list[str],
+    sizes: Sizes,
+    public: dict[str, int],
+    unit: str,
+) -> None:
+    """Compare the words of a step with those that belong to its numbers."""
+    this = step_in_words(row["relation"], sizes, public, unit)
+    said = (
+        "disclosed by: number of groups"
+        if this.always
+        else step_sentence(this, row["right_in_100"], tuple(known))
+    )
+    if (row["name"], row["kind"], row["neighbours"], row["sentence"]) != (
+        this.name,
+        this.kind,
+        this.neighbours,
+        said,
+    ):
+        check.fail(f"step {this.relation} is described in other words than its numbers allow")
+
+
+def _encloses(check: Check, what: str, stated: list[str], own: Pair) -> None:
+    low, high = (Fraction(end) for end in stated)
+    if not low <= own[0] <= own[1] <= high:
+        check.fail(f"{what} is stated as [{low}, {high}], which does not hold what the noise gives")
+
+
+def _gaussian_accuracy(parts: Sequence[tuple[Fraction, int]]) -> tuple[dict[str, Pair], Pair]:
+    from topdown.privacy.accountant.composition import Composition
+
+    whole = Composition.of([(variance, 1, n) for variance, n in parts])
+    options: dict[str, Any] = {"engine": whole.certifying()}
+    if options["engine"] != "auto":
+        options["digits"] = MORE_DIGITS
+    epsilon, guess = whole.epsilon("1e-10", **options), whole.best_guess(**options)
+    return {"1e-10": (epsilon.lower, epsilon.upper)}, (guess.lower, guess.upper)
+
+
+def _geometric_accuracy(parts: Sequence[tuple[Fraction, int]], loss: Fraction) -> Pair:
+    """Enclose the best guess: each moved answer is right with odds 1 to exp(-1/scale), one after the other."""
+    counts: dict[Fraction, int] = {}
+    for scale, n in parts:
+        counts[scale] = counts.get(scale, 0) + n
+    if prod(n + 1 for n in counts.values()) > MOST_ATOMS:
+        low, _ = _exp(loss)
+        return Fraction(1, 2), Fraction(UNIT, UNIT + low)
+    law: dict[Fraction, tuple[int, int]] = {Fraction(0): (UNIT, UNIT)}
+    for scale, n in counts.items():
+        low, high = _exp(1 / scale)
+        right = UNIT * UNIT // (UNIT + high), -(-UNIT * UNIT // (UNIT + low))
+        wrong = UNIT - right[1], UNIT - right[0]
+        for _ in range(n):
+            after: dict[Fraction, tuple[int, int]] = {}
+            for value, mass in law.items():
+                for sign, p in ((1, right), (-1, wrong)):
+                    old = after.get(value + sign / scale, (0, 0))
+                    more = mass[0] * p[0] // UNIT, -(-mass[1] * p[1] // UNIT)
+                    after[value + sign / scale] = old[0] + more[0], old[1] + more[1]
+            law = after
+    ends = [
+        sum((2 if value > 0 else 1) * mass[end] for value, mass in law.items() if value >= 0)
+        for end in (0, 1)
+    ]
+    return Fraction(ends[0], 2 * UNIT), min(Fraction(ends[1], 2 * UNIT), Fraction(1))
+
+
+def _exp(x: Fraction) -> tuple[int, int]:
+    """Enclose exp(-x) for x > 0 in units: the alternating series of a small part of x, squared back up."""
+    halvings = max(0, (x.numerator // x.denominator).bit_length() + 1)
+    small, term, low = Fraction(x, 1 << halvings), Fraction(1), Fraction(0)
+    for i in range(TERMS):
+        low += term
+        term *= -small / (i + 1)
+    low, high = sorted((low, low + term))
+    ends = int(low * UNIT // 1), int(-(-high * UNIT // 1))
+    for _ in range(halvings):
+        ends = ends[0] * ends[0] // UNIT, -(-ends[1] * ends[1] // UNIT)
+    return ends

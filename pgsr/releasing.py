@@ -1,0 +1,584 @@
+"""Make one release of group sizes, or one simulation: check, rehearse, then charge and draw, or draw seeded noise.
+
+A charge is durable before the noise it pays for; what a crash tears is resumed, and only lost noise is paid for again.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import numpy as np
+
+from pgsr import level_noise as _engine
+from pgsr.documents import Certificate
+from pgsr.estimators import all_answers, rows_answers_of_level
+from pgsr.group_files import (
+    answers_bytes,
+    certificate_document,
+    hash_sections,
+    plan_sections,
+    publish_release,
+    release_contents,
+)
+from pgsr.group_folder import (
+    ANSWER,
+    MEASUREMENTS,
+    PART,
+    drawn_name,
+    part_file,
+    refuse_strangers,
+    refuse_used_folder,
+)
+from pgsr.group_tables import check_totals, origin_of_groups
+from pgsr.hierarchy import Hierarchy
+from pgsr.level_noise import Calibration, calibrate
+from pgsr.prepared_release import (
+    Prepared,
+    Release,
+    check_shape,
+    refuse_missing_totals,
+    refuse_unkept_totals,
+    with_listed_units,
+)
+from pgsr.privacy_section import refuse_empty_promise
+from pgsr.released_groups import ReleasedFiles, check_form, check_privacy
+from pgsr.run_settings import LedgerFile, Plan, Policy, Source, ledger_place, refuse_unnamed
+from topdown.arrays import Ints
+from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
+from topdown.formats import json_bytes
+from topdown.output_paths import refuse_inside, refuse_needed
+from topdown.privacy.ledger import (
+    Book,
+    Disk,
+    Entry,
+    Intent,
+    Journal,
+    Ledger,
+    LedgerLocation,
+    MeasuredPart,
+    check_new_charge,
+    folder_lock,
+    keyed_digest,
+    open_journal,
+    open_ledger,
+    run_charged,
+    start_journal,
+)
+from topdown.process import interrupt_between_parts
+from topdown.progress import Event, Report, silent
+
+if TYPE_CHECKING:
+    from topdown.privacy.ledger import DrawnLaw, NoiseCharge
+
+
+LEDGER_LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
+
+
+QUERY = "group sizes"
+
+
+SPENT = "this run spent"
+
+
+NOTHING = "nothing"
+
+
+KEPT = "finished noise is kept: go on with --resume"
+
+
+P = ParamSpec("P")
+
+
+R = TypeVar("R")
+
+
+LevelLaw = tuple[str, Fraction, int, int]
+
+
+def with_spend_note(run: Callable[P, R]) -> Callable[P, R]:
+    """Make a command add to every error what it has spent itself: nothing, unless it was said before."""
+
+    @wraps(run)
+    def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return run(*args, **kwargs)
+        except TopdownError as error:
+            if SPENT not in dict(error.details):
+                error.details += ((SPENT, NOTHING),)
+            raise
+
+    return telling
+
+
+@contextmanager
+def spend_note(place: LedgerLocation, plan_hash: str) -> Iterator[None]:
+    """Add to whatever ends the block what the ledger says that it has spent on a plan, and how to go on.
+
+    Raises:
+        DataError: D050 in place of an OSError.
+    """
+    before = spent_on(place, plan_hash)
+    try:
+        yield
+    except OSError as error:
+        where = str(error.filename or place.path)
+        raise DataError(
+            f"cannot write {where}: {error.strerror or type(error).__name__}",
+            code="D050",
+            file=where,
+            details=((SPENT, _spend_in_words(place, plan_hash, before)),),
+            fix="make room or correct the rights, then run the same command again, with --resume if it spent anything",
+        ) from None
+    except TopdownError as error:
+        error.details += ((SPENT, _spend_in_words(place, plan_hash, before)),)
+        raise
+    except (KeyboardInterrupt, Exception) as error:
+        error.add_note(f"{SPENT}: {_spend_in_words(place, plan_hash, before)}")
+        raise
+
+
+def spent_on(place: LedgerLocation, plan_hash: str) -> Fraction:
+    """Return what a ledger was charged for a plan, in all folders and attempts; 0 if there is none.
+
+    Raises:
+        BudgetError: damaged (B006).
+    """
+    from topdown.privacy.ledger.ledger_file import read_ledger
+
+    intents = read_ledger(place.path).live.values()
+    return sum((intent.loss for intent in intents if intent.plan_hash == plan_hash), Fraction(0))
+
+
+def _spend_in_words(place: LedgerLocation, plan_hash: str, before: Fraction) -> str:
+    try:
+        spent = spent_on(place, plan_hash) - before
+    except BudgetError:
+        return "unknown: the ledger cannot be read"
+    return f"{place.binding.loss_name} {spent}; {KEPT}" if spent else NOTHING
+
+
+def planned_spend(plan: Prepared, place: LedgerLocation, policy: Policy, so_far: Fraction) -> NoiseCharge:
+    """Return what a release may charge.
+
+    Args:
+        plan: what will be drawn, once.
+        place: the ledger.
+        policy: the most that may ever be charged to the data set, and why; without a limit this release, and what of
+            it has to be drawn again after a crash.
+        so_far: what this run was charged before.
+    """
+    from topdown.privacy.ledger.charged_run import NoiseCharge
+
+    laws = ledger_laws(plan.calibration, plan.hierarchy.level_names)
+    return NoiseCharge(
+        release=f"{place.binding.data_set}-{plan.plan_hash[:8]}",
+        plan_hash=plan.plan_hash,
+        laws={level: (law,) for level, law in laws.items()},
+        exact=tuple(plan.sections["privacy"]["conditional_on"]),
+        limit=plan.calibration.loss + so_far if policy.most is None else policy.most,
+        limit_reason=policy.reason,
+    )
+
+
+def ledger_laws(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLaw]:
+    """Return the law of every level as the ledger records it."""
+    from topdown.privacy.ledger.ledger_records import DrawnLaw
+
+    drawn = laws_drawn(calibration, levels)
+    return {level: DrawnLaw(*law, level, QUERY) for level, law in drawn.items()}
+
+
+def laws_drawn(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, LevelLaw]:
+    """Return, per level, (law, parameter, shift, coordinates): what the worst neighbour moves there, exactly.
+
+    One step is the worst at every level at once (see `vectors.joint_sensitivity`), and moves each answer by one
+    at most, so the composition of these laws is the loss of a single pair of neighbours.
+
+    Args:
+        calibration: noise of every level.
+        levels: their names, root first.
+    """
+    law = LEDGER_LAWS[calibration.noise]
+    drawn = zip(levels, calibration.parameters, calibration.sensitivities, strict=True)
+    return {name: (law, parameter, 1, changed) for name, parameter, changed in drawn}
+
+
+def answers_in(data: bytes | None, n_sizes: int) -> Ints:
+    """Return the answers [size][region] of the file of one level."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False)
+    return np.asarray(table.column(ANSWER).to_numpy().reshape(-1, n_sizes).T)
+
+
+def resumed_answers(plan: Prepared, journal: Journal, ledger: Ledger, disk: Disk, n_levels: int) -> Ints:
+    """Return the noisy answers [size][node] of the first levels of a run, 0 below them.
+
+    Args:
+        plan: what is released.
+        journal, ledger: of the run; the ledger has recorded the parts of these levels.
+        disk: how files are read.
+        n_levels: how many levels.
+    """
+    tree = plan.hierarchy.tree
+    noisy = np.zeros((plan.sizes.n_sizes, tree.n_nodes), dtype=np.int64)
+    for level, name in enumerate(plan.hierarchy.level_names[:n_levels]):
+        seq, sha256 = journal.find(MeasuredPart(name, PART), ledger.book) or (0, "")
+        data = disk.read(journal.folder / name / drawn_name(seq, sha256))
+        noisy[:, tree.columns(level)] = answers_in(data, len(noisy))
+    return noisy
+
+
+def refuse_lost_levels(plan: Prepared, journal: Journal, book: Book) -> None:
+    """Refuse to draw a level again while answers that were chosen by it are whole (DataError D139).
+
+    A level is begun when all above it are recorded, so that no crash leads here: a file was damaged or removed.
+    """
+    if plan.sideways is None or book.commit_of(journal.id) is not None:
+        return
+    names = plan.hierarchy.level_names
+    whole = [journal.find(MeasuredPart(name, PART), book) is not None for name in names]
+    if whole != sorted(whole, reverse=True):
+        raise DataError(
+            f"the answers of level {names[whole.index(False)]} are lost, by which those of levels below were chosen",
+            code="D139",
+            fix="restore the folder from a copy; or release into another folder with --again, which is charged anew",
+        )
+
+
+BYTES_A_CELL, SPARE_BYTES = 20, 1 << 20
+
+
+def run_release(
+    plan: Prepared,
+    truth: Ints,
+    place: LedgerLocation,
+    folder: Path,
+    policy: Policy,
+    report: Report,
+    disk: Disk,
+) -> Release:
+    """Charge, draw, commit and publish a release, or go on with one that was interrupted.
+
+    Guarantees: a charge is durable before the noise it pays for, no part is drawn twice
+    under one charge, nothing has a name that readers know before the ledger holds the commit. One run at a time
+    writes to the folder. A second call after success charges nothing and gives the same bytes.
+
+    Args:
+        plan: what will be released; rehearsed.
+        truth: exact answers [size][node]; confidential.
+        place: the ledger.
+        folder: the release.
+        policy: what may be charged.
+        report: told about progress.
+        disk: how files are written.
+
+    Raises:
+        ConfigError: the folder is in use (C173), holds another run (C070, C071, C164), or this one and `resume` is
+            not given (C086).
+        BudgetError: the ledger refuses, is missing or is another one.
+        DataError: a file cannot be written (D050), or answers that others were chosen by are lost (D139).
+        KeyboardInterrupt: between two parts; going on later costs nothing more.
+    """
+    levels = plan.hierarchy.level_names
+    parts = [MeasuredPart(level, PART) for level in levels]
+    with ExitStack() as stack:
+        stack.enter_context(spend_note(place, plan.plan_hash))
+        with open_ledger(place, disk) as ledger:
+            stack.enter_context(folder_lock(folder, disk, MEASUREMENTS))
+            refuse_strangers(folder, levels)
+            journal = _resumed_journal(plan, folder, ledger, policy, disk)
+            spend = planned_spend(plan, place, policy, _charged(ledger.book, journal))
+            if journal is None:
+                check_new_charge(spend, ledger, again=policy.again)
+            _check_room(plan, folder)
+            disk.make_folder(folder / MEASUREMENTS)
+            journal = journal or start_journal(folder / MEASUREMENTS, {"plan_hash": plan.plan_hash}, disk)
+            refuse_lost_levels(plan, journal, ledger.book)
+            with interrupt_between_parts() as check:
+                check()
+                work = _LevelDrawing(
+                    plan, truth, report, check, partial(resumed_answers, plan, journal, ledger, disk)
+                )
+                run_charged(journal, ledger, parts, spend, work, disk)
+            book, lines = ledger.book, disk.read(ledger.path)
+        made = plan.made_of(_committed_answers(plan, folder, disk), journal=journal.id)
+        report(Event("solve", 1, 1))
+        publish_release(made, folder, release_contents(made, _own_lines(lines or b"", book, journal)), disk)
+        intents = book.of_journal(journal.id)
+        return replace(made, folder=folder, charged=_charged(book, journal), n_attempts=len(intents))
+
+
+def exact_bytes(plan: Prepared) -> bytes:
+    """Return exact.json: the statistics that are published exactly, in the order of the ledger's intent."""
+    return json_bytes({"total": plan.total, "public_totals": plan.sections["public_totals"]})
+
+
+def _charged(book: Book, journal: Journal | None) -> Fraction:
+    """Return what a run was charged so far, all attempts together."""
+    intents = book.of_journal(journal.id).values() if journal else ()
+    return sum((intent.loss for intent in intents), Fraction(0))
+
+
+def _resumed_journal(
+    plan: Prepared, folder: Path, ledger: Ledger, policy: Policy, disk: Disk
+) -> Journal | None:
+    """Return the journal of the run that the folder holds, None if there is none; refuse it without `resume` (C086)."""
+    journal = open_journal(folder / MEASUREMENTS, {"plan_hash": plan.plan_hash}, disk)
+    if journal is None or policy.resume:
+        return journal
+    spent = _charged(ledger.book, journal)
+    raise ConfigError(
+        f"{folder} holds a run of this very release, {plan.plan_hash[:8]}",
+        code="C086",
+        details=(("that run spent", f"{ledger.book.binding.loss_name} {spent}" if spent else "nothing yet"),),
+        fix="run the same command with --resume: its noise is kept; another folder would spend the budget again",
+    )
+
+
+def _check_room(plan: Prepared, folder: Path) -> None:
+    """Refuse to begin what the disk has no room for: a torn part costs a new charge."""
+    n_cells = plan.sizes.n_sizes * plan.hierarchy.tree.n_nodes
+    if folder.is_dir() and shutil.disk_usage(folder).free < 2 * BYTES_A_CELL * n_cells + SPARE_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+def _committed_answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
+    """Read the noisy answers [size][node] back, which the ledger has committed to."""
+    names = plan.hierarchy.level_names
+    found = [answers_in(disk.read(folder / part_file(level)), plan.sizes.n_sizes) for level in names]
+    return np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64)
+
+
+def _own_lines(data: bytes, book: Book, journal: Journal) -> bytes:
+    """Return a ledger up to the commit of a run: what later releases add is theirs to publish."""
+    last = next(e.seq for e in book.entries if e.event is book.commit_of(journal.id))
+    return b"".join(data.splitlines(keepends=True)[: last + 1])
+
+
+class _LevelDrawing:
+    """How the protocol's parts are made; see `topdown.privacy.ledger.charged_run.ChargedWork`."""
+
+    def __init__(
+        self,
+        plan: Prepared,
+        truth: Ints,
+        report: Report,
+        check: Callable[[], None],
+        above: Callable[[int], Ints],
+    ) -> None:
+        self._plan, self._truth, self._report, self._check, self._above = plan, truth, report, check, above
+        self._n_seen = 0
+        self._source = _engine.NoiseSource()
+
+    def charged(self, entry: Entry) -> None:
+        if isinstance(entry.event, Intent):
+            again = f" again, for {', '.join(entry.event.covers)}" if entry.event.attempt > 1 else ""
+            self._report(Event("ledger", 1, 2, f"intent {entry.event.attempt} written{again}"))
+
+    def exact(self) -> bytes:
+        return exact_bytes(self._plan)
+
+    def digest(self, key: bytes) -> str:
+        return keyed_digest(key, [np.ascontiguousarray(self._truth, dtype="<i8").data])
+
+    def ready(self, part: MeasuredPart) -> None:
+        self._check()
+
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        yield from map(self._make, parts)
+
+    def done(self, part: MeasuredPart, drawn: bool) -> None:
+        self._n_seen += 1
+        total = len(self._plan.hierarchy.level_names)
+        self._report(Event("measure", self._n_seen, total, part.level))
+
+    def _make(self, part: MeasuredPart) -> bytes:
+        plan, public, source = self._plan, self._plan.sideways, self._source
+        level = plan.hierarchy.level_names.index(part.level)
+        if public is None:
+            drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
+        else:
+            draw = partial(source.noise, plan.calibration)
+            drawn = rows_answers_of_level(draw, self._truth, self._above(level), level, public)
+        noisy = np.zeros_like(self._truth)
+        noisy[:, plan.hierarchy.tree.columns(level)] = drawn
+        return answers_bytes(plan, noisy, level, "")
+
+
+def refuse_unverifiable(plan: Prepared) -> None:
+    """Refuse a plan whose estimator stops, whose files cannot be written or whose certificate would not verify.
+
+    Raises:
+        ConfigError: C175 the certificate would fail its own check; or what the estimator refuses.
+    """
+    made = plan.rehearsed()
+    document = certificate_document(made)
+    try:
+        release_contents(made)
+        check_form(document, Certificate)
+    except ValueError as error:  # a text that no file holds, or a number past what a certificate may state
+        raise _refused(str(error)[:200] if str(error).isprintable() else type(error).__name__) from None
+    tree = plan.hierarchy.tree
+    found = check_privacy(
+        ReleasedFiles(
+            Path(),
+            document,
+            made.counts,
+            *made.bounds,
+            made.noisy,
+            tree.parent,
+            tree.level_of.astype(np.int64),
+        )
+    )
+    if not found.ok:
+        raise _refused(found.findings[0])
+
+
+def _refused(why: str) -> ConfigError:
+    return ConfigError(
+        f"this release would not pass pgsr verify: {why}",
+        code="C175",
+        fix="change what the message names; nothing was spent",
+    )
+
+
+OWN_LEDGER, OWN_POLICY = LedgerFile(), Policy()
+
+
+@with_spend_note
+def release(
+    plan: Plan,
+    source: Source,
+    out: Path | str,
+    ledger: LedgerFile = OWN_LEDGER,
+    policy: Policy = OWN_POLICY,
+    *,
+    report: Report = silent,
+    disk: Disk | None = None,
+) -> Release:
+    """Release the number of groups of every size in every region of a hierarchy.
+
+    The data are checked completely before the ledger is opened; the ledger holds a durable intent before the
+    first bit of noise is drawn, the hash of every noisy part before it may be read, and a commit before anything is
+    made of them (see `run.run_release`).
+
+    Args:
+        plan: what is released, and how it is measured.
+        source: the groups, confidential, and their regions.
+        out: folder to write; what is paid for must outlive a crash.
+        ledger: that of the data set, which must exist (see `new_ledger`).
+        policy: what may be charged.
+        report: called with progress.
+        disk: another model of the disk, for tests.
+
+    Raises:
+        TopdownError: its details say what this run has spent: nothing, unless noise may have been drawn.
+        KeyboardInterrupt: between two parts; its note says what is spent.
+    """
+    regions, noise = _regions_and_noise(plan, source)
+    if noise.name == "published":
+        raise ConfigError(
+            f"the published calibration claims {noise.claimed} but costs {noise.loss}: it is not private",
+            code="C162",
+            fix="use the correct calibration; to reproduce the paper add a simulation seed (--simulate 1)",
+        )
+    folder = Path(out)
+    refuse_used_folder(folder, resumable=True)
+    prepared, leaves = _prepare(plan, source, regions, noise, report)
+    place = ledger_place(source.file, plan.binding(source.data_set), ledger)
+    refuse_unnamed(place)
+    refuse_inside(folder, "out", (place.path, place.witness_folder, *source.files))
+    refuse_needed(place.path, "ledger", source.files)
+    refuse_unverifiable(prepared)
+    return run_release(prepared, prepared.truth(leaves), place, folder, policy, report, disk or Disk())
+
+
+@with_spend_note
+def simulate(
+    plan: Plan,
+    source: Source,
+    seed: int,
+    out: Path | str | None = None,
+    *,
+    truth_is_public: str = "",
+    report: Report = silent,
+) -> Release:
+    """Draw seeded noise, which protects nobody and is not charged; stamped NOT-A-RELEASE.
+
+    Args:
+        plan: as for `release`; its calibration may be the published one, which is not private as claimed.
+        source: made-up groups (a file marked by `pgsr synth`) or public ones only.
+        seed: of the noise.
+        out: folder to write; None keeps the result in memory.
+        truth_is_public: why groups without a mark are public; stamped on the result.
+        report: called with progress.
+
+    Raises:
+        TopdownError: C121 if the groups are not known to be made up or public.
+    """
+    regions, noise = _regions_and_noise(plan, source)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        refuse_used_folder(folder, resumable=False)
+    origin = origin_of_groups(source.groups, truth_is_public)
+    prepared, leaves = _prepare(plan, source, regions, noise, report)
+    report(Event("measure", 0, 1))
+    truth = prepared.truth(leaves)
+    noisy = all_answers(_engine.NoiseSource(seed), truth, noise, regions.tree, prepared.sideways)
+    report(Event("measure", 1, 1))
+    made = prepared.made_of(noisy, seed=seed, origin=origin)
+    report(Event("solve", 1, 1))
+    return made if folder is None else _write_simulation(made, folder)
+
+
+def _regions_and_noise(plan: Plan, source: Source) -> tuple[Hierarchy, Calibration]:
+    """Return the regions and the noise of a plan, if it promises anything in them."""
+    regions = source.regions()
+    check_shape(regions, plan.sizes)
+    refuse_unkept_totals(plan, regions)
+    noise = calibrate(plan.kind, regions.tree, plan.sizes, plan.budget, plan.steps)
+    refuse_empty_promise(plan, regions.tree)
+    return regions, noise
+
+
+def _prepare(
+    plan: Plan, source: Source, regions: Hierarchy, noise: Calibration, report: Report
+) -> tuple[Prepared, Ints]:
+    """Return what is decided before noise is drawn, and the counts [size][leaf], which are confidential."""
+    report(Event("check", 0, 1))
+    leaves = source.leaves(regions, plan.sizes)
+    total = check_totals(leaves, regions, plan.total, plan.public)
+    plan = with_listed_units(plan, regions, leaves)
+    refuse_missing_totals(plan, regions, total)
+    report(Event("check", 1, 1))
+    sections = plan_sections(plan, regions, total, noise)
+    mechanism, kind = plan.post_processing, plan.kind
+    prepared = Prepared(regions, plan.sizes, total, mechanism, kind, noise, sections, hash_sections(sections))
+    return prepared, leaves
+
+
+def _write_simulation(made: Release, folder: Path) -> Release:
+    disk = Disk()
+    try:
+        with folder_lock(folder, disk, MEASUREMENTS):
+            publish_release(made, folder, release_contents(made), disk)
+    except OSError as error:
+        where = str(error.filename or folder)
+        raise DataError(
+            f"cannot write {where}: {error.strerror}",
+            code="D050",
+            file=where,
+            fix="make room or correct the rights",
+        ) from None
+    return replace(made, folder=folder)

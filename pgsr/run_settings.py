@@ -1,0 +1,414 @@
+"""What a person decides before a release, as frozen values: the plan, what is read, the ledger, what may be charged.
+
+A run file is strict TOML with paths relative to the file; the command line wins over it. All of it is public, so none
+of it may be taken from the data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
+
+from pgsr.estimators import PARENT, Mechanism, mechanism_named, vector_kind
+from pgsr.exact_arguments import fraction
+from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
+from pgsr.hierarchy import Hierarchy, Sizes
+from pgsr.level_noise import LOSS_NAMES, Budget
+from pgsr.neighbours import Relation, default_steps, relation_name, steps_in_order
+from pgsr.vectors import Kind
+from topdown.arrays import Ints
+from topdown.errors import BudgetError, ConfigError
+from topdown.formats.strict_toml import read_toml
+from topdown.output_paths import checked_name
+from topdown.privacy.ledger import Disk
+
+if TYPE_CHECKING:
+    from topdown.privacy.ledger import LedgerBinding, LedgerLocation
+
+
+DATA_SET, UNIT = "groups", "person"
+
+
+FOLDER = "ledger"  # of the ledger, beside the groups; its witness lies with the groups
+
+
+@dataclass(frozen=True)
+class LedgerFile:
+    """Which ledger is charged.
+
+    Args:
+        path: its file; by default in a folder `ledger` beside the groups, whatever folder a release is written to.
+        id: its random id; empty if it is not known yet.
+        witness: folder of its witness; by default that of the groups.
+
+    Raises:
+        ConfigError: a path that no file can have (C172).
+    """
+
+    path: Path | str | None = None
+    id: str = ""
+    witness: Path | str | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_odd_path("ledger", self.path)
+        _refuse_odd_path("witness", self.witness)
+
+
+def binding_of(
+    data_set: str = DATA_SET,
+    relations: Sequence[Relation] | None = None,
+    smallest: int = 1,
+    unit: str = UNIT,
+    noise: str = "geometric",
+) -> LedgerBinding:
+    """Return what the ledger of a data set is bound to; see `Plan` for the arguments.
+
+    Raises:
+        ConfigError: unknown steps (C168), or a data set or unit whose name is no file's (C130).
+    """
+    from topdown.privacy.ledger.ledger_records import LedgerBinding
+
+    checked_name(data_set, "data set")
+    checked_name(unit, "unit of privacy")
+    steps = steps_in_order(default_steps(smallest) if relations is None else relations)
+    return LedgerBinding(data_set, relation_name(steps, smallest), unit, LOSS_NAMES[noise])
+
+
+def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) -> LedgerLocation:
+    """Return where the ledger of a data set lies, which one it must be, and what its losses are about.
+
+    Args:
+        groups: file of groups; None if they are in memory.
+        binding: what the ledger is bound to.
+        file: which ledger it is.
+
+    Raises:
+        ConfigError: groups in memory and no ledger (C163).
+    """
+    from topdown.privacy.ledger.ledger_file import LedgerLocation
+
+    if groups is None and file.path is None:
+        raise ConfigError(
+            "groups in memory have no place for their ledger",
+            code="C163",
+            fix="name a ledger, give the groups as a file, or simulate",
+        )
+    home = (Path(str(file.path)) if groups is None else groups).absolute().parent
+    path = home / FOLDER / f"{binding.data_set}.ledger.jsonl" if file.path is None else Path(file.path)
+    return LedgerLocation(path, home if file.witness is None else Path(file.witness), file.id, binding)
+
+
+def new_ledger(place: LedgerLocation) -> str:
+    """Make the ledger of a data set, once, or find the one that is there; return its random id.
+
+    Raises:
+        BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
+            odds with its witness (B008, B012); the named one is not there (B011); the witness has no folder (B014).
+    """
+    from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
+
+    there = read_ledger(place.path)
+    if there.opened is not None:
+        place = replace(place, id=place.id or there.opened.ledger)
+        check_ledger(place, there)
+        return place.id
+    if place.id:
+        raise ledger_missing(place.path, place.binding.data_set)
+    if not place.witness_folder.is_dir():
+        raise BudgetError(
+            f"there is no folder {place.witness_folder} for the witness of the ledger",
+            code="B014",
+            file=str(place.witness_folder),
+            fix="make it, or mount its disk, and run the same command again",
+        )
+    return create_ledger(place.path, place.witness_folder, place.binding)
+
+
+def refuse_unnamed(place: LedgerLocation) -> None:
+    """Refuse to spend on a ledger that nobody has named (ConfigError C170): a lost one must be noticed."""
+    if not place.id:
+        raise ConfigError(
+            f"no ledger is named for the data set {place.binding.data_set!r}",
+            code="C170",
+            fix="make it once, or find its id: pgsr ledger new RUN.toml, or pgsr ledger new --groups FILE and "
+            "--ledger-id ID",
+        )
+
+
+def _refuse_odd_path(what: str, path: Path | str | None) -> None:
+    """Refuse a path that no file can have (ConfigError C172)."""
+    try:
+        odd = path is not None and (not str(path) or b"\0" in os.fsencode(path))
+    except UnicodeEncodeError:
+        odd = True
+    if odd:
+        raise ConfigError(
+            f"{what} {ascii(str(path))[1:-1]} is no path that can be written",
+            code="C172",
+            fix="give the path of a file; nothing was spent",
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is released and how it is measured; all of it public, so none of it may be taken from the data.
+
+    Args:
+        sizes: public range of sizes.
+        budget: how much may be lost, and how it is divided.
+        mechanism: see `mechanism.MECHANISMS`.
+        direction: sums over sizes from the largest ("tail", default) or the smallest ("cumulative").
+        relations: neighbour steps that the noise covers: "move" (a group's size changes by one), "new" (one person
+            founds a group), "dropped" (a group of the last size disappears). G is published exactly, so only
+            "move" is protected; it must be among them. Or "household": a group has any other size; with it, if at
+            all, "appears": a group of any size appears or disappears. Default: move, and new where groups of size
+            0 are not listed.
+        unit: who adds one to the size of a group, in one word; with "household" what a group is, such as "household".
+        total: number of groups G, checked against the data; None to publish the data's own.
+        public: number of groups of some regions, checked against the data; what is released agrees with them.
+
+    Raises:
+        ConfigError: unknown mechanism (C153), direction (C154) or step (C168); "household" without a unit
+            of its own (C185).
+    """
+
+    sizes: Sizes
+    budget: Budget
+    mechanism: str = PARENT
+    direction: str = "tail"
+    relations: Sequence[Relation] | None = None
+    unit: str = UNIT
+    total: int | None = None
+    public: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        vector_kind(mechanism_named(self.mechanism), self.direction)
+        if "household" in self.steps and self.unit == UNIT:
+            raise ConfigError(
+                f"household protects whole groups, so that no {UNIT} is its unit",
+                code="C185",
+                fix="name what a group is: --unit household",
+            )
+
+    @property
+    def post_processing(self) -> Mechanism:
+        """The mechanism that the plan names."""
+        return mechanism_named(self.mechanism)
+
+    @property
+    def kind(self) -> Kind:
+        """What is measured."""
+        return vector_kind(self.post_processing, self.direction)
+
+    @property
+    def steps(self) -> tuple[Relation, ...]:
+        """The neighbour steps that the noise covers."""
+        chosen = default_steps(self.sizes.smallest) if self.relations is None else self.relations
+        return steps_in_order(chosen)
+
+    def binding(self, data_set: str = DATA_SET) -> LedgerBinding:
+        """Return what the ledger of a data set must be bound to (ConfigError C130: a name that is no file's)."""
+        return binding_of(data_set, self.steps, self.sizes.smallest, self.unit, self.budget.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What is read.
+
+    Args:
+        groups: file or columns: user, unit, region, quantity; or unit, region, size; or region, size, count.
+        hierarchy: a Hierarchy, or a file with columns region, parent, level.
+        data_set: name of the confidential data set, which its ledger is bound to.
+        ignore: columns of the tables that are there and not read; any other is refused.
+    """
+
+    groups: Path | str | Mapping[str, Sequence[Any]]
+    hierarchy: Hierarchy | Path | str
+    data_set: str = DATA_SET
+    ignore: Sequence[str] = ()
+
+    @property
+    def file(self) -> Path | None:
+        """The file of groups; None if they are in memory."""
+        return None if isinstance(self.groups, Mapping) else Path(self.groups)
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file that is read."""
+        named = (self.file, None if isinstance(self.hierarchy, Hierarchy) else Path(self.hierarchy))
+        return [path for path in named if path is not None]
+
+    def regions(self) -> Hierarchy:
+        """Return the regions (DataError: see `read_hierarchy`)."""
+        if isinstance(self.hierarchy, Hierarchy):
+            return self.hierarchy
+        return read_hierarchy(Path(self.hierarchy), self.ignore)
+
+    def leaves(self, regions: Hierarchy, sizes: Sizes) -> Ints:
+        """Return the counts [size][leaf], completely checked; confidential (DataError: see `leaf_counts`)."""
+        table = (
+            self.groups if isinstance(self.groups, Mapping) else read_groups(Path(self.groups), self.ignore)
+        )
+        return leaf_counts(table, regions, sizes, self.file, self.ignore)
+
+
+MOST_TEXT = 500
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What may be charged.
+
+    Args:
+        limit: the most that may ever be charged to the data set, exact; None: this release, what a crash tore included.
+        reason: why, if someone wrote it down.
+        again: release although the ledger holds this very plan already.
+        resume: go on with a run that was interrupted in the folder, with the noise that is whole; a part that was
+            begun and is not whole is charged again.
+
+    Raises:
+        ConfigError: a limit that is no exact number above 0 (C142-C144), or a reason no ledger can hold (C166).
+    """
+
+    limit: object = None
+    reason: str = ""
+    again: bool = False
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            fraction("limit", self.limit)
+        if len(self.reason) > MOST_TEXT or not self.reason.isprintable():
+            raise ConfigError(
+                f"the reason of the limit is longer than {MOST_TEXT} characters, or has one that cannot be printed",
+                code="C166",
+                fix="say it in one line",
+            )
+
+    @property
+    def most(self) -> Fraction | None:
+        """The exact limit."""
+        return None if self.limit is None else fraction("limit", self.limit)
+
+
+PATHS = ("groups", "hierarchy", "public", "ledger", "witness", "out")
+
+
+Settings = Mapping[str, Any]
+
+
+class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Every key a run file may have; the command line has an option for each."""
+
+    groups: str | None = None
+    hierarchy: str | None = None
+    mechanism: str | None = None
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    sizes: int | None = None
+    smallest: int | None = None
+    too_large: str | None = None
+    total: int | None = None
+    public: str | None = None
+    shares: tuple[Fraction, ...] | None = None
+    relations: tuple[str, ...] | None = None
+    unit: str | None = None
+    direction: str | None = None
+    calibration: str | None = None
+    data_set: str | None = None
+    ledger: str | None = None
+    ledger_id: str | None = None
+    witness: str | None = None
+    limit: Fraction | None = None
+    limit_reason: str | None = None
+    ignore: tuple[str, ...] | None = None
+    simulate: int | None = None
+    truth_is_public: str | None = None
+    out: str | None = None
+
+
+def settings_of(run: Path | None, given: Settings) -> dict[str, Any]:
+    """Return the settings of a run file, by key, with those of the command line put over them.
+
+    Args:
+        run: TOML file with the keys of `RunFile`, or None.
+        given: settings of the command line.
+
+    Raises:
+        ConfigError: unreadable file, unknown key (with the one that was meant), or a value of the wrong type.
+    """
+    if run is None:
+        return dict(given)
+    read = structs.asdict(read_toml(run, RunFile, None))
+    said = {key: value for key, value in read.items() if value is not None}
+    return {**said, **{key: run.parent / said[key] for key in PATHS if key in said}, **given}
+
+
+def plan_of(settings: Settings) -> Plan:
+    """Return what is released, and how it is measured (DataError: see `public_totals`; ConfigError: see `Plan`)."""
+    public, ignored = settings.get("public"), settings.get("ignore", ())
+    return Plan(
+        Sizes(settings["sizes"], **_some(settings, "smallest", "too_large")),
+        Budget(**_some(settings, "epsilon", "rho", "shares", "calibration")),
+        public={} if public is None else public_totals(public, ignored),
+        **_some(settings, "mechanism", "direction", "relations", "unit", "total"),
+    )
+
+
+def source_of(settings: Settings) -> Source:
+    """Return what is read."""
+    return Source(settings["groups"], settings["hierarchy"], **_some(settings, "data_set", "ignore"))
+
+
+def ledger_of(settings: Settings) -> LedgerFile:
+    """Return which ledger is charged."""
+    return LedgerFile(settings.get("ledger"), settings.get("ledger_id", ""), settings.get("witness"))
+
+
+def policy_of(settings: Settings, *, again: bool, resume: bool) -> Policy:
+    """Return what may be charged."""
+    return Policy(settings.get("limit"), settings.get("limit_reason", ""), again, resume)
+
+
+def _some(settings: Settings, *names: str) -> dict[str, Any]:
+    return {name: settings[name] for name in names if name in settings}
+
+
+def write_settings(run: Path, found: dict[str, str]) -> None:
+    """Set keys of a run file to texts, in one durable step; a key that is there is replaced, others go to its end.
+
+    Raises:
+        ConfigError: C166 the file does not say so after all; it is left as it was.
+    """
+    if not found:
+        return
+    text = run.read_text(encoding="utf-8")
+    for key, value in found.items():
+        line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        there = re.search(rf"^{key}[ \t]*=.*$", text, re.MULTILINE)
+        if there is None:
+            text += ("\n" if text and not text.endswith("\n") else "") + line + "\n"
+        else:
+            text = text[: there.start()] + line + text[there.end() :]
+    said = tomllib.loads(text)
+    if any(said.get(key) != value for key, value in found.items()):
+        raise ConfigError(
+            f"{run} could not be told about its ledger",
+            code="C166",
+            fix="; ".join(f"write {key} = {value!r} into it" for key, value in found.items()),
+        )
+    try:
+        Disk().replace(run, text.encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{run} cannot be written: {error.strerror}", code="C166", file=str(run), fix="correct its rights"
+        ) from None

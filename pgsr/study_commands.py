@@ -1,0 +1,550 @@
+"""`pgsr compare`, `audit`, `synth`, `explain`, `schema` and `completion`: commands that touch no confidential file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topdown.app.commands.command import Picture, command
+from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
+from topdown.app.help_pages import FAMILIES, Page, pages
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+from topdown.privacy.exact_values import fixed, significant
+
+if TYPE_CHECKING:
+    from pgsr.comparison import MechanismRow, Run
+    from pgsr.documents import Compare
+    from topdown.made_up import Origin
+
+
+@command(
+    "compare",
+    examples=(
+        ("pgsr compare --shape census --epsilon 1/10 1/2 1", "The paper's table, corrected."),
+        (
+            "pgsr compare --shape groups.csv --hierarchy h.csv --sizes 20 --epsilon 1",
+            "On a file of pgsr synth.",
+        ),
+    ),
+    exits=(0, 2, 130),
+)
+@click.option(
+    "--shape",
+    default="census",
+    help="census, taxi, taxi-trips, tiny, or a file of groups.",
+    show_default=True,
+)
+@click.option(
+    "--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level, for a file."
+)
+@click.option("--sizes", type=int, help="Number of sizes N; larger groups count as the last.")
+@click.option(
+    "--epsilon",
+    multiple=True,
+    default=("1/10", "1/2", "1"),
+    help="Claimed budgets, exact.",
+    show_default=True,
+)
+@click.option("--mechanism", "mechanisms", multiple=True, help="Only these mechanisms.")
+@click.option(
+    "--direction",
+    type=click.Choice(["cumulative", "tail"]),
+    default="cumulative",
+    help="Sums from the smallest size, as the paper measures, or from the largest, as release does by default.",
+    show_default=True,
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=3, help="Repetitions averaged.", show_default=True
+)
+@click.option(
+    "--seed", type=int, default=0, help="Seed of made-up data and simulated noise.", show_default=True
+)
+@click.option(
+    "--anyway", is_flag=True, help="Run the published chain on own data too, though it is not private."
+)
+@click.option(
+    "--truth-is-public",
+    metavar="REASON",
+    default="",
+    help="Why an unmarked file of groups is public; stamped.",
+)
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
+@click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the errors.")
+def compare(
+    screen: Screen, *, shape: str, epsilon: tuple[str, ...], plot: Path | None, **options: Any
+) -> int:
+    """Compare mechanisms by simulation: L1, EMD and coverage per level, violated sums, time, and the true epsilon.
+
+    Where totals are public, every region's number of groups is known; Kuo et al. (2018) need that.
+
+    The table is computed from true counts, of made-up or public data only. It is not a release.
+    """
+    from pgsr.comparison import compare as run_all
+    from pgsr.comparison import plot_svg, refuse_without_plotting, warm_up
+    from pgsr.exact_arguments import fraction
+    from pgsr.level_noise import NOT_A_RELEASE
+    from topdown.app.screens.progress_bars import follow
+    from topdown.output_paths import refuse_existing, write_new
+
+    if plot is not None:
+        refuse_existing(plot, force=False)
+        refuse_without_plotting()
+    budgets = [fraction("epsilon", value) for value in epsilon]
+    runs = _chosen_runs(options["mechanisms"])
+    tree, truth, names, origin = _load_counts(shape, options)
+    runs, left_out = _allowed_runs(
+        runs, int(truth[:, 0].sum()), own=origin is not None and not options["anyway"]
+    )
+    for budget in budgets:
+        _refuse_budget(tree, len(truth), budget)
+    progress = follow(screen)
+    warm_up()
+    rows = run_all(
+        tree,
+        truth,
+        budgets,
+        runs=runs,
+        direction=options["direction"],
+        repeats=options["repeats"],
+        seed=options["seed"],
+        report=progress,
+    )
+    progress.close()
+    screen.document(_compare_document(shape, names, rows, origin))
+    screen.say(
+        f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "
+        f"{len(truth):,} sizes, {int(truth[:, 0].sum()):,} groups; mean of {options['repeats']}"
+    )
+    for budget in budgets:
+        _show_errors(screen, [row for row in rows if row.claimed == budget], names)
+    if left_out:
+        tops = "; ".join(f"{_loss_text(_published_loss(tree, len(truth), b))} at claim {b}" for b in budgets)
+        screen.warn(
+            f"M_c^ch as published is not private (true epsilon {tops}): not run on own data; --anyway to see (A103)"
+        )
+    if plot is not None:
+        drawing = BytesIO()
+        made_up = origin is None or origin.kind == "made_up"
+        stamp = f"{NOT_A_RELEASE}: {shape}, {'made up' if made_up else 'public data'}; mean of {options['repeats']}"
+        plot_svg(rows, names, stamp, drawing)
+        write_new(plot, drawing.getvalue())
+    screen.blank()
+    screen.last(
+        f"{NOT_A_RELEASE}: errors are computed from true counts" + (f"; picture in {plot}" if plot else ""),
+        symbol="",
+    )
+    return EXIT_OK
+
+
+def _chosen_runs(chosen: Sequence[str]) -> list[Run]:
+    """Return the default runs, or all ways of running the chosen mechanisms (ConfigError C153: unknown)."""
+    from pgsr.comparison import DEFAULT_RUNS, KUO, Run
+    from pgsr.estimators.mechanism import mechanism_named
+
+    for name in chosen:
+        if name not in KUO:
+            mechanism_named(name)
+    known = {run.mechanism for run in DEFAULT_RUNS}
+    return [
+        *(run for run in DEFAULT_RUNS if not chosen or run.mechanism in chosen),
+        *(Run(name) for name in chosen if name not in known),
+    ]
+
+
+def _allowed_runs(runs: list[Run], total: int, *, own: bool) -> tuple[list[Run], bool]:
+    """Return what is run on the data, and whether the published chain is left out."""
+    from pgsr.comparison import Run, possible_runs
+
+    published = Run("M_c^ch", "published")
+    left_out = own and published in runs
+    return [run for run in possible_runs(runs, total) if not (own and run == published)], left_out
+
+
+def _refuse_budget(tree: Any, n_sizes: int, budget: Any) -> None:
+    """Refuse a budget that no noise is drawn for before any time is spent (ConfigError C171)."""
+    from pgsr.hierarchy import Sizes
+    from pgsr.level_noise import Budget, calibrate
+
+    calibrate("histogram", tree, Sizes(n_sizes), Budget(budget))
+
+
+def _load_counts(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], Origin | None]:
+    from pgsr.hierarchy import Sizes
+    from pgsr.run_settings import Source
+    from pgsr.synthetic_groups import SHAPES, synthesize
+    from topdown.made_up import origin_of
+
+    if shape in SHAPES:
+        made = synthesize(shape, options["seed"], options["sizes"])
+        return made.hierarchy.tree, made.counts, made.hierarchy.level_names, None
+    path = Path(shape)
+    if not path.exists():
+        raise ConfigError(
+            f"{shape!r} is neither a shape nor a file", code="C150", fix=f"use one of {', '.join(SHAPES)}"
+        )
+    if options["hierarchy"] is None or options["sizes"] is None:
+        raise ConfigError(
+            "a file of groups needs its regions and sizes", code="C165", fix="add --hierarchy and --sizes"
+        )
+    origin = origin_of(path, options["truth_is_public"])
+    source = Source(path, options["hierarchy"], ignore=options["ignore"])
+    hierarchy = source.regions()
+    leaves = source.leaves(hierarchy, Sizes(options["sizes"], 1, "top-code"))
+    return hierarchy.tree, hierarchy.tree.sums(leaves), hierarchy.level_names, origin
+
+
+def _published_loss(tree: Any, n_sizes: int, budget: Any) -> Any:
+    from pgsr.hierarchy import Sizes
+    from pgsr.level_noise import Budget, calibrate
+
+    return calibrate("chain", tree, Sizes(n_sizes), Budget(budget, calibration="published")).loss
+
+
+def _error_text(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
+def _loss_text(value: Fraction) -> str:
+    """Write a loss with three digits or as a whole number, rounded up: it is a claim, unlike an error measured."""
+    return fixed(value, 0, up=True) if value >= 1000 else significant(value, 3, up=True)
+
+
+def _error_unit(errors: Sequence[Sequence[float]]) -> tuple[int, str]:
+    """Return what errors of a table are counted in: ones, or thousands where one of them is 10,000 or more."""
+    return (1000, "thousand ") if max(map(max, errors)) >= 10_000 else (1, "")
+
+
+def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> None:
+    from topdown.app.screens.text_layout import FAIL, OK, Column, Span
+
+    def right(*titles: str) -> list[Column]:
+        return [Column(title, right=True) for title in titles]
+
+    def label(row: MechanismRow) -> list[str | Span]:
+        return [OK if row.private else FAIL, row.run.label]
+
+    (l1, l1_of), (emd, emd_of) = _error_unit([row.l1 for row in rows]), _error_unit([row.emd for row in rows])
+    screen.heading(
+        f"epsilon {rows[0].claimed}", f"   L1 error per level, {l1_of}groups; CV: sums that do not add up"
+    )
+    screen.table(
+        [Column(""), Column("mechanism"), *right("true ε", *names, "CV", "time")],
+        [
+            [
+                *label(row),
+                _loss_text(row.true_epsilon),
+                *(_error_text(value / l1) for value in row.l1),
+                f"{row.violations:.0f}",
+                f"{row.seconds:.2f} s",
+            ]
+            for row in rows
+        ],
+    )
+    screen.heading(f"epsilon {rows[0].claimed}", f"   EMD per level, {emd_of}persons")
+    screen.table(
+        [Column(""), Column("mechanism"), *right(*names)],
+        [[*label(row), *(_error_text(value / emd) for value in row.emd)] for row in rows],
+    )
+    with_intervals = [(label(row), row.coverage) for row in rows if row.coverage is not None]
+    if not with_intervals:
+        return
+    screen.heading(
+        f"epsilon {rows[0].claimed}", "   cells with groups that 95 % intervals hold, per level, in 100"
+    )
+    screen.table(
+        [Column(""), Column("mechanism"), *right(*names)],
+        [[*name, *(f"{100 * part:.1f}" for part in parts)] for name, parts in with_intervals],
+    )
+
+
+def _compare_document(
+    shape: str, names: tuple[str, ...], rows: list[MechanismRow], origin: Origin | None
+) -> Compare:
+    from msgspec import convert
+
+    from pgsr.documents import Compare, ComparedMechanism, Truth
+    from topdown import __version__
+
+    return Compare(
+        engine=__version__,
+        truth=None if origin is None else convert(origin.to_document(), Truth),
+        shape=shape,
+        levels=list(names),
+        rows=[
+            ComparedMechanism(
+                mechanism=row.run.mechanism,
+                calibration="published" if row.run.calibration == "published" else "correct",
+                totals="public" if row.run.public else "not public",
+                claimed=str(row.claimed),
+                true_epsilon=str(row.true_epsilon),
+                private_as_claimed=row.private,
+                l1=list(row.l1),
+                emd=list(row.emd),
+                coverage=None if row.coverage is None else list(row.coverage),
+                violations=row.violations,
+                seconds=row.seconds,
+                repeats=row.repeats,
+            )
+            for row in rows
+        ],
+    )
+
+
+@command(
+    "audit",
+    examples=(
+        ("pgsr audit", "The table for the census tree, and the running proof."),
+        ("pgsr audit --hierarchy h.csv --sizes 20", "The table for your own regions."),
+    ),
+    exits=(0, 1, 2),
+)
+@click.option(
+    "--shape", default="census", help="census, taxi or tiny, when no hierarchy is given.", show_default=True
+)
+@click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
+@click.option("--sizes", type=click.IntRange(min=1), help="Number of sizes N.")
+def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
+    """Print what one person can change in every measured vector, and prove the published chain's flaw."""
+    from pgsr.documents import Audit, ChainOutput, Enumeration, VectorSensitivity
+    from pgsr.sensitivity_audit import chain_leaks, confirm_by_enumeration, sensitivity_table
+    from topdown import __version__
+    from topdown.app.screens import figures
+    from topdown.app.screens.text_layout import FAIL, OK, Column
+
+    tree, n_sizes, where = _audited_regions(shape, hierarchy, sizes)
+    rows = sensitivity_table(tree, n_sizes)
+    confirmed = confirm_by_enumeration()
+    leaks = chain_leaks()
+    ok = all(found.agreed for found in confirmed)
+    levels = "/".join(f"{len(level):,}" for level in tree.parents)
+    screen.document(
+        Audit(
+            engine=__version__,
+            hierarchy=where,
+            regions=[len(level) for level in tree.parents],
+            n_sizes=n_sizes,
+            ok=ok,
+            sensitivities=[
+                VectorSensitivity(
+                    vector=row.kind,
+                    move_l1=row.moves.l1,
+                    move_l2_squared=row.moves.l2_squared,
+                    move_l1_by_level=list(row.moves.l1_by_level),
+                    new_l1=row.new.l1,
+                    dropped_l1=row.dropped.l1,
+                    true_epsilon_of_published_noise_at_1=str(row.published_epsilon),
+                )
+                for row in rows
+            ],
+            enumerations=[
+                Enumeration(
+                    regions=list(c.levels), n_sizes=c.n_sizes, total=c.total, n_pairs=c.n_pairs, ok=c.agreed
+                )
+                for c in confirmed
+            ],
+            published_chain_output=[
+                ChainOutput(
+                    claimed=str(leak.claimed),
+                    epsilon=float(figures.decimal(Fraction(leak.epsilon), 6, down=True)),
+                    bound=str(leak.bound),
+                    output=list(leak.output),
+                    data=(list(leak.first), list(leak.second)),
+                    smallest_probability=leak.floor,
+                )
+                for leak in leaks
+            ],
+        )
+    )
+    screen.say(f"Sensitivities for {where}: {levels} regions, {n_sizes:,} sizes. Derived, not typed in.")
+    screen.heading(
+        "What one step changes", "   L1 over all levels; squared L2 is the same for every vector here"
+    )
+    columns = [
+        Column("vector"),
+        *(Column(t, right=True) for t in ("move", "new group", "dropped", "ε at claim 1")),
+    ]
+    screen.table(
+        columns,
+        [
+            [
+                r.kind,
+                f"{r.moves.l1:,}",
+                f"{r.new.l1:,}",
+                f"{r.dropped.l1:,}",
+                figures.decimal(r.published_epsilon, 1, up=True),
+            ]
+            for r in rows
+        ],
+    )
+    screen.heading("Confirmed by enumeration", "   all data sets and neighbours of small hierarchies")
+    for c in confirmed:
+        text = f"{'/'.join(map(str, c.levels))} regions, {c.n_sizes} sizes, {c.total} groups: {c.n_pairs:,} pairs"
+        screen.item(OK if c.agreed else FAIL, text)
+    screen.heading("The published chain leaks more than it claims", "   exact law of its final output")
+    screen.say(
+        "Root with two leaves, 2 sizes, 6 groups; data (1,3,0,2) and (0,4,0,2): one group grows by one.",
+        indent=2,
+    )
+    leak_columns = [
+        Column("claimed ε", right=True),
+        Column("real ε, at least", right=True),
+        Column("bound", right=True),
+    ]
+    screen.table(
+        leak_columns,
+        [
+            [
+                str(k.claimed),
+                figures.decimal(Fraction(k.epsilon), 3, down=True),
+                figures.decimal(k.bound, 2, up=True),
+            ]
+            for k in leaks
+        ],
+    )
+    screen.blank()
+    if not ok:
+        screen.last("A derived sensitivity is wrong", symbol=FAIL)
+        return EXIT_CHECK_FAILED
+    screen.last("Derived sensitivities are exact; M_c^ch as published is not private as claimed")
+    return EXIT_OK
+
+
+def _audited_regions(shape: str, hierarchy: Path | None, sizes: int | None):  # type: ignore[no-untyped-def]
+    from pgsr.group_tables import read_hierarchy
+    from pgsr.synthetic_groups import synthesize
+
+    if hierarchy is not None:
+        return read_hierarchy(hierarchy).tree, sizes or 20, str(hierarchy)
+    made = synthesize(shape)
+    return made.hierarchy.tree, sizes or len(made.counts), shape
+
+
+@command(
+    "synth",
+    examples=(
+        ("pgsr synth --shape tiny --out practice/", "A toy: 9 regions, 8 sizes, 2,000 groups."),
+        ("pgsr synth --shape census --out census/", "The paper's census shape."),
+    ),
+)
+@click.option(
+    "--shape", type=click.Choice(["census", "taxi", "taxi-trips", "tiny"]), default="tiny", show_default=True
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the made-up data.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="New folder.")
+def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
+    """Write made-up groups.csv with its mark, hierarchy.csv and run.toml. No real household is in them."""
+    import csv
+
+    import numpy as np
+
+    from pgsr.documents import Synth
+    from pgsr.synthetic_groups import synthesize
+    from topdown import __version__
+    from topdown.made_up import write_mark
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} exists and is not an empty folder", code="C164", fix="give a new folder")
+    made = synthesize(shape, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    levels = made.hierarchy.geography.levels
+    with (out / "hierarchy.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["region", "parent", "level"])
+        for i, level in enumerate(levels):
+            for code, up in zip(level.codes, level.parent.tolist(), strict=True):
+                writer.writerow([code, "" if i == 0 else levels[i - 1].codes[up], level.name])
+    leaves = made.counts[:, made.hierarchy.tree.n_inner :]
+    with (out / "groups.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["region", "size", "count"])
+        for size, leaf in np.argwhere(leaves > 0).tolist():
+            writer.writerow([levels[-1].codes[leaf], size + 1, int(leaves[size, leaf])])
+    write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
+    (out / "run.toml").write_text(
+        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking+parent"\n'
+        f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
+        encoding="utf-8",
+    )
+    screen.document(Synth(engine=__version__, shape=shape, folder=str(out), groups=made.total))
+    screen.last(f"Made-up {shape} data in {out}: {made.total:,} groups. No real household is in it.")
+    screen.next(
+        (f"pgsr ledger new {out / 'run.toml'}", "make the ledger of these data, once"),
+        (f"pgsr release {out / 'run.toml'}", "make a release of them"),
+    )
+    return EXIT_OK
+
+
+OWN_PAGES = Path(__file__).parent / "explain.toml"
+
+
+def known_pages() -> dict[str, Page]:
+    """Return all pages by code, by family, then number; where both have one, pgsr's is shown."""
+    both = pages() | pages(OWN_PAGES)
+    order = list(FAMILIES)
+    return dict(sorted(both.items(), key=lambda item: (order.index(item[0][0]), item[0])))
+
+
+@command(
+    "explain",
+    examples=(
+        ("pgsr explain C162", "What the error means, why it is one, how to fix it."),
+        ("pgsr explain", "List all codes, those of topdown included."),
+    ),
+)
+@click.argument("code", required=False)
+def explain(screen: Screen, *, code: str | None) -> int:
+    """Print the page of an error code."""
+    from pgsr.documents import Explain
+    from topdown import __version__
+
+    return show_pages(
+        screen, known_pages(), code, lambda found: Explain(engine=__version__, pages=found), "pgsr"
+    )
+
+
+@command(
+    "schema",
+    examples=(
+        ("pgsr schema certificate", "Print the schema of certificate.json."),
+        ("pgsr schema", "List the documents that have one."),
+    ),
+)
+@click.argument("name", required=False)
+def schema(screen: Screen, *, name: str | None) -> int:
+    """Print the JSON Schema of a document."""
+    from pgsr.documents import Schemas, document_names, document_schema
+    from topdown import __version__
+
+    wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
+    return show_schemas(
+        screen,
+        document_names(),
+        document_schema,
+        wanted,
+        lambda titles: Schemas(engine=__version__, schemas=titles),
+    )
+
+
+@command(
+    "completion",
+    examples=(
+        ('eval "$(pgsr completion bash)"', "Complete in this bash; put it in ~/.bashrc to keep it."),
+        ("pgsr completion fish > ~/.config/fish/completions/pgsr.fish", "Install it for fish."),
+    ),
+    json_option=False,
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(screen: Screen, *, shell: str) -> int:
+    """Print the completion script of a shell.
+
+    It completes commands and options.
+    """
+    from pgsr.cli import group
+
+    return print_script(screen, shell, group, "pgsr")

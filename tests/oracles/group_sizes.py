@@ -1,0 +1,290 @@
+"""Slow, obvious twins of the estimators of group sizes: enumeration, cost tables, flows, rationals, plain splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.estimators.kernels_isotonic import kernel
+from pgsr.estimators.kernels_shrinkage import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS
+from pgsr.exact_arguments import scaled_weights, squared_cost
+from pgsr.hierarchy import Tree, check_matrix, tree_of
+from pgsr.sensitivity_audit import compositions
+from topdown.arrays import Ints
+
+
+def all_counts(tree: Tree, n_sizes: int, total: int) -> Iterator[Ints]:
+    """Yield every consistent, valid, faithful table of counts [size][node]."""
+    for cells in compositions(total, n_sizes * tree.n_leaves):
+        yield tree.sums(np.array(cells, dtype=np.int64).reshape(n_sizes, tree.n_leaves))
+
+
+def enumerate_model1(
+    levels: Sequence[Sequence[int]] | Tree, noisy: object, total: int, weights: Sequence[int] | None = None
+) -> int:
+    """Return the optimal cost of Model 1 by trying everything."""
+    tree, a = tree_of(levels), np.asarray(noisy)
+    w = np.asarray(weights or [1] * tree.n_levels)[tree.level_of]
+    return min(int((w * (x - a) ** 2).sum()) for x in all_counts(tree, len(a), total))
+
+
+def enumerate_model2(levels: Sequence[Sequence[int]] | Tree, noisy: object, total: int) -> int:
+    """Return the optimal cost of Model 2 by trying everything."""
+    tree, a = tree_of(levels), np.asarray(noisy)
+    return min(int(((np.cumsum(x, axis=0) - a) ** 2).sum()) for x in all_counts(tree, len(a), total))
+
+
+def chain_by_tables(
+    y: Sequence[int],
+    tied: Sequence[bool],
+    total: int,
+    weights: Sequence[int] | None = None,
+    *,
+    last: bool = True,
+) -> int:
+    """Return the optimal cost of a chain by dynamic programming over all values 0..total (Model 3's tables)."""
+    w = weights or [1] * len(y)
+    best = [0] * (total + 1)
+    for i, (target, weight) in enumerate(zip(y, w, strict=True)):
+        if i > 0 and not tied[i - 1]:
+            for v in range(1, total + 1):
+                best[v] = min(best[v], best[v - 1])
+        best = [cost + weight * (v - target) ** 2 for v, cost in enumerate(best)]
+    return best[total] if last else min(best)
+
+
+def isotonic_by_minmax(y: Sequence[int], low: int, high: int) -> list[int]:
+    """Return the rounded isotonic regression by the max-min formula of means, in rationals."""
+    n = len(y)
+    means = [
+        [Fraction(sum(y[a : b + 1]), b - a + 1) if b >= a else Fraction(0) for b in range(n)]
+        for a in range(n)
+    ]
+    best = [max(min(means[a][b] for b in range(i, n)) for a in range(i + 1)) for i in range(n)]
+    return [min(max(floor(v + Fraction(1, 2)), low), high) for v in best]
+
+
+def split_by_units(target: Sequence[float], total: int) -> list[int]:
+    """Return the nearest nonnegative integers that sum to `total`: one unit at a time to the cheapest place."""
+    counts = [0] * len(target)
+    for _ in range(total):
+        cheapest = min(range(len(target)), key=lambda i: 2 * (counts[i] - target[i]) + 1)
+        counts[cheapest] += 1
+    return counts
+
+
+Row = list[Fraction]
+
+
+def shrink_by_rationals(
+    above: Sequence[Row], base: Sequence[Row], noise: Sequence[Row], pooled: Row
+) -> tuple[list[Row], list[Row]]:
+    """Return cumulative counts of siblings that lean on their parent's, and their variances.
+
+    Args:
+        above: of the parent: cumulative counts before it leaned on its own parent, final ones, their variances.
+        base, noise: cumulative counts and the variance of their noise, a row a child; all of them lean.
+        pooled: how much siblings of the level differ at least where variances are stated, per size.
+    """
+    parent, final, parent_variance = above
+    n, of_parent = len(parent) - 1, parent[-1]
+    totals = [row[-1] for row in base]
+    a = [g / of_parent for g in totals]
+    edge = 1 / (2 * of_parent)
+    f = [min(max(value / of_parent, edge), 1 - edge) for value in parent]
+    by_chance = [[g * x * (1 - x) * (1 - part) for x in f] for g, part in zip(totals, a, strict=True)]
+    scale = [g * g * (1 - part) for g, part in zip(totals, a, strict=True)]
+    off = [[(row[s] - part * parent[s]) ** 2 for s in range(n)] for row, part in zip(base, a, strict=True)]
+    shares = [
+        max(y - x, Fraction(0)) / of_parent for x, y in zip([Fraction(0), *parent], parent, strict=False)
+    ]
+    k = 1 / sum((p * p for p in shares), Fraction(0))
+    children = range(len(base))
+    trust = [Fraction(1) for _ in children]
+    spread: list[Row] = []
+    for _ in range(TRUST_ROUNDS):
+        phi = [Fraction(PHI_START) for _ in range(n)]
+        for _ in range(SPREAD_PASSES):
+            for s in range(n):
+                known = [noise[c][s] + by_chance[c][s] for c in children]
+                worth = [trust[c] * scale[c] / (known[c] + phi[s] * scale[c]) ** 2 for c in children]
+                below = sum(w * scale[c] for c, w in enumerate(worth))
+                found = sum(w * (off[c][s] - known[c]) for c, w in enumerate(worth))
+                phi[s] = max(found / below, Fraction(0)) if below else Fraction(0)
+        spread = [
+            [max(by_chance[c][s] + phi[s] * scale[c], Fraction(LEAST_SPREAD)) for s in range(n)]
+            for c in children
+        ]
+        odd = [
+            sum((shares[s] * off[c][s] / (noise[c][s] + spread[c][s]) for s in range(n)), Fraction(0))
+            for c in children
+        ]
+        half = Fraction(1, 2)
+        trust = [min(Fraction(1), (half + k) / (half + k * q)) for q in odd]
+        # Numbers of as many digits as the steps before have made grow without end: twelve places are kept.
+        trust = [t.limit_denominator(10**12) for t in trust]
+    out, variance = [[*row] for row in base], [[Fraction(0)] * (n + 1) for _ in children]
+    for s in range(n):
+        inverse = []
+        for c in children:
+            w, u = 1 / noise[c][s], trust[c] ** 4 / spread[c][s]
+            out[c][s] = (w * base[c][s] + u * a[c] * final[s]) / (w + u) if totals[c] else Fraction(0)
+            inverse.append(1 / (w + u) if totals[c] else Fraction(0))
+            wide = max((by_chance[c][s] + pooled[s] * scale[c]) * u, Fraction(1))
+            own = min((w + u * wide) / (w + u) ** 2, 1 / w) if totals[c] else Fraction(0)
+            variance[c][s] = own + (u * a[c] / (w + u)) ** 2 * parent_variance[s]
+        lack = final[s] - sum(out[c][s] for c in children)
+        for c in children:
+            out[c][s] += lack * inverse[c] / sum(inverse)
+    return out, variance
+
+
+def model1_by_flow(tree: Tree, noisy: object, total: int) -> tuple[Ints, int | Fraction]:
+    """Return counts and cost of Model 1 as a minimum-cost flow (networkx), the readable twin of M_H.
+
+    Every region of every size is an arc bundle of unit segments from its parent's place to its own; leaves
+    drain into one sink. Small sizes only.
+    """
+    import networkx as nx
+
+    a = check_matrix("noisy", noisy, tree)
+    graph = nx.MultiDiGraph()
+    graph.add_node("groups", demand=-total)
+    graph.add_node("sink", demand=total)
+    for s in range(len(a)):
+        for g in range(tree.n_nodes):
+            above = "groups" if g == 0 else (s, int(tree.parent[g]))
+            for k in range(total):
+                graph.add_edge(above, (s, g), key=k, capacity=1, weight=2 * k + 1 - 2 * int(a[s, g]))
+            if g >= tree.n_inner:
+                graph.add_edge((s, g), "sink", capacity=total, weight=0)
+    _, flow = nx.network_simplex(graph)
+    counts = (
+        np.array(
+            [
+                [
+                    sum(flow["groups" if g == 0 else (s, int(tree.parent[g]))][s, g].values())
+                    for g in range(tree.n_nodes)
+                ]
+                for s in range(len(a))
+            ],
+            dtype=np.int64,
+        ).reshape(a.shape)
+        if total
+        else np.zeros_like(a)
+    )
+    return counts, squared_cost(np.ones(1, dtype=np.int64), counts - a, 1)
+
+
+def table_optimum(
+    levels: Sequence[Sequence[int]] | Tree,
+    noisy: object,
+    total: int,
+    weights: Sequence[int | Fraction] | None = None,
+    radius: int | None = None,
+) -> tuple[Ints, int | Fraction] | None:
+    """Return counts and cost by compiled cost tables, the paper's method at its best.
+
+    Args:
+        levels, noisy, total, weights: as in `tree.tree_optimum`.
+        radius: keep only counts within this distance of the noisy value (the paper's 3 ceil(2 lam^2)); None
+            keeps 0..total.
+
+    Returns:
+        None if the truncated domains admit no solution (pgsr.md 1.3, item 7).
+    """
+    tree = tree_of(levels)
+    a = check_matrix("noisy", noisy, tree)
+    per_level, denominator = scaled_weights(weights, tree.n_levels)
+    w = per_level[tree.level_of]
+    low, high = np.zeros_like(a), np.full_like(a, total)
+    if radius is not None:
+        low, high = np.maximum(a - radius, 0), a + radius
+        if np.any(high < low):
+            return None
+    counts = np.zeros_like(a)
+    width = int((high - low).max()) + 1
+    if not tables_down(a, w, tree.first_child, low, high, total, width, counts):
+        return None
+    return counts, squared_cost(w[None, :], counts - a, denominator)
+
+
+@kernel
+def tables_up(
+    a: Ints,
+    w: Ints,
+    first_child: Ints,
+    low: Ints,
+    high: Ints,
+    slopes: Ints,
+    pool: Ints,
+    narrowed: NDArray[np.int64],
+) -> bool:
+    """Fill each node's slopes tau(v + 1) - tau(v) over its domain, which shrinks to what its children allow."""
+    n_nodes = a.shape[0]
+    n_inner = first_child.shape[0] - 1
+    for g in range(n_nodes - 1, -1, -1):
+        narrowed[g, 0], narrowed[g, 1] = low[g], high[g]
+        skip = 0
+        if g < n_inner:
+            least, k = 0, 0
+            for c in range(first_child[g], first_child[g + 1]):
+                least += narrowed[c, 0]
+                for j in range(narrowed[c, 1] - narrowed[c, 0]):
+                    pool[k] = slopes[c, j]
+                    k += 1
+            pool[:k].sort()
+            narrowed[g, 0] = max(low[g], least)
+            narrowed[g, 1] = min(high[g], least + k)
+            if narrowed[g, 1] < narrowed[g, 0]:
+                return False
+            skip = narrowed[g, 0] - least
+        for j in range(narrowed[g, 1] - narrowed[g, 0]):
+            own = w[g] * (2 * (narrowed[g, 0] + j - a[g]) + 1)
+            slopes[g, j] = own + (pool[skip + j] if g < n_inner else 0)
+    return True
+
+
+@kernel
+def tables_down(
+    a: Ints, w: Ints, first_child: Ints, low: Ints, high: Ints, total: int, width: int, counts: Ints
+) -> bool:
+    """Fill the counts: tables of all sizes, the root's merge at `total`, then the argmins top down."""
+    n_sizes, n_nodes = a.shape
+    n_inner = first_child.shape[0] - 1
+    slopes = np.empty((n_sizes, n_nodes, width), dtype=np.int64)
+    narrowed = np.empty((n_sizes, n_nodes, 2), dtype=np.int64)
+    pool = np.empty(max(n_nodes, n_sizes) * width, dtype=np.int64)
+    owner = np.empty(max(n_nodes, n_sizes) * width, dtype=np.int64)
+    for s in range(n_sizes):
+        if not tables_up(a[s], w, first_child, low[s], high[s], slopes[s], pool, narrowed[s]):
+            return False
+    spare, k = total, 0
+    for s in range(n_sizes):
+        counts[s, 0] = narrowed[s, 0, 0]
+        spare -= counts[s, 0]
+        for j in range(narrowed[s, 0, 1] - narrowed[s, 0, 0]):
+            pool[k], owner[k] = slopes[s, 0, j], s
+            k += 1
+    if spare < 0 or spare > k:
+        return False
+    order = np.argsort(pool[:k], kind="mergesort")
+    for i in range(spare):
+        counts[owner[order[i]], 0] += 1
+    for s in range(n_sizes):
+        for g in range(n_inner):
+            spare, k = counts[s, g], 0
+            for c in range(first_child[g], first_child[g + 1]):
+                counts[s, c] = narrowed[s, c, 0]
+                spare -= counts[s, c]
+                for j in range(narrowed[s, c, 1] - narrowed[s, c, 0]):
+                    pool[k], owner[k] = slopes[s, c, j], c
+                    k += 1
+            order = np.argsort(pool[:k], kind="mergesort")
+            for i in range(spare):
+                counts[s, owner[order[i]]] += 1
+    return True

@@ -1,0 +1,131 @@
+"""What public functions share: paths, errors of the disk, what a run has spent, whether a folder is a release."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+
+from topdown.errors import ConfigError, disk_error
+from topdown.made_up import refuse_simulation
+from topdown.output_paths import checked_path
+from topdown.progress import Report, open_report
+
+if TYPE_CHECKING:
+    from topdown.inputs import ArrowTable, MemoryTable
+    from topdown.plan import PreparedRun
+    from topdown.workers import ExecutorChoice
+
+
+P = ParamSpec("P")
+
+
+R = TypeVar("R")
+
+
+PathText = str | os.PathLike[str]
+
+
+def public_function(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function raise what the disk refuses as DataError D050, with its notes, and `report` be a class of bars."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            if "report" not in kwargs:
+                return function(*args, **kwargs)
+            with open_report(cast("Report", kwargs["report"])) as kwargs["report"]:
+                return function(*args, **kwargs)
+        except OSError as error:
+            shown = disk_error(error)
+            for note in getattr(error, "__notes__", ()):
+                shown.add_note(note)
+            raise shown from None
+
+    return call
+
+
+def path_of(path: PathText, what: str) -> Path:
+    """Return a path; ConfigError C136 if no file system takes it."""
+    checked_path(os.fspath(path), what)
+    return Path(path)
+
+
+def leaves_in_memory(table: ArrowTable | None, what: str) -> MemoryTable | None:
+    """Return a table in memory in a box that shows nothing of it; ConfigError C250 if it is no table."""
+    from topdown.inputs.sources import MemoryTable
+
+    return None if table is None else MemoryTable(table, what)
+
+
+def records_source(given: PathText | ArrowTable, what: str) -> Path | MemoryTable:
+    """Return the path of a table, or a table in memory in its box; ConfigError C136 or C250 if it is neither."""
+    if isinstance(given, str | os.PathLike):
+        return path_of(given, what)
+    from topdown.inputs.sources import MemoryTable
+
+    return MemoryTable(given, what)
+
+
+def checked_workers(workers: ExecutorChoice) -> ExecutorChoice:
+    """Return where to solve; ConfigError C005 if that is nowhere, C230 or C231 if Ray cannot be used."""
+    if workers == "ray":
+        from topdown.workers.ray import require_ray
+
+        require_ray()
+        return workers
+    return on_this_machine(workers)
+
+
+def on_this_machine(workers: int) -> int:
+    """Return a number of processes; ConfigError C005 if there are none."""
+    if not isinstance(workers, int) or workers < 1:
+        raise ConfigError(f"cannot work with {workers} workers", code="C005", fix='give 1 or more, or "ray"')
+    return workers
+
+
+SPEND_NOTE = "this run spent: "  # how a note on an error begins that says what its run has spent
+
+
+def spent_so_far(prepared: PreparedRun) -> Fraction:
+    """Return what the ledger says this plan has spent, in all folders and attempts."""
+    from topdown.app.plan_summary import view_ledger
+
+    view = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
+    return view.spent_on(prepared.context.plan.plan_hash)
+
+
+def add_spend_note(prepared: PreparedRun, error: BaseException, before: Fraction) -> None:
+    """Note on an error, once, what this run has spent beyond what was spent before; it is shown with the error."""
+    from topdown.app.screens import figures
+
+    if any(note.startswith(SPEND_NOTE) for note in getattr(error, "__notes__", ())):
+        return
+    spent = spent_so_far(prepared) - before
+    plan = prepared.context.plan
+    loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
+    error.add_note(
+        f"{SPEND_NOTE}{loss}; finished noise is kept: --resume" if spent else f"{SPEND_NOTE}nothing"
+    )
+
+
+FIRST_PART = "microdata/persons/part-000.parquet"
+
+
+def require_release(folder: Path) -> None:
+    """Refuse a path that is no release folder at all (C088); what is wrong inside is for verify to say."""
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}", code="C088", fix="give the folder of a release")
+    refuse_simulation(folder)
+    if not any(
+        (folder / name).is_file()
+        for name in ("manifest.json", "certificate.json", "microdata/persons.parquet", FIRST_PART)
+    ):
+        raise ConfigError(
+            f"{folder} is not a release: it has neither manifest.json nor certificate.json",
+            code="C088",
+            fix="give the folder that topdown generate wrote",
+        )

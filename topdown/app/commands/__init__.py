@@ -1,0 +1,3 @@
+"""The commands of `topdown`; imported only when called."""
+
+__all__ = []

@@ -1,0 +1,343 @@
+"""`topdown audit`: the exact privacy loss of a plan, a release or a ledger, and what runs of the drawing code show."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import topdown
+from topdown.app.commands.command import Picture, command
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from topdown import Audit
+    from topdown.app.screens.text_layout import Chunk, Column
+    from topdown.formats.privacy_documents import AuditRuns, Pair, ReachedSecret, UnreachedSecret
+
+
+PAIRS_SHOWN = 5  # pairs that beat their claim; --json lists them all
+
+
+def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple[str, ...], runs: int) -> int:
+    """Run and show; opens no records and spends nothing."""
+    from topdown.app.screens.progress_bars import follow
+
+    if len(deltas) != 1:
+        raise ConfigError("--runs takes one delta", code="C005", fix="give --delta once")
+    progress = follow(screen)
+    try:
+        found = topdown.audit_runs(source, runs, base=base, delta=deltas[0], report=progress)
+    finally:
+        progress.close()
+    made = found.document
+    screen.document(made)
+    _show_runs(screen, made, extends=found.extends)
+    return EXIT_OK if made.passes else EXIT_CHECK_FAILED
+
+
+def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
+    from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
+
+    screen.say(
+        bold("What the drawing code shows"),
+        f", {made.runs:,} runs on each side of {made.n_pairs} pairs of made-up neighbours "
+        f"(plan {made.plan_hash[:8]}; no records were opened)",
+    )
+    if extends:
+        screen.say(dim("this step alone, not what it extends"), indent=2)
+    screen.blank()
+    columns = [Column("secret", wraps=True), Column("pairs", right=True)]
+    columns += [Column(name, right=True) for name in ("right in 100", "μ", f"ε at δ {_delta_words(made)}")]
+    screen.table(columns, [_test_row(secret) for secret in made.secrets])
+    screen.say(dim("each: shown at least / claimed at most"), indent=2)
+    for place in made.not_reached:
+        screen.item(WARN, f"no pair found: {place.secret}, {place.query} at {place.level}")
+    wrong = [pair for pair in made.pairs if pair.exceeds]
+    for pair in wrong[:PAIRS_SHOWN]:
+        screen.item(FAIL, _pair_words(pair))
+    if len(wrong) > PAIRS_SHOWN:
+        screen.say(dim(f"({len(wrong) - PAIRS_SHOWN} more; --json lists them)"), indent=4)
+    screen.blank()
+    if made.passes:
+        screen.last(
+            f"None of {made.n_tests:,} tests beat the claim. That proves no claim right; a failure would prove "
+            f"it wrong, but for {_false_alarm_words(made)} audits of true claims.",
+            symbol=OK,
+        )
+        return
+    screen.last(
+        f"{made.code}: noise as it is drawn does not keep what is claimed. True claims fail in at most "
+        f"{_false_alarm_words(made)} audits.",
+        symbol=FAIL,
+    )
+
+
+def _delta_words(made: AuditRuns) -> str:
+    from topdown.app.screens import figures
+
+    delta = Fraction(made.delta)
+    power = len(str(delta.denominator)) - 1
+    return f"1e-{power}" if delta == Fraction(1, 10**power) else figures.exact(delta)
+
+
+def _false_alarm_words(made: AuditRuns) -> str:
+    rate = Fraction(made.false_alarm)
+    return f"{rate.numerator:,} in {rate.denominator:,}"
+
+
+def _test_row(secret: ReachedSecret | UnreachedSecret) -> tuple[str, ...]:
+    from topdown.app.screens import figures
+    from topdown.formats.privacy_documents import ReachedSecret
+
+    if not isinstance(secret, ReachedSecret):
+        return (secret.name, "0", "-", "-", "-")
+    texts = []
+    for (low, high), times, digits in (
+        (secret.best_guess, 100, 1),
+        (secret.mu, 1, 3),
+        (secret.epsilon, 1, 2),
+    ):
+        most = high if high == "inf" else figures.decimal(times * Fraction(high), digits, up=True)
+        texts.append(f"{figures.decimal(times * Fraction(low), digits, down=True)} / {most}")
+    return (secret.name, str(secret.n_pairs), *texts)
+
+
+def _pair_words(pair: Pair) -> str:
+    """Say which of a pair's views beat its claim by most."""
+    tests = [(view, test) for view in pair.views for test in view.tests if test.exceeds]
+    view, test = max(tests, key=lambda one: float(one[1].mu[0]) - float(one[1].mu[1]))
+    of = "everything drawn" if view.of is None else f"{view.of.query} at {view.of.level}"
+    low, high = test.mu
+    return f"{pair.secret}, by {of} ({view.score}): μ at least {low}, claimed at most {high}"
+
+
+def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...]) -> int:
+    """Show what all charges of a ledger cost together; writes nothing, needs no witness."""
+    from msgspec import to_builtins
+
+    said = to_builtins(topdown.audit_ledger(path, deltas=deltas))
+    screen.document(said)
+    _show_ledger_audit(screen, said)
+    return EXIT_OK
+
+
+def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
+    from topdown.app.screens import figures
+    from topdown.app.screens.text_layout import WARN, Column, bold
+
+    chosen = any(r["what"] == "choice" for r in said["releases"])
+    how = ", sums of ε and δ" if "charged_delta" in said else "" if chosen else ", exact"
+    screen.say(
+        bold(f'Everything released from "{said["data_set"]}"'),
+        f"{how}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
+    )
+    screen.blank()
+    loss = said["loss_name"]
+    columns = [Column("release", wraps=True), Column("plan"), Column(figures.SYMBOL[loss], right=True)]
+    columns += [Column("δ", right=True)] if "charged_delta" in said else []
+    columns += [Column("charges", right=True), Column("unfinished", right=True)]
+    rows = [
+        (
+            r["release"] + (" (choice)" if r["what"] == "choice" else ""),
+            r["plan_hash"][:8],
+            figures.decimal(Fraction(r["loss"]), 4, up=True),
+            *((figures.tiny(Fraction(r["delta"])),) if "charged_delta" in said else ()),
+            str(r["n_charges"]),
+            str(r["n_unfinished"] or "-"),
+        )
+        for r in said["releases"]
+    ]
+    screen.table(columns, rows)
+    for secret in said["secrets"]:
+        screen.blank()
+        at = [
+            (f"ε at δ {delta}", figures.decimal(Fraction(box[1]), 3, up=True))
+            for delta, box in secret["epsilon"].items()
+        ]
+        screen.pairs(
+            [(secret["name"], f"at most {secret['right_in_100']} right choices in 100 (a coin: 50)"), *at]
+        )
+    if said["conditional_on"]:
+        screen.say(f"between data sets that agree on: {', '.join(said['conditional_on'])}", indent=2)
+    for void in said["voided"]:
+        screen.item(
+            WARN, f"record {void['record']} was taken back ({void['reason']}; seen by {void['witness']})"
+        )
+    for reason in said["vouched"]:
+        screen.item(WARN, f"the ledger's witness was lost once; somebody vouched for it: {reason}")
+    screen.blank()
+    screen.last(said["secrets"][0]["sentence"] if said["secrets"] else "Nothing was ever charged.", symbol="")
+
+
+MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
+
+
+@command(
+    "audit",
+    examples=(
+        ("topdown audit release/", "The exact loss of a release, and what its certificate states."),
+        ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The exact loss of a plan, at two deltas."),
+        ("topdown audit --ledger ledger/people.jsonl", "Everything ever released from a data set, together."),
+        ("topdown audit more.toml --base release/", "An extension, alone and together with its base."),
+        ("topdown audit release/ --runs 100000", "The drawing code itself, on made-up neighbours."),
+    ),
+    exits=(0, 1, 2),
+)
+@click.argument("source", metavar="RUN.toml|plan.json|DIR", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Everything ever released from a data set, by its ledger, together.",
+)
+@click.option(
+    "--base",
+    metavar="RELEASE",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The published release that RUN.toml extends.",
+)
+@click.option(
+    "--delta", "deltas", multiple=True, default=("1e-10",), show_default=True, help="Repeat for more."
+)
+@click.option(
+    "--runs",
+    metavar="N",
+    type=int,
+    help="Draw N times on each of two made-up neighbours, many pairs; hold what it shows against the claim.",
+)
+@click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the trade-off curve.")
+@click.option("--force", is_flag=True, help="Replace an existing plot.")
+def audit(
+    screen: Screen,
+    *,
+    source: Path | None,
+    ledger: Path | None,
+    base: Path | None,
+    deltas: tuple[str, ...],
+    runs: int | None,
+    plot: Path | None,
+    force: bool,
+) -> int:
+    """Compute the exact privacy loss of a plan or release.
+
+    Together with the releases it extends. Every number is certified: it lies between two bounds that are
+    printed or in the JSON document. What exact statistics give away is named and has no number.
+
+    With --runs, the code that draws a release is run on made-up neighbours; no records are opened.
+    """
+    if (source is None) == (ledger is None) or (ledger is not None and (base or plot or runs is not None)):
+        raise ConfigError(
+            "give a run file, plan or release, or --ledger FILE alone",
+            code="C005",
+            fix="see: topdown audit --help",
+        )
+    if ledger is not None:
+        return audit_ledger(screen, ledger, deltas)
+    if source is None:
+        raise InternalError("no source", code="X001", fix="report it")
+    if runs is not None:
+        if plot is not None:
+            raise ConfigError("--runs draws no curve", code="C005", fix="give --plot without --runs")
+        return audit_by_runs(screen, source, base, deltas, runs)
+    found = topdown.audit(source, base=base, deltas=deltas)
+    if plot is not None:
+        from topdown.app.commands.command import write_new
+        from topdown.privacy.statement import trade_off_svg
+        from topdown.publish.release_certificate import first_loss
+
+        policy = found.policy
+        write_new(plot, trade_off_svg(first_loss(policy), policy.plan.release.title), force=force)
+    screen.document(found.document)
+    _show_audit(screen, found)
+    return EXIT_CHECK_FAILED if found.agrees is False else EXIT_OK
+
+
+def _show_audit(screen: Screen, found: Audit) -> None:
+    from topdown.app.screens.loss_words import conditional_line, disclosed_lines
+    from topdown.app.screens.text_layout import FAIL, OK, WARN, bold, dim
+
+    policy, said, wrong = found.policy, found.statement, found.contradictions
+    plan = policy.plan
+    change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[plan.neighbours]
+    based = ", with what it extends" if policy.bases else ""
+    exact = "sums of ε and δ" if "composed" in said else "exact"
+    screen.say(bold("What the plan costs"), f"{based}, {exact}, by plan {plan.plan_hash[:8]} ({change})")
+    for delta in said["deltas"]:
+        screen.blank()
+        screen.table(*(_loss_pairs(said) if "composed" in said else _change_table(said, delta)))
+    for one in said.get("composed", [])[:-1]:
+        screen.say(f"δ {one['delta']} at ε {one['epsilon']}, from composed losses", indent=2)
+    if plan.loss_name == "rho" and not policy.bases:
+        screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
+    fits = conditional_line(said["secrets"], public_facts=policy.has_public_facts)
+    if fits:
+        screen.say(fits, indent=2)
+    for line in disclosed_lines(said["secrets"]):
+        screen.item(WARN, line)
+    if wrong is not None:
+        symbol, word = (FAIL, "contradicts") if wrong else (OK, "agrees with")
+        value = "what follows from the plan" if "composed" in said else "the exact value"
+        screen.item(symbol, f"the certificate {word} {value}")
+        for line in wrong[:MOST_SHOWN]:
+            screen.say(line, indent=2)
+    if screen.verbose:
+        for secret in said["secrets"]:
+            for delta, (low, high) in secret.get("epsilon", {}).items():
+                screen.say(
+                    f"{secret['name']}: ε in [{low}, {high}] at δ {delta}, {secret['method']}",
+                    indent=2,
+                    hang=4,
+                )
+    screen.blank()
+    screen.last(said["sentence"], symbol="")
+
+
+def _loss_pairs(said: dict[str, Any]) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
+    """Return columns and rows where losses are pairs: every secret has a delta of its own."""
+    from topdown.app.screens import figures
+    from topdown.app.screens.text_layout import Column
+
+    columns = [Column("secret", wraps=True), Column("status")]
+    columns += [Column(name, right=True) for name in ("ε", "δ", "right in 100")]
+    rows: list[tuple[Chunk, ...]] = []
+    for secret in said["secrets"]:
+        row: list[Chunk] = ["-"] * 3
+        if secret["status"] != "disclosed":
+            ((_, (_, high)),) = secret["epsilon"].items()
+            row = [
+                figures.decimal(Fraction(high), 3, up=True),
+                figures.tiny(Fraction(secret["delta"])) if Fraction(secret["delta"]) else "0",
+                str(secret["right_in_100"]),
+            ]
+        rows.append((secret["name"], secret["status"], *row))
+    return columns, rows
+
+
+def _change_table(said: dict[str, Any], delta: str) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
+    """Return columns and rows of one table: every secret, its status, and its numbers if it has any."""
+    from topdown.app.screens import figures
+    from topdown.app.screens.text_layout import Column
+
+    usual = "usual" in said["secrets"][0] and not said["steps"]
+    alone = said["steps"][-1]["secrets"] if said["steps"] else [None] * len(said["secrets"])
+    names = ["status", "ε at every δ" if delta == "0" else f"ε at δ {delta}"]
+    names += ["usual"] if usual else []
+    names += ["right in 100"] + (["this step"] if said["steps"] else [])
+    columns = [Column("secret", wraps=True), *(Column(name, right=i > 0) for i, name in enumerate(names))]
+    rows: list[tuple[Chunk, ...]] = []
+    for secret, step in zip(said["secrets"], alone, strict=True):
+        row: list[Chunk] = [secret["name"], secret["status"]]
+        if secret["status"] == "disclosed":
+            row += ["-"] * (len(columns) - 2)
+        else:
+            row.append(figures.decimal(Fraction(secret["epsilon"][delta][1]), 3, up=True))
+            if usual:
+                row.append(figures.decimal(Fraction(secret["usual"]["bun_steinke"][delta]), 3, up=True))
+            row.append(str(secret["right_in_100"]))
+            row += [] if step is None else [str(step["right_in_100"])]
+        rows.append(tuple(row))
+    return columns, rows

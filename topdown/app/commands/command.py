@@ -1,0 +1,211 @@
+"""What all commands share: options of every screen, help with examples and exit codes, files and cores."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topdown import output_paths as outputs
+from topdown.app.screens.console import Screen
+from topdown.errors import ConfigError
+from topdown.output_paths import checked_path
+
+if TYPE_CHECKING:
+    from topdown.workers import ExecutorChoice
+
+
+Option = Callable[[Callable[..., int]], Callable[..., int]]  # of click
+
+
+_EXITS = {
+    0: "ok",
+    1: "a check failed",
+    2: "user error; nothing was spent",
+    3: "the constraints contradict each other",
+    4: "internal error",
+    5: "the plan differs from the saved one (--exit-code)",
+    130: "interrupted; the message says what is spent",
+}
+
+
+class Command(click.Command):
+    """A command whose help ends with examples and exit codes.
+
+    Args:
+        examples: at least two (command line, what it does).
+        exits: exit codes it can end with.
+    """
+
+    def __init__(
+        self, *args: Any, examples: tuple[tuple[str, str], ...], exits: tuple[int, ...], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples, self.exits = examples, exits
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples and exit codes."""
+        del ctx
+        with formatter.section("Examples"):
+            for line, what in self.examples:
+                formatter.write(f"  {line}\n")
+                formatter.write_text(f"    {what}")
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), _EXITS[code]) for code in self.exits])
+
+
+def command(
+    name: str,
+    *,
+    examples: tuple[tuple[str, str], ...],
+    exits: tuple[int, ...] = (0, 2),
+    json_option: bool = True,
+) -> Callable[[Callable[..., int]], Command]:
+    """Make a function a command; it gets a Screen first and returns its exit code.
+
+    Args:
+        name: as typed.
+        examples: see Command.
+        exits: see Command.
+        json_option: whether the command prints a result as JSON.
+    """
+
+    def make(function: Callable[..., int]) -> Command:
+        names: dict[str, str] = {}
+
+        @functools.wraps(function)
+        def run(
+            *,
+            as_json: bool = False,
+            ascii_only: bool = False,
+            color: Any = "auto",
+            quiet: bool = False,
+            verbose: bool = False,
+            **options: Any,
+        ) -> int:
+            screen = Screen.open(
+                color=color, ascii_only=ascii_only, quiet=quiet, verbose=verbose, json_only=as_json
+            )
+            for name, value in options.items():
+                for path in value if isinstance(value, tuple) else (value,):
+                    if isinstance(path, Path):
+                        checked_path(str(path), names.get(name, name))
+            return function(screen, **options)
+
+        make_command = click.command(name, cls=Command, examples=examples, exits=exits)
+        made = make_command(with_options(*_screen_options(json_option))(run))
+        # the shared options last
+        names.update({p.name: p.get_error_hint(None) for p in made.params if p.name})
+        shared = {"as_json", "ascii_only", "color", "quiet", "verbose"}
+        made.params.sort(key=lambda p: p.name in shared)
+        return made
+
+    return make
+
+
+def with_options(*options: Option) -> Option:
+    """Return a decorator that gives a command these options, in this order."""
+
+    def give(function: Callable[..., int]) -> Callable[..., int]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return give
+
+
+def _screen_options(json_option: bool) -> list[Option]:
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document, also for errors."
+    )
+    return [
+        *([as_json] if json_option else []),
+        click.option("-q", "--quiet", is_flag=True, help="Print only the last line."),
+        click.option("-v", "--verbose", is_flag=True, help="Print more detail."),
+        click.option("--ascii", "ascii_only", is_flag=True, help="Use words instead of symbols."),
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="When to use colour.",
+        ),
+    ]
+
+
+def version_option(program: str) -> Callable[[Any], Any]:
+    """Return the option --version of a program; the library is asked only when it is given."""
+
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        del param
+        if value:
+            from importlib.metadata import version
+
+            click.echo(f"{program} {version('census-topdown')}")
+            ctx.exit(0)
+
+    return click.option(
+        "--version", is_flag=True, expose_value=False, is_eager=True, callback=show, help="Print the version."
+    )
+
+
+def can_ask(screen: Screen) -> bool:
+    """Tell whether answers come from a terminal, and questions are seen on one."""
+    return sys.stdin.isatty() and screen.err.stream.isatty()
+
+
+class Picture(click.Path):
+    """An option's path of a picture, which is SVG and says so."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path; refuse one that ends otherwise, whose program would find no picture in it."""
+        path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
+        if path.suffix.lower() != ".svg":
+            self.fail(f"{path} does not end in .svg, and pictures are drawn as SVG.", param, ctx)
+        return path
+
+
+def write_new(path: Path, text: str, *, force: bool) -> None:
+    """Write a text file; ConfigError C080 if it exists and `force` was not given, C132 if it is not to be replaced."""
+    outputs.write_new(path, text.encode("utf-8"), force=force)
+
+
+solving_options = with_options(
+    click.option(
+        "--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core."
+    ),
+    click.option(
+        "--on", type=click.Choice(["here", "ray"]), default="here", help="Solve here, or on a Ray cluster."
+    ),
+)
+"""So many processes of this machine, or a cluster; `where` reads both."""
+
+
+def cores() -> int:
+    """Return the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def executor_of(workers: int | None, on: str) -> ExecutorChoice:
+    """Return where to solve by two options; ConfigError C005 if they exclude each other."""
+    if on == "here":
+        return workers or cores()
+    if workers is not None:
+        raise ConfigError(
+            "--workers counts processes of this machine; --on ray takes the whole cluster",
+            code="C005",
+            fix="leave one of the two out",
+        )
+    return "ray"
+
+
+def on_text(on: str) -> str:
+    """Return the option as it stands in a command line."""
+    return " --on ray" if on == "ray" else ""

@@ -1,0 +1,176 @@
+"""`topdown demo`: a whole release of a made-up census, from records to verification."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import topdown
+from topdown.app.commands.command import command
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from topdown.app.screens.progress_bars import Progress
+
+DEMO_MARK = "Made by topdown demo: made-up people. This folder is replaced when the demo runs again.\n"
+EXTENSION, PEOPLE = "dhc_persons", 50_000
+FILES = ("persons.csv.gz", "persons.csv.gz.made-up.json", "blocks.csv.gz", "run.toml")
+
+
+@command(
+    "demo",
+    examples=(
+        ("topdown demo", "Write and check demo-release/."),
+        ("topdown demo --out elsewhere/demo --quiet", "Elsewhere, and only the last line."),
+        ("topdown demo --schema dhc_persons", "A second product that extends the first, about a minute."),
+    ),
+    exits=(0, 1, 2, 4, 130),
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo-release"),
+    show_default=True,
+    help="The release; its input goes to DIR-input.",
+)
+@click.option(
+    "--schema",
+    type=click.Choice(["pl94", EXTENSION]),
+    default="pl94",
+    show_default=True,
+    help="The product; dhc_persons extends a release of pl94 in DIR-input/base.",
+)
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
+def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
+    """Make and check a release of a made-up county.
+
+    Nobody in it is real. Running it again replaces the folders it made, and no other.
+    """
+    from topdown.app.commands.command import cores
+    from topdown.app.commands.release_commands import result_document
+    from topdown.app.screens import figures
+    from topdown.app.screens.loss_words import accuracy_lines
+    from topdown.app.screens.progress_bars import follow
+    from topdown.app.screens.text_layout import bold
+    from topdown.progress import Event
+    from topdown.publish.release_certificate import certified_loss
+
+    started = time.monotonic()
+    source = prepare_folders(out, schema)
+    progress = follow(screen)
+    try:
+        base = make_base(source, progress, workers or cores()) if schema == EXTENSION else None
+        planned = topdown.plan(source / "run.toml", base=base)
+        planned.save(source / "plan.json")
+        plan = planned.plan
+        last = plan.levels[-1]
+        screen.say(f"A made-up census of {last.n_nodes:,} areas ({last.name}). No real person is in it.")
+        loss = f"{figures.SYMBOL[plan.loss_name]} {figures.both(plan.loss)}"
+        queries = len({m.query for level in plan.levels for m in level.measurements})
+        progress(Event("plan", 1, 1, f"{len(plan.levels)} levels, {queries} queries, {loss}"))
+        if base is None:
+            result = topdown.generate(planned, out, workers=workers or cores(), report=progress)
+        else:
+            result = topdown.extend(planned, base, out, workers=workers or cores(), report=progress)
+        errors = average_errors(out, source / "persons.csv.gz")
+    finally:
+        progress.close()
+    right = accuracy_lines(certified_loss(planned.prepared.context.policy))[0]
+    screen.document(result_document(planned.plan, out, result))
+    screen.blank()
+    total = figures.seconds(time.monotonic() - started)
+    folder = f"{out}{os.sep}"
+    screen.last("Release of ", f"{result.n_records:,} made-up people in ", bold(folder), f", {total}")
+    screen.pairs(
+        [
+            ("average error, persons", "  ".join(f"{level}\u00a0{error}" for level, error in errors)),
+            ("protection", right),
+        ]
+    )
+    screen.next(
+        (f"topdown verify {folder}", "check it from its files alone"),
+        (f"cat {out / 'README.txt'}", "what each file is"),
+        (
+            f"topdown plan {source / ('run.toml' if base is None else 'base.toml')}",
+            "what was measured, at what cost",
+        ),
+        ("topdown init --help", "start with your own data"),
+    )
+    return EXIT_OK
+
+
+def make_base(source: Path, progress: Progress, workers: int) -> Path:
+    """Release the coarser product of the same people first; return its folder."""
+    base = source / "base"
+    topdown.generate(source / "base.toml", base, workers=workers, report=progress)
+    return base
+
+
+def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
+    """Return the mean absolute error of the total population at each level; the demo's truth is made up."""
+    from topdown.app.screens import figures
+
+    found = []
+    for level in topdown.evaluate(release, truth).levels:
+        total = next(table for table in level.tables if table.query == "total")
+        found.append((level.level, figures.two_digits(total.mae)))
+    return found
+
+
+def prepare_folders(out: Path, schema: str = "pl94") -> Path:
+    """Replace what an earlier demo made, put the sample data beside `out`, return its folder.
+
+    Raises:
+        ConfigError: C085 if a folder is there that no demo made.
+    """
+    from topdown.app.make_release import run_in_folder
+    from topdown.measure.run_ledger import create_run_ledger
+    from topdown.resources import bundled_root
+
+    source = out.with_name(out.name + "-input")
+    mark = source / "DEMO.txt"
+    mine = mark.is_file() and not source.is_symlink() and mark.read_text(encoding="utf-8") == DEMO_MARK
+    if _folder_in_use(source) and not mine:
+        raise ConfigError(f"{source} was not made by the demo", code="C085", fix="give another --out")
+    made_here = mine and not out.is_symlink() and run_in_folder(out) in (None, _plan_of(source))
+    plain = made_here and all(
+        p.name.removesuffix(".tmp") in _RELEASE or p.name.startswith(".") for p in out.glob("*")
+    )
+    if _folder_in_use(out) and not plain:
+        raise ConfigError(f"{out} was not made by the demo", code="C085", fix="give another --out")
+    if plain and out.is_dir():
+        shutil.rmtree(out)
+    if mine:
+        shutil.rmtree(source)
+    source.mkdir(parents=True, exist_ok=True)
+    mark.write_text(DEMO_MARK, encoding="utf-8")
+    if schema == EXTENSION:
+        topdown.synth(source, people=PEOPLE, schema=EXTENSION, release_id="demo")
+        return source
+    for name in FILES:
+        shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
+    create_run_ledger(source / "run.toml")
+    return source
+
+
+_RELEASE = {
+    "README.txt", "plan.json", "ledger.jsonl", "solve.json", "certificate.json", "manifest.json", "public",
+    "measurements", "microdata", "tables", "report.html", "figures", "base",
+}  # fmt: skip
+
+
+def _folder_in_use(folder: Path) -> bool:
+    return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
+
+
+def _plan_of(source: Path) -> str | None:
+    from topdown.app.make_release import run_in_folder
+
+    return run_in_folder(source)

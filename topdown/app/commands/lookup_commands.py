@@ -1,0 +1,219 @@
+"""`topdown explain`, `schema` and `completion`: pages of error codes, forms of documents, completion of a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from topdown.app.commands.command import command
+from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import bold
+from topdown.errors import EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from msgspec import Struct
+
+    from topdown.app.help_pages import Page
+    from topdown.formats.command_documents import ErrorPage, Reference
+
+
+def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    from topdown.app.help_pages import pages
+
+    del ctx, param
+    return [
+        CompletionItem(code, help=page.title)
+        for code, page in pages().items()
+        if code.startswith(text.upper())
+    ]
+
+
+@command(
+    "explain",
+    examples=(
+        ("topdown explain B004", "What the error means, why it is one, how to fix it."),
+        ("topdown explain", "List all codes."),
+    ),
+)
+@click.argument("code", required=False, shell_complete=_complete_codes)
+def explain(screen: Screen, *, code: str | None) -> int:
+    """Print the page of an error code."""
+    from topdown.app.help_pages import pages
+    from topdown.formats.command_documents import Explain
+
+    return show_pages(screen, pages(), code, lambda found: Explain(pages=found), "topdown")
+
+
+def show_pages(
+    screen: Screen,
+    known: Mapping[str, Page],
+    code: str | None,
+    listed: Callable[[list[ErrorPage]], Struct | dict[str, Any]],
+    program: str,
+) -> int:
+    """Print one page, or the list of all, on a screen or as JSON.
+
+    Args:
+        screen: where.
+        known: pages by code.
+        code: as typed, in any case; None for the list.
+        listed: makes the JSON document of the pages shown.
+        program: name of the console command.
+
+    Raises:
+        ConfigError: no such code.
+    """
+    from topdown.app.help_pages import FAMILIES
+    from topdown.app.screens.text_layout import bold, dim
+    from topdown.formats.command_documents import ErrorPage
+
+    if code is None:
+        screen.document(listed([ErrorPage(code=c, **vars(p)) for c, p in known.items()]))
+        for letter, family in FAMILIES.items():
+            screen.say(bold(letter), f"  {family}")
+            screen.pairs([(dim(c), page.title) for c, page in known.items() if c[0] == letter])
+        return EXIT_OK
+    page = known.get(code.upper())
+    if page is None:
+        raise ConfigError(
+            f'there is no error code "{code}"', code="C089", fix=f"list all codes with: {program} explain"
+        )
+    screen.document(listed([ErrorPage(code=code.upper(), **vars(page))]))
+    screen.last(bold(code.upper()), "  ", page.title, symbol="")
+    screen.blank()
+    screen.pairs([(dim("kind"), FAMILIES[code.upper()[0]]), (dim("why"), page.why), (dim("fix"), page.fix)])
+    if page.example and screen.talks:
+        screen.blank()
+        for line in page.example.strip("\n").splitlines():
+            screen.out.raw(("    ", line))
+    return EXIT_OK
+
+
+def _complete_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+    from topdown.app.help_pages import TITLES
+    from topdown.formats.json_schema import document_names
+
+    del ctx, param
+    return [CompletionItem(name) for name in (*document_names(), *TITLES) if name.startswith(text)]
+
+
+@command(
+    "schema",
+    examples=(
+        ("topdown schema certificate", "Print the schema of certificate.json."),
+        ("topdown schema run", "Print what can stand in a run file."),
+        ("topdown schema", "List the documents and input files."),
+    ),
+)
+@click.argument("name", required=False, shell_complete=_complete_names)
+def schema(screen: Screen, *, name: str | None) -> int:
+    """Print the JSON Schema of a document, or the reference of an input file.
+
+    Every file and every --json output that starts with a type has a schema. Input files are run, schema, invariants,
+    settings and geography: key, type, default, meaning, example, error codes.
+    """
+    from topdown.app.help_pages import TITLES, reference
+    from topdown.formats.command_documents import Schemas
+    from topdown.formats.json_schema import document_names, document_schema
+
+    wanted = name and name.removeprefix("topdown.")
+    if wanted in TITLES:
+        return _show_reference(screen, reference(wanted))
+    done = show_schemas(
+        screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
+    )
+    if name is None:
+        screen.heading("Input files")
+        screen.pairs(list(TITLES.items()))
+    return done
+
+
+def _show_reference(screen: Screen, found: Reference) -> int:
+    screen.document(found)
+    screen.say(found.title)
+    for table in found.tables:
+        if table.table:
+            screen.heading(table.table)
+        for key in table.keys:
+            default = "needed" if key.required else f"default {key.default}"
+            screen.blank()
+            codes = f"  {' '.join(key.codes)}" if key.codes else ""
+            screen.say(bold(key.key), f"  {key.type}, {default}{codes}", indent=2, hang=6)
+            screen.say(key.text, indent=6)
+            if key.example:
+                screen.say(key.example, indent=6)
+    return EXIT_OK
+
+
+def show_schemas(
+    screen: Screen,
+    names: Sequence[str],
+    schema_of: Callable[[str], dict[str, Any]],
+    name: str | None,
+    listed: Callable[[dict[str, str]], Struct | dict[str, Any]],
+) -> int:
+    """Print one schema, or the list of all.
+
+    Args:
+        screen: where.
+        names: short names of all documents.
+        schema_of: makes the schema of one of them.
+        name: short name; None for the list.
+        listed: makes the JSON document that lists them of titles by name.
+
+    Raises:
+        ConfigError: no such document.
+    """
+    if name is None:
+        titles = {each: str(schema_of(each)["title"]) for each in names}
+        screen.document(listed(titles))
+        screen.pairs(list(titles.items()))
+        return EXIT_OK
+    if name not in names:
+        raise ConfigError(
+            f'there is no document "{name}"', code="C089", fix="use one of: " + ", ".join(names)
+        )
+    import json
+
+    screen.out.put(json.dumps(schema_of(name), indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
+    return EXIT_OK
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@command(
+    "completion",
+    examples=(
+        ('eval "$(topdown completion bash)"', "Complete in this bash; put it in ~/.bashrc to keep it."),
+        ("topdown completion fish > ~/.config/fish/completions/topdown.fish", "Install it for fish."),
+    ),
+    json_option=False,
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(screen: Screen, *, shell: str) -> int:
+    """Print the completion script of a shell.
+
+    It completes commands, options, bundled names and error codes.
+    """
+    from topdown.cli import group
+
+    return print_script(screen, shell, group, "topdown")
+
+
+def print_script(screen: Screen, shell: str, group: click.Group, program: str) -> int:
+    """Print the script that makes a shell complete a program.
+
+    Args:
+        shell: one of `SHELLS`. group: the program's commands. program: as typed.
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is None:
+        raise LookupError(shell)
+    screen.out.put(found(group, {}, program, f"_{program.upper()}_COMPLETE").source() + "\n")
+    return EXIT_OK

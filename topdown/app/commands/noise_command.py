@@ -1,0 +1,280 @@
+"""`topdown noise`: the best noise for one answer, before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topdown.app.commands.command import Picture, command
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from topdown.optimal_noise import OptimalLaw
+
+
+@command(
+    "noise",
+    examples=(
+        ("topdown noise --epsilon 1 --delta 1/1000000", "The best noise for one count, for |error|."),
+        (
+            "topdown noise --epsilon 1 --delta 1/1000 --sensitivity 2 --loss l2 --compare",
+            "For squared errors of an answer that a record moves by 2, beside other noise.",
+        ),
+        (
+            "topdown noise --continuous --epsilon 1 --delta 1/1000 --sensitivity 3/2",
+            "For a real query: what the best noise costs, between two proved bounds.",
+        ),
+        (
+            "topdown noise --dependent 0:40 --epsilon 1 --delta 1/1000",
+            "A law of the answer for every count 0 .. 40, beside clamped noise.",
+        ),
+        ("topdown noise --check law.json", "Check a law that was saved with --out."),
+    ),
+    exits=(0, 1, 2),
+)
+@click.option("--epsilon", metavar="E", help="Exact, 0 to 10: 1, 1/2 or 0.5.")
+@click.option("--delta", metavar="D", help="Exact, above 0: 1/1000000 or 0.000001.")
+@click.option(
+    "--sensitivity",
+    metavar="N",
+    help="How far one record moves the answer at most; 1 if not given; exact, for real queries: 3/2.",
+)
+@click.option(
+    "--loss", metavar="LOSS", help="l1 (if not given), l2, pinball:OVER:UNDER or table:V,V,V:LEFT:RIGHT."
+)
+@click.option("--also", multiple=True, metavar="E:D", help="One more epsilon:delta to keep; may be repeated.")
+@click.option("--integer", is_flag=True, help="For whole-number answers; the default.")
+@click.option("--continuous", is_flag=True, help="For a real query: bounds, and noise on a lattice.")
+@click.option("--cells", type=int, metavar="K", help="Lattice widths in the sensitivity of a real query.")
+@click.option("--dependent", metavar="0:M", help="For counts 0 .. M: noise that depends on the count.")
+@click.option("--worst-case", is_flag=True, help="Minimise the worst count's loss, with --dependent.")
+@click.option("--compare", is_flag=True, help="Show noise of other kinds too; the other two modes always do.")
+@click.option("--large-delta", is_flag=True, help="Allow a delta above 1/1000.")
+@click.option(
+    "--check",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Check a saved law instead of making one.",
+)
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Save the law, with its proof.")
+@click.option(
+    "--plot",
+    metavar="FILE.svg",
+    type=Picture(),
+    help="Draw the law, or with --dependent those of five counts.",
+)
+@click.option("--force", is_flag=True, help="Let --out and --plot replace files.")
+def noise(
+    screen: Screen,
+    *,
+    epsilon: str | None,
+    delta: str | None,
+    sensitivity: str | None,
+    loss: str | None,
+    also: tuple[str, ...],
+    integer: bool,
+    continuous: bool,
+    cells: int | None,
+    dependent: str | None,
+    worst_case: bool,
+    compare: bool,
+    large_delta: bool,
+    check: Path | None,
+    out: Path | None,
+    plot: Path | None,
+    force: bool,
+) -> int:
+    """Make the best noise for one answer, with its proof.
+
+    Of all noise on the integers that keeps epsilon and delta, the one whose error costs least on average; with
+    --continuous for a real query, with --dependent for a count whose noise may depend on it. Nothing is read, drawn
+    or charged. It is made for one answer: see docs/how-to/optimal-noise.md.
+    """
+    from topdown.app.screens.noise_screen import (
+        CountNoiseRequest,
+        RealNoiseRequest,
+        make_continuous,
+        make_dependent,
+        refuse_mixed,
+        whole_number,
+    )
+
+    if check is not None:
+        if any((epsilon, delta, sensitivity, loss, also, large_delta, integer, continuous, dependent)):
+            raise ConfigError(
+                "a saved law says itself what it keeps", code="C005", fix="give --check without what to make"
+            )
+        return check_noise(screen, check, compare=compare, plot=plot, force=force)
+    if epsilon is None or delta is None:
+        raise ConfigError(
+            "noise needs an epsilon and a delta",
+            code="C005",
+            fix="e.g.: topdown noise --epsilon 1 --delta 1/1000000",
+        )
+    refuse_mixed(
+        {"--integer": integer, "--continuous": continuous, "--dependent": dependent is not None},
+        {"--also": bool(also), "--out": out is not None},
+        {"--cells": cells is not None, "--worst-case": worst_case},
+    )
+    if continuous:
+        real = RealNoiseRequest(epsilon, delta, sensitivity or "1", loss or "l1", large_delta, cells)
+        return make_continuous(screen, real, plot=plot, force=force)
+    moved = whole_number(sensitivity or "1")
+    if dependent is not None:
+        counts = CountNoiseRequest(epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case)
+        return make_dependent(screen, counts, plot=plot, force=force)
+    wish = NoiseRequest(epsilon, delta, moved, loss or "l1", also, large_delta)
+    return make_noise(screen, wish, compare=compare, out=out, plot=plot, force=force)
+
+
+_SHOWN = 8  # values beside 0 whose probabilities are shown
+
+
+@dataclass(frozen=True)
+class NoiseRequest:
+    """What was asked on the command line."""
+
+    epsilon: str
+    delta: str
+    sensitivity: int
+    loss: str
+    also: tuple[str, ...]
+    large_delta: bool
+
+
+def make_noise(
+    screen: Screen, wish: NoiseRequest, *, compare: bool, out: Path | None, plot: Path | None, force: bool
+) -> int:
+    """Make a law, save it where asked, and show it."""
+    import json
+
+    import topdown
+    from topdown.app.commands.command import write_new
+
+    law = topdown.optimal_noise(
+        wish.epsilon,
+        wish.delta,
+        sensitivity=wish.sensitivity,
+        loss=wish.loss,
+        also=[_epsilon_and_delta(text) for text in wish.also],
+        large_delta=wish.large_delta,
+    )
+    document = _noise_document(law, compare)
+    if out is not None:
+        write_new(out, json.dumps(document["law"], indent=1) + "\n", force=force)
+    _write_picture(law, plot, force)
+    screen.document(document)
+    _show_law(screen, law, document)
+    return EXIT_OK
+
+
+def check_noise(screen: Screen, path: Path, *, compare: bool, plot: Path | None, force: bool) -> int:
+    """Read a saved law, which checks it, and show it."""
+    from topdown.app.noise_law import read_law
+
+    law = read_law(path)
+    document = _noise_document(law, compare)
+    _write_picture(law, plot, force)
+    screen.document(document)
+    _show_law(screen, law, document)
+    return EXIT_OK
+
+
+def _epsilon_and_delta(text: str) -> tuple[str, str]:
+    epsilon, colon, delta = text.partition(":")
+    if not colon:
+        raise ConfigError(f"{text!r} is no epsilon:delta", code="C005", fix="write e.g. --also 2:1/10000000")
+    return epsilon, delta
+
+
+def _noise_document(law: OptimalLaw, compare: bool) -> dict[str, Any]:
+    from topdown.app.noise_law import noise_document
+
+    return noise_document(law, compare=compare)
+
+
+def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:
+    if plot is not None:
+        from topdown.app.commands.command import write_new
+        from topdown.optimal_noise.law_picture import law_svg
+
+        write_new(plot, law_svg(law, f"Noise for one answer: {_promise_words(law)}"), force=force)
+
+
+def _promise_words(law: OptimalLaw) -> str:
+    return ", ".join(f"ε {p.epsilon} at δ {p.delta}" for p in law.ask.promises)
+
+
+def _show_law(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
+    from topdown.app.screens.text_layout import Column, bold
+    from topdown.privacy.exact_values import significant
+
+    moved = law.ask.sensitivity
+    screen.say(
+        bold("Noise for one whole-number answer"),
+        f", {_promise_words(law)}, where one record moves it by at most {moved}",
+    )
+    screen.say(f"expected loss {law.ask.loss.name[:60]}, not above {document['expected_loss']}", indent=2)
+    screen.say(
+        f"no noise on the integers that keeps the same is below {document['least_possible_loss']}: "
+        f"a gap of at most {document['gap']} of it",
+        indent=2,
+        hang=4,
+    )
+    screen.say(f"variance not above {document['variance']}", indent=2)
+    screen.say(f"values {law.first} to {law.last}, {law.bits} random bits a draw", indent=2)
+    screen.blank()
+    near = range(max(law.first, -_SHOWN), min(law.last, _SHOWN) + 1)
+    screen.table(
+        [Column("value", right=True), Column("probability", right=True)],
+        [(str(v), significant(law.mass(v), 6, up=False)) for v in near],
+    )
+    screen.blank()
+    screen.table(
+        [Column("at ε", right=True), Column("it needs δ, not above", right=True)],
+        [(epsilon, delta) for epsilon, delta in document["delta_at"].items()],
+    )
+    if document["others"]:
+        screen.blank()
+        columns = [
+            Column("other noise", wraps=True),
+            Column("expected loss", right=True),
+            Column("saved", right=True),
+        ]
+        rows = [
+            (
+                ", ".join(filter(None, (o["name"], o["parameter"]))),
+                o["expected_loss"],
+                f"{o['saved_percent']} %",
+            )
+            for o in document["others"]
+        ]
+        screen.table(columns, rows)
+    _show_shared_budget(screen, document["several"])
+    screen.blank()
+    screen.last(
+        "For one answer only: n answers with this noise keep n times ε at n times δ; a ledger of rho never books it.",
+        symbol="",
+    )
+
+
+def _show_shared_budget(screen: Screen, rows: list[dict[str, Any]]) -> None:
+    from topdown.app.screens.text_layout import Column
+
+    if not rows:
+        return
+    screen.blank()
+    names = ("answers that share the promise", "variance, this kind", "Gaussian", "ratio")
+    keys = ("n_answers", "variance", "gaussian_variance", "ratio")
+    screen.table(
+        [Column(name, right=True) for name in names], [tuple(str(row[key]) for key in keys) for row in rows]
+    )
+    lost = [row["n_answers"] for row in rows if float(row["ratio"]) > 1]
+    if lost:
+        screen.say(
+            f"of these, Gaussian noise has less variance for {', '.join(map(str, lost))} answers", indent=2
+        )

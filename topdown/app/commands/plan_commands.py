@@ -1,0 +1,227 @@
+"""`topdown plan` and `topdown tune`: everything about a release before anything is spent, and shares that suit it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import topdown
+from topdown.app.commands.command import command
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from topdown.formats.accuracy_documents import Tune
+
+
+EXIT_DIFFERS = 5
+
+
+@command(
+    "plan",
+    examples=(
+        ("topdown plan run.toml", "Show the plan and save it as plan.json beside the run file."),
+        ("topdown plan more.toml --base release/", "Show the plan of an extension (topdown extend)."),
+        ("topdown plan run.toml --diff old/plan.json", "Mark what changed since an older plan."),
+        (
+            "topdown plan run.toml --compare-noise 1:1/1000000",
+            "Compare two kinds of noise, both at epsilon 1 and delta 1/1000000.",
+        ),
+        ("topdown plan a.toml --compare b.toml", "Show costs, noise and errors of two plans side by side."),
+        ("topdown plan run.toml --budget-for 5", "Find the rho that costs at most epsilon 5 at delta 1e-10."),
+        (
+            "topdown plan run.toml --exit-code --json",
+            "For scripts: exit code 5 if the saved plan is another one.",
+        ),
+    ),
+    exits=(0, 2, 3, 5),
+)
+@click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--base",
+    metavar="RELEASE",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The published release that the run extends.",
+)
+@click.option("--details", is_flag=True, help="All queries, with exact losses and variances.")
+@click.option(
+    "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
+)
+@click.option(
+    "--compare",
+    metavar="OTHER.toml",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show another run file's plan beside this one.",
+)
+@click.option(
+    "--compare-noise",
+    metavar="[E:]D",
+    help="Compare with the best noise for single counts, both at delta D and epsilon E (the plan's own without it).",
+)
+@click.option(
+    "--budget-for",
+    metavar="E[:D]",
+    help="The budget that costs at most epsilon E at delta D (1e-10 without it), all shares as they are.",
+)
+@click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
+@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
+def plan(
+    screen: Screen,
+    run_file: Path,
+    *,
+    base: Path | None,
+    details: bool,
+    old: Path | None,
+    compare: Path | None,
+    compare_noise: str | None,
+    budget_for: str | None,
+    exit_code: bool,
+    final: bool,
+    out: Path | None,
+) -> int:
+    """Show what a release would measure, at what cost; spend nothing.
+
+    Opens the run file, the public tables and, for an extension, the base release; never the confidential records.
+    """
+    from topdown.app.planned import changes
+    from topdown.app.screens.plan_screen import (
+        budget_for_wish,
+        noise_comparison,
+        plan_line,
+        show_budget,
+        show_changes,
+        show_compared,
+        show_noise_comparison,
+        show_plan,
+    )
+    from topdown.plan.release_chain import read_plan_document
+
+    planned = topdown.plan(run_file, base=base, final=final)
+    document = planned.plan.to_document()
+    compared = read_plan_document(old) if old else None
+    summary = planned.summary
+    noise = None if compare_noise is None else noise_comparison(planned, compare_noise)
+    wished = None if budget_for is None else budget_for_wish(planned, budget_for)
+    beside = None if compare is None else planned.compare(topdown.plan(compare))
+    target = out or run_file.parent / "plan.json"
+    saved = read_plan_document(target) if exit_code and target.exists() else None
+    differs = None if not exit_code else saved is None or bool(changes(saved, document))
+    if not exit_code:
+        planned.save(target)
+    found = None if compared is None else changes(compared, document)
+    screen.document(
+        summary
+        | {"saved": None if exit_code else str(target), "differs": differs}
+        | ({} if noise is None else {"noise_compared": noise.document()})
+        | ({} if wished is None else {"budget_for": wished.document()})
+        | ({} if beside is None else {"compared": beside.document()})
+        | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
+    )
+    show_plan(screen, summary, details=details)
+    if noise is not None:
+        show_noise_comparison(screen, planned.plan, noise)
+    if wished is not None:
+        show_budget(screen, wished)
+    if beside is not None:
+        show_compared(screen, beside, str(compare))
+    if found is not None:
+        screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
+        show_changes(screen, found, everything=details)
+    screen.blank()
+    screen.last(*plan_line(summary), symbol="")
+    if exit_code:
+        screen.say(_saved_plan_verdict(target, saved is not None, bool(differs)))
+        return EXIT_DIFFERS if differs else EXIT_OK
+    exactly = "this plan" if base else "exactly this plan"
+    screen.say(f"Nothing is spent yet. Saved to {target}; to run {exactly}:")
+    if screen.talks:
+        line = f"topdown extend {run_file} --base {base} --out more/" if base else ""
+        screen.out.commands([(line or f"topdown generate {target} --out release/", "")])
+    return EXIT_OK
+
+
+def _saved_plan_verdict(target: Path, exists: bool, differs: bool) -> str:
+    if not exists:
+        return f"There is no saved plan at {target}."
+    return f"The plan saved in {target} {'differs' if differs else 'is the same'}."
+
+
+@command(
+    "tune",
+    examples=(
+        ("topdown tune run.toml --out tuned.toml", "Make the worst table of all levels as good as can be."),
+        ("topdown tune run.toml --out tuned.toml --goals goals.toml", "Let some tables matter more."),
+    ),
+    exits=(0, 2, 3),
+)
+@click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
+)
+@click.option("--goals", metavar="FILE", type=click.Path(path_type=Path), help="Tables that matter more.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def tune(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force: bool) -> int:
+    """Write a run file with shares that suit the tree estimate.
+
+    Opens the run file and the public tables; neither records nor ledger. The budget stays what it is; only its parts
+    change.
+    """
+    from topdown.app.screens.text_layout import bold
+    from topdown.app.trials import tune as find
+
+    found = find(run_file, out, goals=goals, force=force).document
+    screen.document(found)
+    _show_shares(screen, found)
+    _show_tuned_deviations(screen, found)
+    screen.blank()
+    screen.last("Wrote ", bold(str(out)), ": the budget of ", bold(str(run_file)), " in other parts.")
+    screen.say(
+        "Deviations are those of estimates. A release is whole and at least 0 besides, which changes small counts: "
+        "simulate it first."
+    )
+    screen.next(
+        (f"topdown simulate {out} --truth FILE --out try/", "its errors on made-up or public records")
+    )
+    return EXIT_OK
+
+
+def _show_shares(screen: Screen, found: Tune) -> None:
+    from topdown.app.screens.text_layout import Column
+
+    names = list(dict.fromkeys(q.query for level in found.levels for q in level.queries))
+    screen.heading("Shares", ", per cent, of the budget and of each level; before > after")
+    of = {
+        (q.query, level.level): _share_change(q.before, q.after)
+        for level in found.levels
+        for q in level.queries
+    }
+    rows = [["level", *(_share_change(level.before, level.after) for level in found.levels)]]
+    rows += [[name, *(of.get((name, level.level), "-") for level in found.levels)] for name in names]
+    columns = [
+        Column("", wraps=True),
+        *(Column(level.level, right=True) for level in found.levels),
+    ]
+    screen.table(columns, rows)
+
+
+def _share_change(before: str, after: str) -> str:
+    from topdown.app.screens import figures
+
+    return " > ".join(figures.decimal(100 * Fraction(share), 1) for share in (before, after))
+
+
+def _show_tuned_deviations(screen: Screen, found: Tune) -> None:
+    from topdown.app.screens.text_layout import Column
+
+    screen.heading("Estimates", ", mean standard deviation; before > after")
+    levels = [level.level for level in found.levels]
+    of = {(at.query, at.level): f"{at.before:,.1f} > {at.after:,.1f}" for at in found.deviations}
+    rows = [
+        [name, *(of[name, level] for level in levels)]
+        for name in dict.fromkeys(at.query for at in found.deviations)
+    ]
+    screen.table([Column("table", wraps=True), *(Column(level, right=True) for level in levels)], rows)

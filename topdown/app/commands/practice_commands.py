@@ -1,0 +1,207 @@
+"""`topdown synth` and `topdown simulate`: made-up censuses, and what releases of a plan would look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import topdown
+from topdown.app.commands.command import command
+from topdown.app.screens.console import Screen
+from topdown.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from topdown import SimulationErrors
+
+
+@command(
+    "synth",
+    examples=(
+        ("topdown synth --out made-up/", "50,000 people of schema pl94, with a run file."),
+        (
+            "topdown synth --out toy/ --schema toy --people 2000 --seed 7",
+            "Another schema, size and population.",
+        ),
+    ),
+)
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
+)
+@click.option(
+    "--people", type=click.IntRange(1, 2**31 - 1), default=50_000, show_default=True, help="Records."
+)
+@click.option("--schema", default="pl94", show_default=True, help="Bundled name, or a file ending in .toml.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed, another census."
+)
+@click.option("--settings", default="", help="Bundled name or file; default: chosen by the schema.")
+@click.option(
+    "--levels",
+    metavar="A,B,...",
+    default="",
+    help="Level names, root first; default: the settings'. county:10000000 makes the first county that large.",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def synth(
+    screen: Screen, *, out: Path, people: int, schema: str, seed: int, settings: str, levels: str, force: bool
+) -> int:
+    """Write made-up records and areas to practise with.
+
+    The same options give the same tables on every machine. Nobody in them is real.
+    """
+    from topdown.app.screens.text_layout import bold
+    from topdown.formats.command_documents import LevelSize, Synth
+
+    names = tuple(name.strip() for name in levels.split(",") if name.strip())
+    made = topdown.synth(
+        out, people=people, schema=schema, seed=seed, settings=settings, levels=names, force=force
+    )
+    screen.document(
+        Synth(
+            records=str(made.records),
+            leaves=str(made.leaves),
+            run_file=str(made.run_file),
+            n_people=made.n_people,
+            n_rows=made.n_rows,
+            n_empty=made.n_empty,
+            nodes=[LevelSize(level=level, n_nodes=n) for level, n in made.nodes],
+        )
+    )
+    leaves = made.nodes[-1]
+    screen.last(
+        "Wrote ", bold(str(out)), f": {made.n_people:,} made-up people in {leaves[1]:,} areas ({leaves[0]})"
+    )
+    screen.pairs(
+        [(str(made.records), f"{made.n_rows:,} rows"), (str(made.leaves), f"{made.n_empty:,} areas empty")]
+    )
+    if made.base_run_file is not None:
+        screen.next(
+            (f"topdown generate {made.base_run_file} --out base/", "the release that the other one extends"),
+            (
+                f"topdown extend {made.run_file} --base base/ --out release/",
+                "the release with all attributes",
+            ),
+        )
+    else:
+        screen.next((f"topdown plan {made.run_file}", "what a release of it would measure, at what cost"))
+    return EXIT_OK
+
+
+@command(
+    "simulate",
+    examples=(
+        (
+            "topdown simulate run.toml --truth persons.csv.gz --out try/ --replicates 9",
+            "On made-up records.",
+        ),
+        (
+            "topdown simulate run.toml --truth release/ --out try/ --seed 7 --keep",
+            "A published release as truth.",
+        ),
+    ),
+    exits=(0, 2, 3, 130),
+)
+@click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--truth",
+    metavar="FILE|RELEASE",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Made-up records, or a published release.",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="New folder.",
+)
+@click.option("--seed", type=int, help="Of the noise; default: 1.")
+@click.option("--replicates", type=click.IntRange(1), default=1, show_default=True, help="How many.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes; default: one a core.")
+@click.option("--keep", is_flag=True, help="Also write the microdata of each replicate.")
+@click.option(
+    "--truth-is-public",
+    metavar="REASON",
+    default="",
+    help="Why an unmarked FILE is public; stamped on the result.",
+)
+def simulate(
+    screen: Screen,
+    source: Path,
+    *,
+    truth: Path,
+    out: Path,
+    seed: int | None,
+    replicates: int,
+    workers: int | None,
+    keep: bool,
+    truth_is_public: str,
+) -> int:
+    """Show the error that releases of a plan would have.
+
+    Nothing is spent and nothing it writes is a release: the records are made up or public.
+    """
+    from topdown.app.commands.command import cores
+    from topdown.app.screens.progress_bars import follow
+
+    progress = follow(screen)
+    try:
+        made = topdown.simulate(
+            source,
+            truth,
+            seed=seed,
+            replicates=replicates,
+            workers=workers or cores(),
+            truth_is_public=truth_is_public,
+            out=out,
+            keep=keep,
+            report=progress,
+        )
+    finally:
+        progress.close()
+    screen.document(made)
+    _show_simulation(screen, made, out)
+    return EXIT_OK
+
+
+def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
+    from topdown.app.screens.text_layout import Column
+
+    truth = made.truth
+    kind = {"made_up": "made-up records", "release": "published release", "public": "public records"}
+    screen.say(
+        f"{kind[truth.kind]} {truth.name}, {truth.n_records:,} {made.unit}s"
+        + (f"; public because: {truth.reason}" if truth.reason else "")
+    )
+    given = " (the default)" if made.seed_is_default else ""
+    screen.say(
+        f"Seed {made.seed}{given}, plan {made.plan_hash[:8]}. MAE: mean absolute error of an answer; bias: "
+        "mean of released minus true."
+    )
+    for level in made.levels:
+        screen.heading(level.level, f", {level.n_nodes:,} area{'s' if level.n_nodes != 1 else ''}")
+        columns = [Column("table", wraps=True), Column("MAE", right=True), Column("±", right=True)]
+        rows = [
+            [
+                q.query,
+                _simulated_number(q.mae),
+                _simulated_number(q.mae_standard_error),
+                _simulated_number(q.bias, "+"),
+            ]
+            for q in level.queries
+        ]
+        screen.table([*columns, Column("bias", right=True)], rows)
+    n = made.replicates
+    screen.last(
+        f"{made.stamp}: {n:,} simulated release{'s' if n > 1 else ''}; errors in {out / 'simulation.json'}"
+    )
+
+
+def _simulated_number(value: float | None, sign: str = "") -> str:
+    if value is None:
+        return ""
+    digits = 4 if 0 < abs(value) < 0.1 else 2 if abs(value) < 1000 else 0
+    return f"{value:{sign if value else ''},.{digits}f}"

@@ -1,0 +1,237 @@
+"""`topdown select`: a private choice among public candidates or answers, charged to the ledger."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from topdown.app.commands.command import can_ask, command
+from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import FAIL, OK
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from topdown.app.private_choice import Wish
+    from topdown.formats.choice_documents import SelectionResult
+    from topdown.measure import ChoiceRequest
+
+NOTHING, LARGE = "nothing", 2
+Action = Literal["sites", "order", "frequent"]
+_OF = {
+    "sites": {"candidates", "radius", "centres", "k", "per", "most"},
+    "order": {"candidates", "radius", "centres", "most_records"},
+    "frequent": {"query", "level", "cap", "more_than"},
+}
+_NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("query",)}
+
+
+@command(
+    "select",
+    examples=(
+        (
+            "topdown select sites run.toml --candidates c.csv --k 9 --epsilon 1/2 --out o",
+            "Choose 9 candidates that cover many residents.",
+        ),
+        (
+            "topdown select frequent run.toml --query sex --epsilon 1/2 --out often/",
+            "Name answers that many people share.",
+        ),
+        ("topdown select --self-check", "Exact ratios of the shipped choices."),
+    ),
+    exits=(0, 1, 2, 130),
+)
+@click.argument(
+    "action",
+    metavar="sites|order|frequent",
+    required=False,
+    type=click.Choice(["sites", "order", "frequent"]),
+)
+@click.argument("source", metavar="RUN.toml", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--epsilon", metavar="E", help="Exact, up to 10: 1/2. What one record may cost.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="New folder.")
+@click.option("--candidates", metavar="FILE", type=click.Path(path_type=Path), help="Public table.")
+@click.option("--radius", metavar="KM", type=float, help="Candidates cover what lies within.")
+@click.option("--centres", metavar="FILE", type=click.Path(path_type=Path), help="Centres of the leaves.")
+@click.option("--k", type=int, metavar="K", help="How many candidates.")
+@click.option("--per", metavar="COLUMN|LEVEL", help="Limit the candidates of each district.")
+@click.option("--most", type=int, metavar="N", help="The most of one district; 1 if not given.")
+@click.option("--most-records", type=int, metavar="N", help="Order by thresholds below a public bound.")
+@click.option("--query", multiple=True, metavar="QUERY", help="Answers to watch; may be repeated.")
+@click.option("--level", metavar="LEVEL", help="Of the areas; the root if not given.")
+@click.option("--cap", type=int, metavar="N", help="Reports that one record counts in; 1 if not given.")
+@click.option("--more-than", type=int, metavar="N", help="Answers of fewer are rarely named; 0 if not given.")
+@click.option("--self-check", is_flag=True, help="Compute exact ratios of the shipped choices instead.")
+@click.option("--yes", is_flag=True, help="Spend without asking.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted choice.")
+@click.option("--again", is_flag=True, help="Choose a second time, and pay again.")
+def select(
+    screen: Screen,
+    *,
+    action: Action | None,
+    source: Path | None,
+    epsilon: str | None,
+    out: Path | None,
+    self_check: bool,
+    yes: bool,
+    resume: bool,
+    again: bool,
+    **options: Any,
+) -> int:
+    """Make a private choice from the records and charge it to the ledger.
+
+    Publishes the choice and what it cost, never how many records it covers. See docs/how-to/selection.md.
+    """
+    given = {name for name, value in options.items() if value not in (None, ())}
+    if self_check:
+        if action or given or epsilon or out:
+            raise ConfigError("--self-check reads and chooses nothing", code="C005", fix="give it alone")
+        return _show_selection_check(screen)
+    if action is None:
+        raise ConfigError(
+            "select needs sites, order or frequent", code="C005", fix="see: topdown select --help"
+        )
+    missing = [name for name in _NEEDS[action] if name not in given]
+    missing += [name for name, value in (("epsilon", epsilon), ("out", out)) if value is None]
+    odd = sorted(given - _OF[action])
+    if source is None or epsilon is None or out is None or missing or odd:
+        text = f"takes no --{odd[0].replace('_', '-')}" if odd else "needs a run file"
+        text = f"needs --{missing[0].replace('_', '-')}" if missing and not odd else text
+        raise ConfigError(f"select {action} {text}", code="C005", fix="see: topdown select --help")
+    from topdown.app.private_choice import check_folder, select_plan
+    from topdown.app.private_choice import select as choose
+
+    asked = select_plan(source, _selection_request(action, options), epsilon)
+    check_folder(asked, out, resume=resume)
+    for advice in advice_on(asked):
+        screen.warn(advice)
+    _ask_to_spend(screen, asked, yes=yes)
+    try:
+        made = choose(asked, out, again=again, resume=resume)
+    except KeyboardInterrupt as error:
+        return _say_stopped_choice(screen, error)
+    screen.document(made)
+    _show_choice(screen, asked, out, made)
+    return EXIT_OK
+
+
+def _selection_request(action: Action, options: dict[str, Any]) -> Wish:
+    from topdown.app.private_choice import Cover, Frequent, Order, Sites
+
+    if action == "frequent":
+        more = {"cap": options["cap"] or 1, "more_than": options["more_than"] or 0}
+        return Frequent(tuple(options["query"]), options["level"], **more)
+    cover = Cover(options["candidates"], options["radius"], options["centres"])
+    if action == "order":
+        return Order(cover, options["most_records"])
+    most = 1 if options["most"] is None else options["most"]
+    return Sites(cover, options["k"], options["per"], most)
+
+
+def advice_on(asked: ChoiceRequest) -> list[str]:
+    """Return what public numbers say against choosing this way."""
+    found = []
+    if asked.document["question"].get("k") == 1:
+        found.append("for one site, an exponential mechanism on all records usually chooses better")
+    if asked.epsilon > LARGE:
+        found.append(
+            f"epsilon is above {LARGE}: little is promised, and splitting it over the choices is as good"
+        )
+    return found
+
+
+def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
+    """Get an approval on a terminal (C084 without one; click.Abort if the person left)."""
+    from topdown.app.commands.spending import check_approval
+    from topdown.app.screens import figures
+    from topdown.app.screens.text_layout import bold
+
+    if yes:
+        return
+    if not can_ask(screen):
+        raise ConfigError(
+            "spending a budget needs an approval, and there is no terminal to ask on",
+            code="C084",
+            fix="add --yes",
+        )
+    full, spend = asked.document["plan_hash"], asked.spend
+    loss = figures.loss(spend.loss_name, spend.intent(spend.covers, 1, "new").loss)
+    out = screen.err
+    out.line("Choice ", bold(full[:8]), f' spends {loss} of data set "{asked.document["data_set"]}".')
+    out.line("This cannot be undone. Type the first four characters of the choice to go on.")
+    out.put("> ")
+    answer = sys.stdin.readline()
+    if not answer:
+        raise click.Abort
+    check_approval(answer.strip(), full)
+
+
+def _say_stopped_choice(screen: Screen, error: KeyboardInterrupt) -> int:
+    """Say what an interrupted choice has spent; a choice that was begun is whole before it stops."""
+    from topdown.app.calls import SPEND_NOTE
+    from topdown.formats.command_documents import Error
+
+    spent = next(note.removeprefix(SPEND_NOTE) for note in error.__notes__ if note.startswith(SPEND_NOTE))
+    text = f"Stopped. This run spent: {spent}."
+    nowhere: dict[str, Any] = dict.fromkeys(("file", "line", "column", "node", "key"))
+    fix = "run the same command again" + ("" if spent == NOTHING else ", with --resume")
+    screen.document(
+        Error(
+            code="X130", text=text, details=[["spent", spent]], fix=fix, exit_code=EXIT_INTERRUPTED, **nowhere
+        )
+    )
+    if not screen.json:
+        screen.err.line(text)
+        screen.err.line(fix[0].upper() + fix[1:] + ".")
+    return EXIT_INTERRUPTED
+
+
+def _show_choice(screen: Screen, asked: ChoiceRequest, out: Path, made: SelectionResult) -> None:
+    from topdown.app.screens import figures
+
+    for number, name in enumerate(made.chosen, 1):
+        screen.item(f"{number:>4}", name)
+    for answer in made.frequent:
+        values = ", ".join(f"{key} {value}" for key, value in answer.values.items()) or "everybody"
+        screen.item(answer.area, f"{values} ({answer.query})")
+    screen.blank()
+    n = len(made.chosen) + len(made.frequent)
+    unit, relation = asked.document["unit"], asked.document["neighbours"]
+    screen.last(
+        f"{n:,} chosen, in {out}{os.sep}, for {figures.loss('epsilon', asked.epsilon)} of one {unit}, {relation}"
+    )
+    screen.next(
+        (f"topdown verify {out}{os.sep}", "what an auditor would run"),
+        (f"topdown audit --ledger {asked.prepared.ledger_path}", "with all that was released"),
+    )
+
+
+def _show_selection_check(screen: Screen) -> int:
+    from topdown.app.private_choice import select_check
+    from topdown.app.screens.text_layout import Column
+
+    said = select_check()
+    screen.document(said)
+    screen.say("Exact ratios of probabilities of the shipped code over small neighbours, rate 1/2, base 3.")
+    screen.blank()
+    columns = [Column("choice"), Column("neighbours"), Column("worst", right=True)]
+    rows = [
+        (r.question, r.neighbours, _decimal_text(r.worst), _decimal_text(r.promised)) for r in said.ratios
+    ]
+    screen.table([*columns, Column("promised", right=True)], rows)
+    screen.blank()
+    text = "All ratios are within e^epsilon" if said.holds else "A ratio is above e^epsilon"
+    screen.last(
+        f"{text}; this proves the promise for these data sets only", symbol=OK if said.holds else FAIL
+    )
+    return EXIT_OK if said.holds else EXIT_CHECK_FAILED
+
+
+def _decimal_text(ratio: str | None) -> str:
+    from topdown.app.screens import figures
+
+    return "without bound" if ratio is None else figures.decimal(Fraction(ratio), 6, up=True)

@@ -1,0 +1,358 @@
+"""A plan's noise beside the best noise for single counts, under one (epsilon, delta) for all queries together.
+
+What is proposed in floats is certified exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from topdown.app.noise_law import LARGEST_DELTA
+from topdown.app.planned import check_epsilon, composition_of
+from topdown.errors import ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from topdown.optimal_noise import OptimalLaw
+    from topdown.plan import Plan
+    from topdown.privacy.accountant import FiniteLoss
+
+
+_DIGITS = 6
+
+
+Better = Literal["discrete_gaussian", "optimal", "neither"]
+
+
+Than = Literal["less", "more", "open"]
+
+
+@dataclass(frozen=True)
+class ComparedQuery:
+    """One query of one level with the noise of both kinds; variances in records squared, of each answer.
+
+    Args:
+        level, query: names.
+        gaussian_parameter: of discrete Gaussian noise, exact.
+        gaussian_variance: its variance, from below: less than the parameter where that is small.
+        optimal_variance: exact.
+        epsilon, delta: the promise of the other kind for one count.
+    """
+
+    level: str
+    query: str
+    gaussian_parameter: Fraction
+    gaussian_variance: Fraction
+    optimal_variance: Fraction
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def ratio(self) -> Fraction:
+        """Variance of the other kind over that of discrete Gaussian noise, rounded up by less than a part in 10^50."""
+        return self.optimal_variance / self.gaussian_variance
+
+
+@dataclass(frozen=True)
+class NoiseCompared:
+    """Two kinds of noise that keep (epsilon, delta) for everything that one record moves.
+
+    Args:
+        epsilon, delta: what both keep.
+        n_counts: counts that one record moves in all queries together.
+        gaussian_delta: what discrete Gaussian noise needs at epsilon, at most; certified.
+        optimal_delta: what the other kind needs at epsilon, at most; certified, by `method`.
+        method: "composed losses", or "sums" of epsilons and deltas.
+        queries: in the plan's order.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    n_counts: int
+    gaussian_delta: Fraction
+    optimal_delta: Fraction
+    method: Method
+    queries: tuple[ComparedQuery, ...]
+
+    @property
+    def better(self) -> Better:
+        """The kind with less variance for every query; of the splits that were tried."""
+        ratios = [query.ratio for query in self.queries]
+        return "optimal" if max(ratios) < 1 else "discrete_gaussian" if min(ratios) > 1 else "neither"
+
+    def document(self) -> dict[str, Any]:
+        """Return the part `noise_compared` of the plan's summary; decimals are rounded up."""
+        from topdown.privacy.exact_values import significant
+
+        return {
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "n_counts_moved": self.n_counts,
+            "gaussian_delta": significant(self.gaussian_delta, _DIGITS, up=True),
+            "optimal_delta": significant(self.optimal_delta, _DIGITS, up=True),
+            "method": self.method,
+            "better": self.better,
+            "queries": [
+                {
+                    "level": one.level,
+                    "query": one.query,
+                    "gaussian_parameter": significant(one.gaussian_parameter, _DIGITS, up=True),
+                    "gaussian_variance": significant(one.gaussian_variance, _DIGITS, up=True),
+                    "optimal_variance": significant(one.optimal_variance, _DIGITS, up=True),
+                    "ratio": significant(one.ratio, _DIGITS, up=True),
+                    "epsilon": str(one.epsilon),
+                    "delta": str(one.delta),
+                }
+                for one in self.queries
+            ],
+        }
+
+
+def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) -> NoiseCompared:
+    """Compare discrete Gaussian noise with the best noise for single counts, for the queries of a plan.
+
+    Args:
+        plan: of a release that extends none.
+        delta: of everything together, above 0, at most 1/1000.
+        epsilon: of everything together, 1/1000 .. 100; what the plan itself costs at delta if None.
+
+    Raises: ConfigError C005 for an extension, C151 for epsilon, C152 and C154 for delta, C155 for too wide noise.
+    Cost: some seconds; a minute for a hundred queries.
+    """
+    if plan.base is not None:
+        raise ConfigError(
+            "noise is compared for a release that extends none",
+            code="C005",
+            fix="compare for the plan of the base, or for a plan without --base",
+        )
+    _check_delta(delta)
+    from topdown.privacy.accountant.calibrate import discrete_gaussian_variance
+    from topdown.privacy.relation import counts_moved
+
+    moved = counts_moved(plan.neighbours)
+    rows = [(level.name, m) for level in plan.levels for m in level.measurements]
+    total = _certified_epsilon(plan, delta) if epsilon is None else epsilon
+    check_epsilon(total)
+    scale, needed = _gaussian_scale(plan, total, delta, is_own=epsilon is None)
+    counts: dict[Fraction, int] = {}
+    for _, m in rows:
+        counts[m.variance] = counts.get(m.variance, 0) + moved
+    split = certified_split(counts, total, delta)
+    queries = []
+    for level, m in rows:
+        law = split.laws[m.variance]
+        promise = law.ask.promises[0]
+        parameter = m.variance / scale
+        queries.append(
+            ComparedQuery(
+                level,
+                m.query,
+                parameter,
+                discrete_gaussian_variance(parameter).lower,
+                law.variance,
+                promise.epsilon,
+                promise.delta,
+            )
+        )
+    return NoiseCompared(total, delta, moved * len(rows), needed, split.delta, split.method, tuple(queries))
+
+
+def gaussian_needs(plan: Plan) -> Than:
+    """Say whether discrete Gaussian noise, for the same epsilon and delta, needs more variance than a plan's own noise.
+
+    "less" and "more" are certified, of noise in the plan's proportions; "open" is what quick bounds leave open.
+
+    Args:
+        plan: of mechanism "optimal".
+    """
+    needed = composition_of(plan).delta(plan.loss, engine="bounds")
+    delta = plan.delta_of(plan.loss)
+    return "less" if needed.upper <= delta else "more" if needed.lower > delta else "open"
+
+
+def _check_delta(delta: Fraction) -> None:
+    if delta <= 0:
+        raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta above 0, e.g. 1/1000000")
+    if delta > LARGEST_DELTA:
+        raise ConfigError(
+            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would give exact answers away",
+            code="C154",
+            fix="give a smaller delta",
+        )
+
+
+def _certified_epsilon(plan: Plan, delta: Fraction) -> Fraction:
+    """Return what the plan costs at delta: rounded up in the sixth digit, or its exact epsilon."""
+    from topdown.privacy.exact_values import significant
+
+    if plan.loss_name != "rho":
+        return plan.loss
+    return Fraction(significant(composition_of(plan).epsilon(delta).upper, _DIGITS, up=True))
+
+
+def _gaussian_scale(
+    plan: Plan, epsilon: Fraction, delta: Fraction, *, is_own: bool
+) -> tuple[Fraction, Fraction]:
+    """Return (by what variances are divided, certified delta)."""
+    from topdown.privacy.accountant.calibrate import budget_scale
+
+    whole = composition_of(plan)
+    keeps_its_own = is_own and plan.loss_name == "rho"
+    scale = Fraction(1) if keeps_its_own else budget_scale(whole, epsilon, delta).lower
+    needed = whole.scaled(scale).delta(epsilon).upper
+    if needed > delta:
+        raise ConfigError(
+            f"no discrete Gaussian noise could be certified for epsilon {epsilon} at delta {delta}",
+            code="A014",
+            fix="try another delta",
+        )
+    return scale, needed
+
+
+_GRID = 1 << 40
+
+
+_NUDGES = (Fraction(1, 10**6), Fraction(1, 10**4), Fraction(1, 10**3), Fraction(1, 100))
+
+
+Method = Literal["composed losses", "sums"]
+
+
+Counts = Mapping[Fraction, int]
+
+
+@dataclass(frozen=True)
+class CertifiedSplit:
+    """Laws that keep a promise together.
+
+    Args:
+        laws: by wanted variance.
+        delta: what all counts need together, at most.
+        method: how that is known.
+    """
+
+    laws: Mapping[Fraction, OptimalLaw]
+    delta: Fraction
+    method: Method
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """Epsilon by wanted variance, and the delta of every count; in floats before `_certified` looks at it."""
+
+    epsilons: Mapping[Fraction, Fraction]
+    each: Fraction
+    method: Method
+
+    def size(self, counts: Counts) -> float:
+        """Return the sum of logarithms of the variances: what proposals are compared by."""
+        from topdown.optimal_noise.splits import law_variance, tails_law
+
+        return math.fsum(
+            n * math.log(law_variance(tails_law(float(self.epsilons[v]), float(self.each))))
+            for v, n in counts.items()
+        )
+
+
+def certified_split(counts: Counts, epsilon: Fraction, delta: Fraction) -> CertifiedSplit:
+    """Return laws whose standard deviations are about in proportion to the wanted ones, and what they keep together.
+
+    The best of the splits tried, not of all there are.
+
+    Args:
+        counts: wanted variance, up to a common factor -> how many counts one record moves that have it, by 1 each.
+        epsilon, delta: of all of them together; delta at most 1/1000.
+
+    Raises: ConfigError C152 for a delta too small to be shared, C155 for noise too wide.
+    """
+    proposals = sorted(_proposals(counts, epsilon, delta), key=lambda one: one.size(counts))
+    for one in proposals:
+        found = _certified(one, counts, epsilon, delta)
+        if found is not None:
+            return found
+    raise ConfigError(
+        f"delta {delta} and epsilon {epsilon} are too small to be shared by {sum(counts.values())} counts",
+        code="C152",
+        fix="give a larger delta or epsilon",
+    )
+
+
+def _proposals(counts: Counts, epsilon: Fraction, delta: Fraction) -> Iterator[_Proposal]:
+    from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA
+    from topdown.optimal_noise.splits import MOST_TAILS, SHARES, largest_scale
+
+    n = sum(counts.values())
+    parts = {variance: 1 / math.sqrt(float(variance)) for variance in counts}
+    by_part: dict[float, int] = {}
+    for variance, number in counts.items():
+        by_part[parts[variance]] = by_part.get(parts[variance], 0) + number
+    whole = sum((number * Fraction(parts[variance]) for variance, number in counts.items()), Fraction(0))
+    sums = {
+        v: min(_rounded_down(epsilon * Fraction(part) / whole), LARGEST_EPSILON) for v, part in parts.items()
+    }
+    if len(sums) == 1:
+        sums = {variance: min(epsilon / n, LARGEST_EPSILON) for variance in sums}
+    if delta / n >= SMALLEST_DELTA and -math.log(delta / n) < MOST_TAILS * min(sums.values()):
+        yield _Proposal(sums, delta / n, "sums")
+    for share in SHARES:
+        each = share * delta / n
+        if each < SMALLEST_DELTA:
+            continue
+        scale = largest_scale(float(epsilon), float(delta), float(each), by_part)
+        found = {variance: _rounded_down(Fraction(scale * part)) for variance, part in parts.items()}
+        if min(found.values()) > 0:
+            yield _Proposal(found, each, "composed losses")
+
+
+def _rounded_down(epsilon: Fraction) -> Fraction:
+    return Fraction(math.floor(epsilon * _GRID), _GRID)
+
+
+def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fraction) -> CertifiedSplit | None:
+    """Return the laws of a proposal, a little wider where floats proposed too much; None if that is not enough."""
+    from topdown.optimal_noise.splits import n_steps, spare_nats
+    from topdown.privacy.accountant.finite_losses import delta_above
+
+    if one.method == "sums":  # basic composition; each law was checked when it was made
+        laws = {variance: _law_of_share(own, one.each) for variance, own in one.epsilons.items()}
+        return CertifiedSplit(laws, sum((n * one.each for n in counts.values()), Fraction(0)), "sums")
+    for nudge in _NUDGES:
+        laws = {
+            variance: _law_of_share(_rounded_down(own * (1 - nudge)), one.each)
+            for variance, own in one.epsilons.items()
+        }
+        least = min(float(own) for own in one.epsilons.values())
+        spare = Fraction(spare_nats(float(epsilon)))
+        step = epsilon / n_steps(float(epsilon), least, sum(counts.values()))
+        needed = delta_above([(_tail_pairs(laws[v]), n) for v, n in counts.items()], epsilon, step, spare)
+        if needed <= delta:
+            return CertifiedSplit(laws, needed, "composed losses")
+    return None
+
+
+def _law_of_share(epsilon: Fraction, delta: Fraction) -> OptimalLaw:
+    from topdown.optimal_noise.design import optimal_law
+    from topdown.optimal_noise.noise_request import NoiseRequest, Promise, Square
+
+    return optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, Square()))
+
+
+def _tail_pairs(law: OptimalLaw) -> FiniteLoss:
+    """Return the probabilities of every value for two neighbours whose answers are 1 apart.
+
+    The law is symmetric, so the pair is the same in both directions and whichever way the answer moves.
+    """
+    from topdown.privacy.accountant.events import FiniteLoss
+
+    if law.weights != law.weights[::-1] or law.first != -law.last:
+        raise InternalError("a law of one count is not symmetric", code="X052", fix="please report this plan")
+    unit = 1 << law.bits
+    return FiniteLoss(
+        tuple(
+            (Fraction(p, unit), Fraction(q, unit))
+            for p, q in zip((*law.weights, 0), (0, *law.weights), strict=True)
+        )
+    )

@@ -1,0 +1,186 @@
+"""Pages of the error codes, and the reference of every input file: texts in TOML, facts from the structs that read."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+if TYPE_CHECKING:
+    from msgspec import Struct
+
+    from topdown.formats.command_documents import Reference
+
+
+FAMILIES = {
+    "C": "configuration: a run file, a schema, an option",
+    "D": "data: a table that was given as input",
+    "B": "budget and ledger",
+    "I": "infeasible: facts that contradict each other",
+    "H": "an answer only a person can give",
+    "V": "verification of a release",
+    "A": "audit of the privacy claim",
+    "X": "the engine itself",
+}
+
+
+TOPDOWN_PAGES = Path(__file__).parent / "pages.toml"
+
+
+REFERENCE_TEXTS = Path(__file__).parent / "reference.toml"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a code means.
+
+    Args:
+        title: the error in a few words.
+        why: why it is an error, and what has happened so far.
+        fix: what to do.
+        example: lines to copy, may be empty.
+    """
+
+    title: str
+    why: str
+    fix: str
+    example: str = ""
+
+
+@cache
+def pages(path: Path = TOPDOWN_PAGES) -> dict[str, Page]:
+    """Return every page of a file by its code, sorted by family, then number.
+
+    Args:
+        path: TOML file, one table a code.
+    """
+    order = "".join(FAMILIES)
+    text = path.read_text(encoding="utf-8")
+    found = sorted(tomllib.loads(text).items(), key=lambda item: (order.index(item[0][0]), item[0]))
+    return {
+        code: Page(**{k: " ".join(v.split()) if k != "example" else v for k, v in page.items()})
+        for code, page in found
+    }
+
+
+TITLES = {
+    "run": "run.toml: everything one release needs",
+    "schema": "a schema: what a record can say",
+    "invariants": "invariants: what stays exactly true",
+    "settings": "settings: who measures what with which share",
+    "geography": "the table [geography] of a run file",
+}
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """One table of an input file, and the struct that reads it."""
+
+    name: str  # in reference.toml
+    written: str  # as TOML has it
+    struct: type[Struct]
+
+
+def reference(name: str) -> Reference:
+    """Return the reference of an input file.
+
+    Args:
+        name: one of `TITLES`.
+    """
+    from msgspec import NODEFAULT
+    from msgspec.structs import fields
+
+    from topdown.formats.command_documents import Reference, ReferenceKey, ReferenceTable
+
+    told = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
+    tables = []
+    for table in file_tables(name):
+        keys = []
+        for field in fields(table.struct):
+            text, example, codes = told[table.name][field.encode_name]
+            made = field.default_factory is not NODEFAULT  # of dicts and lists
+            default = field.default_factory() if made else field.default
+            keys.append(
+                ReferenceKey(
+                    key=field.encode_name,
+                    type=_type_words(field.type),
+                    default="" if field.required else _default_text(default),
+                    required=field.required,
+                    text=text,
+                    example=f"{field.encode_name} = {example}" if example else "",
+                    codes=codes.split(),
+                )
+            )
+        tables.append(ReferenceTable(table=table.written, keys=keys))
+    return Reference(file=name, title=TITLES[name], tables=tables)
+
+
+def file_tables(name: str) -> tuple[FileTable, ...]:
+    """Return the tables of an input file, by its name in `TITLES`."""
+    from topdown.plan import invariants_file
+    from topdown.plan import run_file as held
+    from topdown.plan import run_file as runfile
+
+    geography = FileTable("run.geography", "[geography]", runfile.GeographyTable)
+    shared = (
+        FileTable("run.budget", "[budget]", held.BudgetTable),
+        FileTable("run.level", "[[level]]", held.LevelTable),
+        FileTable("run.level.passes", "passes, root_passes", held.PassTable),
+        FileTable("run.level.rounding", "rounding", held.RoundingTable),
+        FileTable("run.estimates", "[estimates]", held.EstimatesTable),
+    )
+    return {
+        "run": (
+            FileTable("run", "", runfile.RunFile),
+            FileTable("run.release", "[release]", runfile.ReleaseTable),
+            FileTable("run.input", "[input]", runfile.InputTable),
+            geography,
+            FileTable("run.ledger", "[ledger]", runfile.LedgerTable),
+            *shared,
+            FileTable("run.base", "[base]", runfile.BaseTable),
+        ),
+        "schema": (
+            FileTable("schema", "", held.SchemaFile),
+            FileTable("schema.attribute", "[[attribute]]", held.AttributeTable),
+        ),
+        "invariants": (
+            FileTable("invariants", "", invariants_file.InvariantsFile),
+            FileTable(
+                "invariants.constraint", "[[exact]], [[at_least]], ...", invariants_file.ConstraintTable
+            ),
+        ),
+        "settings": (FileTable("settings", "", held.SettingsFile), *shared),
+        "geography": (geography,),
+    }[name]
+
+
+def _type_words(kind: Any) -> str:
+    """Return what a value of a type is called."""
+    plain = {str: "text", int: "whole number", bool: "true or false", Fraction: "exact number"}
+    if kind in plain:
+        return plain[kind]
+    origin, inner = get_origin(kind), [of for of in get_args(kind) if of not in (type(None), ...)]
+    if origin is Literal:
+        return "one of " + ", ".join(f'"{of}"' for of in inner)
+    if origin is tuple:
+        return f"list of {_plural(_type_words(inner[0]))}"
+    if origin is dict:
+        return f"table of {_plural(_type_words(inner[1]))} by name"
+    return _type_words(inner[0]) if inner else "table"
+
+
+def _plural(name: str) -> str:
+    return name if name.startswith(("list", "table of")) else f"{name}s"
+
+
+def _default_text(default: object) -> str:
+    if default is None:
+        return "none"
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, str):
+        return f'"{default}"'
+    return {"()": "[]"}.get(str(default), str(default))

@@ -1,0 +1,345 @@
+"""Generate, measure and extend: spend once, solve, publish, verify. To call them is to approve the plan.
+
+An output folder that has something else in it is refused before anything is opened or spent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from topdown.app.calls import (
+    PathText,
+    checked_workers,
+    leaves_in_memory,
+    on_this_machine,
+    path_of,
+    public_function,
+)
+from topdown.app.planned import Planned, opened, opened_again, require_answers
+from topdown.app.preflight import PREFLIGHT_FOLDER
+from topdown.errors import ConfigError
+from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.output_paths import refuse_inside
+from topdown.plan import PreparedRun
+from topdown.progress import Report, silent
+
+if TYPE_CHECKING:
+    from topdown.app.pipeline import GenerateResult
+    from topdown.inputs import ArrowTable, MemoryTable
+    from topdown.measure import MeasureResult
+    from topdown.workers import ExecutorChoice
+
+
+T = TypeVar("T")
+
+
+class Measured(NamedTuple):
+    """What a measurement made, and its seconds by stage."""
+
+    result: MeasureResult
+    seconds: dict[str, float]
+
+
+@public_function
+def generate(
+    run: PathText | Planned,
+    out: PathText,
+    *,
+    records: ArrowTable | None = None,
+    leaves: ArrowTable | None = None,
+    workers: ExecutorChoice = 1,
+    csv: bool = False,
+    again: bool = False,
+    resume: bool = False,
+    final: bool = False,
+    report: Report = silent,
+) -> GenerateResult:
+    """Spend the budget once and write a verified release. Nobody is asked: the call is the approval.
+
+    Everything that can fail without noise is tried before anything is spent. The folder is held from the first file
+    to the last. In the main thread SIGTERM and SIGHUP raise KeyboardInterrupt while it runs, as Ctrl-C does, once the
+    part under way is whole. Once it has begun, every error carries a note that says what this run has spent; with
+    `resume` the same call goes on with the same noise.
+
+    Args:
+        run: run file, plan.json that `topdown plan` saved, or what `topdown.plan` returned.
+        out: new or empty folder.
+        records: the confidential records as a data frame, or anything with an Arrow C stream; the file that the run
+            file names if None. They are read as that file would be; nothing of them is written.
+        leaves: see `plan`; not with what `topdown.plan` returned.
+        workers: processes for solving, 1 or more, or "ray": the machines of the Ray cluster that RAY_ADDRESS names, or
+            one started here (docs/how-to/cluster.md). The release does not depend on it.
+        csv: also write one row a record.
+        again: spend a second time on a release or plan that the ledger holds already, in another folder.
+        resume: go on with an interrupted run of this plan in `out`.
+        final: refuse answers that only a person can give and that are still open.
+        report: called with each `Event`; or a class of bars such as `tqdm.auto.tqdm`, which gets a bar for each stage.
+
+    Raises:
+        ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run
+            holds it, C082 plan.json is no longer the plan of its run file, C230-C234 Ray, C250 `records` or `leaves`
+            are no table, C005 `leaves` for a plan that is made; or as `topdown.plan`.
+        DataError: the records break a rule, D050 the disk refuses.
+        BudgetError: the ledger refuses.
+        InfeasibleError: the constraints contradict each other.
+        CertificateError: V900 the finished release fails its own verification; do not publish it.
+    """
+    workers, people = checked_workers(workers), leaves_in_memory(records, "records")
+    planned = _opened_plan(run, leaves)
+    target = _checked_start(planned, out, None, resume=resume, final=final)
+    return _spend_once(planned, target, workers, csv, again, people, report)
+
+
+@public_function
+def measure(
+    run: PathText | Planned,
+    out: PathText,
+    *,
+    base: PathText | None = None,
+    records: ArrowTable | None = None,
+    leaves: ArrowTable | None = None,
+    workers: int = 1,
+    again: bool = False,
+    resume: bool = False,
+    final: bool = False,
+    report: Report = silent,
+) -> Measured:
+    """Do the part of `generate` that opens the records: spend the budget once, and write the noisy answers.
+
+    `generate` with `resume` goes on from there, anywhere, and needs the records no more; so does `extend` where `base`
+    is given. All else is as for them.
+
+    Args:
+        base: folder of the published release that `run` extends.
+        workers: processes of this machine that draw, 1 or more, each with a key of its own.
+        run, out, records, leaves, again, resume, final, report: see `generate`.
+
+    Returns:
+        what was charged and drawn, and wall seconds by stage.
+
+    Raises:
+        TopdownError: as `generate`, up to there.
+    """
+    from topdown.app import pipeline
+
+    below = None if base is None else path_of(base, "base")
+    open_it = opened_again if below is None else partial(opened, base=below)
+    n_workers = on_this_machine(workers)
+    planned, people = _opened_plan(run, leaves, open_it), leaves_in_memory(records, "records")
+    target = _checked_start(planned, out, below, resume=resume, final=final)
+    return _with_spend_note(
+        planned,
+        lambda: Measured(
+            *pipeline.measure(
+                planned.prepared,
+                target,
+                base=below,
+                workers=n_workers,
+                again=again,
+                records=people,
+                report=report,
+            )
+        ),
+    )
+
+
+def _opened_plan(
+    run: PathText | Planned, leaves: ArrowTable | None, open_it: Callable[..., Planned] = opened_again
+) -> Planned:
+    """Return a plan, made with leaves in memory if there are any; ConfigError C005 if it is made already."""
+    if not isinstance(run, Planned):
+        return open_it(path_of(run, "run"), leaves=leaves_in_memory(leaves, "leaves"))
+    if leaves is not None:
+        raise ConfigError(
+            "this plan was made with the leaves it has", code="C005", fix="use topdown.plan(run, leaves=...)"
+        )
+    return run
+
+
+def _checked_start(planned: Planned, out: PathText, below: Path | None, *, resume: bool, final: bool) -> Path:
+    """Check the folder of a run, and that it was planned with the release that it extends, if it extends one."""
+    if below is None and planned.base is not None:
+        raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
+    if below is not None and (planned.base is None or planned.base.resolve() != below.resolve()):
+        raise ConfigError(
+            f"the plan was not made with the base {below}",
+            code="C005",
+            fix="plan it with: topdown.plan(run, base=...)",
+        )
+    target = path_of(out, "out")
+    check_start(planned, target, resume=resume, final=final)
+    return target
+
+
+@public_function
+def extend(
+    run: PathText | Planned,
+    base: PathText,
+    out: PathText,
+    *,
+    records: ArrowTable | None = None,
+    leaves: ArrowTable | None = None,
+    workers: ExecutorChoice = 1,
+    csv: bool = False,
+    again: bool = False,
+    resume: bool = False,
+    final: bool = False,
+    report: Report = silent,
+) -> GenerateResult:
+    """Extend a published release by new attributes and keep its table. Nobody is asked: the call is the approval.
+
+    The base must pass its own verification, and the same ledger must have paid for it. Nothing is spent if some area
+    cannot be extended. All else is as for `generate`.
+
+    Args:
+        run: run file with a table [base], or what `topdown.plan` returned for it and this base.
+        base: folder of the published release.
+        out, records, leaves, workers, csv, again, resume, final, report: see `generate`.
+
+    Raises:
+        ConfigError: C005 `run` was planned with another base, C122 the base is a simulation; or as `generate`.
+        CertificateError: V164 the base fails its verification.
+        BudgetError: B020 the ledger did not pay for the base.
+        InfeasibleError: I020 an area cannot be extended.
+        DataError: as `generate`.
+    """
+    below = path_of(base, "base")
+    planned, people = (
+        _opened_plan(run, leaves, partial(opened, base=below)),
+        leaves_in_memory(records, "records"),
+    )
+    target = _checked_start(planned, out, below, resume=resume, final=final)
+    return _spend_once(planned, target, checked_workers(workers), csv, again, people, report)
+
+
+def check_start(
+    planned: Planned, out: Path, *, resume: bool, final: bool, go_on: str = "resume=True"
+) -> None:
+    """Refuse what can be refused before anybody is asked; errors as `generate`.
+
+    Args:
+        planned, out, resume, final: see `generate`.
+        go_on: what a person does to go on with the run that is there.
+    """
+    require_answers(planned, final=final)
+    check_out(planned.prepared, out, resume=resume, command=go_on)
+
+
+def _spend_once(
+    planned: Planned,
+    out: Path,
+    workers: ExecutorChoice,
+    csv: bool,
+    again: bool,
+    records: MemoryTable | None,
+    report: Report,
+) -> GenerateResult:
+    from topdown.app import pipeline
+
+    base = planned.base
+    make = pipeline.generate if base is None else partial(pipeline.extend, base=base)
+    return _with_spend_note(
+        planned,
+        lambda: make(
+            planned.prepared,
+            out=out,
+            workers=workers,
+            csv=csv,
+            again=again,
+            records=records,
+            report=report,
+        ),
+    )
+
+
+def _with_spend_note(planned: Planned, run: Callable[[], T]) -> T:
+    """Run what may spend; an error carries a note that says what was spent."""
+    from topdown.app.calls import add_spend_note, spent_so_far
+    from topdown.process import signals_as_interrupt
+
+    before = spent_so_far(planned.prepared)
+    try:
+        with signals_as_interrupt():
+            return run()
+    except BaseException as error:
+        add_spend_note(planned.prepared, error, before)
+        raise
+
+
+_UNSTARTED = re.compile(
+    re.escape(PREFLIGHT_FOLDER)
+    + r"/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp"
+    + r"|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
+)
+
+
+def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -> None:
+    """Check that `out` is new or empty, or with `resume` that it holds this plan's run.
+
+    Raises:
+        ConfigError: C132 the records, the ledger or another file of the run lie in it, or a link does; C085
+            something else lies there, C086 this plan's run lies there and `resume` was not given, C087 there is
+            nothing to resume.
+    """
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
+    witness = prepared.run.ledger.witness
+    refuse_inside(out, "--out", (*prepared.needed, *([prepared.path.parent / witness] if witness else [])))
+    if out.is_dir() and any(path.is_symlink() for path in out.rglob("*")):
+        raise ConfigError(
+            f"{out} holds a link; a release is written below one folder",
+            code="C132",
+            fix="remove the link, or give --out a new folder; nothing was written",
+        )
+    there = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
+    names = [] if _is_unstarted(out) else there
+    found = run_in_folder(out)
+    mine = prepared.context.plan.plan_hash
+    if resume:
+        if found is None and not there:
+            raise ConfigError(f"there is nothing to resume in {out}", code="C087", fix="leave --resume out")
+        if found not in (None, mine):
+            raise ConfigError(
+                f"{out} holds a run of plan {str(found)[:8]}, not of {mine[:8]}",
+                code="C085",
+                fix="resume with the plan of that run, or give --out a new folder",
+            )
+    elif found == mine:
+        raise ConfigError(
+            f"{out} holds a run of this very plan, {mine[:8]}",
+            code="C086",
+            details=(("go on", command),),
+            fix="add --resume to keep its noise; another folder would spend the budget again",
+        )
+    if names and found is None:
+        raise ConfigError(
+            f"{out} is not empty and holds no run of this engine ({', '.join(names[:3])})",
+            code="C085",
+            fix="give --out a new or empty folder; nothing in it was touched",
+        )
+    if found is not None and found != mine:
+        raise ConfigError(
+            f"{out} holds a run of another plan, {found[:8]}", code="C085", fix="give --out a new folder"
+        )
+
+
+def _is_unstarted(out: Path) -> bool:
+    """Tell whether a folder holds nothing but what a run leaves behind that was killed before it had a plan there."""
+    files = [p.relative_to(out).as_posix() for p in out.rglob("*") if not p.is_dir()]
+    return run_in_folder(out) is None and all(_UNSTARTED.fullmatch(name) for name in files)
+
+
+def run_in_folder(out: Path) -> str | None:
+    """Return the plan hash of the run whose files lie in a folder, None if there is none."""
+    for name in ("plan.json", "measurements/journal.json"):
+        try:
+            found = read_json(out / name, PLAN_BYTES)["plan_hash"]
+        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            continue
+        if isinstance(found, str):
+            return found
+    return None

@@ -1,0 +1,385 @@
+"""Generate: measure, solve, publish, verify, with files between the stages, so that any stage can go on later."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from topdown.errors import BudgetError, CertificateError, DataError
+from topdown.plan import PreparedRun, PublicContext, load_context
+from topdown.plan.plan_values import WORK
+from topdown.privacy.ledger import Disk, folder_lock
+from topdown.progress import Event, Report, silent
+from topdown.workers import Executor, ExecutorChoice, open_executor
+
+if TYPE_CHECKING:
+    from topdown.inputs import MemoryTable
+    from topdown.measure import MeasureResult
+    from topdown.solve import Solved
+    from topdown.verify import CheckResult, VerifyResult
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GenerateResult:
+    """A finished release.
+
+    Args:
+        release: its folder.
+        seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
+        n_records: records in the microdata.
+        n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
+        peak_memory_bytes: an upper bound, since processes share pages: largest resident size of this process plus
+            that of its largest child times workers;
+            of this process alone where the workers are Ray's.
+        checks: what `verify` found; every check passed.
+        measured: what the measure stage charged and drew.
+    """
+
+    release: Path
+    seconds: dict[str, float]
+    n_records: int
+    n_splits: int
+    n_failsafe: int
+    peak_memory_bytes: int
+    checks: VerifyResult
+    measured: MeasureResult
+
+    def __repr__(self) -> str:
+        passed = f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} checks"
+        return f"GenerateResult({str(self.release)!r}, {self.n_records:,} records, {passed})"
+
+    def _repr_html_(self) -> str:
+        from topdown.notebook import card
+
+        rows = [
+            ("folder", self.release),
+            ("records", f"{self.n_records:,}"),
+            ("checks", f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} passed"),
+            ("charged for the measurement", f"{self.measured.loss_name} {self.measured.loss}"),
+            ("seconds", round(sum(self.seconds.values()), 1)),
+        ]
+        return card("Release", rows)
+
+
+@dataclass
+class StageClock:
+    """Wall seconds by stage."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, stage: str, work: Callable[[], T]) -> T:
+        """Do the work of a stage and note how long it took."""
+        start = time.monotonic()
+        result = work()
+        self.seconds[stage] = time.monotonic() - start
+        return result
+
+
+def peak_memory_bytes(workers: ExecutorChoice) -> int:
+    """Return that of this process, and of its largest child times workers where these are processes here."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if workers == "ray" or workers == 1:
+        return int(own * unit)
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return int((own + workers * child) * unit)
+
+
+def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> None:
+    """Refuse an extension whose base fails its verification, was paid for elsewhere, or cannot be extended."""
+    from topdown.solve.extend.extension_checks import check_stages
+    from topdown.solve.extend.patterns import find_patterns
+    from topdown.verify.run_checks import verify
+
+    report(Event("base", 0, 1, "verifying the base release"))
+    checks = verify(base)
+    if not checks.ok:
+        failed = ", ".join(check.name for check in checks.checks if not check.ok)
+        raise CertificateError(
+            f"the base release {base} fails its verification ({failed})",
+            code="V164",
+            fix=f"see: topdown verify {base}; nothing was spent",
+        )
+    check_one_ledger(prepared)
+    check_stages(prepared.context, find_patterns(prepared.context))
+    report(Event("base", 1, 1, f"{checks.n_checks} checks"))
+
+
+def check_one_ledger(prepared: PreparedRun) -> None:
+    """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
+    from topdown.privacy.ledger.ledger_file import read_ledger
+
+    plan, path = prepared.context.plan, prepared.ledger_path
+    if plan.base is None:
+        return
+    book = read_ledger(path)
+    paid = [book.intents[seq].plan_hash for seq in book.committed]
+    if plan.base.plan_hash not in paid:
+        raise BudgetError(
+            f"the ledger {path} did not pay for the base release {plan.base.release}",
+            code="B020",
+            file=str(path),
+            fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
+        )
+
+
+def generate(
+    prepared: PreparedRun,
+    out: Path,
+    *,
+    workers: ExecutorChoice = 1,
+    csv: bool = False,
+    again: bool = False,
+    records: MemoryTable | None = None,
+    report: Report = silent,
+) -> GenerateResult:
+    """Make a release, or go on with one that was interrupted.
+
+    Everything that can fail without noise is tried before anything is spent. Measures only what is not measured
+    yet; everything after the measurement is made again from its files, the same bytes each time, without the
+    confidential records.
+
+    Args:
+        prepared: run file, plan, public facts.
+        out: release folder.
+        workers: processes that draw and solve, or "ray", where the release is solved; what is solved does not depend on
+            it.
+        csv: also write one row a record.
+        again: measure although the ledger holds this release or plan already, in another folder.
+        records: given in memory; those that the run file names if None.
+        report: told about progress.
+
+    Raises:
+        ConfigError: C173 another run holds the folder.
+        DataError: D050 the disk is full or may not be written to.
+        TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
+    """
+    with locked_folder(out):
+        return _generate_in_folder(prepared, out, workers, csv, again, records, report)
+
+
+def measure(
+    prepared: PreparedRun,
+    out: Path,
+    *,
+    base: Path | None = None,
+    workers: int = 1,
+    again: bool = False,
+    records: MemoryTable | None = None,
+    report: Report = silent,
+) -> tuple[MeasureResult, dict[str, float]]:
+    """Do the part of `generate`, or `extend`, that opens the records; returns what was drawn, and seconds by stage."""
+    clock = StageClock()
+    if base is not None:
+        check_base(prepared, base, report)
+    with locked_folder(out):
+        _, measured = _measure_once(prepared, out, clock, workers, again, records, report)
+    return measured, clock.seconds
+
+
+@contextmanager
+def locked_folder(out: Path) -> Iterator[None]:
+    """Hold the folder of a run; DataError D050 for what the disk refuses."""
+    try:
+        with folder_lock(out, Disk()):
+            yield
+    except OSError as error:
+        raise DataError(
+            f"cannot write {error.filename or out}: {error.strerror}",
+            code="D050",
+            file=str(error.filename or out),
+            fix="make room or correct the rights, then go on with --resume; noise that is drawn is kept",
+        ) from None
+
+
+def _generate_in_folder(
+    prepared: PreparedRun,
+    out: Path,
+    workers: ExecutorChoice,
+    csv: bool,
+    again: bool,
+    records: MemoryTable | None,
+    report: Report,
+) -> GenerateResult:
+    clock = StageClock()
+    drawing = workers if isinstance(workers, int) else 1  # noise is drawn where the records are
+    paid = _measure_once(prepared, out, clock, drawing, again, records, report)
+    context = load_context(out, prepared.context)
+    return finish_release(
+        context, out, prepared.ledger_path, paid, clock, workers=workers, csv=csv, report=report
+    )
+
+
+def finish_release(
+    context: PublicContext,
+    out: Path,
+    ledger: Path,
+    paid: tuple[dict[str, Any], MeasureResult],
+    clock: StageClock,
+    *,
+    workers: ExecutorChoice,
+    csv: bool,
+    report: Report,
+) -> GenerateResult:
+    """Solve, publish and verify what lies measured in `out`; `paid`: what is said of privacy, and what was drawn."""
+    from topdown.publish.publish_release import PublishOptions, publish
+    from topdown.verify.run_checks import verify_sealed
+
+    privacy, measured = paid
+    with open_executor(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
+        there = out if isinstance(place, int) else out.resolve()
+        solved = clock.run("solve", lambda: _solve_in_workers(there, context, there / WORK, place, report))
+    context.let_go()
+    content = clock.run(
+        "publish",
+        lambda: publish(
+            out,
+            context,
+            solved.leaves,
+            ledger,
+            csv=csv,
+            privacy=privacy,
+            numbers=solved.numbers,
+            running=PublishOptions(report, 1 if workers == "ray" else workers),
+        ),
+    )
+    report(Event("certify", 0, 1, "checks"))
+    checks = clock.run("verify", lambda: verify_sealed(out, content))
+    report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))
+    if not checks.ok:
+        failed = ", ".join(check.name for check in checks.checks if not check.ok)
+        raise CertificateError(
+            f"the finished release fails its own verification ({failed}); do not publish it",
+            code="V900",
+            fix=f"see: topdown verify {out} --all; the noise is kept, nothing more is spent by trying again",
+        )
+    return GenerateResult(
+        release=out,
+        seconds=clock.seconds,
+        n_records=solved.leaves.n_records,
+        n_splits=sum(level["n_splits"] for level in solved.document["levels"]),
+        n_failsafe=len(solved.document["failsafe"]),
+        peak_memory_bytes=peak_memory_bytes(workers),
+        checks=checks,
+        measured=measured,
+    )
+
+
+def _measure_once(
+    prepared: PreparedRun,
+    out: Path,
+    clock: StageClock,
+    workers: int,
+    again: bool,
+    records: MemoryTable | None,
+    report: Report,
+) -> tuple[dict[str, Any], MeasureResult]:
+    """Try all that can fail without noise, then charge and draw what is not measured yet."""
+    from topdown.app.preflight import preflight
+    from topdown.app.resource_needs import check_memory
+    from topdown.measure.measurement import is_measured, measure
+    from topdown.publish.release_certificate import certified_privacy
+    from topdown.solve.precheck import check_solve
+
+    check_solve(prepared.context)
+    measured_before = is_measured(prepared, out, again=again)
+    if not measured_before:
+        check_memory(prepared.context.plan)
+    clock.run("compile", lambda: warm_up(report))
+    privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
+    if not measured_before:
+        report(Event("rehearse", 0, 1, "a few areas with made-up people"))
+        clock.run("rehearse", lambda: preflight(prepared, out, privacy, _solve_and_publish))
+        report(Event("rehearse", 1, 1, "passed, uncharged"))
+    return privacy, clock.run(
+        "measure", lambda: measure(prepared, out, report, again=again, records=records, workers=workers)
+    )
+
+
+def extend(
+    prepared: PreparedRun,
+    base: Path,
+    out: Path,
+    *,
+    workers: ExecutorChoice = 1,
+    csv: bool = False,
+    again: bool = False,
+    records: MemoryTable | None = None,
+    report: Report = silent,
+) -> GenerateResult:
+    """Extend a published release by the attributes of another schema, or go on with that.
+
+    Guarantees, beside those of `generate`: the base release passes its own verification first; its loss is in
+    the same ledger; nothing is spent if some area's base table has no extension that meets the constraints.
+
+    Args:
+        prepared: run file, plan, public facts, made with the same base release.
+        base: folder of the base release.
+        out, workers, csv, again, records, report: see `generate`.
+
+    Raises:
+        CertificateError: V164 the base release fails its verification.
+        BudgetError: B020 the ledger did not pay for the base release.
+        InfeasibleError: I020 an area cannot be extended.
+        ConfigError: C096 an area's least squares would be too large.
+        TopdownError: as `generate` does.
+    """
+    check_base(prepared, base, report)
+    return generate(prepared, out, workers=workers, csv=csv, again=again, records=records, report=report)
+
+
+def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:
+    """Make a release of a measured folder, with one process and no statements about privacy."""
+    from topdown.publish.publish_release import publish
+
+    solved = _solve_in_workers(release, prepared.context)
+    publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
+
+
+def measured_checks(out: Path) -> tuple[CheckResult, ...]:
+    """Check plan, ledger and measurements, before anything is solved."""
+    from topdown.verify.run_checks import verify_measured
+
+    return verify_measured(out).checks
+
+
+def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:
+    """Solve a measured release from its files alone and write solve.json.
+
+    Returns: (leaf table, `topdown.solve` document).
+    """
+    solved = _solve_in_workers(release, load_context(release), workers=workers, report=report)
+    return solved.leaves.whole(), solved.document
+
+
+def _solve_in_workers(
+    release: Path,
+    context: PublicContext,
+    work: Path | None = None,
+    workers: Executor = 1,
+    report: Report = silent,
+) -> Solved:
+    from topdown.solve.solve_stage import solve_folder, write_document
+
+    solved = solve_folder(release, context, work=work, workers=workers, report=report)
+    write_document(release / "solve.json", solved.document)
+    return solved
+
+
+def warm_up(report: Report = silent) -> None:
+    """Compile the kernels if this installation has not done so yet, and say so."""
+    from topdown.solve.kernel_cache import compile_kernels, is_compiled
+
+    if not is_compiled():
+        report(Event("compile", 0, 1, "compiling numeric kernels, once per installation (about 15 s)"))
+        compile_kernels()
+        report(Event("compile", 1, 1, "kernels compiled and cached"))

@@ -1,0 +1,389 @@
+"""A plan as the `topdown.plan_summary` document: all there is to know before anything is spent, with its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from topdown.app.compare_noise import gaussian_needs
+from topdown.app.resource_needs import estimate_needs, memory_warning
+from topdown.app.screens import figures
+from topdown.errors import BudgetError, InternalError
+from topdown.formats.strict_toml import exact_text
+from topdown.model import Basis, leaf_rows, rows_of_kinds
+from topdown.plan import Plan, PreparedRun, PublicContext, ReleaseChain, RunFile, plan_from_document
+from topdown.plan.release_chain import read_plan_document
+from topdown.privacy.ledger import losses_by_plan, read_ledger
+from topdown.publish.release_certificate import (
+    certified_loss,
+    claims_of,
+    composed_loss,
+    open_answers,
+    usual_epsilon,
+)
+from topdown.publish.table_intervals import is_exact
+from topdown.solve import check_solve
+from topdown.solve.extend import Patterns
+from topdown.solve.tree import choose_levels, expected_deviations
+
+
+def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
+    """Describe a plan: levels, noise, exact statistics, privacy, ledger, needs, warnings; opens no records."""
+    context, run = prepared.context, prepared.run
+    plan = context.plan
+    ledger = view_ledger(prepared.ledger_path, run.ledger.limit, run.ledger.delta_limit)
+    patterns = None
+    if plan.base is not None:
+        from topdown.solve.extend.extension_checks import check_stages
+        from topdown.solve.extend.patterns import find_patterns
+
+        patterns = find_patterns(context)  # I020: a leaf that cannot be extended
+        check_stages(context, patterns)  # C096: least squares that would be too large
+    levels: list[dict[str, Any]] = [
+        {
+            "level": level.name,
+            "n_nodes": level.n_nodes,
+            "n_measured": level.n_measured,
+            "n_empty": level.n_nodes - level.n_measured,
+            "n_numbers": plan.numbers_at(depth),
+            "loss": exact_text(level.loss),
+            **_delta_beside(plan, level.loss),
+            "share": exact_text(level.share),
+            **solve_sizes(context, depth, patterns),
+        }
+        for depth, level in enumerate(plan.levels)
+    ]
+    unasked = open_answers(plan)
+    extra = [] if patterns is None else ledger_warning(prepared)
+    base = {} if patterns is None else {"base": base_summary(prepared, patterns)}
+    check_solve(context)
+    told: dict[str, Any] = {"estimates": choose_levels(context).document()} if plan.fits_tree else {}
+    if plan.estimates is not None:
+        told["accuracy"] = mean_deviations(context)
+    return (
+        base
+        | told
+        | {
+            "type": "topdown.plan_summary",
+            "version": 1,
+            "engine": version("census-topdown"),
+            "plan_hash": plan.plan_hash,
+            "release_id": plan.release.id,
+            "title": plan.release.title,
+            "data_set": plan.release.data_set,
+            "schema": plan.schema.name,
+            "settings": plan.settings,
+            "neighbours": plan.neighbours,
+            "mechanism": plan.mechanism,
+            "draft": bool(unasked),
+            "open_answers": unasked,
+            "levels": levels,
+            "queries": [
+                {
+                    "level": level.name,
+                    "query": m.query,
+                    "n_answers": m.n_answers,
+                    "loss": exact_text(m.loss),
+                    **_delta_beside(plan, m.loss),
+                    "law": m.law,
+                    "parameter": exact_text(m.parameter),
+                    "variance": exact_text(m.variance),
+                    "stddev": figures.stddev(m.law, m.parameter, m.variance),
+                }
+                for level in plan.levels
+                for m in level.measurements
+            ],
+            "invariants": _exact_statistics(context),
+            "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
+            "privacy": _privacy_section(context.policy),
+            "ledger": {
+                "id": run.ledger.id or None,
+                "path": str(prepared.ledger_path),
+                "limit": exact_text(ledger.limit),
+                "spent": exact_text(ledger.spent),
+                **_ledger_deltas(plan, ledger),
+                "n_intents": ledger.n_intents,
+            },
+            "feasible": _proved_verdicts(context, patterns),
+            "needs": estimate_needs(plan, sum(level["n_solves"] for level in levels)),
+            "warnings": [
+                *_budget_warnings(plan, ledger, unasked),
+                *spent_on_exact(plan),
+                *fitted_by_no_pass(plan, told.get("estimates", [])),
+                *memory_warning(plan),
+                *tuned_for_others(run),
+                *ledger_problem(prepared),
+                *extra,
+            ],
+        }
+    )
+
+
+def mean_deviations(context: PublicContext) -> list[dict[str, Any]]:
+    """Return the mean deviation of every table's estimates; 0 where all answers are exact by policy."""
+    plan, order = context.plan, [level.name for level in context.plan.levels]
+    out = []
+    for at in expected_deviations(context):
+        stddev = 0.0 if is_exact(plan, plan.query(at.query), order.index(at.level)) else at.stddev
+        half_width = NormalDist().inv_cdf(0.975) * stddev
+        out.append(
+            {
+                "level": at.level,
+                "query": at.query,
+                "stddev": float(f"{stddev:.4g}"),
+                "half_width": float(f"{half_width:.4g}"),
+            }
+        )
+    return out
+
+
+def _delta_beside(plan: Plan, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}
+
+
+def _ledger_deltas(plan: Plan, ledger: LedgerView) -> dict[str, str]:
+    if not plan.delta:
+        return {}
+    return {"delta_limit": exact_text(ledger.delta_limit), "spent_delta": exact_text(ledger.spent_delta)}
+
+
+def _proved_verdicts(context: PublicContext, patterns: Patterns | None) -> dict[str, Any]:
+    """Tell what is proved about the constraints; contradictions were refused when the plan was made."""
+    from topdown.solve.extend.extension_checks import extension_verdicts
+    from topdown.solve.implied.level_verdicts import plan_verdicts
+
+    found = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
+    return {"ok": True, "verdicts": [asdict(verdict) for verdict in found]}
+
+
+def solve_sizes(context: PublicContext, depth: int, patterns: Patterns | None = None) -> dict[str, int]:
+    """Count the solves of a level and bound the largest: children of one node times cells open at it."""
+    if patterns is not None:
+        from topdown.solve.extend.extension_checks import split_sizes
+
+        return split_sizes(context, patterns, depth)
+    rules, geography = context.rules, context.geography
+    class_sizes = np.bincount(rules.class_of_cell, minlength=rules.open[0].shape[1])
+    if depth == 0:
+        cells = int(rules.open[0][0] @ class_sizes)
+        return {"n_solves": int(cells > 0), "most_children": 1, "most_unknowns": cells}
+    lived_in = geography.levels[depth].parent[rules.inhabited[depth]]
+    children = np.bincount(lived_in, minlength=len(geography.levels[depth - 1]))
+    unknowns = children * (rules.open[depth - 1] @ class_sizes)
+    return {
+        "n_solves": int((children > 0).sum()),
+        "most_children": int(children.max()),
+        "most_unknowns": int(unknowns.max()),
+    }
+
+
+def _exact_statistics(context: PublicContext) -> list[dict[str, Any]]:
+    inv, leaf = context.plan.invariants, context.geography.leaves
+    rows = [
+        _exact_row("exact", e.name, e.level, context.plan.level(e.level).n_nodes, e.basis) for e in inv.exact
+    ]
+    hard = rows_of_kinds(
+        leaf_rows(context.plan.schema, inv, context.facts.columns, context.geography),
+        "none_where_zero",
+        "at_least",
+        "at_most",
+        "never",
+    )
+    rows += [_exact_row(r.kind, r.name, leaf.name, int(r.asks.sum()), r.rule.basis) for r in hard]
+    rows += [_exact_row("no_more_than", s.name, leaf.name, len(leaf), s.basis) for s in inv.no_more_than]
+    return rows
+
+
+def _exact_row(kind: str, name: str, level: str, n: int, basis: Basis) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": kind,
+        "level": level,
+        "n": n,
+        "legal_basis": basis.legal_basis,
+        "decided_by": basis.decided_by,
+        "date": basis.date,
+    }
+
+
+def _privacy_section(policy: ReleaseChain) -> dict[str, Any]:
+    plan = policy.plan
+    return {
+        "unit": f"one {plan.schema.unit}",
+        "neighbours": plan.neighbours,
+        "loss_name": plan.loss_name,
+        "budget": exact_text(plan.budget),
+        "loss": exact_text(plan.loss),
+        "loss_with_base": exact_text(policy.loss),
+        **_delta_beside(plan, plan.loss),
+        **composed_loss(policy),
+        **({"gaussian_needs": gaussian_needs(plan)} if plan.delta else {}),
+        "certified": certified_loss(policy),
+        "usual": {"1e-10": usual_epsilon(policy.loss, "rho")} if plan.loss_name == "rho" else {},
+        "public_facts": policy.has_public_facts,
+        "conditional_on": list(policy.conditional_on),
+        "changes": [
+            {"name": c.name(plan.schema.unit), "kind": c.kind, "status": c.status, "exact": list(c.exact)}
+            for c in claims_of(policy)
+        ],
+    }
+
+
+def ledger_problem(prepared: PreparedRun) -> list[dict[str, str]]:
+    """Warn of a ledger that `generate` would refuse."""
+    from topdown.errors import BudgetError
+    from topdown.measure.run_ledger import check_ledger_of_run
+
+    try:
+        check_ledger_of_run(prepared)
+    except BudgetError as error:
+        return [{"code": error.code, "text": f"{error.text}: generate will refuse it"}]
+    return []
+
+
+def tuned_for_others(run: RunFile) -> list[dict[str, str]]:
+    """Warn of shares that were tuned for other estimates than the plan's."""
+    given = run.estimates
+    if given is None or given.tuned_for in ("", given.targets):
+        return []
+    text = f'the shares were tuned for targets = "{given.tuned_for}", and each area is fitted otherwise'
+    return [{"code": "B031", "text": text}]
+
+
+def _budget_warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[str, str]]:
+    found = [
+        {
+            "code": "B010",
+            "text": f'the settings name a level "{name}" this geography lacks: '
+            f"{exact_text(share)} stays unspent",
+        }
+        for name, share in plan.unspent
+    ]
+    left = ledger.limit - ledger.spent
+    shown = figures.decimal(max(left, Fraction(0)), down=True)
+    if plan.loss > left:
+        found.append(
+            {
+                "code": "B004",
+                "text": f"the plan costs {figures.loss(plan.loss_name, plan.loss)}, but only "
+                f"{shown} of {exact_text(ledger.limit)} is left for "
+                f'"{plan.release.data_set}": generate will refuse it',
+            }
+        )
+    delta = plan.delta_of(plan.loss)
+    if delta > ledger.delta_limit - ledger.spent_delta:
+        left = max(ledger.delta_limit - ledger.spent_delta, Fraction(0))
+        found.append(
+            {
+                "code": "B004",
+                "text": f"the plan costs δ {exact_text(delta)} beside its ε, but only {exact_text(left)} of "
+                f'{exact_text(ledger.delta_limit)} is left for "{plan.release.data_set}": generate will refuse it',
+            }
+        )
+    if unasked:
+        what = f"{len(unasked)} answer{'s' if len(unasked) > 1 else ''} only a person can give"
+        shown = ", ".join(unasked[:3]) + (f" and {len(unasked) - 3} more" if len(unasked) > 3 else "")
+        found.append(
+            {"code": "H001", "text": f"{what} still open: {shown}. The release will be stamped DRAFT"}
+        )
+    return found
+
+
+def spent_on_exact(plan: Plan) -> list[dict[str, str]]:
+    """Name the measurements of a plan with estimates whose answers are all exact by policy, from 1 % of the loss on."""
+    found = []
+    for depth, level in enumerate(plan.levels if plan.estimates is not None else ()):
+        for m in level.measurements:
+            per_cent = int(100 * m.loss / plan.loss)
+            if per_cent and is_exact(plan, plan.query(m.query), depth):
+                text = f"{per_cent} % of the budget measures {m.query} of level {level.name}, which is exact"
+                found.append({"code": "B030", "text": text})
+    return found
+
+
+def fitted_by_no_pass(plan: Plan, estimates: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Name the queries that are measured at a level and fitted by none of its passes.
+
+    Nothing is said of extensions, whose stages choose their queries, and of levels fitted to the whole tree's
+    estimate, which takes every answer.
+
+    Args:
+        plan: any.
+        estimates: level and targets of each level, for a plan that asks for the tree's estimate.
+    """
+    whole = {at["level"] for at in estimates if at["targets"] == "tree"}
+    found = []
+    for level in plan.levels if plan.base is None else ():
+        fitted = {query for each in level.passes for query in each.queries}
+        for m in level.measurements:
+            if level.name not in whole and m.query not in fitted:
+                text = f"{m.query} of level {level.name} is measured, and no pass fits it: no table is nearer to it"
+                found.append({"code": "B032", "text": text})
+    return found
+
+
+def base_summary(prepared: PreparedRun, patterns: Patterns) -> dict[str, Any]:
+    """Describe the base release and what it leaves open."""
+    base, files = prepared.context.plan.base, prepared.base
+    if base is None or files is None:
+        raise InternalError("this plan extends no release")
+    there = plan_from_document(read_plan_document(files.plan))
+    return {
+        "release_id": base.release,
+        "plan_hash": base.plan_hash,
+        "schema": there.schema.name,
+        "map": [{"base": name, "here": here} for name, here in base.map],
+        "n_records": patterns.tables[0].n_records,
+        "n_patterns": patterns.n_patterns,
+        "n_reserved": patterns.reserves[0].n_records,
+    }
+
+
+def ledger_warning(prepared: PreparedRun) -> list[dict[str, str]]:
+    """Warn if the ledger did not pay for the base release, as `topdown extend` would refuse (B020)."""
+    from topdown.app.pipeline import check_one_ledger
+
+    try:
+        check_one_ledger(prepared)
+    except BudgetError as error:
+        return [{"code": str(error.code), "text": f"{error.text}: extend will refuse it"}]
+    return []
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """Limit, what is charged so far by how many intents, and how much of it under each plan hash.
+
+    `delta_limit` and `spent_delta` are 0 unless losses are pairs.
+    """
+
+    limit: Fraction
+    spent: Fraction
+    n_intents: int
+    by_plan: dict[str, Fraction]
+    delta_limit: Fraction = Fraction(0)
+    spent_delta: Fraction = Fraction(0)
+
+    def spent_on(self, plan_hash: str) -> Fraction:
+        """Return what is charged under one plan."""
+        return self.by_plan.get(plan_hash, Fraction(0))
+
+
+def view_ledger(path: Path, limit: Fraction, delta_limit: Fraction | None = None) -> LedgerView:
+    """Read what is spent; a ledger that does not exist has spent nothing.
+
+    Raises:
+        BudgetError: the ledger is damaged (B006).
+    """
+    book = read_ledger(path)
+    by_plan = losses_by_plan(book.live.values())
+    both = (delta_limit or Fraction(0), book.charged_delta)
+    return LedgerView(limit, book.charged, len(book.live), by_plan, *both)

@@ -1,0 +1,523 @@
+"""Plan: a run file with everything public it names, before anything is spent.
+
+`plan.json` is saved here, opened again with its run file, and compared value by value; two plans stand side by
+side; the budget is found that costs at most a given epsilon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function
+from topdown.errors import ConfigError
+from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.inputs import MemoryTable
+from topdown.output_paths import refuse_needed, refuse_release, write_new
+from topdown.plan import PreparedRun, prepare
+from topdown.plan.release_chain import read_plan_document
+
+if TYPE_CHECKING:
+    from topdown.app.compare_noise import NoiseCompared
+    from topdown.inputs import ArrowTable
+    from topdown.plan import Plan
+    from topdown.privacy.accountant import Composition
+    from topdown.privacy.exact_values import Exact
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A run file with its plan: what a release would measure, at what exact cost. `topdown.plan` makes it.
+
+    Args:
+        prepared: run file, plan and public facts.
+        base: folder of the release that it extends; None if it extends none.
+    """
+
+    prepared: PreparedRun
+    base: Path | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Levels, queries, laws of noise, invariants, budget."""
+        return self.prepared.context.plan
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256 of the plan, in hex; the ledger charges under it."""
+        return self.plan.plan_hash
+
+    @property
+    def loss(self) -> Fraction:
+        """What a release spends: exact, in rho or epsilon (`plan.loss_name`)."""
+        return self.plan.loss
+
+    @property
+    def delta(self) -> Fraction:
+        """What a release spends of delta beside `loss`: exact, 0 unless losses are pairs."""
+        return self.plan.delta_of(self.plan.loss)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
+        from topdown.app.plan_summary import plan_summary
+
+        return plan_summary(self.prepared)
+
+    def compare_noise(self, delta: Exact, epsilon: Exact | None = None) -> NoiseCompared:
+        """Compare discrete Gaussian noise with the best noise for single counts, under one promise for all queries.
+
+        Nothing is drawn or charged. A run file has the second kind with mechanism = "optimal"; its shares split
+        epsilon and delta, so it reaches the variances here only where they come from sums.
+
+        Args:
+            delta: of all queries together, exact, above 0, at most 1/1000.
+            epsilon: of all queries together, exact, 1/1000 .. 100; what the plan costs at delta if None.
+
+        Returns: variances of both kinds, about in the plan's proportions, and what each kind needs, certified.
+
+        Raises:
+            ConfigError: C005 an extension, C151 epsilon, C152 and C154 delta, C155 too wide noise.
+
+        Cost: seconds, more for many queries of different noise.
+        """
+        from topdown.app.compare_noise import compare_noise
+        from topdown.privacy.exact_values import rational
+
+        wanted = None if epsilon is None else rational(epsilon, "epsilon")
+        return compare_noise(self.plan, rational(delta, "delta"), wanted)
+
+    def compare(self, other: Planned) -> PlansCompared:
+        """Compare with another plan of the same schema: cost, noise, and how far estimates will be off.
+
+        Args:
+            other: from `topdown.plan`.
+
+        Raises:
+            ConfigError: C005 two schemas or units.
+
+        Cost: that of both summaries.
+        """
+        return compare_plans(self.summary, other.summary)
+
+    def budget_for(self, epsilon: Exact, delta: Exact = "1e-10") -> BudgetFor:
+        """Find the budget of at most four digits that costs at most epsilon at delta, with the plan's own shares.
+
+        Args:
+            epsilon: exact, 1/1000 .. 100. delta: exact, above 0, below 1.
+
+        Raises:
+            ConfigError: C005 an extension or mechanism optimal, C151 epsilon, C152 delta, A014 nothing certified.
+
+        Cost: a second or two.
+        """
+        from topdown.privacy.exact_values import rational
+
+        return budget_for(self.plan, rational(epsilon, "epsilon"), rational(delta, "delta"))
+
+    def save(self, path: PathText) -> None:
+        """Write plan.json, which `generate` takes in place of the run file.
+
+        Args:
+            path: file; another plan there is replaced.
+
+        Raises:
+            ConfigError: C080 another file is there, C132 the run needs the file or it lies inside a release.
+            DataError: D050 the disk refuses.
+        """
+        public_function(save_plan)(self.prepared, path_of(path, "path"))
+
+    def __repr__(self) -> str:
+        return (
+            f"Planned({self.plan.release.id!r}, {self.plan.loss_name} {self.loss}, plan {self.plan_hash[:8]})"
+        )
+
+    def _repr_html_(self) -> str:
+        from topdown.notebook import card
+
+        plan = self.plan
+        rows = [
+            (at.name, f"{at.n_nodes:,}", f"{plan.numbers_at(depth):,}", at.loss)
+            for depth, at in enumerate(plan.levels)
+        ]
+        return card(
+            f"Plan of {plan.release.id}: {plan.loss_name} {self.loss}",
+            rows,
+            head=("level", "areas", "noisy numbers", plan.loss_name),
+            note=f"Plan {self.plan_hash[:8]}. Nothing was spent.",
+        )
+
+
+@public_function
+def plan(
+    run: PathText, *, base: PathText | None = None, leaves: ArrowTable | None = None, final: bool = False
+) -> Planned:
+    """Plan a release and spend nothing; the confidential records are not opened.
+
+    Args:
+        run: run file.
+        base: folder of the published release that the run extends.
+        leaves: the public leaf table as a data frame, or anything with an Arrow C stream; the file that the run file
+            names if None.
+        final: refuse answers that only a person can give and that are still open.
+
+    Raises:
+        ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C250
+            `leaves` is no table.
+        DataError: a public table breaks a rule.
+        BudgetError: the budget does not add up.
+        InfeasibleError: the constraints contradict each other.
+
+    Cost: seconds; `summary` computes the certified loss when it is first asked for.
+    """
+    from topdown.app.resource_needs import check_memory
+
+    found = opened(
+        path_of(run, "run"),
+        None if base is None else path_of(base, "base"),
+        leaves_in_memory(leaves, "leaves"),
+    )
+    check_memory(found.plan)
+    require_answers(found, final=final)
+    return found
+
+
+def opened(run: Path, base: Path | None = None, leaves: MemoryTable | None = None) -> Planned:
+    """Open a run file with the release it extends."""
+    from topdown.made_up import refuse_simulation
+    from topdown.plan.preparation import prepare
+
+    if base is not None:
+        refuse_simulation(base)
+    return Planned(prepare(run, base, leaves=leaves), base)
+
+
+def opened_again(run: Path, leaves: MemoryTable | None = None) -> Planned:
+    """Open a run file, or a plan.json that must still be the plan of its run file."""
+    return Planned(open_plan(run, leaves))
+
+
+def require_answers(planned: Planned, *, final: bool) -> None:
+    """Refuse a final release while answers are open (H001)."""
+    from topdown.publish.release_certificate import open_answers
+
+    unanswered = open_answers(planned.plan) if final else []
+    if unanswered:
+        raise ConfigError(
+            f"{len(unanswered)} answers only a person can give are still open",
+            code="H001",
+            details=tuple(("open", key) for key in unanswered[:12]),
+            fix='replace "?" in the run file and the invariants, or leave --final out: a DRAFT',
+        )
+
+
+_WEIGHTS = ".weights"  # of a noise law: thousands of numbers, shown as their hash
+
+
+_NAMES = ("name", "query", "table", "level")
+
+
+_DERIVED = (
+    ".loss",
+    ".parameter",
+    ".n_answers",
+    ".delta",
+    ".weights",
+)  # follow from budget, shares and schema
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    """One value of a plan that differs: old is None if it is new, new is None if it is gone."""
+
+    key: str
+    old: str | None
+    new: str | None
+
+
+def save_plan(prepared: PreparedRun, path: Path) -> None:
+    """Write a plan with its hash and the name of its run file; refuse to replace a file that is no plan."""
+    if path.exists() and _type_of_document(path) != "topdown.plan":
+        raise ConfigError(
+            f"{path} exists and is not a plan",
+            code="C080",
+            fix="give another file with --out, or move it away",
+        )
+    refuse_needed(path, "--out", prepared.needed)
+    refuse_release(path, "--out")
+    plan = prepared.context.plan
+    run_file = os.path.relpath(prepared.path.resolve(), path.resolve().parent)
+    document = plan.to_document() | {"plan_hash": plan.plan_hash, "run_file": run_file}
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    write_new(path, text.encode("utf-8"), force=True)
+
+
+def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
+    """Prepare a run from a run file, or from a plan.json that must still be the plan of its run file.
+
+    Args:
+        leaves: see `prepare`.
+
+    Raises:
+        ConfigError: C081 if plan.json names no run file, C082 if the run file now gives another plan.
+    """
+    if path.suffix != ".json":
+        return prepare(path, leaves=leaves)
+    saved = read_plan_document(path)
+    name = read_json(path, PLAN_BYTES).get("run_file")
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"{path} does not name its run file", code="C081", fix="make it with: topdown plan RUN.toml"
+        )
+    prepared = prepare(Path(os.path.normpath(path.parent / name)), leaves=leaves)
+    found = changes(saved, prepared.context.plan.to_document())
+    if found:
+        more = [] if len(found) <= 6 else [("", f"and {len(found) - 6} more: topdown plan --diff {path}")]
+        raise ConfigError(
+            f"{prepared.path} no longer gives the plan saved in {path}",
+            code="C082",
+            details=(*(("changed", change_text(change)) for change in found[:6]), *more),
+            fix=f"undo the changes, or make the plan again: topdown plan {prepared.path}",
+        )
+    return prepared
+
+
+def changes(old: dict[str, Any], new: dict[str, Any]) -> list[PlanChange]:
+    """Compare two plan documents, value by value; lists of named things are compared by name."""
+    before, after = (dict(_values_by_key("", json.loads(json.dumps(document)))) for document in (old, new))
+    keys = sorted(dict.fromkeys([*before, *after]), key=lambda k: k.endswith(_DERIVED))  # causes first
+    return [PlanChange(k, before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)]
+
+
+def change_text(change: PlanChange) -> str:
+    """Write one change in a line."""
+    old, new = ("-" if value is None else value for value in (change.old, change.new))
+    return f"{change.key} {old} -> {new}"
+
+
+def _values_by_key(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _values_by_key(f"{path}.{key}" if path else str(key), inner)
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        names = [next((str(item[n]) for n in _NAMES if n in item), str(i)) for i, item in enumerate(value)]
+        for i, (name, item) in enumerate(zip(names, value, strict=True)):
+            yield from _values_by_key(f"{path}.{name}" if names.count(name) == 1 else f"{path}.{i + 1}", item)
+    elif path.endswith(_WEIGHTS) and isinstance(value, list):
+        digest = hashlib.sha256("\n".join(map(str, value)).encode()).hexdigest()
+        yield path, f"{len(value):,} weights, {digest[:8]}"
+    elif isinstance(value, list):
+        plain = all(isinstance(item, str | int) for item in value)
+        yield path, ", ".join(map(str, value)) if plain else json.dumps(value, ensure_ascii=False)
+    else:
+        yield path, str(value)
+
+
+def _type_of_document(path: Path) -> object:
+    try:
+        document = read_json(path, PLAN_BYTES)
+    except (OSError, ValueError):
+        return None
+    return document.get("type") if isinstance(document, dict) else None
+
+
+@dataclass(frozen=True)
+class ComparedNumber:
+    """Standard deviation of one query's answers or of one table's estimates at a level, in records.
+
+    Args:
+        level, query: names.
+        here, there: of the plan and of the other one; None where it has none.
+    """
+
+    level: str
+    query: str
+    here: float | None
+    there: float | None
+
+
+@dataclass(frozen=True)
+class PlansCompared:
+    """A plan beside another of the same schema.
+
+    Args:
+        here, there: their summaries.
+        noise: of each measured answer.
+        estimates: mean over the areas of a level; empty unless both plans ask for estimates.
+    """
+
+    here: Mapping[str, Any]
+    there: Mapping[str, Any]
+    noise: tuple[ComparedNumber, ...]
+    estimates: tuple[ComparedNumber, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the part `compared` of the plan's summary."""
+        there = self.there
+        return {
+            "plan_hash": there["plan_hash"],
+            "title": there["title"],
+            "settings": there["settings"],
+            "neighbours": there["neighbours"],
+            "loss_name": there["privacy"]["loss_name"],
+            "loss": there["privacy"]["loss"],
+            "certified": there["privacy"]["certified"],
+            "n_numbers": sum(level["n_numbers"] for level in there["levels"]),
+            "needs": there["needs"],
+            "noise": [_deviation_row(one) for one in self.noise],
+            "estimates": [_deviation_row(one) for one in self.estimates],
+        }
+
+
+def compare_plans(here: Mapping[str, Any], there: Mapping[str, Any]) -> PlansCompared:
+    """Compare the summaries of two plans.
+
+    Raises: ConfigError C005 for plans of two schemas or units, whose queries mean different things.
+    """
+    pairs = {
+        "schema": (here["schema"], there["schema"]),
+        "unit": (here["privacy"]["unit"], there["privacy"]["unit"]),
+    }
+    for what, (one, other) in pairs.items():
+        if one != other:
+            raise ConfigError(
+                f"plans of two {what}s are not compared: {one} and {other}",
+                code="C005",
+                fix=f"compare plans of one {what}",
+            )
+    return PlansCompared(
+        here,
+        there,
+        _matched_deviations(here, there, "queries"),
+        _matched_deviations(here, there, "accuracy", both=True),
+    )
+
+
+def _matched_deviations(
+    here: Mapping[str, Any],
+    there: Mapping[str, Any],
+    key: Literal["queries", "accuracy"],
+    *,
+    both: bool = False,
+) -> tuple[ComparedNumber, ...]:
+    """Return the deviations under a key, in the order of the first plan, then what the other has besides."""
+    mine, others = (_stddev_by_answer(of.get(key, [])) for of in (here, there))
+    if both and not (mine and others):
+        return ()
+    return tuple(ComparedNumber(*at, mine.get(at), others.get(at)) for at in mine | others)
+
+
+def _stddev_by_answer(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    return {(row["level"], row["query"]): row["stddev"] for row in rows}
+
+
+def _deviation_row(one: ComparedNumber) -> dict[str, Any]:
+    return {"level": one.level, "query": one.query, "stddev": one.here, "other": one.there}
+
+
+USUAL_DELTA = Fraction(1, 10**10)
+
+
+_DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
+
+
+@dataclass(frozen=True)
+class BudgetFor:
+    """A budget for one release that extends none, all its shares as the plan has them.
+
+    Args:
+        loss_name: rho or epsilon, the key under [budget].
+        budget: exact, few digits.
+        epsilon: what was wished, at `delta`.
+        certified: what the budget costs at `delta`, at most; never above `epsilon`.
+    """
+
+    loss_name: str
+    budget: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    certified: Fraction
+
+    def document(self) -> dict[str, Any]:
+        """Return the part `budget_for` of the plan's summary; what it costs is rounded up."""
+        from topdown.privacy.exact_values import significant
+
+        return {
+            "loss_name": self.loss_name,
+            "budget": str(self.budget),
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "certified": significant(self.certified, 9, up=True),
+        }
+
+
+def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = USUAL_DELTA) -> BudgetFor:
+    """Return the largest budget of four digits that keeps epsilon at delta for everything one record moves.
+
+    Args:
+        plan: its shares and neighbours; its own budget does not matter.
+        epsilon: 1/1000 .. 100. delta: above 0, below 1; a budget of pure epsilon holds for every delta.
+
+    Raises: ConfigError C005 for an extension or a budget of two numbers, C151 for epsilon, C152 for delta, A014 where
+        nothing could be certified.
+    """
+    if plan.base is not None or plan.delta:
+        raise ConfigError(
+            "a budget is found for a release that extends none, of mechanism discrete_gaussian or geometric",
+            code="C005",
+            fix="leave --budget-for out",
+        )
+    check_epsilon(epsilon)
+    if not 0 < delta < 1:
+        raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta between 0 and 1, e.g. 1e-10")
+    if plan.loss_name == "epsilon":
+        spent = plan.loss / plan.budget  # less than 1 where the geography lacks a level
+        budget = _at_most_four_digits(epsilon / spent)
+        return BudgetFor("epsilon", budget, epsilon, delta, budget * spent)
+    from topdown.privacy.accountant.calibrate import budget_scale
+
+    whole = composition_of(plan)
+    budget = _at_most_four_digits(plan.budget * budget_scale(whole, epsilon, delta).lower)
+    certified = whole.scaled(budget / plan.budget).epsilon(delta).upper
+    if certified > epsilon:
+        raise ConfigError(
+            f"no budget could be certified for epsilon {epsilon} at delta {delta}",
+            code="A014",
+            fix="try another delta",
+        )
+    return BudgetFor("rho", budget, epsilon, delta, certified)
+
+
+def _at_most_four_digits(budget: Fraction) -> Fraction:
+    from topdown.privacy.exact_values import significant
+
+    return Fraction(significant(budget, _DIGITS, up=False))
+
+
+SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
+
+
+def composition_of(plan: Plan) -> Composition:
+    """Return everything one record moves in a plan that extends none, as discrete Gaussian noise of its variances."""
+    from topdown.privacy.accountant.composition import Composition
+    from topdown.privacy.relation import counts_moved
+
+    moved = counts_moved(plan.neighbours)
+    return Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
+
+
+def check_epsilon(epsilon: Fraction) -> None:
+    """Refuse an epsilon of everything together that no search is for (ConfigError C151)."""
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ConfigError(
+            f"epsilon is {epsilon} for all queries together, outside {SMALLEST_EPSILON} .. {LARGEST_EPSILON}",
+            code="C151",
+            fix="give one, as EPSILON:DELTA",
+        )

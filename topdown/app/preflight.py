@@ -1,0 +1,406 @@
+"""Everything that can fail without seeing noise, tried before the budget is touched.
+
+Plan and public files are written and checked, then a copy of the ledger with the charge in it and what a certificate
+would say then, then a release in miniature: a few leaves of the tree, made-up people, and the real code from measuring
+to publishing. An extension keeps the published table of its base release at those leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from topdown.arrays import Ints
+from topdown.errors import ConfigError, InternalError, TopdownError
+from topdown.formats import json_bytes
+from topdown.measure import drawn_laws_by_level, ledger_location, measure
+from topdown.measure.measurement import write_public_side
+from topdown.measure.run_ledger import planned_spend
+from topdown.model import Geography, Histogram, Level, PublicFacts, constraints_of_leaves
+from topdown.plan import (
+    BaseRelease,
+    LevelPlan,
+    Plan,
+    PreparedRun,
+    PublicContext,
+    geography_sha256,
+    load_context,
+)
+from topdown.plan.public_tables import public_sha256
+from topdown.plan.release_chain import BASE_FOLDER, BaseFiles, describe_base, read_support
+from topdown.plan.run_file import InputTable, LedgerTable
+from topdown.privacy.ledger import (
+    Commit,
+    Disk,
+    LedgerLocation,
+    NoiseCharge,
+    create_ledger,
+    line_hash,
+    next_line,
+    open_ledger,
+    read_book,
+)
+from topdown.progress import silent
+from topdown.publish.publish_release import LEDGER
+from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
+from topdown.publish.release_files import write_manifest
+from topdown.publish.release_tables import PERSONS, write_microdata
+from topdown.solve import AnswersInMemory, TopDownSolver, solve_tree
+from topdown.solve.extend import find_patterns
+from topdown.verify import CheckResult, verify_planned
+
+PREFLIGHT_FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured
+
+
+PREFLIGHT_JOURNAL = "0" * 32  # of a measurement that never was
+
+
+def write_as_charged(prepared: PreparedRun, privacy: dict[str, Any], folder: Path) -> None:
+    """Write a copy of the ledger with the charge of a run, and a certificate with its section `privacy` alone.
+
+    Args:
+        prepared: of the run; its ledger is only read.
+        privacy: certified statements for the certificate (see `certified_privacy`).
+        folder: of the copy.
+
+    Cost: a few milliseconds, and for a ledger that holds other releases what the certificate takes anyway: the numbers
+    of all of them together, which are kept for it.
+    """
+    path, spend = ledger_location(prepared).path, planned_spend(prepared)
+    data = path.read_bytes()
+    book, n_bytes, whole = read_book(data, path)
+    intent = replace(
+        spend.intent(spend.covers, 1, PREFLIGHT_JOURNAL),
+        limit=spend.limit,
+        limit_reason=spend.limit_reason,
+        delta_limit=spend.delta_limit,
+    )
+    line, time = next_line(intent, book)
+    book.add(intent, time, line_hash(line))
+    (folder / LEDGER).write_bytes(data[:n_bytes] + b"\n" * (not whole) + line)
+    stated = stated_privacy(prepared.context.policy, privacy, book)
+    document = {"type": "topdown.certificate", "version": 1, "privacy": stated}
+    (folder / CERTIFICATE).write_bytes(json_bytes(document))
+
+
+Answers = NDArray[np.int32]
+
+
+PEOPLE = 3  # in every answer that the made-up people are fitted to
+
+
+def made_up_people(context: PublicContext) -> Histogram:
+    """Return people that fit the public facts: what the solver makes of a small answer to every query."""
+    free = PublicContext(_without_exact(context.plan), context.geography, context.facts)
+    found = _people_fitted_to(free, lambda level: np.full(level.answers_per_node, PEOPLE, dtype=np.int32))
+    if found.count.any():
+        return found
+    # A small total, spread over many cells, is rounded to nobody: all of them in one cell then.
+    is_open = context.rules.open[-1][np.argmax(context.inhabited[-1])]
+    cell = int(np.argmax(is_open[context.rules.class_of_cell]))
+    return _people_fitted_to(free, lambda level: _answers_of_cell(free.plan, level, cell))
+
+
+def _people_fitted_to(context: PublicContext, answers_of: Callable[[LevelPlan], Answers]) -> Histogram:
+    """Return what the solver makes of the same answers at every node of a level."""
+    plan = context.plan
+    nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in context.inhabited)
+    answers = tuple(
+        np.tile(answers_of(level), (len(here), 1)) for here, level in zip(nodes, plan.levels, strict=True)
+    )
+    leaves, _ = solve_tree(
+        TopDownSolver(context, AnswersInMemory(nodes, answers), {}, tables={}), context, 1, silent
+    )
+    return leaves.whole()
+
+
+def _answers_of_cell(plan: Plan, level: LevelPlan, cell: int) -> Answers:
+    """Return the answers of a level where everybody is in one cell, int32 (answers_per_node,)."""
+    rows = []
+    for m in level.measurements:
+        query = plan.query(m.query)
+        rows.append(np.where(np.arange(query.n_answers) == query.labels[cell], PEOPLE, 0))
+    return np.concatenate(rows).astype(np.int32)
+
+
+def made_up_extension(context: PublicContext) -> Histogram:
+    """Return people that add up to the base table of an extension at every leaf and fit the public facts.
+
+    Lower bounds are met by the people whom the solver would reserve for them; the others are spread over their open
+    cells as evenly as may be.
+
+    Raises:
+        InfeasibleError: I020 a leaf's base table has no extension that meets the constraints there.
+    """
+    patterns, support = find_patterns(context), context.support
+    if support is None:
+        raise InternalError("this plan extends no release")
+    table, kept = patterns.tables[-1], patterns.reserves[-1]
+    key, kind = np.divmod(kept.cell, patterns.n_classes)
+    entry = np.searchsorted(table.node * table.n_cells + table.cell, kept.node * table.n_cells + key)
+    found: list[Ints] = []
+    for i, (leaf, here, total) in enumerate(zip(table.node, table.cell, table.count, strict=True)):
+        cells = support.of_base(np.array([here // patterns.n_patterns]))
+        cells = cells[patterns.open_in(np.full(len(cells), here), cells)]
+        put = np.zeros(len(cells), dtype=np.int64)
+        for r in np.flatnonzero(entry == i):
+            put[np.argmax(patterns.class_of_cell[cells] == kind[r])] += kept.count[r]
+        each, more = divmod(int(total - put.sum()), len(cells))
+        put += each
+        put[:more] += 1
+        found.append(np.stack([np.full(len(cells), leaf), cells, put]))
+    node, cell, count = np.concatenate(found, axis=1)
+    return Histogram.build(table.n_nodes, context.plan.schema.n_cells, node, cell, count)
+
+
+def _without_exact(plan: Plan) -> Plan:
+    return replace(plan, invariants=replace(plan.invariants, exact=()))
+
+
+def only_facts(facts: PublicFacts, leaves: NDArray[np.int64]) -> PublicFacts:
+    """Return the public facts of some leaves."""
+    return facts.at(leaves)
+
+
+def thin_plan(plan: Plan, geography: Geography, facts: PublicFacts) -> Plan:
+    """Return a plan for fewer leaves; how many nodes it measures is the least that can be said without rules."""
+    levels = tuple(
+        replace(level, n_nodes=len(here), n_measured=min(level.n_measured, len(here)))
+        for level, here in zip(plan.levels, geography.levels, strict=True)
+    )
+    public, tree = public_sha256(geography, facts), geography_sha256(geography)
+    return replace(plan, levels=levels, public_sha256=public, geography_sha256=tree)
+
+
+def write_thin_base(
+    prepared: PreparedRun, geography: Geography, leaves: NDArray[np.int64], folder: Path
+) -> tuple[BaseRelease, ...]:
+    """Write what an extension reads of its base release, at a few leaves; return it and all it extends, oldest first.
+
+    Args:
+        prepared: of the extension.
+        geography: the tree of `leaves`, int64, increasing.
+        folder: of the thinned base release; is created.
+    """
+    thin: list[BaseRelease] = []
+    for base in prepared.context.bases:
+        facts = only_facts(base.facts, leaves)
+        plan = thin_plan(base.plan, geography, facts)
+        if plan.base is not None:
+            plan = replace(plan, base=replace(plan.base, plan_hash=thin[-1].plan.plan_hash))
+        thin.append(BaseRelease(plan, facts))
+    here = folder
+    for base in reversed(thin):
+        write_public_side(
+            here, replace(prepared, context=_thin_base_context(base, geography), base=None), Disk()
+        )
+        here /= BASE_FOLDER
+    support = prepared.context.support
+    if support is not None:
+        write_microdata(
+            folder, _thin_base_context(thin[-1], geography), only_nodes(support.levels[-1], leaves)
+        )
+    write_manifest(folder, thin[-1].plan.plan_hash)
+    return tuple(thin)
+
+
+def only_nodes(table: Histogram, nodes: NDArray[np.int64]) -> Histogram:
+    """Return the counts of some nodes (int64, increasing), numbered anew."""
+    here = np.isin(table.node, nodes)
+    node = np.searchsorted(nodes, table.node[here])
+    return Histogram.build(len(nodes), table.n_cells, node, table.cell[here], table.count[here])
+
+
+def charge_base(place: LedgerLocation, plan: Plan, limit: Fraction) -> None:
+    """Charge a base release to a ledger that nobody keeps, as if it had been measured."""
+    spend = NoiseCharge(
+        plan.release.id,
+        plan.plan_hash,
+        drawn_laws_by_level(plan),
+        tuple(e.name for e in plan.invariants.exact),
+        limit,
+    )
+    with open_ledger(place) as ledger:
+        intent = ledger.intent(spend.intent(tuple(spend.laws), 1, PREFLIGHT_JOURNAL), limit)
+        ledger.commit(Commit((intent.seq,), plan.plan_hash, PREFLIGHT_JOURNAL, hashlib.sha256().hexdigest()))
+
+
+def _thin_base_context(base: BaseRelease, geography: Geography) -> PublicContext:
+    return PublicContext(base.plan, geography, base.facts)
+
+
+_LEDGER = "ledger.jsonl"
+
+
+def make_miniature(
+    prepared: PreparedRun, folder: Path, solve_and_publish: Callable[[PreparedRun, Path], None]
+) -> None:
+    """Measure, solve and publish a few leaves of the tree with people made up from what is public.
+
+    An extension keeps the published table of its base release at these leaves. The noise is real, the people are not:
+    it is charged to a ledger in `folder` that nobody keeps.
+
+    Args:
+        prepared: of the run; its records and its ledger are not touched.
+        folder: is created.
+        solve_and_publish: see `rehearse`.
+
+    Raises:
+        TopdownError: as measure, solve and publish do.
+    """
+    small = _thin_context(prepared, folder / "base")
+    context, limit = small.context, small.context.policy.loss
+    found = made_up_people(context) if context.support is None else made_up_extension(context)
+    write_microdata(folder, context, found)
+    run = structs.replace(
+        prepared.run,
+        input=InputTable(records=PERSONS, leaves=prepared.run.input.leaves),
+        ledger=LedgerTable(path=_LEDGER, limit=limit, delta_limit=context.plan.delta),
+    )
+    small = replace(small, run=run, path=folder / "run.toml")
+    place = ledger_location(small)
+    place = replace(place, id=create_ledger(place.path, place.witness_folder, place.binding))
+    small = replace(small, run=structs.replace(run, ledger=structs.replace(run.ledger, id=place.id)))
+    if context.bases:
+        charge_base(place, context.bases[-1].plan, limit)
+    measure(
+        small, folder / "release", silent, again=True
+    )  # whether it may be is asked of the run's own ledger
+    solve_and_publish(small, folder / "release")
+
+
+def few_leaves(inhabited: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return at most three leaves: the first that holds people with the next one, and the last."""
+    open_leaves = np.flatnonzero(inhabited)
+    return np.unique(open_leaves[[0, min(1, len(open_leaves) - 1), -1]])
+
+
+def only_these_leaves(geography: Geography, leaves: NDArray[np.int64]) -> Geography:
+    """Return the tree of some leaves.
+
+    Args:
+        leaves: int64, increasing.
+    """
+    kept, levels = leaves, []
+    for depth in range(len(geography.levels) - 1, -1, -1):
+        level = geography.levels[depth]
+        above = np.unique(level.parent[kept])
+        parent = np.searchsorted(above, level.parent[kept]) if depth else np.zeros(1, dtype=np.int64)
+        levels.append(Level(level.name, tuple(level.codes[i] for i in kept), parent.astype(np.int64)))
+        kept = above
+    return Geography(tuple(reversed(levels)))
+
+
+def _thin_context(prepared: PreparedRun, folder: Path) -> PreparedRun:
+    """Return a run at a few leaves; an extension's base release is written to `folder`."""
+    context = prepared.context
+    leaves = few_leaves(context.inhabited[-1])
+    geography, facts = only_these_leaves(context.geography, leaves), only_facts(context.facts, leaves)
+    plan = thin_plan(context.plan, geography, facts)
+    if plan.base is None:
+        return replace(prepared, context=_measure_miniature(PublicContext(plan, geography, facts)))
+    bases = write_thin_base(prepared, geography, leaves, folder)
+    files = BaseFiles.of_release(folder)
+    rules, names = constraints_of_leaves(context.rules, geography, leaves), dict(plan.base.map)
+    support = read_support(plan.schema, rules, geography, bases[-1].plan.schema, names, files.table)
+    base = describe_base(bases[-1].plan, files, support, plan, names)
+    small = PublicContext(replace(plan, base=base), geography, facts, support, bases)
+    return replace(prepared, context=_measure_miniature(small), base=files)
+
+
+def _measure_miniature(context: PublicContext) -> PublicContext:
+    levels = zip(context.plan.levels, context.inhabited, strict=True)
+    counted = tuple(replace(level, n_measured=int(inside.sum())) for level, inside in levels)
+    return replace(context, plan=replace(context.plan, levels=counted))
+
+
+UNCHARGED = "this run has charged nothing"  # an earlier one that is resumed may have
+
+
+def preflight(
+    prepared: PreparedRun,
+    out: Path,
+    privacy: dict[str, Any],
+    solve_and_publish: Callable[[PreparedRun, Path], None],
+) -> None:
+    """Write, read back and check what can be known of a release; leave nothing behind.
+
+    Args:
+        prepared: of the run.
+        out: the release folder; created if missing.
+        privacy: certified statements for the certificate (see `certified_privacy`).
+        solve_and_publish: makes a release of a measured folder; called with the miniature's run and its folder.
+
+    Raises:
+        TopdownError: what would have failed later; nothing was charged by this run.
+        OSError: the folder cannot be written.
+
+    Cost: Rhode Island (2,016 cells, 25,181 blocks) about a second.
+    """
+    folder = out / PREFLIGHT_FOLDER
+    shutil.rmtree(folder, ignore_errors=True)  # of a rehearsal that was killed
+    try:
+        folder.mkdir(parents=True)
+        _try_public_side(prepared, folder / "public side", privacy)
+        _try_miniature(prepared, folder / "miniature", solve_and_publish)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _try_public_side(prepared: PreparedRun, folder: Path, privacy: dict[str, Any]) -> None:
+    write_public_side(folder, prepared, Disk())
+    plan_hash = prepared.context.plan.plan_hash
+    try:
+        same = load_context(folder).plan.plan_hash == plan_hash
+    except TopdownError as error:
+        raise _unusable_folder(f"cannot be read back: {error}") from None
+    if not same:
+        raise _unusable_folder("read as another plan")
+    write_as_charged(prepared, privacy, folder)
+    for check in verify_planned(folder).checks:
+        if not check.ok and check.name == "plan":
+            raise _unusable_folder(f"do not pass the check '{check.name}': {check.findings[0].text}")
+        if not check.ok:
+            raise _not_certified(check)
+
+
+def _try_miniature(
+    prepared: PreparedRun, folder: Path, solve_and_publish: Callable[[PreparedRun, Path], None]
+) -> None:
+    try:
+        make_miniature(prepared, folder, solve_and_publish)
+    except TopdownError as error:
+        raise ConfigError(
+            f"a few areas of this release, with made-up people, could not be released: {error}",
+            code="C077",
+            details=(("found", error.code),),
+            fix=f"{error.fix or 'change the plan'}; {UNCHARGED}",
+        ) from None
+
+
+def _unusable_folder(text: str) -> ConfigError:
+    return ConfigError(
+        f"the plan and public files of this release {text}",
+        code="C077",
+        fix=f"change what the message names; {UNCHARGED}",
+    )
+
+
+def _not_certified(check: CheckResult) -> ConfigError:
+    found = check.findings[0]
+    details = (("found", found.code), ("due", found.expected), ("stated", found.found))
+    return ConfigError(
+        f"verify would refuse what this run charges and says of it, in the check '{check.name}': {found.text}",
+        code="C079",
+        details=tuple((key, value) for key, value in details if value),
+        fix=f"use another mechanism or budget, and report this with the plan; {UNCHARGED}",
+    )

@@ -1,0 +1,287 @@
+"""Read a finished release: tables and records as pandas data frames or Arrow tables, estimates of the whole tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topdown.app.calls import PathText, path_of, require_release
+from topdown.errors import CertificateError, ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from topdown.plan import Plan
+
+
+_FINISHED = ("manifest.json", "plan.json", "certificate.json")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A finished release, open for reading. Nothing is checked but that it is finished: `topdown.verify` is the check.
+
+    Args:
+        path: its folder.
+
+    Raises:
+        ConfigError: C088 the folder is no finished release, C122 it holds a simulation.
+    """
+
+    path: Path
+
+    def __init__(self, path: PathText) -> None:
+        folder = path_of(path, "path")
+        require_release(folder)
+        missing = [name for name in _FINISHED if not (folder / name).is_file()]
+        if missing:
+            raise ConfigError(
+                f"{folder} is not a finished release: it has no {missing[0]}",
+                code="C088",
+                fix="go on with the run that writes it: resume",
+            )
+        object.__setattr__(self, "path", folder)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What was measured: levels, queries, laws of noise, budget.
+
+        Raises: ConfigError C016 plan.json is damaged.
+        """
+        from topdown.plan.plan_values import plan_from_document
+        from topdown.plan.release_chain import read_plan_document
+
+        return plan_from_document(read_plan_document(self.path / "plan.json"))
+
+    @cached_property
+    def certificate(self) -> dict[str, Any]:
+        """What is stated of the release, certificate.json; docs/format.md describes it.
+
+        Raises: CertificateError V090 it is damaged.
+        """
+        from topdown.formats.caps import read_json
+
+        path = self.path / "certificate.json"
+        try:
+            return dict(read_json(path))
+        except (OSError, ValueError, TypeError) as error:
+            raise _damaged_release(path, type(error).__name__) from None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels, root first."""
+        return tuple(level.name for level in self.plan.levels)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the queries that have a table at every level."""
+        from topdown.publish.release_tables import workload
+
+        return tuple(query.name for query in workload(self.plan))
+
+    def table(self, query: str, level: str) -> pd.DataFrame:
+        """Return the table of a query at a level.
+
+        Args:
+            query: one of `tables`.
+            level: one of `levels`.
+
+        Returns:
+            level, geocode, one column of labels an attribute, count (int64, 1 or more; the total of every area, 0 too).
+
+        Raises:
+            ConfigError: C181 there is no such table; the error names those there are.
+            CertificateError: V090 its file is missing or damaged.
+        """
+        return self.arrow(query, level).to_pandas()
+
+    def arrow(self, query: str, level: str) -> pa.Table:
+        """Return the table of a query at a level as an Arrow table; arguments and errors as `table`."""
+        from topdown.publish.release_tables import table_path
+
+        _named_one_of("table", query, self.tables)
+        _named_one_of("level", level, self.levels)
+        return self._read(table_path(self.plan.query(query), level))
+
+    def estimates(self, query: str, level: str) -> EstimatedTable:
+        """Return the fractional estimates of a table and their standard deviations, made from all measurements.
+
+        Args:
+            query: one of `tables`, or attributes and recodes joined by " * ".
+            level: one of `levels`.
+
+        Returns:
+            arrays of shape (areas, answers), with geocodes and labels.
+
+        Raises:
+            ConfigError: C181 there is no such level, C024 no such query, C211 the plan has no estimate of the
+                whole tree.
+            CertificateError: V020 measurements are damaged.
+
+        Cost: one reading of all measurements, some seconds for 50 million; 48 bytes an area and answer.
+        """
+        _named_one_of("level", level, self.levels)
+        return estimates_of(self.path, query, level)
+
+    def microdata(self) -> pd.DataFrame:
+        """Return the records: geocode, one column of labels an attribute, count (int64, 1 or more).
+
+        Raises:
+            CertificateError: V090 the file is missing or damaged.
+
+        Cost: memory for one row a leaf and cell that holds records.
+        """
+        return self._read("microdata/persons.parquet").to_pandas()
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        from topdown.formats.caps import read_json
+
+        path = self.path / "manifest.json"
+        try:
+            return {str(file["path"]): file for file in read_json(path)["files"]}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise _damaged_release(path, type(error).__name__) from None
+
+    def _files(self, name: str) -> list[Path]:
+        """Return the file of a table, or those parts of it that the manifest lists, in order."""
+        from topdown.model.sections import part_path
+
+        parts: list[str] = []
+        while name not in self._manifest and (part := part_path(name, len(parts))) in self._manifest:
+            parts.append(part)
+        return [self.path / path for path in parts or [name]]
+
+    def __repr__(self) -> str:
+        return f"Release({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        from topdown.errors import TopdownError
+        from topdown.notebook import card
+
+        try:
+            plan, note = self.plan, "Opened without a check: topdown.verify is the check."
+            rows = [
+                ("title", plan.release.title),
+                ("levels", ", ".join(self.levels)),
+                ("tables", ", ".join(self.tables)),
+                (plan.loss_name, plan.loss),
+            ]
+            return card(f"Release {plan.release.id} in {self.path}", rows, note=note)
+        except TopdownError as error:
+            return card(f"Release in {self.path}", [(error.code, error)])
+
+    def _read(self, name: str) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        tables = []
+        for path in self._files(name):
+            try:
+                if not path.is_file():
+                    raise FileNotFoundError(path.name)
+                with pq.ParquetFile(path) as file:
+                    tables.append(file.read())
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise _damaged_release(path, type(error).__name__) from None
+        return pa.concat_tables(tables)
+
+
+def _named_one_of(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise ConfigError(
+            f"the release has no {what} {name!r}", code="C181", fix=f"use one of: {', '.join(known)}"
+        )
+
+
+def _damaged_release(path: Path, why: str) -> CertificateError:
+    return CertificateError(
+        f"{path} cannot be read ({why})",
+        code="V090",
+        file=str(path),
+        fix="run topdown verify on the release; get it again if a check fails",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedTable:
+    """Estimates of the answers of a query at the areas of a level, before anything is made whole or nonnegative.
+
+    An estimate is unbiased; `stddev` is that of its noise. Estimates of one release are not independent: the deviation
+    of a sum does not follow from those of its parts (`topdown interval` makes it).
+
+    Args:
+        query, level: whose table it is.
+        geocodes: of the areas, one a row.
+        attributes: of the query, and recodes. labels: of each answer, in their order, one a column.
+        estimate, stddev: float64 (n_areas, n_answers), in records, to thousandths; deviations are rounded up.
+        exact: whether the whole table is exact by policy; then `estimate` holds the counts, and deviations are 0. They
+            are 0 too where public facts leave nobody.
+    """
+
+    query: str
+    level: str
+    geocodes: tuple[str, ...]
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    estimate: NDArray[np.float64]
+    stddev: NDArray[np.float64]
+    exact: bool
+
+    def __repr__(self) -> str:
+        n, k = self.estimate.shape
+        return f"EstimatedTable({self.query!r} at {self.level!r}, areas x answers {n:,} x {k:,})"
+
+    def _repr_html_(self) -> str:
+        from topdown.notebook import card
+
+        rows = [
+            (code, ", ".join(labels), f"{x:.1f}", f"{s:.1f}")
+            for code, xs, sds in zip(self.geocodes[:2], self.estimate[:2], self.stddev[:2], strict=True)
+            for labels, x, s in zip(self.labels[:10], xs[:10], sds[:10], strict=True)
+        ]
+        head = ("area", "answer", "estimate", "standard deviation")
+        return card(repr(self), rows, head=head, note="The first areas and answers.")
+
+
+def estimates_of(folder: Path, query: str, level: str) -> EstimatedTable:
+    """Return the estimates of a table; see `Release.estimates`."""
+    from itertools import product
+
+    import numpy as np
+
+    from topdown.app.tables_and_intervals import numbers_of
+    from topdown.measure.released import read_open_microdata
+    from topdown.plan.preparation import load_context
+    from topdown.publish.release_tables import PERSONS
+    from topdown.publish.table_intervals import is_exact
+
+    context = load_context(folder)
+    asked, depth = context.plan.query(query), context.geography.index(level)
+    areas = context.geography.levels[depth]
+    shape, exact = (len(areas), asked.n_answers), is_exact(context.plan, asked, depth)
+    numbers = numbers_of(folder, context, asked=True)
+    if exact:
+        counts = read_open_microdata(folder / PERSONS, context)
+        for up in range(len(context.geography.levels) - 1, depth, -1):
+            here = context.geography.levels
+            counts = counts.aggregate(here[up].parent, len(here[up - 1]))
+        found = 1000 * counts.answers(asked).reshape(-1), np.zeros(shape[0] * shape[1], dtype=np.int64)
+    else:
+        node, answer = (at.reshape(-1) for at in np.indices(shape, dtype=np.int64))
+        found = numbers.at({(asked.name, depth): (node, answer)})[asked.name, depth]
+    return EstimatedTable(
+        asked.name,
+        level,
+        tuple(areas.codes),
+        tuple(factor.name for factor in asked.factors),
+        tuple(product(*(factor.group_labels for factor in asked.factors))),
+        found[0].reshape(shape) / 1000,
+        found[1].reshape(shape) / 1000,
+        exact,
+    )

@@ -1,0 +1,220 @@
+"""Solve a measurement in another way: its files, another plan, a release of its own. Nothing is drawn or charged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from topdown.app.calls import PathText, checked_workers, path_of, public_function
+from topdown.app.pipeline import (
+    GenerateResult,
+    StageClock,
+    finish_release,
+    locked_folder,
+    measured_checks,
+    warm_up,
+)
+from topdown.errors import CertificateError, ConfigError
+from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.measure import MeasureResult
+from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
+from topdown.plan.plan_values import MEASURED_PLAN
+from topdown.privacy.ledger import read_book
+from topdown.progress import Report, silent
+from topdown.publish.release_files import write_bytes
+from topdown.workers import ExecutorChoice
+
+if TYPE_CHECKING:
+    from topdown.privacy.exact_values import Exact
+
+
+PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", "measurements/journal.json"
+
+
+FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", JOURNAL)
+
+
+def solve_measurement_again(
+    source: Path,
+    out: Path,
+    wish: SolveChanges,
+    *,
+    ledger: Path | None = None,
+    workers: ExecutorChoice = 1,
+    csv: bool = False,
+    report: Report = silent,
+) -> GenerateResult:
+    """Make a release from the measurement of another one, solved in another way.
+
+    Guarantees: reads no confidential file, draws nothing and charges nothing; plan, ledger and measurements pass their
+    checks before anything is solved; what was measured is the same to the last value, and the release says whose
+    measurement it is. The folder has nothing in it that is not a copy or follows from the copies.
+
+    Args:
+        source: folder of a release, or of a whole measurement.
+        out: new or empty folder, or one in which the same call was stopped.
+        wish: how it is to be solved.
+        ledger: of the data set; the copy in `source` if None.
+        workers, csv, report: see `generate`.
+
+    Raises:
+        ConfigError: C085 `out` is not empty, C088 there is no ledger; or as `resolved_plan`.
+        CertificateError: V181 or the code of a check: the measurement is damaged or was not paid for; V900.
+        InfeasibleError: the constraints contradict each other.
+    """
+    from topdown.publish.release_certificate import certified_privacy
+    from topdown.solve.tree.coverage import check_intervals
+
+    clock = StageClock()
+    book = source / LEDGER if ledger is None else ledger
+    if not book.is_file():
+        raise ConfigError(
+            f"there is no ledger {book}, which says that the measurement was paid for",
+            code="C088",
+            fix="give the ledger of the data set, or a finished release",
+        )
+    there = load_context(source)
+    context = PublicContext(make_resolved_plan(there, wish), there.geography, there.facts)
+    check_intervals(context)
+    _refuse_other_folder(out, context.plan)
+    with locked_folder(out):
+        _copy_measurement(source, out, context, book)
+        _refuse_unsound(out)
+        clock.run("compile", lambda: warm_up(report))
+        privacy = clock.run("account", lambda: certified_privacy(context.policy))
+        paid = privacy, _measured_before(out, context)
+        return finish_release(context, out, book, paid, clock, workers=workers, csv=csv, report=report)
+
+
+def _refuse_other_folder(out: Path, plan: Plan) -> None:
+    """Refuse a folder that is neither new nor empty, nor left by the same call that was stopped (ConfigError C085)."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        there, mine = True, False
+    else:
+        there = out.is_dir() and any(out.iterdir())
+        mine = there and not (out / MANIFEST).exists() and _plan_hash_in(out) == plan.plan_hash
+    if there and not mine:
+        raise ConfigError(
+            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
+        )
+
+
+def _plan_hash_in(out: Path) -> object:
+    try:
+        return read_json(out / PLAN, PLAN_BYTES)["plan_hash"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _copy_measurement(source: Path, out: Path, context: PublicContext, ledger: Path) -> None:
+    """Put plan, public facts, measurements and ledger where a release has them; files only, never a link's target."""
+    plan = context.plan
+    document = plan.to_document()
+    head = {"type": document.pop("type"), "version": document.pop("version")}
+    text = json.dumps(head | document | {"plan_hash": plan.plan_hash}, ensure_ascii=False, indent=1)
+    write_bytes(out / PLAN, (text + "\n").encode("utf-8"))  # first: whoever is stopped can go on
+    parts = [
+        path
+        for level in plan.levels
+        for path in (source / "measurements" / level.name).glob("part-*.parquet")
+    ]
+    first = MEASURED_PLAN if (source / MEASURED_PLAN).is_file() else PLAN
+    names = {name: source / name for name in (*FROM_MEASURE, *exact_paths(plan))}
+    names |= {path.relative_to(source).as_posix(): path for path in parts}
+    for name, path in (names | {MEASURED_PLAN: source / first, LEDGER: ledger}).items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, out / name)
+
+
+def _refuse_unsound(out: Path) -> None:
+    """Refuse a measurement that is not whole, or not paid for, before it is solved."""
+    for check in measured_checks(out):
+        if not check.ok:
+            found = check.findings[0]
+            raise CertificateError(
+                f"the measurement does not pass the check '{check.name}': {found.text}",
+                code=found.code,
+                file=found.file or None,
+                fix="get the release again; nothing was solved",
+            )
+
+
+def _measured_before(out: Path, context: PublicContext) -> MeasureResult:
+    """Say what the measurement cost when it was drawn."""
+    book = read_book((out / LEDGER).read_bytes(), out / LEDGER)[0]
+    journal = json.loads((out / JOURNAL).read_text(encoding="utf-8"))["journal"]
+    intents = book.of_journal(journal)
+    n_parts = len(list((out / "measurements").glob("*/part-*.parquet")))
+    return MeasureResult(
+        folder=out / "measurements",
+        loss=sum((i.loss for i in intents.values()), Fraction(0)),
+        loss_name=context.plan.loss_name,
+        n_attempts=len(intents),
+        n_drawn=0,
+        n_adopted=n_parts,
+        ledger_head=book.head,
+    )
+
+
+@public_function
+def resolve(
+    release: PathText,
+    out: PathText,
+    *,
+    settings: PathText | None = None,
+    targets: Literal["own", "tree"] | None = None,
+    coverage: Exact | None = None,
+    name: str = "resolved",
+    ledger: PathText | None = None,
+    workers: ExecutorChoice = 1,
+    csv: bool = False,
+    report: Report = silent,
+) -> GenerateResult:
+    """Make another release from the measurement of one: other passes, rounding or estimates, the same noisy numbers.
+
+    Nothing is drawn or charged, and no confidential file is opened. What is said of privacy is what is said of the
+    first release; whoever reads both learns nothing that the measurement in both does not tell. The new release says
+    whose measurement it is, carries the plan that was charged, and `verify` compares the two. If you choose settings by
+    looking at results, the chances of its intervals are no longer what they say.
+
+    Args:
+        release: folder of a release, or of a measurement that is whole.
+        out: new or empty folder; after an interrupt the same call goes on in it.
+        settings: settings file, or bundled name: passes, rounding chains and [estimates] are taken from it. Its budget,
+            shares and queries must be those that were measured; its invariants are not read.
+        targets: "own" fits every area to its own numbers, "tree" to the estimate of the whole tree.
+        coverage: of intervals in the tables, exact, 1/2 .. 9999/10000.
+        name: the new release is called by the id of the one that was measured, "-" and this.
+        ledger: of the data set; the copy in `release` if None.
+        workers, csv, report: see `generate`.
+
+    Raises:
+        ConfigError: C251 the settings ask for another measurement, C252 nothing would be different, C253 the release
+            extends another one, C085 `out` is not empty, C088 no release or no ledger, C122 a simulation.
+        CertificateError: the measurement is damaged or was not paid for; V900 the new release fails its verification.
+        InfeasibleError: the constraints contradict each other.
+    """
+    from topdown.made_up import refuse_simulation
+    from topdown.plan.resolved_plan import SolveChanges
+    from topdown.plan.run_file import load_settings
+    from topdown.privacy.exact_values import rational
+    from topdown.process import signals_as_interrupt
+
+    run = solve_measurement_again
+    from topdown.resources import find
+
+    source, target = path_of(release, "release"), path_of(out, "out")
+    refuse_simulation(source)
+    found = None
+    if settings is not None:
+        found = load_settings(find("settings", str(path_of(settings, "settings")), Path.cwd()))
+    wanted = None if coverage is None else rational(coverage, "coverage")
+    wish = SolveChanges(settings=found, targets=targets, coverage=wanted, name=name)
+    book = None if ledger is None else path_of(ledger, "ledger")
+    with signals_as_interrupt():
+        return run(
+            source, target, wish, ledger=book, workers=checked_workers(workers), csv=csv, report=report
+        )

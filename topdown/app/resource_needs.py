@@ -1,0 +1,157 @@
+"""Time, memory and disk of a run, foreseen from the plan alone, and what this process may hold.
+
+Memory is compared before anything is charged.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from math import log2
+from pathlib import Path
+from typing import Any, Literal
+
+from topdown.app.screens import figures
+from topdown.errors import ConfigError
+from topdown.plan import Plan
+from topdown.solve import most_dense_rows
+
+# CPU seconds of one worker, measured with bench/bench_needs.py on one machine; extensions were measured less.
+START_SECONDS = 2.2
+
+
+SECONDS_A_QUERY = 0.055  # of one level: certified losses of the statements
+
+
+SECONDS_A_CELL = 1.3e-3  # the table of the root, twice: in the rehearsal, too
+
+
+SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 1.7e-6, "extension": 4e-7}
+
+
+SECONDS_A_SOLVE = 2e-4
+
+
+def estimate_needs(plan: Plan, n_solves: int) -> dict[str, Any]:
+    """Return what a run with one worker needs: seconds (of CPU), memory_bytes and disk_bytes.
+
+    The noise cannot be compressed below its entropy.
+    """
+    bits = 0.0
+    for depth, level in enumerate(plan.levels):
+        every = level.n_measured * sum(m.n_answers for m in level.measurements)
+        listed = plan.numbers_at(depth) / every if every else 0.0  # below one for an extension
+        bits += listed * sum(
+            level.n_measured
+            * m.n_answers
+            * max(1.0, log2(4.14 * max(figures.stddev(m.law, m.parameter, m.variance), 0.3)))
+            for m in level.measurements
+        )
+    nodes = sum(level.n_nodes for level in plan.levels)
+    n_queries = sum(len(level.measurements) for level in plan.levels)
+    root = 0 if plan.base is not None else SECONDS_A_CELL * plan.schema.n_cells
+    start = START_SECONDS + SECONDS_A_QUERY * n_queries + root
+    below = SECONDS_A_NUMBER[kind_of(plan)] * plan.n_numbers + SECONDS_A_SOLVE * n_solves
+    return {
+        "seconds": round(start + below, 1),
+        "memory_bytes": needed_bytes(plan),
+        "disk_bytes": int(1.3 * bits / 8 + 200 * nodes + 100_000),
+    }
+
+
+def memory_warning(plan: Plan, allowed: int | None = None) -> list[dict[str, str]]:
+    """Warn of a plan that may need more memory than this process may use; generate refuses what needs twice as much.
+
+    Args:
+        plan: of the run. allowed: bytes; `allowed_bytes` if None.
+    """
+    most = allowed_bytes() if allowed is None else allowed
+    needed = needed_bytes(plan)
+    if needed <= most:
+        return []
+    text = f"about {figures.size(needed)} of memory are needed, and this process may use {figures.size(most)}"
+    return [{"code": "C141", "text": text}]
+
+
+# Of one worker, measured with bench/bench_needs.py. Extensions were measured less.
+START_BYTES, EXTENSION_BYTES = 350e6, 800e6
+
+
+BYTES_A_PAIR = 52  # of cells, in the dense least squares; measured at 5,000 cells
+
+
+BYTES_A_NUMBER = {"own": 0.6, "tree": 2.4, "wide": 40, "extension": 8}  # beside what a run needs at all
+
+
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def needed_bytes(plan: Plan) -> int:
+    """Estimate the memory of a run with one worker; extensions and plain wide plans form no large matrices.
+
+    Within a factor of 1.5 on the shapes of bench/bench_needs.py, and of 2 elsewhere.
+    """
+    kind = kind_of(plan)
+    pairs = 0 if kind == "extension" else most_dense_rows(plan) ** 2
+    start = EXTENSION_BYTES if kind == "extension" else START_BYTES
+    return int(start + BYTES_A_NUMBER[kind] * plan.n_numbers) + BYTES_A_PAIR * pairs
+
+
+def kind_of(plan: Plan) -> Literal["own", "tree", "wide", "extension"]:
+    """Return what decides how much a number costs: how its table is fitted."""
+    if plan.base is not None:
+        return "extension"
+    if most_dense_rows(plan) < plan.schema.n_cells:
+        return "wide"
+    return "tree" if plan.fits_tree else "own"
+
+
+def allowed_bytes() -> int:
+    """Return the most that this process may hold: the least of its own limit, its group's and the machine's memory."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    own = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if own != resource.RLIM_INFINITY:
+        found.append(own)
+    return min([*found, *_group_limits()])
+
+
+def check_memory(plan: Plan, allowed: int | None = None) -> None:
+    """Refuse a plan that needs more than twice the memory there is (ConfigError C141).
+
+    Args:
+        plan: of the run.
+        allowed: bytes that may be used; `allowed_bytes` if None.
+    """
+    needed, allowed = needed_bytes(plan), allowed_bytes() if allowed is None else allowed
+    if needed > 2 * allowed:  # the estimate is good to a factor of two
+        raise ConfigError(
+            f"a run of this plan needs about {needed / 1e9:,.0f} GB of memory; this process may use "
+            f"{allowed / 1e9:,.1f} GB",
+            code="C141",
+            details=(("cells", f"{plan.schema.n_cells:,}; memory grows with their square"),),
+            fix="use a larger machine or a schema of fewer cells, and add the other attributes with topdown extend; "
+            "this run has charged nothing",
+            key=("schema",),
+        )
+
+
+def _group_limits() -> list[int]:
+    """Return the limits of the control groups this process is in, of both versions; none where there are none."""
+    try:
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines()]
+    except OSError:
+        return []
+    found = []
+    for _, kinds, inside in (group for group in groups if len(group) == 3):
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        root, name = (_CGROUP / "memory", "memory.limit_in_bytes") if kinds else (_CGROUP, "memory.max")
+        here = root / inside.lstrip("/")
+        for folder in (here, *here.parents):
+            try:
+                text = (folder / name).read_text("utf-8").strip()
+            except OSError:
+                continue
+            if text.isdigit():
+                found.append(int(text))
+    return found

@@ -1,0 +1,86 @@
+"""Numbers with their units, as short as they may be without saying less than is true."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor, log10, sinh, sqrt
+
+from topdown.privacy.exact_values import fixed, significant
+
+DELTA = Fraction(1, 10**10)  # the delta every screen quotes
+SYMBOL = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
+
+
+def exact(value: Fraction) -> str:
+    """Write an exact number: `1173587180/471061179`, `2`."""
+    return str(value)
+
+
+def decimal(value: Fraction, digits: int = 4, *, up: bool = False, down: bool = False) -> str:
+    """Write an exact number rounded to some digits, up or down where it is a claim; no float in between."""
+    return fixed(value, digits, up=True if up else False if down else None)
+
+
+def loss(name: str, value: Fraction, delta: Fraction = Fraction(0)) -> str:
+    """Write a privacy loss, rounded up, with its symbol: `ρ 2.4914`; of a pair `ε 1.0000, δ 1e-06`."""
+    beside = f", δ\u00a0{tiny(delta)}" if delta else ""
+    return f"{SYMBOL.get(name, name)}\u00a0{decimal(value, up=True)}{beside}"
+
+
+def tiny(value: Fraction) -> str:
+    """Write a delta with three digits, rounded up."""
+    return significant(value, 3, up=True)
+
+
+def both(value: Fraction) -> str:
+    """Write an exact number, with its decimal if it is not short."""
+    return exact(value) if len(str(value)) <= 5 else f"{exact(value)} ≈ {decimal(value, up=True)}"
+
+
+def both_tiny(value: Fraction) -> str:
+    """Write a delta exactly, with its decimal if it is not short."""
+    return exact(value) if len(str(value)) <= 12 else f"{exact(value)} ≈ {tiny(value)}"
+
+
+def two_digits(value: float) -> str:
+    """Write a noise level with two significant digits: 0.012, 2.2, 89, 1,200."""
+    if value <= 0:
+        return "0"
+    digits = 1 - floor(log10(value))
+    rounded = round(value, digits)
+    if rounded >= 10:
+        return f"{rounded:,.0f}"
+    return f"{rounded:.{max(1, 1 - floor(log10(rounded)))}f}"
+
+
+def percent(value: Fraction) -> str:
+    """Write a share as a percentage."""
+    return f"{decimal(100 * value, 1)} %"
+
+
+def seconds(value: float) -> str:
+    """Write a duration."""
+    if value >= 5400:
+        return f"{value / 3600:.1f} h"
+    return f"{value:.1f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def size(n_bytes: float) -> str:
+    """Write a number of bytes."""
+    for unit, limit in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= 0.95 * limit:
+            shown = n_bytes / limit
+            return f"{shown:.1f} {unit}" if shown < 9.95 else f"{shown:,.0f} {unit}"
+    return f"{n_bytes:.0f} B"
+
+
+def stddev(law: str, parameter: Fraction, variance: Fraction) -> float:
+    """Return the standard deviation, in persons, of a noise law with its exact parameter.
+
+    Args:
+        variance: as the solver weighs it: that of the law itself, but for geometric noise.
+    """
+    if law != "two_sided_geometric":
+        return sqrt(float(variance))
+    half = 1 / (2 * float(parameter))
+    return 0.0 if half > 300 else 1 / (sqrt(2) * sinh(half))

@@ -1,0 +1,373 @@
+"""Tables of a release for ordinary programs, and intervals for counts of any union of areas.
+
+Both are made from a finished release alone: every area, names, intervals, dictionary and codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from topdown.app.calls import PathText, path_of, public_function
+from topdown.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from topdown.formats.accuracy_documents import Intervals, IntervalsOfUnion, Tables
+    from topdown.model import Histogram, Query
+    from topdown.plan import PublicContext
+    from topdown.plan.public_tables import AreaUnion
+    from topdown.publish.sheets import SheetAnswers
+    from topdown.publish.table_intervals import Intervals as Columns
+    from topdown.publish.table_intervals import TableRows
+    from topdown.solve.tree import TreeEstimates
+
+
+@public_function
+def tables(
+    release: PathText,
+    out: PathText,
+    *,
+    by: Sequence[str] = (),
+    levels: Sequence[str] = (),
+    areas: PathText | None = None,
+    names: PathText | None = None,
+    coverage: str | Fraction | None = None,
+) -> Tables:
+    """Write tables of a release as CSV, with a dictionary, codes and datapackage.json; costs no privacy.
+
+    Reads the published files only, without checking them: `verify` is the check.
+
+    Args:
+        release: folder of a release.
+        out: new folder.
+        by: tables, such as "sex, age" (attributes and recodes); each attribute and recode by itself if empty. The
+            total is always there.
+        levels: those to write; all if empty, none but the list if there is a list of areas.
+        areas: table with a column geocode, of any level, and area, the name of its union, if there are several.
+        names: table with columns geocode and name.
+        coverage: chance of intervals, exact; the plan's if None, and none where the plan asks for none.
+
+    Raises:
+        ConfigError: C088 no release, C085 `out` is not new, C132 `out` lies inside a release, C024 or C027 no such
+            table, C181 no such level, C210 a coverage outside the range, C211 the plan has no intervals.
+        DataError: D063, D064 a list of areas or names is wrong.
+        CertificateError: V020, V090 measurements or microdata are damaged.
+
+    Cost: with intervals one reading of all measurements, and another for each table of a list of areas.
+    """
+    from topdown.app.calls import require_release
+    from topdown.formats.accuracy_documents import Tables
+    from topdown.formats.strict_toml import exact_text
+    from topdown.measure.released import read_open_microdata
+    from topdown.output_paths import refuse_release
+    from topdown.plan.preparation import load_context
+    from topdown.plan.public_tables import read_area_names, read_unions
+    from topdown.publish.release_tables import PERSONS
+    from topdown.publish.sheets import write_package
+    from topdown.publish.table_intervals import intervals_sentence
+
+    folder, target = path_of(release, "release"), path_of(out, "out")
+    require_release(folder)
+    refuse_release(target, "--out")
+    _refuse_filled_folder(target)
+    context = load_context(folder)
+    plan = context.plan
+    chosen = _chosen_levels(context, levels, areas is not None)
+    queries = _chosen_queries(context, by)
+    unions = () if areas is None else read_unions(path_of(areas, "areas"), context.geography)
+    named = {} if names is None else read_area_names(path_of(names, "names"), context.geography)
+    chance = None
+    if coverage is not None or plan.coverage is not None:
+        chance = coverage_of(coverage, plan.coverage or Fraction(19, 20))
+    numbers = None if chance is None else numbers_of(folder, context, asked=coverage is not None)
+    asked = _TablesRequest(context, read_open_microdata(folder / PERSONS, context), numbers, chance)
+    found = _answers_of_levels(asked, queries, chosen, named) + _answers_of_unions(asked, queries, unions)
+    sheets, listed = _write_sheets(found)
+    n_files = write_package(target, sheets, plan.schema, _about_release(context, chance))
+    return Tables(
+        release=plan.release.id,
+        plan_hash=plan.plan_hash,
+        out=str(target),
+        coverage=None if chance is None else exact_text(chance),
+        meaning="" if chance is None else intervals_sentence(chance),
+        n_files=n_files,
+        n_named=len(named),
+        tables=listed,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _TablesRequest:
+    context: PublicContext
+    leaves: Histogram
+    numbers: TreeEstimates | None
+    chance: Fraction | None
+
+    @property
+    def sentence(self) -> str:
+        from topdown.publish.table_intervals import intervals_sentence
+
+        return "" if self.chance is None else intervals_sentence(self.chance)
+
+
+def _answers_of_levels(
+    asked: _TablesRequest, queries: Sequence[Query], chosen: Sequence[int], named: dict[str, str]
+) -> list[SheetAnswers]:
+    from topdown.output_paths import joined_name
+    from topdown.publish.sheets import SheetAnswers, SheetAreas
+    from topdown.publish.table_intervals import TableRows, intervals_of, rows_of
+
+    if not chosen:
+        return []
+    context = asked.context
+    levels, rows = context.geography.levels, dict[tuple[str, int], TableRows]()
+    for query in queries:
+        answers = asked.leaves.sparse_answers(query)
+        for depth in reversed(range(len(levels))):
+            rows[query.name, depth] = rows_of(context, query, depth, answers)
+            if depth:
+                answers = answers.aggregate(levels[depth].parent, len(levels[depth - 1]))
+    intervals = {}
+    if asked.numbers is not None:
+        intervals = intervals_of(context, rows, asked.numbers, asked.chance)
+    out = []
+    for query in queries:
+        for depth in chosen:
+            level = levels[depth]
+            names = tuple(named.get(code, "") for code in level.codes) if named else ()
+            places = SheetAreas(level.name, "geocode", level.codes, names)
+            at = intervals.get((query.name, depth))
+            out.append(
+                SheetAnswers(
+                    query,
+                    joined_name(f.name for f in query.factors) or "total",
+                    context.plan.schema.unit,
+                    places,
+                    rows[query.name, depth],
+                    at,
+                    "" if at is None else asked.sentence,
+                )
+            )
+    return out
+
+
+def _answers_of_unions(
+    asked: _TablesRequest, queries: Sequence[Query], unions: Sequence[AreaUnion]
+) -> list[SheetAnswers]:
+    from topdown.output_paths import joined_name
+    from topdown.publish.sheets import SheetAnswers, SheetAreas
+    from topdown.publish.table_intervals import intervals_of_unions, rows_of_unions
+
+    out = []
+    for query in queries if unions else ():
+        rows, at = rows_of_unions(asked.context, query, unions, asked.leaves), None
+        if asked.numbers is not None and asked.chance is not None:
+            told = asked.numbers.of_unions([union.members for union in unions], query.name)
+            at = intervals_of_unions(asked.context, query, unions, rows, told, asked.chance)
+        out.append(
+            SheetAnswers(
+                query,
+                joined_name(f.name for f in query.factors) or "total",
+                asked.context.plan.schema.unit,
+                SheetAreas("areas", "area", tuple(union.name for union in unions)),
+                rows,
+                at,
+                "" if at is None else asked.sentence,
+            )
+        )
+    return out
+
+
+def _write_sheets(found: Sequence[SheetAnswers]) -> tuple[list[Any], list[Any]]:
+    from topdown.formats.accuracy_documents import TablesFile
+    from topdown.publish.sheets import long_sheet, wide_sheet
+
+    sheets, listed = [], []
+    for of in found:
+        for sheet, wide in ((long_sheet(of), False), (wide_sheet(of), True)):
+            if sheet is None:
+                continue
+            sheets.append(sheet)
+            listed.append(
+                TablesFile(
+                    query=of.query.name,
+                    level=of.places.kind,
+                    path=sheet.path,
+                    wide=wide,
+                    intervals=of.intervals is not None,
+                    n_rows=len(sheet.values[0]),
+                )
+            )
+    return sheets, listed
+
+
+def _about_release(context: PublicContext, chance: Fraction | None) -> dict[str, Any]:
+    from topdown.publish.release_certificate import stamps
+    from topdown.publish.table_intervals import intervals_sentence
+
+    release = context.plan.release
+    words = ", ".join(stamps(context.plan))
+    said = [f"{words}: not for use as official statistics."] if words else []
+    said += [f"Made from the published files of release {release.id}, plan {context.plan.plan_hash}."]
+    said += ["They were not checked when these tables were made: topdown verify is the check."]
+    said += [] if chance is None else [intervals_sentence(chance)]
+    return {"name": release.id, "title": release.title, "description": " ".join(said)}
+
+
+def _refuse_filled_folder(out: Path) -> None:
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise ConfigError(
+            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
+        )
+
+
+def _chosen_levels(context: PublicContext, given: Sequence[str], has_areas: bool) -> list[int]:
+    known = [level.name for level in context.geography.levels]
+    wrong = [name for name in given if name not in known]
+    if wrong:
+        raise ConfigError(
+            f"the release has no level {wrong[0]!r}", code="C181", fix=f"use one of: {', '.join(known)}"
+        )
+    if not given:
+        return [] if has_areas else list(range(len(known)))
+    return [i for i, name in enumerate(known) if name in given]
+
+
+def _chosen_queries(context: PublicContext, by: Sequence[str]) -> list[Query]:
+    from topdown.output_paths import refuse_same_file
+
+    schema = context.plan.schema
+    given = [" * ".join(part.strip() for part in name.replace("*", ",").split(",")) for name in by]
+    alone = [n for a in schema.attributes for n in (a.name, *(r.name for r in a.recodes))]
+    found: dict[tuple[str, ...], Query] = {}
+    for name in ("total", *(given or alone)):
+        query = context.plan.query(name)
+        found.setdefault(tuple(f.name for f in query.factors), query)
+    refuse_same_file([" * ".join(names) or "total" for names in found], "table")
+    return list(found.values())
+
+
+def numbers_of(folder: Path, context: PublicContext, *, asked: bool) -> TreeEstimates:
+    """Return what the measurements in a release say of any answer; ConfigError C211 if the plan has no such numbers."""
+    from topdown.solve.node_totals import exact_tables, exact_totals
+    from topdown.solve.noisy_answers import MeasurementReader
+    from topdown.solve.tree.coverage import check_intervals
+    from topdown.solve.tree.published_estimates import tree_estimates
+
+    check_intervals(context, asked=asked)
+    reader = MeasurementReader(folder, context)
+    values = reader.exact()
+    return tree_estimates(context, reader, exact_totals(context, values), exact_tables(context, values))
+
+
+USUAL_COVERAGE = Fraction(19, 20)
+
+
+@public_function
+def interval(
+    release: PathText, areas: PathText, query: str, *, coverage: str | Fraction | None = None
+) -> Intervals:
+    """Return the released count of every answer over unions of areas, with its interval.
+
+    Two intervals are not independent, so those of sums do not follow from the tables; these are made anew from all
+    measurements. Reads measurements, public facts and microdata; costs no privacy.
+
+    Args:
+        release: folder of a release.
+        areas: table with a column geocode, of any level, and area, the name of its union, if there are several.
+        query: such as "total" or "hispanic * cenrace".
+        coverage: chance, exact, from 1/2 to 9999/10000; the plan's, or 19/20, if None.
+
+    Raises:
+        ConfigError: C088 the folder is no release, C210 a coverage outside the range, C211 the plan has no intervals,
+            C024, C027 there is no such query.
+        DataError: D063 an unknown or repeated geocode, or an area inside another of the same union.
+        CertificateError: V020, V090 measurements or microdata are damaged.
+
+    Cost: one reading of all measurements, some seconds for 50 million.
+    """
+    from topdown.app.calls import require_release
+    from topdown.formats.accuracy_documents import Intervals
+    from topdown.formats.strict_toml import exact_text
+    from topdown.measure.released import read_open_microdata
+    from topdown.plan.preparation import load_context
+    from topdown.plan.public_tables import read_unions
+    from topdown.publish.release_tables import PERSONS
+    from topdown.publish.table_intervals import intervals_of_unions, intervals_sentence, rows_of_unions
+    from topdown.solve.node_totals import exact_tables, exact_totals
+    from topdown.solve.noisy_answers import MeasurementReader
+    from topdown.solve.tree.coverage import check_intervals
+    from topdown.solve.tree.published_estimates import tree_estimates
+
+    folder = path_of(release, "release")
+    require_release(folder)
+    context = load_context(folder)
+    chance = coverage_of(coverage, context.plan.coverage or USUAL_COVERAGE)
+    check_intervals(context, asked=True)
+    asked = context.plan.query(query)
+    unions = read_unions(path_of(areas, "areas"), context.geography)
+    reader = MeasurementReader(folder, context)
+    values = reader.exact()
+    numbers = tree_estimates(context, reader, exact_totals(context, values), exact_tables(context, values))
+    told = numbers.of_unions([union.members for union in unions], asked.name)
+    leaves = read_open_microdata(folder / PERSONS, context)
+    rows = rows_of_unions(context, asked, unions, leaves)
+    columns = intervals_of_unions(context, asked, unions, rows, told, chance)
+    found = [_intervals_of_union(context, asked, union, (rows, columns, i)) for i, union in enumerate(unions)]
+    return Intervals(
+        release=context.plan.release.id,
+        plan_hash=context.plan.plan_hash,
+        query=asked.name,
+        coverage=exact_text(chance),
+        meaning=intervals_sentence(chance),
+        unions=found,
+    )
+
+
+def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
+    """Return a chance that was asked for, or the usual one; ConfigError C210 outside the range."""
+    from topdown.formats.strict_toml import parse_exact
+    from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
+
+    try:
+        chance = usual if given is None else given if isinstance(given, Fraction) else parse_exact(given)
+        if not LEAST_COVERAGE <= chance <= MOST_COVERAGE:
+            raise ValueError(f"it is not between {LEAST_COVERAGE} and {MOST_COVERAGE}")  # noqa: TRY301
+    except ValueError as error:
+        raise ConfigError(
+            f"no interval has the coverage {given}: {error}",
+            code="C210",
+            fix='give an exact number, as "19/20"',
+        ) from None
+    return chance
+
+
+def _intervals_of_union(
+    context: PublicContext, query: Query, union: AreaUnion, of: tuple[TableRows, Columns, int]
+) -> IntervalsOfUnion:
+    import numpy as np
+
+    from topdown.formats.accuracy_documents import IntervalOfAnswer, IntervalsOfUnion
+
+    rows, columns, number = of
+    shape = tuple(len(f.group_labels) for f in query.factors)
+    answers = []
+    for i in np.flatnonzero(rows.node == number).tolist():
+        groups = np.unravel_index(rows.answer[i], shape) if shape else ()
+        answers.append(
+            IntervalOfAnswer(
+                labels={f.name: f.group_labels[int(g)] for f, g in zip(query.factors, groups, strict=True)},
+                count=int(rows.count[i]),
+                estimate=int(columns.estimate[i]) / 1000,
+                stddev=int(columns.stddev[i]) / 1000,
+                low=int(columns.low[i]),
+                high=int(columns.high[i]),
+                basis="exact" if columns.exact[i] else "tree",
+            )
+        )
+    n_leaves = int(union.leaves(context.geography).sum())
+    return IntervalsOfUnion(area=union.name, n_areas=union.n_areas, n_leaves=n_leaves, answers=answers)

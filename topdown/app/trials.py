@@ -1,0 +1,330 @@
+"""Simulate, synth and tune: try a plan on people nobody is, or on public records, and find shares that suit it.
+
+Nothing is ever charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topdown.app.calls import PathText, path_of, public_function, records_source
+from topdown.app.planned import Planned, opened_again
+from topdown.errors import ConfigError
+from topdown.progress import Event, Report, silent
+
+if TYPE_CHECKING:
+    from topdown.formats.accuracy_documents import SimulationErrors, Tune, TunedDeviation, TunedLevel
+    from topdown.inputs import ArrowTable
+    from topdown.plan import PreparedRun, PublicContext, RunFile
+    from topdown.practice.simulation import Replicate
+    from topdown.practice.synth import SynthResult
+    from topdown.practice.tune_shares import Goals
+    from topdown.solve.tree import LatticeForm
+
+
+@public_function
+def simulate(
+    run: PathText | Planned,
+    truth: PathText | ArrowTable,
+    *,
+    seed: int | None = None,
+    replicates: int = 1,
+    workers: int = 1,
+    truth_is_public: str = "",
+    out: PathText | None = None,
+    keep: bool = False,
+    each: Callable[[Replicate], object] | None = None,
+    report: Report = silent,
+) -> SimulationErrors:
+    """Show the error that releases of a plan would have; nothing is charged and nothing written is a release.
+
+    The same seed gives the same replicates on the same library versions, with any number of workers.
+
+    Args:
+        run: run file, plan.json or what `topdown.plan` returned; its own records are not read.
+        truth: a table that `topdown.synth` marked, the folder of a published release, or a public table: a file, a
+            data frame, or anything with an Arrow C stream.
+        seed: any integer; None takes 1, and the result says so.
+        replicates, workers: 1 or more.
+        truth_is_public: why a table without a mark is public, at least three words; stamped on the result. A data
+            frame has no mark.
+        out: new folder for the result; None writes nothing.
+        keep: also write the microdata of each replicate there.
+        each: gets every replicate, in order: its microdata as counts, its noisy answers.
+        report: see `generate`.
+
+    Returns:
+        mean absolute error and bias by level and query.
+
+    Raises:
+        ConfigError: C121 the truth is not known to be made up or public, C085 `out` is not new, C097 the plan extends
+            a release, C005 fewer than one replicate or worker, or `keep` without `out`, C250 `truth` is no
+            table.
+        DataError: the truth breaks a rule.
+        InfeasibleError: the constraints contradict each other.
+    """
+    from topdown.app.pipeline import warm_up
+    from topdown.practice import simulation as folder
+    from topdown.practice.simulation import DEFAULT_SEED, ErrorSums, open_simulation
+
+    target = None if out is None else path_of(out, "out")
+    if target is not None:
+        folder.refuse_filled_out(target)
+    elif keep:
+        raise ConfigError("there is no folder to keep replicates in", code="C005", fix="give out too")
+    simulation = open_simulation(
+        (run if isinstance(run, Planned) else opened_again(path_of(run, "run"))).prepared,
+        records_source(truth, "truth"),
+        seed=DEFAULT_SEED if seed is None else seed,
+        truth_is_public=truth_is_public,
+    )
+    warm_up(report)
+    if target is not None:
+        folder.begin_simulation_folder(target)
+    errors, n_failsafe = ErrorSums(simulation), 0
+    for replicate in simulation.run(replicates, workers=workers):
+        errors.add(replicate)
+        n_failsafe += replicate.n_failsafe
+        if target is not None and keep:
+            folder.keep_replicate(target, simulation, replicate)
+        if each is not None:
+            each(replicate)
+        report(Event("simulate", replicate.number + 1, replicates, "replicates"))
+    made = folder.simulation_document(simulation, errors, replicates, n_failsafe)
+    if target is not None:
+        folder.finish_simulation_folder(target, made)
+    return made
+
+
+@public_function
+def synth(
+    out: PathText,
+    *,
+    people: int = 50_000,
+    schema: str = "pl94",
+    seed: int = 1,
+    settings: str = "",
+    levels: Sequence[str] = (),
+    release_id: str = "made-up",
+    force: bool = False,
+) -> SynthResult:
+    """Write made-up records and areas to practise with, their run file and its ledger. Nobody in them is real.
+
+    The same arguments give the same tables on every machine.
+
+    Args:
+        out: folder, made if absent.
+        people: records, 1 to 2^31 - 1.
+        schema: bundled name, or path of a schema file.
+        seed: nonnegative; another seed, another census.
+        settings: bundled name or path; chosen by the schema if empty.
+        levels: level names, root first; those of the settings if empty. "county:10000000" gives the first county
+            ten million residents.
+        release_id: id of the release and data set in the run file.
+        force: replace files that are there.
+
+    Raises:
+        ConfigError: C080 a file is there, C065 or C066 a size or level cannot be; or a file is wrong.
+        BudgetError: the ledger that is there belongs to something else.
+    """
+    from topdown.measure.run_ledger import create_run_ledger
+    from topdown.practice.synth.write_census import synth as make
+
+    folder = path_of(out, "out")
+    names = ["persons.csv.gz", "blocks.csv.gz", "run.toml"]
+    if (
+        schema.endswith(".toml")
+        and not settings
+        and not (path_of(schema, "schema").parent / "settings.toml").exists()
+    ):
+        names += ["settings.toml", "invariants.toml"]  # may be drafted
+    here = [name for name in names if (folder / name).exists()]
+    if here and not force:
+        raise ConfigError(
+            f"{folder / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"
+        )
+    made = make(
+        folder,
+        people=people,
+        schema=schema,
+        seed=seed,
+        settings=settings,
+        levels=tuple(levels),
+        release_id=release_id,
+    )
+    for run_file in filter(None, (made.base_run_file, made.run_file)):
+        create_run_ledger(run_file)
+    return made
+
+
+@dataclass(frozen=True)
+class TunedRun:
+    """A run file with tuned shares, and what they change.
+
+    Args:
+        text: of the run file. document: what `topdown tune --json` prints.
+    """
+
+    text: str
+    document: Tune
+
+
+@public_function
+def tune(run: PathText, out: PathText, *, goals: PathText | None = None, force: bool = False) -> TunedRun:
+    """Write a run file whose shares make the worst standard deviation, relative to goals, as small as it can be.
+
+    Opens the run file, the public tables and the goals; neither records nor ledger. The budget stays what it is, to
+    the last digit. The search takes the same cells for open in every area; the deviations that are told, before and
+    after, are those of the plans. They are of estimates: what is released must also be whole and at least 0, so
+    simulate before a release.
+
+    Args:
+        run: run file with `[estimates] targets = "tree"`.
+        out: run file to write, in the same folder, because its paths are relative to it.
+        goals: file of type topdown.goals; 1 for every table if None.
+        force: replace what is at `out`, which is never the run file.
+
+    Raises:
+        ConfigError: C080 `out` exists, C132 it is a file that the run needs, C213 the plan is not fitted to the tree
+            estimate at every level above the leaves, C214 the goals, C215 `out` lies elsewhere.
+        DataError: a public table breaks a rule.
+        BudgetError: the budget does not add up.
+
+    Cost: half a minute for 25,000 leaves.
+    """
+    from topdown.output_paths import refuse_existing, refuse_needed, write_new
+    from topdown.plan.preparation import prepare
+    from topdown.practice.tune_shares import Goals, load_goals
+
+    source, target = path_of(run, "run"), path_of(out, "out")
+    wished = None if goals is None else path_of(goals, "goals")
+    prepared = prepare(source)
+    refuse_needed(target, "--out", (*prepared.needed, source, *([] if wished is None else [wished])))
+    if target.resolve().parent != source.resolve().parent:
+        raise ConfigError(
+            f"{target} is not in the folder of {source}, to which its paths are relative",
+            code="C215",
+            fix=f"use --out {source.parent / target.name}",
+        )
+    refuse_existing(target, force=force)
+    asked = Goals() if wished is None else load_goals(wished, prepared.context.plan)
+    found = _tuned_run(prepared, asked, str(source), str(target))
+    write_new(target, found.text.encode("utf-8"), force=force)
+    return found
+
+
+def _tuned_run(prepared: PreparedRun, goals: Goals, source: str, target: str) -> TunedRun:
+    from topdown.errors import InternalError
+    from topdown.formats.accuracy_documents import Tune
+    from topdown.formats.strict_toml import exact_text, toml_text
+    from topdown.plan.planning import make_plan
+    from topdown.plan.preparation import PublicContext
+    from topdown.practice.tune_shares import best_exact_shares as find_shares
+    from topdown.practice.tune_shares import tuned_run
+    from topdown.publish.release_tables import workload
+    from topdown.publish.table_intervals import is_exact
+    from topdown.solve.tree.coverage import choose_levels
+
+    context, plan = prepared.context, prepared.context.plan
+    form = _lattice_form(context)
+    queries = workload(plan)
+    exact = {
+        (depth, i): is_exact(plan, query, depth)
+        for depth in range(len(plan.levels))
+        for i, query in enumerate(queries)
+    }
+    shares = find_shares(context, form, goals, exact, [query.name for query in queries])
+    run = tuned_run(prepared.run, plan, shares.levels)
+    new = PublicContext(
+        make_plan(run, plan.schema, plan.invariants, context.geography, context.facts),
+        context.geography,
+        context.facts,
+    )
+    if new.plan.loss != plan.loss or choose_levels(new).levels != choose_levels(context).levels:
+        raise InternalError(
+            "tuned shares cost another loss, or leave the tree estimate less than it covered",
+            code="X048",
+            fix="report it with the run file and the public tables; nothing was written",
+        )
+    document = Tune(
+        run_file=source,
+        out=target,
+        plan_hash=new.plan.plan_hash,
+        budget=exact_text(plan.budget),
+        loss=exact_text(plan.loss),
+        compared=shares.compared,
+        levels=_tuned_levels(prepared.run, run, context),
+        deviations=_tuned_deviations(context, new, goals),
+    )
+    head = (
+        f"# Shares tuned for the estimate of the whole tree. Made from {Path(source).name} by topdown tune.\n"
+    )
+    return TunedRun(head + toml_text(run), document)
+
+
+def _lattice_form(context: PublicContext) -> LatticeForm:
+    """Return the lattice form of a plan that is fitted to the tree estimate wherever something is below (C213)."""
+    from topdown.solve.tree.coverage import choose_levels, lattice_form
+
+    if not context.plan.fits_tree:
+        why = 'each area is fitted to its own measurements only: [estimates] targets is not "tree"'
+    else:
+        left = [at for at in choose_levels(context).levels[:-1] if at.targets == "own"]
+        why = f"level {left[0].level} is fitted to its own measurements only: {left[0].why}" if left else ""
+    form = lattice_form(context)
+    if why or isinstance(form, str):
+        raise ConfigError(
+            f"shares are tuned for the estimate of the whole tree, and {why or form}",
+            code="C213",
+            fix="use settings with the tree estimate, such as pl94_2020_tree; nothing was written",
+            key=("estimates",) if not context.plan.fits_tree else (),
+        )
+    return form
+
+
+def _tuned_levels(old: RunFile, new: RunFile, context: PublicContext) -> list[TunedLevel]:
+    from topdown.formats.accuracy_documents import TunedLevel, TunedQuery
+    from topdown.formats.strict_toml import exact_text
+
+    before, after = ({table.name: table for table in run.level} for run in (old, new))
+    out = []
+    for level in context.plan.levels:
+        was, now = before[level.name], after[level.name]
+        queries = [
+            TunedQuery(
+                query=name,
+                before=exact_text(share),
+                after=exact_text(now.queries[name]) if name in now.queries else "0",
+            )
+            for name, share in was.queries.items()
+        ]
+        out.append(
+            TunedLevel(
+                level=level.name, before=exact_text(was.share), after=exact_text(now.share), queries=queries
+            )
+        )
+    return out
+
+
+def _tuned_deviations(old: PublicContext, new: PublicContext, goals: Goals) -> list[TunedDeviation]:
+    from topdown.app.plan_summary import mean_deviations
+    from topdown.formats.accuracy_documents import TunedDeviation
+    from topdown.formats.strict_toml import exact_text
+
+    before, after = (
+        {(at["level"], at["query"]): at["stddev"] for at in mean_deviations(c)} for c in (old, new)
+    )
+    return [
+        TunedDeviation(
+            level=level,
+            query=query,
+            goal=exact_text(goals.of.get((level, query), Fraction(1))),
+            before=was,
+            after=after[level, query],
+        )
+        for (level, query), was in before.items()
+    ]

@@ -1,1 +1,0 @@
-"""The commands of `topdown`, one file each; imported only when called."""

@@ -1,0 +1,6 @@
+"""The form of every file and document that the engine writes, declared once; documents as bytes; caps on reading."""
+
+from topdown.formats.canonical import json_bytes
+from topdown.formats.json_schema import DOCUMENTS, document_names, document_schema
+
+__all__ = ["DOCUMENTS", "document_names", "document_schema", "json_bytes"]

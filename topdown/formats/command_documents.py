@@ -1,0 +1,223 @@
+"""What the other commands print: errors, reference pages, drafts, made-up tables, measurements, releases, checks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from topdown.formats.common import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
+
+
+class Error(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.error"):
+    """An error of any command, with --json."""
+
+    version: Literal[1] = 1
+    code: Annotated[str, Meta(pattern="^[CDBIHVAX][0-9]{3}$", description="Page of `topdown explain`")]
+    text: str
+    details: list[list[str]]
+    file: str | None
+    line: Count | None
+    column: Count | None
+    node: Annotated[str | None, Meta(description="Geocode of the area concerned")]
+    key: Annotated[str | None, Meta(description="Path of the key concerned in a TOML file")]
+    fix: str
+    exit_code: Annotated[int, Meta(extra_json_schema={"enum": [1, 2, 3, 4, 130]})]
+
+
+class ErrorPage(Part, frozen=True, kw_only=True):
+    """What an error code means, why it is an error, and how to fix it."""
+
+    code: str
+    title: str
+    why: str
+    fix: str
+    example: str
+
+
+class Explain(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.explain"):
+    """The result of topdown explain --json."""
+
+    version: Literal[1] = 1
+    pages: list[ErrorPage]
+
+
+class ReferenceKey(Part, frozen=True, kw_only=True):
+    """One key of an input file."""
+
+    key: str
+    type: str
+    default: str
+    required: bool
+    text: str
+    example: str
+    codes: list[str]
+
+
+class ReferenceTable(Part, frozen=True, kw_only=True):
+    """One table of an input file; empty for its top."""
+
+    table: str
+    keys: list[ReferenceKey]
+
+
+class Reference(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.reference"):
+    """What can stand in an input file."""
+
+    version: Literal[1] = 1
+    file: str
+    title: str
+    tables: list[ReferenceTable]
+
+
+class Schemas(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.schemas"):
+    """The result of topdown schema --json: documents and their titles."""
+
+    version: Literal[1] = 1
+    schemas: dict[str, str]
+
+
+class LedgerPlace(Part, frozen=True, kw_only=True):
+    """The ledger that was made or joined."""
+
+    id: LedgerId
+    path: str
+
+
+class Init(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.init"):
+    """The result of topdown init --json."""
+
+    version: Literal[1] = 1
+    run_file: str
+    drafted: Annotated[
+        list[str], Meta(description="Schema, invariants, settings, drafted from a list of codes")
+    ]
+    open_answers: list[str]
+    missing_files: list[str]
+    check_prefix_lengths: bool
+    ledger: LedgerPlace | None
+
+
+class MadeUp(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.made_up"):
+    """FILE.made-up.json: the mark of a made-up table."""
+
+    version: Literal[1] = 1
+    generator: str
+    seed: int
+    sha256: Sha256
+
+
+class LevelSize(Part, frozen=True, kw_only=True):
+    """Areas of one level."""
+
+    level: str
+    n_nodes: Count
+
+
+class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.synth"):
+    """The result of topdown synth --json."""
+
+    version: Literal[1] = 1
+    records: str
+    leaves: str
+    run_file: str
+    n_people: Count
+    n_rows: Count
+    n_empty: Count
+    nodes: list[LevelSize]
+
+
+class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.ledger"):
+    """The result of topdown ledger --json."""
+
+    version: Literal[1] = 1
+    action: Literal["new", "vouch", "void"]
+    ledger: LedgerId
+    path: str
+    witness: str
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: LossName
+    charged: Rational
+    charged_delta: Rational | UnsetType = UNSET
+    limit: Rational | UnsetType = UNSET
+    delta_limit: Rational | UnsetType = UNSET
+    n_records: Positive
+
+
+class Measure(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.measure"):
+    """The result of topdown measure --json."""
+
+    version: Literal[1] = 1
+    release_id: str
+    release: Annotated[str, Meta(description="Folder of the release")]
+    plan_hash: Sha256
+    loss_name: LossName
+    loss: Annotated[Rational, Meta(description="Charged for this release, all attempts together")]
+    delta: Rational | UnsetType = UNSET
+    seconds: Annotated[dict[str, float], Meta(description="Wall time by stage")]
+    n_attempts: Annotated[Count, Meta(description="Charges; 1 without a crash")]
+    n_drawn: Annotated[Count, Meta(description="Files of noisy answers drawn now")]
+    n_adopted: Annotated[Count, Meta(description="Files kept from before")]
+
+
+class Finding(Part, frozen=True, kw_only=True):
+    """One thing that is wrong."""
+
+    code: Annotated[str, Meta(pattern="^V[0-9]{3}$", description="Page of `topdown explain`")]
+    text: str
+    file: str
+    row: Count | None
+    node: Annotated[str | None, Meta(description="Geocode of the area concerned")]
+    expected: str
+    found: str
+    why: str
+    fix: str
+
+
+class Check(Part, frozen=True, kw_only=True):
+    """One check: how much it looked at, what failed, and the first of what it found."""
+
+    name: str
+    ok: bool
+    text: str
+    n_checked: Count
+    n_failed: Count
+    seconds: float
+    findings: Annotated[list[Finding], Meta(max_length=100)]
+    n_findings: Count
+    warnings: list[str]
+
+
+class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.verify"):
+    """The result of topdown verify --json."""
+
+    version: Literal[1] = 1
+    engine: str
+    ok: bool
+    n_checks: Count
+    n_failed: Count
+    n_warnings: Count
+    seconds: float
+    checks: list[Check]
+    not_checked: Annotated[list[str], Meta(description="What none of the checks looks at, in words")]
+
+
+class Generate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.generate"):
+    """The result of topdown generate --json, and of resolve, extend and demo."""
+
+    version: Literal[1] = 1
+    engine: str
+    release_id: str
+    release: Annotated[str, Meta(description="Folder of the release")]
+    plan_hash: Sha256
+    loss_name: LossName
+    loss: Rational
+    delta: Rational | UnsetType = UNSET
+    seconds: Annotated[dict[str, float], Meta(description="Wall time by stage")]
+    peak_memory_bytes: Count
+    n_records: Count
+    n_splits: Count
+    n_failsafe: Count
+    checks: Verify

@@ -1,0 +1,191 @@
+"""Pieces that several documents are made of: exact numbers, digests, names, and what is said of secrets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from topdown.formats.json_schema import either
+
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 in hex")]
+
+
+LedgerId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="Random id of a ledger")]
+
+
+Rational = Annotated[
+    str, Meta(pattern="^[0-9]+(/[1-9][0-9]*)?$", description="Exact number, whole or a fraction a/b")
+]
+
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+Positive = Annotated[int, Meta(ge=1)]
+
+
+Enclosure = Annotated[tuple[str, str], Meta(description="Lower and upper bound as decimals, rounded outward")]
+
+
+Neighbours = Literal["bounded", "add_remove"]
+
+
+LossName = Literal["rho", "epsilon", "epsilon_delta"]
+
+
+class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document or a part of one."""
+
+
+class Basis(Part, frozen=True, kw_only=True):
+    """Why a statistic is published without noise; "?" while open."""
+
+    legal_basis: str
+    decided_by: str
+    date: str
+
+
+class ReleaseNames(Part, frozen=True, kw_only=True):
+    """Names of a release and answers only people can give; "?" while open."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str
+    contact: str
+
+
+class EstimateOfLevel(Part, frozen=True, kw_only=True):
+    """What the splits into one level are fitted to; `why` where that is not the tree estimate."""
+
+    level: str
+    targets: Literal["own", "tree"]
+    why: str
+
+
+ByDelta = Annotated[dict[str, Enclosure], Meta(description="Enclosure by delta")]
+
+
+SecretKind = Literal["presence", "everything", "attribute", "within_level"]
+
+
+Status = Literal["protected", "conditional", "disclosed"]
+
+
+Stated = Literal["protected", "conditional"]
+
+
+class UsualConversions(Part, frozen=True, kw_only=True):
+    """Epsilon by delta, as others would state it."""
+
+    bun_steinke: dict[str, str]
+    canonne_kamath_steinke: dict[str, str]
+    gaussian_comparison: dict[str, float]
+    gaussian_note: str
+
+
+class Numbers(Part, frozen=True, kw_only=True):
+    """What can be learned of one secret."""
+
+    n_counts_moved: Count
+    epsilon: ByDelta
+    best_guess: Annotated[Enclosure, Meta(description="Probability that the best guess is right")]
+    right_in_100: Count
+    method: str
+    sentence: str
+
+
+class PureSecret(Numbers, frozen=True, kw_only=True):
+    """A secret behind geometric noise."""
+
+    name: str
+    kind: SecretKind
+    status: Stated
+    exact: list[str]
+
+
+class GaussianSecret(PureSecret, frozen=True, kw_only=True):
+    """A secret behind Gaussian noise."""
+
+    rho: Rational
+    mu: float
+    usual: UsualConversions
+
+
+class PairSecret(PureSecret, frozen=True, kw_only=True):
+    """A secret behind noise of finitely many values: epsilon and delta are sums over the counts it moves."""
+
+    delta: Rational
+
+
+class DisclosedSecret(Part, frozen=True, kw_only=True):
+    """A secret that exact statistics give away: it has no number."""
+
+    name: str
+    kind: SecretKind
+    status: Literal["disclosed"]
+    exact: list[str]
+    sentence: Annotated[str, Meta(pattern="^disclosed by: ")]
+
+
+class PureLedgerSecret(Numbers, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger of epsilon."""
+
+    name: str
+    kind: Literal["presence", "everything", "step"]
+
+
+class GaussianLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger of rho."""
+
+    rho: Rational
+    mu: float
+    usual: UsualConversions
+
+
+class PairLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger of epsilon and delta."""
+
+    delta: Rational
+
+
+class ComposedDelta(Part, frozen=True, kw_only=True):
+    """A delta that everything together keeps at an epsilon, rounded up."""
+
+    epsilon: Rational
+    delta: Annotated[str, Meta(pattern="^[0-9.]+(e-[0-9]+)?$")]
+
+
+Composed = Annotated[
+    list[ComposedDelta], Meta(description="Of the first secret, from the composed losses of the laws")
+]
+
+
+Secrets = Annotated[
+    list[Annotated[dict[str, Any], either(GaussianSecret, PairSecret, PureSecret, DisclosedSecret)]],
+    Meta(min_length=1),
+]
+
+
+SecretOrNone = Annotated[Any, either(GaussianSecret, PairSecret, PureSecret, None)]
+
+
+LedgerSecrets = list[
+    Annotated[dict[str, Any], either(GaussianLedgerSecret, PairLedgerSecret, PureLedgerSecret)]
+]
+
+
+class Step(Part, frozen=True, kw_only=True):
+    """One release of a chain, alone."""
+
+    release: str
+    plan_hash: Sha256
+    secrets: Secrets
+
+
+class CurvePoint(Part, frozen=True, kw_only=True):
+    """Power of the best attack at a false-alarm rate."""
+
+    alpha: str
+    power: Enclosure

@@ -1,0 +1,368 @@
+"""What `topdown plan` and `topdown implied` print: a plan before it is spent, and what is proved of its constraints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from topdown.formats.common import (
+    Basis,
+    Composed,
+    Count,
+    EstimateOfLevel,
+    LedgerId,
+    LossName,
+    Neighbours,
+    Numbers,
+    Part,
+    Positive,
+    Rational,
+    SecretKind,
+    SecretOrNone,
+    Sha256,
+    Stated,
+    Status,
+    UsualConversions,
+)
+from topdown.formats.noise_documents import Up
+from topdown.formats.release_documents import Law, Mechanism
+
+Needs = Literal["nothing", "combination_table"]
+
+
+ExampleName = Literal["college-town", "two-by-two", "appendix", "seven-counties"]
+
+
+class Verdict(Part, frozen=True, kw_only=True):
+    """What is proved of the splits of one level."""
+
+    level: str
+    kind: Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
+    theorems: list[str]
+    needs: Needs
+    sentence: str
+    constraints: list[str]
+    code: str
+
+
+class TitledVerdict(Verdict, frozen=True, kw_only=True):
+    """A verdict with its promise in words; extensions, which always split, are judged by topdown plan."""
+
+    kind: Literal["complete_integral", "complete", "not_guaranteed", "refused"]
+    title: str
+
+
+class AlgebraLine(Part, frozen=True, kw_only=True):
+    """One constraint, and what implies it."""
+
+    algebra: str
+    reason: str
+
+
+class RefusedTable(Part, frozen=True, kw_only=True):
+    """A table that no leaves add up to, and the constraint that it breaks."""
+
+    table: list[int]
+    breaks: str
+
+
+class CellKind(Part, frozen=True, kw_only=True):
+    """Cells that no constraint tells apart."""
+
+    name: str
+    n_cells: Count
+    n_leaves: Count
+
+
+class Combination(Part, frozen=True, kw_only=True):
+    """Areas where the same kinds are open."""
+
+    symbol: str
+    kinds: list[str]
+    n_areas: Count
+
+
+class Area(Part, frozen=True, kw_only=True):
+    """One concrete area and its constraints."""
+
+    level: str
+    node: str
+    leaf_level: str
+    n_leaves: Count
+    kinds: list[CellKind]
+    lines: list[AlgebraLine]
+    limits: list[str]
+    n_more: Count
+    leaves: list[Combination]
+    total_level: str
+    totals: list[Combination]
+
+
+class Implied(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.implied"):
+    """The result of topdown implied --json."""
+
+    version: Literal[1] = 1
+    invariants: str | UnsetType = UNSET
+    example: ExampleName | UnsetType = UNSET
+    facts: list[str] | UnsetType = UNSET
+    constraints: list[AlgebraLine]
+    verdicts: list[TitledVerdict] | UnsetType = UNSET
+    elimination_agrees: bool | UnsetType = UNSET
+    refused: RefusedTable | UnsetType | None = UNSET
+    area: Area | UnsetType = UNSET
+
+
+class PlannedLevel(Part, frozen=True, kw_only=True):
+    """What is measured and solved at one level."""
+
+    level: str
+    n_nodes: Count
+    n_measured: Count
+    n_empty: Count
+    n_numbers: Count
+    loss: Rational
+    delta: Rational | UnsetType = UNSET
+    share: Rational
+    n_solves: Count
+    most_children: Count
+    most_unknowns: Count
+
+
+class PlannedQuery(Part, frozen=True, kw_only=True):
+    """One query of one level and its noise."""
+
+    level: str
+    query: str
+    n_answers: Count
+    loss: Rational
+    delta: Rational | UnsetType = UNSET
+    law: Law
+    parameter: Rational
+    variance: Rational
+    stddev: float
+
+
+class PlannedInvariant(Basis, frozen=True, kw_only=True):
+    """One rule about public knowledge, and in how many places it says something."""
+
+    name: str
+    kind: Literal["exact", "none_where_zero", "at_least", "never", "at_most", "no_more_than"]
+    level: str
+    n: Count
+
+
+class UnspentShare(Part, frozen=True, kw_only=True):
+    """Budget of a level that the geography lacks."""
+
+    level: str
+    share: Rational
+
+
+class CertifiedLoss(Numbers, frozen=True, kw_only=True):
+    """The neighbours' own secret, with the releases that are extended; `alone` without them."""
+
+    name: str
+    kind: SecretKind
+    status: Stated
+    exact: list[str]
+    rho: Rational | UnsetType = UNSET
+    mu: float | UnsetType = UNSET
+    delta: Rational | UnsetType = UNSET
+    usual: UsualConversions | UnsetType = UNSET
+    alone: SecretOrNone
+    replaced: SecretOrNone
+
+
+class ChangeStatus(Part, frozen=True, kw_only=True):
+    """What exact statistics say of one kind of change."""
+
+    name: str
+    kind: SecretKind
+    status: Status
+    exact: list[str]
+
+
+class PlannedPrivacy(Part, frozen=True, kw_only=True):
+    """What the plan costs."""
+
+    unit: str
+    neighbours: Neighbours
+    loss_name: LossName
+    budget: Rational
+    loss: Rational
+    loss_with_base: Rational
+    delta: Rational | UnsetType = UNSET
+    composed: Composed | UnsetType = UNSET
+    gaussian_needs: Literal["less", "more", "open"] | UnsetType = UNSET
+    certified: CertifiedLoss
+    usual: dict[str, Annotated[str, Meta(pattern="^[0-9.]+$")]]
+    public_facts: bool
+    conditional_on: list[str]
+    changes: Annotated[list[ChangeStatus], Meta(min_length=1)]
+
+
+class LedgerSpent(Part, frozen=True, kw_only=True):
+    """The ledger as it is now; no id while there is none."""
+
+    path: str
+    limit: Rational
+    spent: Rational
+    delta_limit: Rational | UnsetType = UNSET
+    spent_delta: Rational | UnsetType = UNSET
+    n_intents: Count
+    id: LedgerId | None
+
+
+class NeededResources(Part, frozen=True, kw_only=True):
+    """Estimates."""
+
+    seconds: float
+    memory_bytes: Count
+    disk_bytes: Count
+
+
+class Warned(Part, frozen=True, kw_only=True):
+    """A warning, by the page of `topdown explain`."""
+
+    code: str
+    text: str
+
+
+class ChangedValue(Part, frozen=True, kw_only=True):
+    """A value that differs from the plan compared with."""
+
+    key: str
+    old: str | None
+    new: str | None
+
+
+class QueryNoise(Part, frozen=True, kw_only=True):
+    """One query under the compared promise: variances of one answer and their ratio, rounded up; its own promise."""
+
+    level: str
+    query: str
+    gaussian_parameter: Up
+    gaussian_variance: Up
+    optimal_variance: Up
+    ratio: Up
+    epsilon: Rational
+    delta: Rational
+
+
+class ComparedNoise(Part, frozen=True, kw_only=True):
+    """Discrete Gaussian noise and the best noise for single counts, both under (epsilon, delta); deltas rounded up."""
+
+    epsilon: Rational
+    delta: Rational
+    n_counts_moved: Positive
+    gaussian_delta: Up
+    optimal_delta: Up
+    method: Literal["composed losses", "sums"]
+    better: Literal["discrete_gaussian", "optimal", "neither"]
+    queries: Annotated[list[QueryNoise], Meta(min_length=1)]
+
+
+class Feasible(Part, frozen=True, kw_only=True):
+    """What is proved of the constraints; a plan with contradictions is refused."""
+
+    ok: Annotated[bool, Meta(extra_json_schema={"const": True})]
+    verdicts: list[Verdict]
+
+
+class MappedAttribute(Part, frozen=True, kw_only=True):
+    """An attribute of the base, and what it is here."""
+
+    base: str
+    here: str
+
+
+class ExtendedBase(Part, frozen=True, kw_only=True):
+    """The release that is extended, and what it leaves open."""
+
+    release_id: str
+    plan_hash: Sha256
+    schema: str
+    map: list[MappedAttribute]
+    n_records: Count
+    n_patterns: Count
+    n_reserved: Count
+
+
+class BudgetFor(Part, frozen=True, kw_only=True):
+    """The budget that costs at most epsilon at delta; `certified` is what it costs there, rounded up."""
+
+    loss_name: LossName
+    budget: Rational
+    epsilon: Rational
+    delta: Rational
+    certified: Up
+
+
+class ExpectedAccuracy(Part, frozen=True, kw_only=True):
+    """Mean standard deviation of a table's estimates, records, and half the width of an interval of 95 in 100."""
+
+    level: str
+    query: str
+    stddev: float
+    half_width: float
+
+
+class DeviationBeside(Part, frozen=True, kw_only=True):
+    """Standard deviation at one level, records, of this plan and the other; null where a plan has none."""
+
+    level: str
+    query: str
+    stddev: float | None
+    other: float | None
+
+
+class ComparedPlan(Part, frozen=True, kw_only=True):
+    """Another plan of the same schema: what it costs and needs, and its deviations beside this plan's."""
+
+    plan_hash: Sha256
+    title: str
+    settings: str
+    neighbours: Neighbours
+    loss_name: LossName
+    loss: Rational
+    certified: CertifiedLoss
+    n_numbers: Count
+    needs: NeededResources
+    noise: list[DeviationBeside]
+    estimates: list[DeviationBeside]
+
+
+class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan_summary"):
+    """What topdown plan --json prints: the plan, the ledger, estimates and warnings."""
+
+    version: Literal[1] = 1
+    engine: str
+    plan_hash: Sha256
+    release_id: str
+    title: str
+    data_set: str
+    schema: str
+    settings: str
+    neighbours: Neighbours
+    mechanism: Mechanism
+    draft: bool
+    open_answers: list[str]
+    levels: list[PlannedLevel]
+    queries: list[PlannedQuery]
+    invariants: list[PlannedInvariant]
+    unspent: list[UnspentShare]
+    privacy: PlannedPrivacy
+    ledger: LedgerSpent
+    needs: NeededResources
+    warnings: list[Warned]
+    saved: str | None
+    differs: bool | None
+    changes: list[ChangedValue] | UnsetType = UNSET
+    feasible: Feasible
+    estimates: list[EstimateOfLevel] | UnsetType = UNSET
+    accuracy: list[ExpectedAccuracy] | UnsetType = UNSET
+    base: ExtendedBase | UnsetType = UNSET
+    noise_compared: ComparedNoise | UnsetType = UNSET
+    budget_for: BudgetFor | UnsetType = UNSET
+    compared: ComparedPlan | UnsetType = UNSET

@@ -1,0 +1,383 @@
+"""The JSON documents of a release: plan.json, solve.json, manifest.json and certificate.json."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from topdown.formats.common import (
+    Basis,
+    ByDelta,
+    Composed,
+    Count,
+    CurvePoint,
+    EstimateOfLevel,
+    LedgerSecrets,
+    LossName,
+    Neighbours,
+    Part,
+    Positive,
+    Rational,
+    ReleaseNames,
+    Secrets,
+    Sha256,
+    Step,
+)
+
+Law = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
+
+
+Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
+
+
+Cells = list[tuple[str, list[str]]]
+"""Attributes and their labels: cells with one of them each."""
+
+
+Weight = Annotated[str, Meta(pattern="^[1-9][0-9]*$", description="Whole number, over 2^128")]
+"""Of a symmetric law: probability of a value, and of its negative."""
+
+
+class Recode(Part, frozen=True, kw_only=True):
+    """A coarser reading of an attribute: the group of each label."""
+
+    name: str
+    group_labels: list[str]
+    group_of: list[Count]
+
+
+class Attribute(Part, frozen=True, kw_only=True):
+    """One answer of a record."""
+
+    name: str
+    labels: list[str]
+    recodes: list[Recode]
+
+
+class SchemaOfRecords(Part, frozen=True, kw_only=True):
+    """The domain of a record."""
+
+    name: str
+    title: str
+    unit: str
+    source: str
+    attributes: list[Attribute]
+
+
+class ExactRule(Part, frozen=True, kw_only=True):
+    """Answers of a query that are published exactly at a level."""
+
+    name: str
+    level: str
+    query: str
+    basis: Basis
+
+
+class NeverRule(Part, frozen=True, kw_only=True):
+    """Cells that hold no record, by definition."""
+
+    name: str
+    cells: Cells
+    basis: Basis
+
+
+class BoundRule(NeverRule, frozen=True, kw_only=True):
+    """Records in cells are at least, or at most, `per` times a public column, at every leaf."""
+
+    column: str
+    per: Count
+
+
+class ZeroRule(NeverRule, frozen=True, kw_only=True):
+    """Cells that hold no record where public columns are zero."""
+
+    columns: list[str]
+
+
+class CompareRule(NeverRule, frozen=True, kw_only=True):
+    """Soft: records in cells are at most `times` those in others, at every leaf."""
+
+    than: Cells
+    times: Count
+
+
+class InvariantRules(Part, frozen=True, kw_only=True):
+    """What the release promises about public knowledge."""
+
+    name: str
+    title: str
+    schema: str
+    source: str
+    exact: list[ExactRule]
+    at_least: list[BoundRule]
+    none_where_zero: list[ZeroRule]
+    never: list[NeverRule]
+    at_most: list[BoundRule] | UnsetType = UNSET
+    no_more_than: list[CompareRule] | UnsetType = UNSET
+
+
+class PlanMeasurement(Part, frozen=True, kw_only=True):
+    """One query of one level: its share of the level's budget, and its noise."""
+
+    query: str
+    n_answers: Count
+    share: Rational
+    loss: Rational
+    law: Law
+    parameter: Rational
+    delta: Rational | UnsetType = UNSET
+    weights: list[Weight] | UnsetType = UNSET
+
+
+class PlanPass(Part, frozen=True, kw_only=True):
+    """A table that is solved for some queries, then kept."""
+
+    table: str
+    queries: list[str]
+
+
+class PlanRounding(Part, frozen=True, kw_only=True):
+    """One table of the rounding chain."""
+
+    table: str
+    weight: Count
+
+
+class PlanLevel(Part, frozen=True, kw_only=True):
+    """Everything one level needs."""
+
+    name: str
+    n_nodes: Count
+    n_measured: Count
+    share: Rational
+    loss: Rational
+    measurements: list[PlanMeasurement]
+    passes: list[PlanPass]
+    rounding: list[PlanRounding]
+
+
+class BaseRelease(Part, frozen=True, kw_only=True):
+    """The release that this one extends."""
+
+    release: str
+    plan_hash: Sha256
+    manifest_sha256: Sha256
+    table_sha256: Sha256
+    map: list[tuple[str, str]]
+
+
+class PlanBase(BaseRelease, frozen=True, kw_only=True):
+    """The release that this one extends, and the noisy numbers at each level."""
+
+    n_numbers: list[Count]
+
+
+class PlanEstimates(Part, frozen=True, kw_only=True):
+    """What splits are fitted to, and the coverage of the intervals in the tables."""
+
+    targets: Literal["own", "tree"]
+    coverage: Rational | UnsetType = UNSET
+
+
+class PlanMeasured(Part, frozen=True, kw_only=True):
+    """The release whose measurement this one solves in another way."""
+
+    release: str
+    plan_hash: Sha256
+
+
+class Plan(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.plan"):
+    """plan.json: what decides a release, and its hash."""
+
+    version: Literal[2] = 2
+    plan_hash: Sha256
+    run_file: str | UnsetType = UNSET
+    release: ReleaseNames
+    schema: SchemaOfRecords
+    invariants: InvariantRules
+    neighbours: Neighbours
+    mechanism: Mechanism
+    settings: str
+    budget: Rational
+    levels: list[PlanLevel]
+    unspent: list[tuple[str, Rational]]
+    public_sha256: Sha256
+    geography_sha256: Sha256
+    base: PlanBase | UnsetType = UNSET
+    estimates: PlanEstimates | UnsetType = UNSET
+    delta: Rational | UnsetType = UNSET
+    measured: PlanMeasured | UnsetType = UNSET
+
+
+class FailsafeUse(Part, frozen=True, kw_only=True):
+    """A table that could not be split and was changed by the least number of records."""
+
+    node: str
+    level: str
+    distance: Annotated[int, Meta(ge=2, description="L1 distance in records")]
+    marginals_kept: bool
+    constraints: Annotated[list[str], Meta(description="A set of constraints that conflict")]
+    smallest: Annotated[bool, Meta(description="Whether that set is proved to be a smallest one")]
+
+
+class SolvedLevel(Part, frozen=True, kw_only=True):
+    """How the splits of one level were solved."""
+
+    level: str
+    n_splits: Count
+    n_problems: Count
+    n_variables: Count
+    n_unconverged: Count
+    max_iterations: Count
+    max_kkt_residual_persons: float
+    n_roundings: Count
+    n_roundings_optimal: Count
+    n_milp: Count
+
+
+class ComparedLevel(Part, frozen=True, kw_only=True):
+    """Splits of one level under soft rules."""
+
+    level: str
+    n_enforced: Count
+    n_dropped: Count
+    n_broken: Count
+
+
+class Broken(Part, frozen=True, kw_only=True):
+    """A leaf that breaks soft rules."""
+
+    node: str
+    proved: bool
+    constraints: list[str]
+
+
+class Repair(Broken, frozen=True, kw_only=True):
+    """A leaf that was changed so that it keeps soft rules."""
+
+    distance: Positive
+    marginals_kept: bool
+
+
+class Comparisons(Part, frozen=True, kw_only=True):
+    """How soft rules were kept."""
+
+    levels: list[ComparedLevel]
+    repairs: list[Repair]
+    broken: list[Broken]
+
+
+class TreeEstimate(Part, frozen=True, kw_only=True):
+    """The tree estimate: how attributes were sorted, and how far it is from its normal equations."""
+
+    targets: list[EstimateOfLevel]
+    dense: list[str] | UnsetType = UNSET
+    product: list[str] | UnsetType = UNSET
+    residual_persons: float | UnsetType = UNSET
+
+
+class Solve(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.solve"):
+    """solve.json: how every level was solved."""
+
+    version: Literal[1] = 1
+    plan_hash: Sha256
+    inputs_sha256: Sha256
+    records_sha256: Sha256
+    target_kkt_residual_persons: float
+    failsafe: list[FailsafeUse]
+    levels: list[SolvedLevel]
+    staged: Annotated[bool, Meta(extra_json_schema={"const": True})] | UnsetType = UNSET
+    comparisons: Comparisons | UnsetType = UNSET
+    statistics: TreeEstimate | UnsetType = UNSET
+
+
+class SealedFile(Part, frozen=True, kw_only=True):
+    """One file of the release."""
+
+    path: str
+    bytes: Count
+    sha256: Sha256
+
+
+class Manifest(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.manifest"):
+    """manifest.json: SHA-256 of every other file of a release."""
+
+    version: Literal[1] = 1
+    plan_hash: Sha256
+    files: list[SealedFile]
+
+
+class UnspentLoss(Part, frozen=True, kw_only=True):
+    """Budget of a level that the geography lacks."""
+
+    level: str
+    loss: Rational
+    delta: Rational | UnsetType = UNSET
+
+
+class UsualEpsilon(Part, frozen=True, kw_only=True):
+    """Epsilon by delta of the usual formula, rounded up."""
+
+    label: str
+    formula: str
+    epsilon: dict[str, Annotated[str, Meta(pattern="^[0-9.]+$")]]
+
+
+class EverythingReleased(Part, frozen=True, kw_only=True):
+    """What the whole ledger costs, up to this release."""
+
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: LossName
+    charged: Rational
+    charged_delta: Rational | UnsetType = UNSET
+    conditional_on: list[str]
+    secrets: LedgerSecrets
+
+
+class Privacy(Part, frozen=True, kw_only=True):
+    """What the release costs, and what is said of each secret."""
+
+    unit: str
+    neighbours: Neighbours
+    loss_name: LossName
+    loss: Rational
+    loss_with_base: Rational
+    delta: Rational | UnsetType = UNSET
+    unspent: list[UnspentLoss]
+    epsilon: Annotated[ByDelta | None, Meta(description="Of the first secret")]
+    usual: UsualEpsilon
+    curve: list[CurvePoint] | UnsetType = UNSET
+    secrets: Secrets | UnsetType = UNSET
+    steps: list[Step] | UnsetType = UNSET
+    conditional_on: list[str] | UnsetType = UNSET
+    sentence: str | UnsetType = UNSET
+    everything_released: EverythingReleased
+    composed: Composed | UnsetType = UNSET
+
+
+class PassedCheck(Part, frozen=True, kw_only=True):
+    """One check of the release's files."""
+
+    name: str
+    ok: bool
+    text: str
+    n_checked: Count
+    n_failed: Count
+
+
+class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.certificate"):
+    """certificate.json: what the release costs, what was checked, and the files that decide it."""
+
+    version: Literal[1] = 1
+    engine: str
+    plan_hash: Sha256
+    stamps: list[Literal["NOT-A-RELEASE", "DEMO", "DRAFT"]]
+    open_answers: list[str]
+    privacy: Privacy
+    checks: list[PassedCheck]
+    software: dict[str, str]
+    files: dict[str, Sha256]
+    measured: PlanMeasured | UnsetType = UNSET

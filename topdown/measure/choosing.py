@@ -1,0 +1,424 @@
+"""Choose: confidential records in, one choice out, charged once and only once before anything is drawn.
+
+A question is public words and how records answer it through `topdown.selection`.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from topdown.errors import ConfigError
+from topdown.formats import json_bytes
+from topdown.measure.confidential import load_records
+from topdown.measure.record_counts import LeafCounts
+from topdown.measure.records import records_form
+from topdown.measure.run_ledger import ledger_location
+from topdown.measure.truth import records_digest
+from topdown.model import Geography, Histogram, Query
+from topdown.plan import PreparedRun, geography_sha256
+from topdown.plan.candidates import Candidates
+from topdown.privacy import AesBits
+from topdown.privacy.ledger import (
+    Choice,
+    Commit,
+    Disk,
+    Entry,
+    Journal,
+    Ledger,
+    MeasuredPart,
+    canonical_line,
+    check_new_charge,
+    open_journal,
+    open_ledger,
+    publish_committed,
+    run_charged,
+    start_journal,
+)
+from topdown.process import interrupt_between_parts
+from topdown.selection import (
+    FAILING,
+    Chance,
+    Districts,
+    Incidence,
+    Monitor,
+    RealChance,
+    Residents,
+    Subsampling,
+    check_count,
+    cover_order,
+    cover_order_by_choices,
+    frequent,
+    incidence_of_pairs,
+    max_cover,
+    sites_by_district,
+    surely_heavy,
+    threshold_for,
+    thresholds,
+)
+
+COVERAGE = "public/coverage.csv"
+
+
+MOST_SYMBOLS = 10**9
+
+
+AnswerFields = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked, all of it public, and what answers it.
+
+    Args:
+        asked: the question of selection.json.
+        answer: from the histogram of the leaves, and chance, to the fields of result.json. It keeps the promise of the
+            plan it was made with; nothing else that it returns may depend on records.
+        files: public files that belong to it, by path.
+    """
+
+    asked: dict[str, Any]
+    answer: Callable[[Histogram, Chance], AnswerFields]
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+def sites_question(
+    candidates: Candidates, geography: Geography, k: int, plan: Subsampling, per: str | None, most: int
+) -> Question:
+    """Ask which k candidates cover many records, with at most so many in each district, if there are districts.
+
+    Raises: ConfigError (C193).
+    """
+    check_count(k, len(candidates.names), "k")
+    check_count(most, len(candidates.names), "the most of one district")
+    districts = None
+    if candidates.districts is not None:
+        number = {name: i for i, name in enumerate(dict.fromkeys(candidates.districts))}
+        districts = Districts(tuple(number[name] for name in candidates.districts), k, most)
+    areas = _incidence(candidates, geography)
+
+    def answer(leaves: Histogram, chance: Chance) -> AnswerFields:
+        data = Residents(areas, leaves.totals())
+        if districts is None:
+            return _chosen_names(candidates, max_cover(data, k, plan, chance).items)
+        return _chosen_names(candidates, sites_by_district(data, districts, plan, chance).items)
+
+    files = {COVERAGE: coverage_bytes(candidates, geography)}
+    asked = _candidates_document("sites", candidates, files) | {"k": k, "per": per, "most": most}
+    return Question(asked, answer, files)
+
+
+def order_question(
+    candidates: Candidates, geography: Geography, most_records: int | None, plan: Subsampling
+) -> Question:
+    """Ask for an order of all candidates in which every record soon meets one that covers it.
+
+    With a public bound on the number of records by falling thresholds, else by as many choices; one sample each.
+
+    Raises: ConfigError (C193).
+    """
+    if most_records is not None:
+        thresholds(len(candidates.names), most_records, plan)
+    areas = _incidence(candidates, geography)
+
+    def answer(leaves: Histogram, chance: Chance) -> AnswerFields:
+        data = Residents(areas, leaves.totals())
+        if most_records is None:
+            return _chosen_names(candidates, cover_order_by_choices(data, plan, chance).items)
+        return _chosen_names(candidates, cover_order(data, most_records, plan, chance).items)
+
+    files = {COVERAGE: coverage_bytes(candidates, geography)}
+    return Question(
+        _candidates_document("order", candidates, files) | {"most_records": most_records}, answer, files
+    )
+
+
+def frequent_question(
+    queries: Sequence[Query], geography: Geography, level: str, cap: int, light: int, plan: Subsampling
+) -> Question:
+    """Ask which answers of queries more than `light` records share in an area of a level.
+
+    Raises: ConfigError (C193).
+    """
+    check_count(cap, len(queries), "the cap")
+    depth = geography.index(level)
+    codes, above = geography.levels[depth].codes, geography.ancestors_of_leaves[depth]
+    sizes = [len(codes) * query.n_answers for query in queries]
+    check_count(sum(sizes), MOST_SYMBOLS, "the number of areas times answers")
+    reports = sum(sizes) / FAILING
+    threshold = threshold_for(light, reports, cap, plan)
+    monitor = Monitor(max(sizes), cap, threshold)
+
+    def answer(leaves: Histogram, chance: Chance) -> AnswerFields:
+        area, cell = np.repeat(above[leaves.node], leaves.count), np.repeat(leaves.cell, leaves.count)
+        steps = (area * query.n_answers + query.labels[cell] for query in queries)
+        found = []
+        watched = frequent(steps, len(area), monitor, plan, chance)
+        for query, size, symbols in zip(queries, sizes, watched, strict=True):
+            found += [
+                _symbol_document(query, codes, s) for s in symbols if s < size
+            ]  # beyond: no answer of this query
+        return {"chosen": [], "frequent": found}
+
+    asked = {
+        "kind": "frequent",
+        "level": level,
+        "queries": [query.name for query in queries],
+        "symbols": max(sizes),
+        "cap": cap,
+        "threshold": threshold,
+        "light": light,
+        "heavy": surely_heavy(threshold, reports, plan),
+        "failing": str(Fraction(FAILING)),
+    }
+    return Question(asked, answer)
+
+
+def coverage_bytes(candidates: Candidates, geography: Geography) -> bytes:
+    """Return the table of which leaves each candidate covers, in the order of both."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("candidate", "geocode"))
+    codes = geography.leaves.codes
+    pairs = zip(candidates.candidate, candidates.leaf, strict=True)
+    writer.writerows((candidates.names[i], codes[leaf]) for i, leaf in pairs)
+    return text.getvalue().encode()
+
+
+def _incidence(candidates: Candidates, geography: Geography) -> Incidence:
+    if not len(candidates.leaf):
+        raise ConfigError(
+            "no candidate covers any area", code="C192", fix="give a larger radius, or list what they cover"
+        )
+    return incidence_of_pairs(
+        candidates.leaf, candidates.candidate, len(geography.leaves), len(candidates.names)
+    )
+
+
+def _candidates_document(kind: str, candidates: Candidates, files: dict[str, bytes]) -> dict[str, Any]:
+    n = len(candidates.names)
+    districts, places = candidates.districts or (None,) * n, candidates.places or ((None, None),) * n
+    rows = zip(candidates.names, districts, places, strict=True)
+    return {
+        "kind": kind,
+        "candidates": [{"name": c, "district": d, "latitude": p[0], "longitude": p[1]} for c, d, p in rows],
+        "coverage_sha256": hashlib.sha256(files[COVERAGE]).hexdigest(),
+    }
+
+
+def _chosen_names(candidates: Candidates, items: Sequence[int]) -> AnswerFields:
+    return {"chosen": [candidates.names[item] for item in items], "frequent": []}
+
+
+def _symbol_document(query: Query, codes: Sequence[str], symbol: int) -> dict[str, Any]:
+    area, rest = divmod(symbol, query.n_answers)
+    values: dict[str, str] = {}
+    for factor in reversed(query.factors):
+        rest, group = divmod(rest, len(factor.group_labels))
+        values[factor.name] = factor.group_labels[group]
+    return {"query": query.name, "area": codes[area], "values": dict(reversed(values.items()))}
+
+
+CHOICE_FOLDER, SELECTION_FILE = "choice", "selection.json"
+
+
+ANSWER_PART = MeasuredPart("answer", "part-000", "json")
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceRequest:
+    """A question, what its answer may cost, and the run that knows records and ledger.
+
+    Args:
+        prepared: run file and public facts.
+        question: what is asked, made with `plan`.
+        epsilon: pure, exact; the plan keeps it.
+        plan: rate and base, for the relation of the run.
+    """
+
+    prepared: PreparedRun
+    question: Question
+    epsilon: Fraction
+    plan: Subsampling
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """selection.json."""
+        release, here = self.prepared.context.plan, self.prepared.context
+        document: dict[str, Any] = {
+            "type": "topdown.selection",
+            "version": 1,
+            "data_set": release.release.data_set,
+            "unit": release.schema.unit,
+            "neighbours": self.plan.neighbours,
+            "schema": release.schema.name,
+            "geography_sha256": geography_sha256(here.geography),
+            "epsilon": str(self.epsilon),
+            "rate": str(self.plan.rate),
+            "base": str(self.plan.base),
+            "question": self.question.asked,
+        }
+        return document | {"plan_hash": hashlib.sha256(canonical_line(document)).hexdigest()}
+
+    @property
+    def spend(self) -> ChoiceSpend:
+        """What it may charge to the ledger of its run."""
+        release, policy = self.prepared.context.plan, self.prepared.run.ledger
+        plan_hash = self.document["plan_hash"]
+        return ChoiceSpend(
+            release=f"{self.question.asked['kind']}-{plan_hash[:8]}",
+            plan_hash=plan_hash,
+            plan=self.plan,
+            epsilon=self.epsilon,
+            loss_name=release.loss_name,
+            limit=policy.limit,
+            limit_reason=policy.reason,
+        )
+
+
+@dataclass(frozen=True)
+class ChoiceSpend:
+    """What a choice may charge; see `protocol.Spending`."""
+
+    release: str
+    plan_hash: str
+    plan: Subsampling
+    epsilon: Fraction
+    loss_name: str
+    limit: Fraction
+    limit_reason: str
+    covers: tuple[str, ...] = (ANSWER_PART.level,)
+    delta_limit: ClassVar[Fraction] = Fraction(0)
+
+    def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Choice:
+        """Return the intent that pays for drawing the choice once."""
+        return Choice(
+            release=self.release,
+            plan_hash=self.plan_hash,
+            neighbours=self.plan.neighbours,
+            epsilon=self.epsilon,
+            rate=self.plan.rate,
+            base=self.plan.base,
+            loss_name=self.loss_name,
+            attempt=attempt,
+            covers=covers,
+            journal=journal_id,
+        )
+
+
+def choose(asked: ChoiceRequest, out: Path, *, again: bool = False, disk: Disk | None = None) -> Commit:
+    """Draw a choice once, and write it to `out/choice`; a second call changes nothing.
+
+    Guarantees what `measure` does: the charge is durable before the sample is drawn, nothing is drawn twice under one
+    charge whatever crashes, and the choice has no name that readers know before the ledger holds the commit.
+
+    Args:
+        asked: question and run.
+        out: folder of the choice; created if missing, held by whoever calls.
+        again: choose although the ledger holds this choice already, in another folder.
+        disk: another model of the disk, for tests.
+
+    Returns: the ledger's commit, which names every charge.
+
+    Raises:
+        ConfigError: `out` belongs to another choice, or is damaged.
+        DataError: the records break a rule, or are others than those of the choice there is.
+        BudgetError: the ledger is missing, another one, in use, damaged, rolled back, or refuses the loss.
+        CertificateError: committed files are missing or altered.
+        KeyboardInterrupt: once the choice is drawn.
+    """
+    run = _ChoiceRun(asked, out / CHOICE_FOLDER, asked.spend, disk or Disk())
+    with run.ledger() as ledger:  # what it refuses is refused before the records are read
+        journal, made = run.begun(ledger, again=again)
+        if journal is not None and made is not None:
+            publish_committed(journal, ledger, [ANSWER_PART], made, run.disk)
+            return made
+    prepared = asked.prepared
+    records = load_records(prepared.records_path, prepared.context, records_form(prepared.run))
+    with run.ledger() as ledger:
+        journal, _ = run.begun(ledger, again=again)
+        _write_question(asked, out, run.disk)
+        run.disk.make_folder(run.folder)
+        journal = journal or start_journal(run.folder, run.binds, run.disk)
+        with interrupt_between_parts() as check:
+            check()
+            work = _Choosing(asked, records.open_counts())
+            run_charged(journal, ledger, [ANSWER_PART], run.spend, work, run.disk)
+        made = ledger.book.commit_of(journal.id)
+        if made is None:
+            raise ValueError("the protocol ended without a commit")
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class _ChoiceRun:
+    """One call of `choose`: what stays the same from step to step."""
+
+    asked: ChoiceRequest
+    folder: Path
+    spend: ChoiceSpend
+    disk: Disk
+
+    @property
+    def binds(self) -> dict[str, str]:
+        return {"plan_hash": self.spend.plan_hash}
+
+    def ledger(self) -> AbstractContextManager[Ledger]:
+        return open_ledger(ledger_location(self.asked.prepared), self.disk)
+
+    def begun(self, ledger: Ledger, *, again: bool) -> tuple[Journal | None, Commit | None]:
+        journal = open_journal(self.folder, self.binds, self.disk)
+        if journal is None:
+            check_new_charge(self.spend, ledger, again=again)
+            return None, None
+        return journal, ledger.book.commit_of(journal.id)
+
+
+class _Choosing:
+    """How the one part is made of confidential records; see `protocol.Work`."""
+
+    def __init__(self, asked: ChoiceRequest, leaves: LeafCounts) -> None:
+        self._asked, self._leaves = asked, leaves
+
+    def charged(self, entry: Entry) -> None:
+        """Tell nobody: the screen says what is spent at the end."""
+
+    def exact(self) -> None:
+        """Publish nothing exactly."""
+
+    def digest(self, key: bytes) -> str:
+        return records_digest(self._leaves, key)
+
+    def ready(self, part: MeasuredPart) -> None:
+        """Go on: there is one part."""
+
+    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+        yield from map(self._make, parts)
+
+    def done(self, part: MeasuredPart, drawn: bool) -> None:
+        """Tell nobody."""
+
+    def _make(self, _: MeasuredPart) -> bytes:
+        answer = self._asked.question.answer(self._leaves.whole(), RealChance(AesBits()))
+        head = {
+            "type": "topdown.selection.result",
+            "version": 1,
+            "plan_hash": self._asked.document["plan_hash"],
+        }
+        return json_bytes(head | answer)
+
+
+def _write_question(asked: ChoiceRequest, out: Path, disk: Disk) -> None:
+    """Write the question and its public files, durably, before anything is spent."""
+    disk.make_folder(out / "public")
+    for path, data in (*asked.question.files.items(), (SELECTION_FILE, json_bytes(asked.document))):
+        disk.replace(out / path, data)

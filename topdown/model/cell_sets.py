@@ -1,0 +1,142 @@
+"""Sets of cells: classes of cells that no set tells apart, and sets that are nested or disjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topdown.arrays import Bools, Ints
+from topdown.errors import ConfigError
+
+
+@dataclass(frozen=True, eq=False)
+class CellClasses:
+    """Classes of cells, ordered by what the rules say of them.
+
+    Args:
+        first: int64 (n_classes,), the first cell of each class.
+        of_cell: int64 (n_cells,), class of each cell.
+    """
+
+    first: Ints
+    of_cell: Ints
+
+    def marked(self, sets: Sequence[Bools]) -> Bools:
+        """Return which classes lie in sets of cells that the rules know, bool (n_sets, n_classes)."""
+        inside = [cells[self.first] for cells in sets]
+        return np.array(inside, dtype=bool).reshape(len(inside), len(self.first))
+
+
+def group_cells(sets: Sequence[Bools], n_cells: int) -> CellClasses:
+    """Put cells that lie in the same sets into one class, classes in lexicographic order.
+
+    Args:
+        sets: bool (n_cells,) each.
+    """
+    return CellClasses(*_equal_rows(np.array(sets, dtype=bool).reshape(-1, n_cells).T))
+
+
+def distinct_rows(signature: Bools) -> tuple[Bools, Ints]:
+    """Return the distinct rows of a bool array in lexicographic order, and which of them each row is."""
+    first, of_row = _equal_rows(signature)
+    return signature[first], of_row
+
+
+def binary_digits(numbers: Ints) -> list[Bools]:
+    """Return the binary digits of nonnegative numbers, largest first: sets that tell apart what they do, in order."""
+    n_digits = max(int(numbers.max(initial=0)).bit_length(), 1)
+    return [(numbers >> i & 1).astype(bool) for i in reversed(range(n_digits))]
+
+
+def equal_numbers(numbers: Ints) -> tuple[Ints, Ints]:
+    """Return the first place of each distinct number, the numbers increasing, and which of them each number is.
+
+    As `np.unique`, which takes eight times the memory; numbers that are small for how many there are need no sort.
+
+    Args:
+        numbers: int64 (n,), 0 or more.
+    """
+    end = int(numbers.max(initial=-1)) + 1
+    if end > len(numbers):
+        _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+        return first, which.reshape(-1).astype(np.int64)
+    first = np.full(end, -1, dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of several the last is kept
+    there = first >= 0
+    return first[there], (np.cumsum(there) - 1)[numbers]
+
+
+def _equal_rows(signature: Bools) -> tuple[Ints, Ints]:
+    """Return the first row of each class of equal rows, and the class of each row.
+
+    As `np.unique(axis=0)`, which takes seconds where there are a million rows.
+    """
+    code = np.zeros(len(signature), dtype=np.int64)
+    first = np.zeros(0, dtype=np.int64)
+    for start in range(0, max(signature.shape[1], 1), 40):
+        for column in signature.T[start : start + 40]:
+            code = 2 * code + column
+        first, code = equal_numbers(code)
+    return first, code
+
+
+@dataclass(frozen=True, eq=False)
+class LaminarFamily:
+    """Sets that are nested or disjoint.
+
+    Args:
+        within: bool (n_sets, n_sets); within[a, b]: every cell of a is one of b. A set is within itself; of two
+            equal sets the first is within the second; an empty one is in no other.
+        outer: (n_sets,), the smallest set around each, -1 for none.
+        inside_out: sets, each before those around it.
+        innermost: (n_cells,), the smallest set that holds each cell, -1 for none.
+    """
+
+    within: Bools
+    outer: Ints
+    inside_out: Ints
+    innermost: Ints
+
+
+def laminar_family(sets: Bools, names: Sequence[str] = ()) -> LaminarFamily:
+    """Order sets by what they hold.
+
+    Args:
+        sets: bool (n_sets, n_cells). names: of the bounds on them.
+
+    Raises:
+        ConfigError: C073 two sets share some cells, and neither holds the other.
+    """
+    size, shared = sets.sum(axis=1), _shared(sets)
+    crossed = np.argwhere(np.tril(crossing_pairs(sets)))
+    if len(crossed):
+        b, a = crossed[0]
+        raise ConfigError(
+            f"bounds {names[a]!r} and {names[b]!r} share some cells, but neither's hold the other's",
+            code="C073",
+            fix="make the cells of bounds nested or disjoint",
+        )
+    inside_out = np.argsort(size, kind="stable")
+    rank = np.argsort(inside_out)
+    within = (shared == size[:, None]) & (size[:, None] > 0) & (rank[:, None] <= rank)
+    np.fill_diagonal(within, val=True)
+    outer = np.full(len(sets), -1, dtype=np.int64)
+    innermost = np.full(sets.shape[1], -1, dtype=np.int64)
+    for b in inside_out[::-1]:
+        outer[within[:, b] & (np.arange(len(sets)) != b)] = b
+        innermost[sets[b]] = b
+    return LaminarFamily(within, outer, inside_out, innermost)
+
+
+def crossing_pairs(sets: Bools) -> Bools:
+    """Mark the pairs of sets, bool (n_sets, n_cells), that share some cells without one holding the other."""
+    size, shared = sets.sum(axis=1), _shared(sets)
+    return np.asarray((shared > 0) & (shared < np.minimum.outer(size, size)))
+
+
+def _shared(sets: Bools) -> Ints:
+    """Return how many cells each pair of sets shares."""
+    marks = sets.astype(np.float64)  # whole numbers far below 2^53, many times as fast as int64
+    return np.asarray(marks @ marks.T).astype(np.int64)

@@ -1,1 +1,0 @@
-"""Noise of least expected loss for one query: laws, their certificates, and an independent check of both."""

@@ -1,0 +1,392 @@
+"""Noise whose law may depend on the answer, where the answer lies in a public interval: bounds from both sides.
+
+The worst event of a piecewise constant density is found by one sweep over two sorted lists of breakpoints. Laws that
+depend on the answer are compared with a constant answer, and with one law, clamped or remapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Generic, TypeVar, final
+
+from topdown.errors import ConfigError, InternalError
+from topdown.optimal_noise.certified_law import exp_bounds
+from topdown.optimal_noise.highs import solve_linear_program
+from topdown.optimal_noise.linear_programs import CoupledLP, KernelConstraint, lower_bound
+from topdown.optimal_noise.noise_request import Promise, factor_below
+from topdown.optimal_noise.real_noise import LATTICE_BITS, SPARES, LatticeLaw, RealLoss, RealSquare
+
+Number = TypeVar("Number", float, Fraction)
+
+
+@dataclass(frozen=True)
+class WorstEvent(Generic[Number]):
+    """A set of outcomes and a shift: P(X in pieces) - e P(X + shift in pieces) is `excess`.
+
+    Pieces are disjoint, sorted, half-open intervals [start, end) in cell widths.
+    """
+
+    shift: int
+    pieces: tuple[tuple[int, int], ...]
+    excess: Number
+
+
+def shifts_of(points: Sequence[int], sensitivity: int) -> tuple[int, ...]:
+    """List the shifts at which the excess of a density on this partition can be largest.
+
+    All N + 1 points take part: without the right end, events against the last cell are missed.
+
+    Args:
+        points: the partition, increasing, in cell widths, N + 1 of them.
+        sensitivity: cell widths between neighbouring answers, >= 1.
+
+    """
+    differences = {a - b for a in points for b in points}
+    allowed = {d for d in differences if 0 < abs(d) <= sensitivity}
+    return tuple(sorted(allowed | {sensitivity, -sensitivity}))
+
+
+def worst_at(
+    points: Sequence[int],
+    above: Sequence[Number],
+    below: Sequence[Number],
+    growth: Number,
+    shift: int,
+) -> WorstEvent[Number]:
+    """Find the event in which `above` is most in excess of growth times `below` moved by shift; O(N).
+
+    Args:
+        points: the partition, increasing, in cell widths, N + 1 of them.
+        above, below: masses of the cells of two laws, N each, >= 0, spread evenly in their cells.
+        growth: exp(epsilon), > 0.
+        shift: by how much the second law is moved to the right, in cell widths.
+
+    """
+    total: Number = growth - growth
+    pieces: list[tuple[int, int]] = []
+    n_cells, x, own, other = len(above), points[0], 0, 0
+    while own < n_cells:
+        while other < n_cells and points[other + 1] + shift <= x:
+            other += 1
+        end, covered = points[own + 1], other < n_cells and points[other] + shift <= x
+        if covered:
+            end = min(end, points[other + 1] + shift)
+        elif other < n_cells:
+            end = min(end, points[other] + shift)
+        gain = above[own] / (points[own + 1] - points[own])
+        if covered:
+            gain = gain - growth * below[other] / (points[other + 1] - points[other])
+        if gain > 0 or not covered:
+            total = total + (end - x) * gain
+            if pieces and pieces[-1][1] == x:
+                pieces[-1] = (pieces[-1][0], end)
+            else:
+                pieces.append((x, end))
+        x = end
+        own += x == points[own + 1]
+    return WorstEvent(shift, tuple(pieces), total)
+
+
+def worst_events(
+    points: Sequence[int], masses: Sequence[Number], growth: Number, sensitivity: int, pad: int = 0
+) -> list[WorstEvent[Number]]:
+    """List the worst event of every shift that matters, the most in excess first; O(N) a shift.
+
+    Args:
+        points: the partition, increasing, in cell widths, N + 1 of them.
+        masses: of the cells, N, >= 0.
+        growth: exp(epsilon), > 0.
+        sensitivity: cell widths between neighbouring answers, >= 1.
+        pad: cells at either end that events do not range over.
+
+    """
+    n = len(masses)
+    above = [m if pad <= j < n - pad else growth - growth for j, m in enumerate(masses)]
+    start, end = points[pad], points[n - pad]
+    found = []
+    for shift in shifts_of(points, sensitivity):
+        event = worst_at(points, above, masses, growth, shift)
+        inner = [(max(a, start), min(b, end)) for a, b in event.pieces]
+        found.append(WorstEvent(shift, tuple((a, b) for a, b in inner if a < b), event.excess))
+    return sorted(found, key=lambda event: event.excess, reverse=True)
+
+
+Shares = Sequence[Fraction]
+
+
+def constant_loss(shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
+    """Return the loss of the best constant answer among multiples of half a width."""
+    n = len(shares)
+    answers = [Fraction(j, 2) * width for j in range(2 * n + 1)]
+    return min(
+        sum((w * loss.mean(y - (k + 1) * width, y - k * width) for k, w in enumerate(shares)), Fraction(0))
+        for y in answers
+    )
+
+
+def additive_loss(law: LatticeLaw, width: Fraction, loss: RealLoss) -> Fraction:
+    """Return the loss of the noise as it is."""
+    return sum((p * loss.mean(i * width, (i + 1) * width) for i, p in law.items()), Fraction(0))
+
+
+def clamped_loss(law: LatticeLaw, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
+    """Return the loss where answer + noise is moved to the interval."""
+    total = Fraction(0)
+    for k, share in enumerate(shares):
+        for i, p in law.items():
+            # the error is the noise, or the way to the end of the interval if that is nearer
+            step, room = (i, len(shares) - 1 - k) if i >= 0 else (-1 - i, k)
+            near = min(step, room)
+            if step == room:
+                total += share * p * _at_moments(loss, near * width, width, Fraction(1, 3), Fraction(1, 6))
+            else:
+                total += share * p * loss.mean(near * width, (near + 1) * width)
+    return total
+
+
+def remapped_loss(law: LatticeLaw, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
+    """Return the loss where each cell of answer + noise is answered by the multiple of the width that costs least."""
+    cells: dict[int, list[tuple[Fraction, int, bool]]] = {}
+    for k, share in enumerate(shares):
+        for i, p in law.items():
+            cells.setdefault(k + i, []).append((share * p / 2, k, False))
+            cells.setdefault(k + i + 1, []).append((share * p / 2, k, True))
+    total = Fraction(0)
+    for likely in cells.values():
+        total += min(
+            sum((p * _from_end(loss, y, k, high, width) for p, k, high in likely), Fraction(0))
+            for y in range(len(shares) + 1)
+        )
+    return total
+
+
+def _from_end(loss: RealLoss, y: int, k: int, high: bool, width: Fraction) -> Fraction:
+    """Return the mean loss of answering y widths for an answer in cell k that leans to one of its ends."""
+    low, leans_away = (k - y, high) if y <= k else (y - k - 1, not high)
+    first, second = (Fraction(2, 3), Fraction(1, 2)) if leans_away else (Fraction(1, 3), Fraction(1, 6))
+    return _at_moments(loss, low * width, width, first, second)
+
+
+def _at_moments(
+    loss: RealLoss, start: Fraction, width: Fraction, first: Fraction, second: Fraction
+) -> Fraction:
+    """Return the mean loss at start + width U, start >= 0, from E U and E U^2."""
+    if isinstance(loss, RealSquare):
+        return start * start + 2 * start * width * first + width * width * second
+    return loss.at(start + width * first)
+
+
+MAX_EXCESSES = 60_000
+
+
+@final
+@dataclass(frozen=True)
+class IntervalQuestion:
+    """A real query whose answer lies in an interval of `n_cells` widths.
+
+    Args:
+        promise: epsilon and delta.
+        sensitivity: how far one record moves the answer at most, > 0.
+        cells: k, cell widths in the sensitivity.
+        n_cells: cell widths in the interval, >= 1.
+        loss: of the noise.
+        weights: of the cells of the interval, rationals >= 0 adding up to one; even if empty. Answers are spread
+            evenly inside a cell.
+
+    Raises:
+        ConfigError: C162, C165.
+
+    """
+
+    promise: Promise
+    sensitivity: Fraction
+    cells: int
+    n_cells: int
+    loss: RealLoss
+    weights: tuple[Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.sensitivity <= 0 or self.cells < 1 or self.n_cells < 1:
+            raise ConfigError(
+                "the interval has no cells",
+                code="C162",
+                fix="give a sensitivity above 0 and whole numbers >= 1",
+            )
+        if self.weights and (
+            len(self.weights) != self.n_cells or min(self.weights) < 0 or sum(self.weights) != 1
+        ):
+            raise ConfigError(
+                "the weights of the cells do not fit",
+                code="C165",
+                fix="give one rational of 0 or more a cell, adding up to 1",
+            )
+
+    @property
+    def width(self) -> Fraction:
+        """The cell width b."""
+        return Fraction(self.sensitivity) / self.cells
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The weights, even ones if none were given."""
+        return self.weights or (Fraction(1, self.n_cells),) * self.n_cells
+
+    def possible(self) -> tuple[KernelConstraint, ...]:
+        """List cell pairs with the shifts between answers in them that neighbours can have.
+
+        Cells further apart than the sensitivity hold no neighbours, even where a shift at its limit would join them.
+        """
+        return tuple(
+            KernelConstraint(k, m, shift)
+            for k in range(self.n_cells)
+            for m in range(self.n_cells)
+            if abs(m - k) <= self.cells
+            for shift in (m - k - 1, m - k, m - k + 1)
+            if abs(shift) <= self.cells and (k != m or shift)
+        )
+
+    def certain(self) -> tuple[KernelConstraint, ...]:
+        """List cell pairs with the one shift that takes every answer of the one into the other."""
+        counts = range(self.n_cells)
+        return tuple(
+            KernelConstraint(k, m, m - k)
+            for k in counts
+            for m in counts
+            if k != m and abs(m - k) <= self.cells
+        )
+
+    def program(
+        self,
+        pairs: tuple[KernelConstraint, ...],
+        cost: Callable[[int], Fraction],
+        inner: range,
+        pad: int,
+        delta: Fraction,
+    ) -> CoupledLP:
+        """Return the program on noise cells `inner` and `pad` more at either end.
+
+        Raises:
+            ConfigError: C163 if it is larger than a solver should be asked for.
+
+        """
+        if len(pairs) * len(inner) > MAX_EXCESSES:
+            raise ConfigError(
+                f"{len(pairs)} pairs of cells and {len(inner)} cells of noise make a program of "
+                f"{len(pairs) * len(inner)} rows, more than {MAX_EXCESSES}",
+                code="C163",
+                fix="give wider cells, or a smaller window",
+            )
+        window = range(inner.start - pad, inner.stop + pad)
+        costs = tuple(tuple(w * cost(i) for i in window) for w in self.shares)
+        growth = factor_below(self.promise.epsilon)
+        return CoupledLP(costs, pairs, growth, delta, range(pad, pad + len(inner)), window.start)
+
+
+@final
+@dataclass(frozen=True)
+class CellLaws:
+    """One law of noise for each cell of the interval: P(noise cell first + j) = weights[k][j] / 2^64.
+
+    Args:
+        first: number of the first noise cell.
+        weights: of each row.
+        excess: at least the delta that the laws need together.
+        loss: expected, exact.
+    """
+
+    first: int
+    weights: tuple[tuple[int, ...], ...]
+    excess: Fraction
+    loss: Fraction
+
+
+def upper_laws(question: IntervalQuestion, inner: range) -> CellLaws:
+    """Return laws that keep the guarantee for all answers of the interval, checked in rationals.
+
+    Args:
+        question: what is asked.
+        inner: noise cells that may have mass: [i b, (i + 1) b).
+
+    Raises:
+        NoSolutionError: X050, no laws on these cells keep the guarantee.
+        ConfigError: C163. InternalError: X055.
+
+    """
+    width, promise = question.width, question.promise
+    means = [question.loss.mean(i * width, (i + 1) * width) for i in inner]
+    for spare in SPARES:
+        program = question.program(
+            question.possible(), lambda i: means[i - inner.start], inner, 0, promise.delta * (1 - spare)
+        )
+        rows = tuple(_count_weights(row) for row in program.laws(solve_linear_program(program.program)))
+        excess = cells_excess(question, inner.start, rows)
+        if excess <= promise.delta:
+            loss = sum(
+                (
+                    share * w * mean
+                    for share, row in zip(question.shares, rows, strict=True)
+                    for w, mean in zip(row, means, strict=True)
+                ),
+                Fraction(0),
+            )
+            return CellLaws(inner.start, rows, excess, loss / (1 << LATTICE_BITS))
+    raise InternalError(
+        f"the solver's laws do not keep delta = {promise.delta}",
+        code="X055",
+        fix="a larger delta or epsilon, or fewer cells, makes the program easier",
+    )
+
+
+def cells_excess(question: IntervalQuestion, first: int, rows: Sequence[Sequence[int]]) -> Fraction:
+    """Return an upper bound of the delta that the laws need, by the sweep over worst events.
+
+    Goes through the answers anew: cells of answers d apart, and all whole shifts next to d.
+    """
+    growth, reach = exp_bounds(question.promise.epsilon)[0], question.cells
+    points = range(first, first + len(rows[0]) + 1)
+    laws = [[Fraction(w, 1 << LATTICE_BITS) for w in row] for row in rows]
+    worst = Fraction(0)
+    for k, above in enumerate(laws):
+        for m in range(max(0, k - reach), min(len(laws), k + reach + 1)):
+            for shift in range(max(m - k - 1, -reach), min(m - k + 1, reach) + 1):
+                worst = max(worst, worst_at(points, above, laws[m], growth, shift).excess)
+    return worst
+
+
+def lower_by_rows(question: IntervalQuestion, inner: range) -> Fraction:
+    """Return a number that no private family of laws can cost less than, by multipliers of the padded program.
+
+    Only shifts that every answer of a cell has are used: averaged over the cell, a private family obeys these and
+    need not obey others.
+
+    Raises:
+        NoSolutionError, ConfigError: as `upper_laws`.
+
+    """
+    width, promise = question.width, question.promise
+    program = question.program(
+        question.certain(),
+        lambda i: question.loss.infimum(i * width, (i + 1) * width),
+        inner,
+        question.cells,
+        promise.delta,
+    )
+    multipliers = program.multipliers(solve_linear_program(program.program))
+    shares = question.shares
+
+    def least(row: int, start: int | None, end: int | None) -> Fraction:
+        lo, hi = (None if x is None else x * width for x in (start, end))
+        return shares[row] * question.loss.infimum(lo, hi)
+
+    growth = exp_bounds(promise.epsilon)[1]
+    return max(Fraction(0), lower_bound(multipliers, promise.delta, growth, question.n_cells, least))
+
+
+def _count_weights(row: Sequence[float]) -> tuple[int, ...]:
+    exact = [Fraction(max(0.0, p)) for p in row]
+    total = sum(exact)
+    ends = [int((1 << LATTICE_BITS) * s / total) for s in accumulate([Fraction(0), *exact])]
+    return tuple(b - a for a, b in pairwise(ends))

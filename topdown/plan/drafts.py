@@ -1,0 +1,443 @@
+"""Drafts for people to complete: a commented run file from bundled settings, or all files from a public list of codes.
+
+Records are never looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+from topdown.errors import ConfigError, DataError
+from topdown.formats.strict_toml import exact_text
+from topdown.inputs import (
+    TableLocation,
+    TooLargeError,
+    UnreadableError,
+    containing_file,
+    location_text,
+    printable,
+    read_header,
+    read_table,
+)
+from topdown.model import Attribute, Recode, Schema
+from topdown.output_paths import checked_name
+from topdown.plan.run_file import SettingsFile, load_settings, parse_settings
+from topdown.privacy.laws import law_of_mechanism
+from topdown.resources import find
+
+CENSUS_PREFIXES = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
+
+
+@dataclass(frozen=True)
+class RunFileAnswers:
+    """What the caller knows already; empty fields get a default, or "?" where only a person can answer.
+
+    Args:
+        release_id, title, data_set, agency, contact: of the release.
+        prefix_lengths: characters of the geocode that name each level.
+        schema, invariants: as they are to stand in the run file; the settings' own if empty.
+        ignore, has_count: columns of the tables that are not read; whether the records have a column count.
+        already: what other releases of the data set may have spent, for the ledger's limit.
+        witness: folder of the ledger's witness; the records' if None.
+        columns: of the leaves, that hold the codes of the areas above. called: other names of columns.
+    """
+
+    release_id: str = ""
+    title: str = ""
+    data_set: str = ""
+    agency: str = "?"
+    contact: str = "?"
+    prefix_lengths: tuple[int, ...] = ()
+    schema: str = ""
+    invariants: str = ""
+    ignore: tuple[str, ...] = ()
+    has_count: bool = True
+    already: Fraction = Fraction(0)  # what the ledger must have room for besides
+    witness: Path | None = None
+    columns: tuple[str, ...] = ()
+    called: tuple[tuple[str, str], ...] = ()
+
+
+def default_levels(settings: SettingsFile) -> tuple[str, ...]:
+    """Return the levels of the settings below "us"; of a census spine only those with a known geocode length."""
+    names = [t.name for t in settings.level if t.name != "us"]
+    census = bool(names) and {names[0], names[-1]} <= set(CENSUS_PREFIXES)
+    return tuple(name for name in names if not census or name in CENSUS_PREFIXES)
+
+
+def suggest_limit(settings: SettingsFile, levels: tuple[str, ...]) -> Fraction:
+    """Return a round limit with room for one release at these levels and one interrupted measurement."""
+    budget = settings.budget.rho or settings.budget.epsilon or Fraction(1)
+    shares = [t.share for t in settings.level if t.name in levels]
+    spent = budget * sum(shares, Fraction(0))
+    return Fraction(ceil(2 * (spent + budget * max(shares, default=Fraction(0)))), 2)
+
+
+def run_file_text(
+    schema: str,
+    settings_name: str,
+    records: TableLocation,
+    leaves: TableLocation,
+    out: Path,
+    levels: tuple[str, ...] = (),
+    answers: RunFileAnswers = RunFileAnswers(),
+    *,
+    settings_text: str = "",
+) -> str:
+    """Return the text of a run file.
+
+    Args:
+        schema: bundled schema name or path; must be the settings' schema.
+        settings_name: bundled settings name or path.
+        records, leaves: input tables; written relative to the run file's folder where possible.
+        out: where the run file will be.
+        levels: levels of the geography, root first; all levels of the settings below "us" if empty.
+        answers: what is known already.
+        settings_text: of settings that are no file yet; they are read instead of `settings_name`.
+
+    Raises:
+        ConfigError: schema and settings do not belong together, or a level has no known geocode length.
+    """
+    if settings_text:
+        body, settings = settings_text, parse_settings(settings_text)
+    else:
+        path = find("settings", settings_name, Path.cwd())
+        body, settings = path.read_text(encoding="utf-8"), load_settings(path)
+    if schema != settings.schema:
+        raise ConfigError(
+            f"settings {settings.name!r} are for schema {settings.schema!r}, not {schema!r}",
+            code="C060",
+            fix=f"use --schema {settings.schema}, or other settings",
+        )
+    chosen = levels or default_levels(settings)
+    for name in chosen:
+        checked_name(name, "level")
+    head = _run_file_head(settings, chosen, records, leaves, out, answers)
+    base = (
+        f"\n[base]  # extends a release of schema {settings.extends}: topdown extend\n"
+        if settings.extends
+        else ""
+    )
+    return head + "\n" + body[body.index("[budget]") :] + base
+
+
+def _run_file_head(
+    settings: SettingsFile,
+    levels: tuple[str, ...],
+    records: TableLocation,
+    leaves: TableLocation,
+    out: Path,
+    answers: RunFileAnswers,
+) -> str:
+    folder = out.resolve().parent
+    census = all(name in CENSUS_PREFIXES for name in levels)
+    usual = [CENSUS_PREFIXES[name] for name in levels] if census else list(range(len(levels)))
+    lengths = list(answers.prefix_lengths) or usual
+    known = census or answers.prefix_lengths
+    note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
+    places = f"prefix_lengths = {lengths}  # {note}"
+    if answers.columns:
+        places = f"columns = {_wrapped_list(answers.columns)}  # of the leaves: codes of the areas above"
+    pairs = ", ".join(f"{_bare_or_quoted(name)} = {toml_quote(of)}" for name, of in answers.called)
+    called = f"columns = {{ {pairs} }}  # what columns are called in the tables\n" if pairs else ""
+    limit = suggest_limit(settings, levels) + answers.already
+    unit = "rho" if law_of_mechanism(settings.mechanism).loss_name == "rho" else "epsilon"
+    delta = settings.budget.delta
+    beside = "" if delta is None else f'delta_limit = "{exact_text(2 * delta)}"  # most delta, beside it\n'
+    data_set = answers.data_set or containing_file(records).name.split(".")[0]
+    witness = ""
+    if answers.witness is not None:
+        place = toml_quote(os.path.relpath(answers.witness.resolve(), folder))
+        witness = f"witness = {place}  # folder of the small file that notices an older ledger\n"
+    return f"""\
+# A release, from records to microdata. Check it with: topdown plan {out.name}
+# Paths are relative to this file. Exact numbers are whole, or fractions in quotes.
+type = "topdown.run"
+version = 1
+schema = {toml_quote(answers.schema or settings.schema)}
+invariants = {toml_quote(answers.invariants or settings.invariants)}
+settings = {toml_quote(settings.name)}  # where the numbers below came from; they may be changed here
+neighbours = "{settings.neighbours}"  # bounded: one record replaced; add_remove: one record more or less
+mechanism = "{settings.mechanism}"
+
+[release]
+id = {toml_quote(answers.release_id or data_set + "-r1")}
+title = {toml_quote(answers.title or settings.title)}
+data_set = {toml_quote(data_set)}  # privacy loss adds up over all releases from one data set
+agency = {toml_quote(answers.agency)}  # only a person can answer; while it is "?", the release is stamped DRAFT
+contact = {toml_quote(answers.contact)}
+
+[input]
+records = {toml_quote(location_text(records, folder))}  # confidential; only the measure stage opens it
+leaves = {toml_quote(location_text(leaves, folder))}  # public facts, one row a leaf
+count = {"true" if answers.has_count else "false"}  # false: the records have no column count, each row is one
+# Columns of the tables that are not read; any other that nobody asked for is refused.
+ignore = {_wrapped_list(answers.ignore)}
+{called}
+[geography]
+levels = [{", ".join(toml_quote(name) for name in levels)}]
+{places}
+
+[ledger]
+path = {toml_quote(f"ledger/{_ledger_file_name(data_set)}.jsonl")}
+{witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
+{beside}"""
+
+
+def _bare_or_quoted(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "").isalnum() else toml_quote(name)
+
+
+def _ledger_file_name(data_set: str) -> str:
+    try:
+        return checked_name(data_set, "data set")
+    except ConfigError:
+        return "data"
+
+
+def _wrapped_list(names: tuple[str, ...]) -> str:
+    line = ", ".join(toml_quote(name) for name in names)
+    lines = textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
+    return f"[{line}]" if len(lines) < 2 else "\n  ".join(["[", *lines]) + ",\n]"
+
+
+def toml_quote(text: str) -> str:
+    """Return a text as TOML has it; ConfigError C061 for control characters."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    if any(ord(c) < 32 for c in escaped):
+        raise ConfigError(f"{text!r} has a control character", code="C061", fix="rename the file")
+    tomllib.loads(f'x = "{escaped}"')
+    return f'"{escaped}"'
+
+
+MOST_WITH_INTERVALS = 6  # attributes: see topdown.solve.tree.coverage
+
+
+_WHOLE, _GROUPED = ("attribute", "label"), ("attribute", "label", "recode", "group")
+
+
+@dataclass(frozen=True)
+class DraftFiles:
+    """Texts of three files.
+
+    Args:
+        schema, invariants, settings: TOML.
+    """
+
+    schema: str
+    invariants: str
+    settings: str
+
+
+def read_code_list(path: Path, name: str, unit: str = "person") -> Schema:
+    """Return the schema that a list of codes describes.
+
+    Args:
+        path: CSV(.gz) or Parquet with columns attribute and label, one row a label in its order; with columns recode
+            and group too, one row a label and recode. `topdown tables` writes such a file.
+        name: of the schema. unit: of a record.
+
+    Raises:
+        DataError: as `read_table`; D065 a row is there twice, or a label is in no group or in two of a recode.
+        ConfigError: C020-C023, C130 as every schema.
+    """
+    try:
+        grouped = path.is_file() and "recode" in read_header(path)
+    except (UnreadableError, TooLargeError):
+        grouped = False  # read_table says what is wrong
+    columns = _GROUPED if grouped else _WHOLE
+    table = read_table(path, columns, integers=True)
+    rows = list(zip(*(table.column(column).to_pylist() for column in columns), strict=True))
+    if not grouped:
+        rows = [(*row, "", "") for row in rows]
+    labels: dict[str, dict[str, None]] = {}
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    seen: set[tuple[str, str, str]] = set()
+    for number, (attribute, label, recode, group) in enumerate(rows, start=1):
+        if (attribute, label, recode) in seen:
+            raise _code_list_error(
+                path, f"row {number}: {_describe_row(attribute, label, recode)} is there twice"
+            )
+        if bool(recode) != bool(group):
+            raise _code_list_error(path, f"row {number}: recode and group are given together, or neither")
+        seen.add((attribute, label, recode))
+        labels.setdefault(attribute, {})[label] = None
+        if recode:
+            groups.setdefault((attribute, recode), {})[label] = group
+    return Schema(
+        name, name, unit, tuple(_listed_attribute(path, a, tuple(of), groups) for a, of in labels.items())
+    )
+
+
+def _listed_attribute(
+    path: Path, name: str, labels: tuple[str, ...], groups: dict[tuple[str, str], dict[str, str]]
+) -> Attribute:
+    recodes = []
+    for (attribute, recode), group_of in groups.items():
+        if attribute != name:
+            continue
+        left = [label for label in labels if label not in group_of]
+        if left:
+            raise _code_list_error(path, f"{_describe_row(name, left[0], recode)} has no group")
+        order = tuple(dict.fromkeys(group_of.values()))
+        recodes.append(Recode(recode, order, tuple(order.index(group_of[label]) for label in labels)))
+    return Attribute(name, labels, tuple(recodes))
+
+
+def _describe_row(attribute: str, label: str, recode: str) -> str:
+    return f"{printable(attribute)} {printable(label)!r}" + (
+        f" in recode {printable(recode)}" if recode else ""
+    )
+
+
+def _code_list_error(path: Path, text: str) -> DataError:
+    return DataError(
+        f"{path}: {text}",
+        code="D065",
+        file=str(path),
+        fix="give one row a label, or one row a label and recode with its group",
+    )
+
+
+def draft_files(schema: Schema, levels: Sequence[str], source: str) -> DraftFiles:
+    """Return schema, empty invariants and settings by rule for a schema of one's own.
+
+    The rule: levels share the budget equally. Each measures the total, every attribute by itself and every
+    combination, in the shares 1/4, 1/4 and 1/2 (1/2 and 1/2 for a single attribute). Rounding goes from coarse to fine,
+    attribute by attribute, those of few labels first.
+
+    Args:
+        schema: of the codes. levels: root first. source: where the codes came from.
+    """
+    return DraftFiles(
+        _schema_text(schema, source),
+        _invariants_text(schema),
+        _settings_text(schema, levels),
+    )
+
+
+def _schema_text(schema: Schema, source: str) -> str:
+    lines = [
+        "# What a record can say: attributes and their labels. All of it is public.",
+        'type = "topdown.schema"',
+        "version = 1",
+        f"name = {toml_quote(schema.name)}",
+        f"title = {toml_quote(schema.title)}",
+        f"unit = {toml_quote(schema.unit)}",
+        f"source = {toml_quote(source)}",
+    ]
+    for attribute in schema.attributes:
+        lines += ["", "[[attribute]]", f"name = {toml_quote(attribute.name)}", "labels = ["]
+        lines += [f"  {toml_quote(label)}," for label in attribute.labels] + ["]"]
+        for recode in attribute.recodes:
+            lines += ["", f"[attribute.recodes.{toml_quote(recode.name)}]"]
+            for i, group in enumerate(recode.group_labels):
+                inside = [
+                    toml_quote(at)
+                    for at, of in zip(attribute.labels, recode.group_of, strict=True)
+                    if of == i
+                ]
+                lines.append(f"{toml_quote(group)} = [{', '.join(inside)}]")
+    return "\n".join(lines) + "\n"
+
+
+def _invariants_text(schema: Schema) -> str:
+    return f"""\
+# What stays exactly true. Nothing yet: every number is protected. docs/how-to/your-own-invariants.md shows the kinds.
+type = "topdown.invariants"
+version = 1
+name = "none"
+title = "No invariants"
+schema = {toml_quote(schema.name)}
+
+# [[exact]]
+# name = "population of the country"
+# level = "the first level"
+# query = "total"
+# legal_basis = "the law that asks for it"
+"""
+
+
+def _settings_text(schema: Schema, levels: Sequence[str]) -> str:
+    telling = [a.name for a in schema.attributes if len(a.labels) > 1]
+    alone = telling if len(telling) > 1 else []
+    quarter = Fraction(1, 4)
+    shares = {"total": quarter if alone else 2 * quarter}
+    shares |= {name: quarter / len(alone) for name in alone}
+    shares["detailed"] = Fraction(1, 2)
+    many = len(schema.attributes) > MOST_WITH_INTERVALS or len(levels) < 2
+    intervals = (
+        "" if many else '[estimates]\ncoverage = "19/20"  # every count in the tables with an interval\n\n'
+    )
+    chain = ["total", *_rounding_chain(schema), "detailed"]
+    rounding = "".join(
+        f"  {{ table = {toml_quote(table)}, weight = {100 if table == 'total' else 1} }},\n"
+        for table in chain
+    )
+    measured = "".join(f'{toml_quote(name)} = "{exact_text(share)}"\n' for name, share in shares.items())
+    total = '{ queries = ["total"], table = "total" }, '
+    parts = [
+        f"""
+[[level]]
+name = {toml_quote(level)}
+share = "1/{len(levels)}"
+passes = [{total if depth else ""}{{ table = "detailed" }}]
+rounding = [
+{rounding}]
+
+[level.queries]
+{measured}"""
+        for depth, level in enumerate(levels)
+    ]
+    return f"""\
+# A draft by rule: equal shares by level; total 1/4, every attribute by itself 1/4 together, every combination 1/2.
+type = "topdown.settings"
+version = 1
+name = {toml_quote(schema.name)}
+title = {toml_quote("Draft settings of " + schema.name)}
+schema = {toml_quote(schema.name)}
+invariants = "invariants.toml"
+neighbours = "bounded"
+mechanism = "discrete_gaussian"
+source = "drafted by topdown init"
+
+[budget]
+rho = "1"  # people decide this: topdown plan run.toml --budget-for 5 says what epsilon 5 would be
+
+{intervals}# passes: each entry solves `table` for the best fit and fixes it for the entries that follow.
+# rounding: tables from coarse to fine, each with the weight of one person of rounding error in it.
+{"".join(parts)}"""
+
+
+def _rounding_chain(schema: Schema) -> list[str]:
+    """Return tables from coarse to fine between total and detailed: one attribute after the other."""
+    out, before = list[str](), list[str]()
+    attributes = sorted(schema.attributes, key=lambda a: len(a.labels))
+    for attribute in attributes:
+        if len(attribute.labels) == 1:
+            continue
+        for recode in _nested_recodes(attribute):
+            out.append(" * ".join([*before, recode]))
+        before.append(attribute.name)
+        if len(before) < sum(len(a.labels) > 1 for a in attributes):
+            out.append(" * ".join(before))
+    return out
+
+
+def _nested_recodes(attribute: Attribute) -> list[str]:
+    """Return recodes of which each divides the groups of the one before, coarsest first."""
+    out, last = list[str](), (0,) * len(attribute.labels)
+    for recode in sorted(attribute.recodes, key=lambda r: len(r.group_labels)):
+        pairs = set(zip(recode.group_of, last, strict=True))
+        n = len(recode.group_labels)
+        if len(pairs) == n and max((*last, 0)) + 1 < n < len(attribute.labels):
+            out.append(recode.name)
+            last = recode.group_of
+    return out

@@ -1,0 +1,281 @@
+"""The plan: what will be measured, with which noise, at which exact cost. Reads no confidential data.
+
+A plan is a value. Its hash covers everything that decides the release (schema, invariants, geography and
+public facts, budget, queries, solving order) and nothing else (no path, no time, no machine).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from topdown.errors import ConfigError
+from topdown.formats.strict_toml import dec_hook, enc_hook
+from topdown.model import Invariants, Neighbours, Query, Schema, parse_query
+from topdown.plan.run_file import Mechanism
+from topdown.privacy.laws import LAWS, LawName, LossName, law_of_mechanism
+
+VERSION = 2  # of plan.json
+
+
+MEASURED_PLAN = (
+    "measurements/plan.json"  # of a release that solves another one's measurement: the plan of that one
+)
+
+
+WORK = "work"  # inside the release folder: finished parts of a solve, gone before the release is sealed
+
+
+@dataclass(frozen=True)
+class MeasurementPlan:
+    """One query at every inhabited node of one level.
+
+    Args:
+        query: name of the query.
+        n_answers: answers a node.
+        share: of the level's budget.
+        loss: rho (discrete Gaussian) or epsilon (geometric, optimal) this query costs.
+        law: noise law.
+        parameter: variance parameter in records squared (discrete Gaussian), scale in records (geometric), or
+            epsilon of each count that moves (optimal).
+        delta: this query costs beside `loss`; 0 unless optimal.
+        weights: of the law's values 0, 1, 2, ..: whole numbers over 2^128 (optimal).
+    """
+
+    query: str
+    n_answers: int
+    share: Fraction
+    loss: Fraction
+    law: LawName
+    parameter: Fraction
+    delta: Fraction = Fraction(0)
+    weights: tuple[str, ...] = ()
+
+    @property
+    def variance(self) -> Fraction:
+        """Variance of the noise in records squared, as the solver weighs it."""
+        return LAWS[self.law].variance(self.parameter, self.whole_weights)
+
+    @property
+    def whole_weights(self) -> tuple[int, ...]:
+        """Weights of 0, 1, 2, .. over 2^128; none for a law with a formula."""
+        return parse_weights(self.weights)
+
+    @property
+    def count_delta(self) -> Fraction:
+        """Delta of each count that moves, beside the epsilon `parameter`; 0 unless optimal."""
+        return self.delta * self.parameter / self.loss if self.delta else Fraction(0)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Solve `table` for the best fit to `queries`, then keep it fixed in the passes that follow."""
+
+    table: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """One table of the rounding chain; `weight` is the cost of one person of rounding error in it."""
+
+    table: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class LevelPlan:
+    """Everything one level of the tree needs."""
+
+    name: str
+    n_nodes: int
+    n_measured: int
+    share: Fraction
+    loss: Fraction
+    measurements: tuple[MeasurementPlan, ...]
+    passes: tuple[Pass, ...]
+    rounding: tuple[Rounding, ...]
+
+    @property
+    def answers_per_node(self) -> int:
+        """Noisy numbers drawn at one node."""
+        return sum(m.n_answers for m in self.measurements)
+
+    @property
+    def n_numbers(self) -> int:
+        """Noisy numbers drawn at the level."""
+        return self.n_measured * self.answers_per_node
+
+
+@dataclass(frozen=True)
+class ReleaseInfo:
+    """Names of the release and answers only people can give ("?" while open)."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str
+    contact: str
+
+
+@dataclass(frozen=True)
+class Base:
+    """The release that this one extends: it keeps that table exactly at every leaf.
+
+    Args:
+        release: its id.
+        plan_hash: its plan.
+        manifest_sha256: its manifest.json, and with it every file of it.
+        table_sha256: its microdata/persons.parquet.
+        map: each attribute of its schema, and the attribute or recode of this schema with the same values.
+        n_numbers: noisy numbers at each level; only answers that the base's table leaves open are measured.
+    """
+
+    release: str
+    plan_hash: str
+    manifest_sha256: str
+    table_sha256: str
+    map: tuple[tuple[str, str], ...]
+    n_numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What splits are fitted to, and the coverage of the intervals in the tables; None: there are none."""
+
+    targets: Literal["own", "tree"] = "own"
+    coverage: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredRelease:
+    """The release whose measurement this one solves in another way: its id and the hash of its plan."""
+
+    release: str
+    plan_hash: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole release before anything is spent; see the module for what `plan_hash` covers."""
+
+    release: ReleaseInfo
+    schema: Schema
+    invariants: Invariants
+    neighbours: Neighbours
+    mechanism: Mechanism
+    settings: str
+    budget: Fraction
+    levels: tuple[LevelPlan, ...]
+    unspent: tuple[tuple[str, Fraction], ...]
+    public_sha256: str
+    geography_sha256: str
+    base: Base | None = None
+    estimates: Estimates | None = None
+    delta: Fraction = Fraction(0)
+    measured: MeasuredRelease | None = None
+    type: str = field(default="topdown.plan")
+    version: int = VERSION
+
+    @property
+    def loss(self) -> Fraction:
+        """Total rho (discrete Gaussian) or epsilon (geometric, optimal) that the measurements cost."""
+        return sum((level.loss for level in self.levels), Fraction(0))
+
+    def delta_of(self, loss: Fraction) -> Fraction:
+        """Return the delta that a part of the budget costs beside its `loss`: shares split both; 0 unless optimal."""
+        return self.delta * loss / self.budget
+
+    @property
+    def loss_name(self) -> LossName:
+        """`rho`, `epsilon` or `epsilon_delta`: the unit of every loss in this plan."""
+        return law_of_mechanism(self.mechanism).loss_name
+
+    @property
+    def n_numbers(self) -> int:
+        """Noisy numbers drawn in all."""
+        return sum(self.numbers_at(depth) for depth in range(len(self.levels)))
+
+    def numbers_at(self, depth: int) -> int:
+        """Return the noisy numbers drawn at one level."""
+        return self.levels[depth].n_numbers if self.base is None else self.base.n_numbers[depth]
+
+    @property
+    def fits_tree(self) -> bool:
+        """Whether splits are fitted to the tree estimate where it covers them."""
+        return self.estimates is not None and self.estimates.targets == "tree"
+
+    @property
+    def coverage(self) -> Fraction | None:
+        """Chance of every interval in the tables; None if they have none."""
+        return None if self.estimates is None else self.estimates.coverage
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256, in hex, of the canonical JSON of the plan."""
+        return hashlib.sha256(msgspec.json.encode(self.to_document(), order="deterministic")).hexdigest()
+
+    @property
+    def measured_hash(self) -> str:
+        """The hash of the plan that was charged and measured: this one's, or that of the release solved again."""
+        return self.plan_hash if self.measured is None else self.measured.plan_hash
+
+    def level(self, name: str) -> LevelPlan:
+        """Return one level by name; KeyError if there is none."""
+        return {level.name: level for level in self.levels}[name]
+
+    def query(self, name: str) -> Query:
+        """Return a query of the plan's schema by name."""
+        return parse_query(self.schema, name)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready values; exact numbers are strings "a/b"."""
+        document = msgspec.to_builtins(self, enc_hook=enc_hook)
+        if not isinstance(document, dict):
+            raise TypeError("a plan must become a JSON object")
+        if self.base is None:
+            document.pop("base", None)
+        if self.estimates is None:  # plans without it read and hash as before there was any
+            document.pop("estimates", None)
+        elif self.estimates.coverage is None:
+            document["estimates"].pop("coverage", None)
+        if self.measured is None:
+            document.pop("measured", None)
+        if not self.delta:  # and those that have none
+            document.pop("delta", None)
+            for m in (m for level in document["levels"] for m in level["measurements"]):
+                m.pop("delta", None)
+                m.pop("weights", None)
+        for kind in ("at_most", "no_more_than"):  # plans without them read and hash as before there were any
+            if not getattr(self.invariants, kind):
+                document["invariants"].pop(kind, None)
+        return document
+
+
+def plan_from_document(document: dict[str, Any]) -> Plan:
+    """Read a plan back; ConfigError if it is not one, or one of another version."""
+    stated = document.get("version")
+    if document.get("type") == "topdown.plan" and isinstance(stated, int) and stated != VERSION:
+        age = "an older" if stated < VERSION else "a newer"
+        raise ConfigError(
+            f"this plan was made by {age} version of the engine (plan version {stated}, not {VERSION})",
+            code="C016",
+            fix="make the plan again, or read the release with the version that made it",
+        )
+    try:
+        return msgspec.convert(document, Plan, dec_hook=dec_hook, strict=True)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f"not a plan: {error}", code="C016", fix="make it with: topdown plan RUN.toml"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def parse_weights(weights: tuple[str, ...]) -> tuple[int, ...]:
+    """Return weights as whole numbers."""
+    return tuple(int(weight) for weight in weights)

@@ -1,0 +1,325 @@
+"""Run file in, plan and public context out. Opens public files only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.errors import ConfigError, TopdownError
+from topdown.formats.strict_toml import add_location, locating_errors
+from topdown.inputs import MemoryTable, TableLocation, containing_file, locate_table
+from topdown.model import (
+    ConstraintSystem,
+    Geography,
+    Invariants,
+    PublicFacts,
+    Query,
+    Schema,
+    Support,
+    constraints_of_facts,
+    parse_query,
+)
+from topdown.output_paths import refuse_needed
+from topdown.plan.invariants_file import load_invariants, name_asking_constraint
+from topdown.plan.plan_values import Plan, plan_from_document
+from topdown.plan.planning import make_plan
+from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
+from topdown.plan.release_chain import (
+    BaseFiles,
+    BaseRelease,
+    ReleaseChain,
+    check_guarantee,
+    check_same_base,
+    describe_base,
+    read_base_facts,
+    read_base_plans,
+    read_plan_document,
+    read_support,
+    refuse_resolved,
+)
+from topdown.plan.run_file import RunFile, load_run_file, load_schema
+from topdown.resources import find
+
+
+@dataclass(frozen=True, eq=False)
+class PublicContext:
+    """A plan with the public facts it was made from: all that measure, solve and publish need to know."""
+
+    plan: Plan
+    geography: Geography
+    facts: PublicFacts
+    support: Support | None = None  # what the base release leaves open, if this one extends it
+    bases: tuple[BaseRelease, ...] = ()  # the releases it extends, oldest first
+
+    @cached_property
+    def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
+        """Per level, the nodes that are measured."""
+        return self.rules.inhabited if self.support is None else self.support.inhabited
+
+    @cached_property
+    def rules(self) -> ConstraintSystem:
+        """Open classes and lower bounds of every node."""
+        if self.support is not None:
+            return self.support.rules
+        return constraints_of_facts(self.plan.schema, self.geography, self.plan.invariants, self.facts)
+
+    @cached_property
+    def policy(self) -> ReleaseChain:
+        """What statements about privacy are made from."""
+        return ReleaseChain(self.plan, self.bases, self.geography, self.facts)
+
+    def let_go(self) -> None:
+        """Forget what is derived again when it is asked for: of a nation nearly a gigabyte, which few stages read."""
+        for name in ("rules", "inhabited"):
+            vars(self).pop(name, None)
+        self.geography.let_go()
+
+    def queries(self, level: str) -> tuple[Query, ...]:
+        """Return the queries measured at a level, in the order of their answers in the measurement files."""
+        make = partial(parse_query, self.plan.schema) if self.support is None else self.support.query
+        return tuple(make(m.query) for m in self.plan.level(level).measurements)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRun:
+    """A context together with the run file it came from (paths and ledger policy are not part of the plan)."""
+
+    context: PublicContext
+    run: RunFile
+    path: Path
+    base: BaseFiles | None = None  # files of the release that is extended
+
+    @property
+    def records_path(self) -> TableLocation:
+        """Where the confidential records are."""
+        return locate_table(self.run.input.records, self.path.parent)
+
+    @property
+    def needed(self) -> tuple[Path, ...]:
+        """Files the run reads or keeps: nothing else may be written there."""
+        beside, run = self.path.parent, self.run
+        named = [run.geography.table, *(n for n in (run.schema, run.invariants) if n.endswith(".toml"))]
+        tables = [
+            containing_file(locate_table(text, beside)) for text in (run.input.records, run.input.leaves)
+        ]
+        return (self.path, *tables, *(beside / name for name in named if name), self.ledger_path)
+
+    @property
+    def ledger_path(self) -> Path:
+        """The ledger of the data set."""
+        return self.path.parent / self.run.ledger.path
+
+
+def prepare(path: Path, base: Path | None = None, *, leaves: MemoryTable | None = None) -> PreparedRun:
+    """Read a run file and everything public it names, and make the plan.
+
+    Args:
+        path: the run file.
+        base: the release to extend; needed if the run file has a table [base], and only then.
+        leaves: public leaf table in memory; the file that the run file names if None.
+
+    Raises:
+        ConfigError, DataError, BudgetError: what is wrong, where, and the fix; nothing is spent.
+    """
+    run = load_run_file(path)
+    _check_base_given(run, path, base)
+    beside = path.resolve().parent
+    try:
+        with locating_errors("schema"):
+            schema = load_run_schema(run, path)
+        with locating_errors("invariants"):
+            invariants = load_invariants(find("invariants", run.invariants, beside), schema)
+        with locating_errors("input", "ignore"):
+            _check_ignored(run, schema, invariants)
+        with locating_errors("input", "columns"):
+            _check_renamed(run, schema, invariants)
+        with locating_errors("input", "leaves"):
+            table = locate_table(run.input.leaves, beside) if leaves is None else leaves
+            words = (run.input.ignore, run.input.columns)
+            try:
+                geography, facts = read_public(table, run.geography, invariants.columns, beside, *words)
+            except TopdownError as error:
+                name_asking_constraint(error, invariants)
+                raise
+        if base is None:
+            context = PublicContext(make_plan(run, schema, invariants, geography, facts), geography, facts)
+        else:
+            context = _prepare_extension(run, schema, invariants, geography, facts, base)
+    except TopdownError as error:
+        add_location(error, path)
+        raise
+    prepared = PreparedRun(context, run, path, None if base is None else BaseFiles.of_release(base))
+    with locating_errors("ledger", "path"):
+        refuse_needed(prepared.ledger_path, "ledger.path", prepared.needed[:-1])
+    return prepared
+
+
+def _check_ignored(run: RunFile, schema: Schema, invariants: Invariants) -> None:
+    """Refuse to ignore a column that is read (ConfigError C133)."""
+    read = {"geocode", *(a.name for a in schema.attributes), *invariants.columns}
+    read |= {"count"} if run.input.count else set()
+    both = [name for name in run.input.ignore if name in read]
+    if both:
+        raise ConfigError(
+            f"input.ignore names the column {both[0]!r}, which is read",
+            code="C133",
+            fix="take it out of the list"
+            + ("; for one record a row, write count = false" if both[0] == "count" else ""),
+        )
+
+
+def _check_renamed(run: RunFile, schema: Schema, invariants: Invariants) -> None:
+    """Refuse another name for a column that no table has, or one name for two columns (ConfigError C138)."""
+    known = {"geocode", "count", *(a.name for a in schema.attributes), *invariants.columns}
+    called = run.input.columns
+    unknown = [name for name in called if name not in known]
+    names = [called.get(name, name) for name in known]
+    twice = [name for name in called if names.count(called[name]) > 1]
+    if unknown or twice:
+        problem = f"{unknown[0]!r}, which is not read" if unknown else f"{twice[0]!r} as another column is"
+        raise ConfigError(
+            f"input.columns names {problem}",
+            code="C138",
+            fix=f"name each of these at most once: {', '.join(sorted(known))}",
+        )
+
+
+def load_run_schema(run: RunFile, path: Path) -> Schema:
+    """Return the schema that a run file names; ConfigError if there is none."""
+    return load_schema(find("schemas", run.schema, path.resolve().parent))
+
+
+def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
+    if run.base is not None and base is None:
+        raise ConfigError(
+            f"{path} extends a release",
+            code="C097",
+            file=str(path),
+            fix=f"use: topdown extend {path} --base RELEASE --out DIR; to look first: "
+            f"topdown plan {path} --base RELEASE",
+        )
+    if run.base is not None and run.mechanism == "optimal":
+        raise ConfigError(
+            'an extension cannot have mechanism "optimal"',
+            code="C157",
+            fix='write mechanism = "discrete_gaussian" or "geometric", like the release it extends',
+            key=("mechanism",),
+        )
+    if run.base is None and base is not None:
+        raise ConfigError(
+            f"{path} does not say how it reads the base release",
+            code="C091",
+            file=str(path),
+            fix="add a table [base]; it may be empty if the attributes have the same names",
+        )
+
+
+_KINDS_IN_EXTENSIONS = {"name", "title", "schema", "source", "exact", "at_least", "none_where_zero", "never"}
+_KINDS_IN_EXTENSIONS |= {"no_more_than"}
+
+
+def _prepare_extension(
+    run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts, base: Path
+) -> PublicContext:
+    files = BaseFiles.of_release(base)
+    plans = read_base_plans(files)
+    there = plans[-1]
+    refuse_resolved(there)
+    unknown = [
+        f.name
+        for f in fields(invariants)
+        if f.name not in _KINDS_IN_EXTENSIONS and getattr(invariants, f.name)
+    ]
+    if unknown:
+        raise ConfigError(
+            f"an extension cannot keep constraints of the kind {unknown[0]!r} yet",
+            code="C098",
+            fix="remove them from the invariants of the extension; nothing was spent",
+        )
+    if invariants.exact:
+        raise ConfigError(
+            f"invariant {invariants.exact[0].name!r} is exact: an extension has the totals of its base",
+            code="C095",
+            fix="remove it from the invariants of the extension",
+        )
+    _check_lineage(run, geography, plans)
+    bases = read_base_facts(plans, files, geography)
+    names = dict(run.base.map) if run.base is not None else {}
+    rules = constraints_of_facts(schema, geography, invariants, facts)
+    with locating_errors("base", "map"):
+        support = read_support(schema, rules, geography, there.schema, names, files.table)
+    if not support.levels[0].n_records:
+        raise ConfigError(
+            "the base release has no records, so it leaves nothing to extend",
+            code="C099",
+            fix="make a release of the whole schema instead; nothing was spent",
+        )
+    plan = make_plan(run, schema, invariants, geography, facts, support.inhabited)
+    stated = describe_base(there, files, support, plan, names)
+    context = PublicContext(replace(plan, base=stated), geography, facts, support, bases)
+    check_guarantee(context.policy)
+    return context
+
+
+def _check_lineage(run: RunFile, geography: Geography, bases: tuple[Plan, ...]) -> None:
+    """Refuse releases whose losses do not add up (C092): other records, other neighbours, another tree."""
+    for base in bases:
+        for what, ours, theirs in (
+            ("data set", run.release.data_set, base.release.data_set),
+            ("neighbours", run.neighbours, base.neighbours),
+            ("mechanism", run.mechanism, base.mechanism),
+            ("geography", geography_sha256(geography)[:8], base.geography_sha256[:8]),
+        ):
+            if ours != theirs:
+                raise ConfigError(
+                    f"the base release has another {what} ({theirs}) than the run file ({ours})",
+                    code="C092",
+                    fix="use the same; only then do the losses of both add up in one ledger",
+                )
+
+
+def load_release_chain(release: Path) -> ReleaseChain:
+    """Read from a release folder what statements about its privacy are made from; errors as for `load_context`."""
+    plan, geography, facts = _load_public(release)
+    if plan.base is None:
+        return ReleaseChain(plan, (), geography, facts)
+    files = BaseFiles.of_extension(release)
+    return ReleaseChain(
+        plan, read_base_facts(read_base_plans(files, plan.base), files, geography), geography, facts
+    )
+
+
+def load_context(release: Path, same: PublicContext | None = None) -> PublicContext:
+    """Read a plan and its public facts back from a release folder; `same` is returned if it turns out to be that.
+
+    Raises:
+        ConfigError: plan.json is missing, damaged, or was made for other public facts.
+    """
+    plan, geography, facts = _load_public(release)
+    if plan.base is None:
+        if same is not None and same.plan.plan_hash == plan.plan_hash:  # which covers the public facts
+            return same
+        return PublicContext(plan, geography, facts)
+    files = BaseFiles.of_extension(release)
+    check_same_base(plan, files)
+    rules = constraints_of_facts(plan.schema, geography, plan.invariants, facts)
+    plans = read_base_plans(files, plan.base)
+    support = read_support(plan.schema, rules, geography, plans[-1].schema, dict(plan.base.map), files.table)
+    return PublicContext(plan, geography, facts, support, read_base_facts(plans, files, geography))
+
+
+def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:
+    document = read_plan_document(release / "plan.json")
+    plan = plan_from_document(document)
+    geography, facts = read_release_public(release / "public")
+    if public_sha256(geography, facts) != plan.public_sha256:
+        raise ConfigError(
+            f"the public facts in {release / 'public'} are not those of plan.json",
+            code="C017",
+            fix="get the release again; do not mix files of two runs",
+        )
+    return plan, geography, facts

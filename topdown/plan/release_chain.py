@@ -1,0 +1,438 @@
+"""A release and all that it extends: their plans and public facts, and what these say of each change of one record.
+
+Statements about privacy are made from a `ReleaseChain`. An extension carries plan, manifest and records of its base,
+and plan and public facts of whatever that extends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from topdown.errors import CertificateError, ConfigError, TopdownError
+from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.inputs import codes_to_arrow
+from topdown.model import (
+    ZERO_KINDS,
+    AttributeMapping,
+    BoundRule,
+    ConstraintSystem,
+    Geography,
+    Histogram,
+    KnownStatistic,
+    NeighbourChange,
+    PublicFacts,
+    Schema,
+    Selection,
+    Support,
+    Values,
+    ZeroRule,
+    analyse_neighbours,
+    base_labels,
+    compose_mappings,
+    group_values,
+    identity_mapping,
+    leaf_rows,
+    map_attributes,
+    rows_of_kinds,
+)
+from topdown.model.sections import files_at, part_path
+from topdown.plan.plan_values import Base, Plan, plan_from_document
+from topdown.plan.public_tables import public_sha256, read_leaves
+
+
+@dataclass(frozen=True, eq=False)
+class BaseRelease:
+    """A release that is extended: its plan, and the public facts that it was made from."""
+
+    plan: Plan
+    facts: PublicFacts
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseChain:
+    """A plan, the releases it extends, and the public facts: all that statements are made from.
+
+    Args:
+        plan, facts: of the release.
+        bases: the releases it extends, oldest first.
+        geography: of all of them.
+    """
+
+    plan: Plan
+    bases: tuple[BaseRelease, ...]
+    geography: Geography
+    facts: PublicFacts
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Plan, AttributeMapping], ...]:
+        """Every plan, oldest first, and how its attributes read in the schema of the newest."""
+        out = [(self.plan, identity_mapping(self.plan.schema))]
+        for base in reversed(self.bases):
+            above, reading = out[-1]
+            names = dict(above.base.map) if above.base is not None else {}
+            out.append(
+                (base.plan, compose_mappings(map_attributes(above.schema, base.plan.schema, names), reading))
+            )
+        return tuple(reversed(out))
+
+    @cached_property
+    def known(self) -> tuple[KnownStatistic, ...]:
+        """The exact statistics of every step, each under a name of its own."""
+        found: dict[str, KnownStatistic] = {}
+        for plan, reading in self.steps:
+            for exact in plan.invariants.exact:
+                name, n = exact.name, 1
+                while name in found:
+                    name = f"{exact.name} ({plan.release.id}{f', {n}' * (n > 1)})"
+                    n += 1
+                depth = self.geography.index(exact.level)
+                found[name] = KnownStatistic(name, depth, group_values(plan.query(exact.query), reading))
+        return tuple(found.values())
+
+    @property
+    def loss(self) -> Fraction:
+        """Total rho or epsilon of the plan and of those it extends."""
+        return sum((plan.loss for plan in (*(b.plan for b in self.bases), self.plan)), Fraction(0))
+
+    @property
+    def conditional_on(self) -> tuple[str, ...]:
+        """Names of all statistics that are exact."""
+        return tuple(k.name for k in self.known)
+
+    @property
+    def has_public_facts(self) -> bool:
+        """Whether rules that hold for every true population narrow what an answer can be."""
+        kinds = ("never", "none_where_zero", "at_least", "at_most")
+        return any(getattr(plan.invariants, kind) for plan, _ in self.steps for kind in kinds)
+
+    @cached_property
+    def changes(self) -> tuple[NeighbourChange, ...]:
+        """What exact statistics and public facts say of each kind of change; the neighbours' own comes first."""
+        zeros, bounds = [], []
+        limited = any(
+            plan.invariants.at_most for plan, _ in self.steps
+        )  # else lower bounds leave room for anybody
+        for (plan, reading), facts in zip(
+            self.steps, (*(b.facts for b in self.bases), self.facts), strict=True
+        ):
+            rows = leaf_rows(plan.schema, plan.invariants, facts.columns, self.geography)
+            for row in rows_of_kinds(rows, *ZERO_KINDS, *(("at_least", "at_most") if limited else ())):
+                values, above = _values_selected(plan.schema, reading, row.selection), row.kind == "at_most"
+                if row.kind in ZERO_KINDS:
+                    zeros.append(ZeroRule(row.name, values, row.high == 0))
+                else:
+                    bounds.append(BoundRule(row.name, values, row.high if above else row.low, above))
+        return analyse_neighbours(
+            self.plan.schema, self.geography, self.known, zeros, bounds, self.plan.neighbours
+        )
+
+
+def _values_selected(schema: Schema, reading: AttributeMapping, cells: Selection) -> Values:
+    out = {}
+    for name, labels in cells:
+        here, value = reading[name]
+        inside = [label in labels for label in schema.attribute(name).labels]
+        out[here] = tuple(inside[v] for v in value)
+    return out
+
+
+def check_guarantee(policy: ReleaseChain) -> None:
+    """Refuse a plan whose neighbours all differ in what is exact: its guarantee would speak of nothing (C120)."""
+    first = policy.changes[0]
+    if first.status != "disclosed":
+        return
+    if first.kind == "presence" and policy.known:
+        names = ", ".join(f'"{name}"' for name in policy.conditional_on)
+        raise ConfigError(
+            f"with neighbours = add_remove every record more or less changes {names}, which "
+            f"{'is' if len(policy.known) == 1 else 'are'} published exactly: the guarantee would be empty",
+            code="C120",
+            fix='use neighbours = "bounded", or leave the exact statistics out of the invariants',
+            key=("neighbours",),
+        )
+    names = ", ".join(f'"{name}"' for name in first.exact)
+    raise ConfigError(
+        f"no two data sets that differ in one record agree on {names}: the guarantee would be empty",
+        code="C120",
+        fix="keep fewer statistics exact, close fewer cells, or leave out bounds that meet",
+        key=("invariants",),
+    )
+
+
+BASE_FOLDER, PLAN_FILE = "base", "plan.json"
+
+
+CARRIED_FILES = {  # inside an extension: inside the base release
+    PLAN_FILE: PLAN_FILE,
+    "manifest.json": "manifest.json",
+    "persons.parquet": "microdata/persons.parquet",
+}
+
+
+LEAVES_FILE = "public/leaves.parquet"  # beside the plan, in a release and where it is carried
+
+
+@dataclass(frozen=True, eq=False)
+class BaseFiles:
+    """The files of a base release that an extension needs, wherever they lie: in it, or copied.
+
+    Args:
+        plan, manifest, table: paths; that of the table as it is in a release of one section.
+    """
+
+    plan: Path
+    manifest: Path
+    table: Path
+
+    @staticmethod
+    def of_release(release: Path) -> BaseFiles:
+        """Return the files of a release itself."""
+        return BaseFiles(*(release / path for path in CARRIED_FILES.values()))
+
+    @staticmethod
+    def of_extension(release: Path) -> BaseFiles:
+        """Return the copies inside an extension."""
+        return BaseFiles(*(release / BASE_FOLDER / name for name in CARRIED_FILES))
+
+    @property
+    def copies(self) -> dict[str, Path]:
+        """The files, by where an extension of them has them."""
+        tables, name = files_at(self.table), f"{BASE_FOLDER}/persons.parquet"
+        parted = tables != [self.table]
+        out = {f"{BASE_FOLDER}/{PLAN_FILE}": self.plan, f"{BASE_FOLDER}/manifest.json": self.manifest}
+        return out | {part_path(name, i) if parted else name: path for i, path in enumerate(tables)}
+
+    @property
+    def table_sha256(self) -> str:
+        """SHA-256 of the table, in hex; of one in parts, of the lines `hash  part-000.parquet`, in order."""
+        tables = files_at(self.table)
+        if tables == [self.table]:
+            return file_sha256(self.table)
+        lines = (f"{file_sha256(path)}  {path.name}\n" for path in tables)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def bytes_of(self) -> dict[str, bytes]:
+        """Return what an extension carries of its base, by path inside it."""
+        out = {name: path.read_bytes() for name, path in self.copies.items()}
+        folder, depth = self.plan.parent, 1
+        while (folder / PLAN_FILE).is_file():  # the base, what it extends itself, and so on
+            for path in carried_paths(depth):
+                out[path] = (folder / Path(path).relative_to(f"{BASE_FOLDER}/" * depth)).read_bytes()
+            folder, depth = folder / BASE_FOLDER, depth + 1
+        return out
+
+
+def carried_paths(depth: int) -> tuple[str, str]:
+    """Return where an extension carries plan and public facts of its base (1), of the base of that (2), and so on."""
+    return f"{BASE_FOLDER}/" * depth + PLAN_FILE, f"{BASE_FOLDER}/" * depth + LEAVES_FILE
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_same_base(plan: Plan, files: BaseFiles) -> None:
+    """Refuse files that are not those a plan was made from (CertificateError V160)."""
+    base = plan.base
+    there = all(path.is_file() for path in files.copies.values())
+    for path, found, wanted in (
+        (files.manifest, file_sha256(files.manifest) if there else "", base.manifest_sha256 if base else "-"),
+        (files.table, files.table_sha256 if there else "", base.table_sha256 if base else "-"),
+    ):
+        if found != wanted:
+            raise CertificateError(
+                f"{path} is not the file of the base release that the plan names",
+                code="V160",
+                file=str(path),
+                fix="give the base release the plan was made from",
+            )
+
+
+def check_same_plan(base: Base, plan_hash: str, path: Path) -> None:
+    """Refuse a plan that is not the one an extension names (CertificateError V160)."""
+    if plan_hash != base.plan_hash:
+        raise CertificateError(
+            f"{path} is not the plan of {base.release}, the release that is extended",
+            code="V160",
+            file=str(path),
+            fix="give the base release the plan was made from",
+        )
+
+
+def describe_base(there: Plan, files: BaseFiles, support: Support, plan: Plan, names: dict[str, str]) -> Base:
+    """Return what the plan of an extension says of its base release.
+
+    Args:
+        there: plan of the base release.
+        files: of the base release.
+        support: what its table leaves open.
+        plan: of the extension.
+        names: see `base_labels`.
+    """
+    queries = [tuple(support.query(m.query) for m in level.measurements) for level in plan.levels]
+    return Base(
+        release=there.release.id,
+        plan_hash=there.plan_hash,
+        manifest_sha256=file_sha256(files.manifest),
+        table_sha256=files.table_sha256,
+        map=tuple((a.name, names.get(a.name, a.name)) for a in there.schema.attributes),
+        n_numbers=tuple(int(support.lengths(i, q).sum()) for i, q in enumerate(queries)),
+    )
+
+
+def read_support(
+    schema: Schema,
+    rules: ConstraintSystem,
+    geography: Geography,
+    base: Schema,
+    names: dict[str, str],
+    table: Path,
+) -> Support:
+    """Read the microdata of a base release and say what they leave open at every node.
+
+    Args:
+        schema, rules, geography: of the extension.
+        base: schema of the base release.
+        names: see `base_labels`.
+        table: microdata of the base release (`BaseFiles.table`).
+
+    Raises:
+        ConfigError: C093 the schemas do not fit together, C094 the base release has other leaves.
+        CertificateError: V160 the microdata cannot be read as documented.
+    """
+    leaves = geography.leaves.codes
+    try:
+        columns = ["geocode", *(a.name for a in base.attributes), "count"]
+        read = pa.concat_tables(_read_columns(path, columns) for path in files_at(table))
+        leaf = _label_positions(read.column("geocode"), leaves)
+        values = tuple(_label_positions(read.column(a.name), a.labels) for a in base.attributes)
+        count = read.column("count").cast(pa.int64()).to_numpy().astype(np.int64)
+        sound = not any((v < 0).any() for v in values) and bool((count > 0).all())
+    except (pa.ArrowException, OSError, KeyError, ValueError):
+        sound = False
+    if not sound:
+        raise CertificateError(
+            f"{table} is not the microdata of a release",
+            code="V160",
+            file=str(table),
+            fix="check the base release with topdown verify; get it again if a check fails",
+        )
+    if (leaf < 0).any():
+        raise ConfigError(
+            "the base release has records in areas that this geography lacks",
+            code="C094",
+            fix="use the geography of the base release",
+        )
+    found = Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)
+    return Support(schema, rules, base_labels(schema, base, names), found.at_every_level(geography))
+
+
+def _read_columns(path: Path, columns: list[str]) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        return file.read(columns=columns)
+
+
+def _label_positions(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int64]:
+    found = pc.index_in(column.cast(pa.string()), value_set=codes_to_arrow(labels))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def refuse_resolved(there: Plan) -> None:
+    """Refuse to extend a release that solves the measurement of another one (ConfigError C253)."""
+    if there.measured is not None:
+        raise ConfigError(
+            f"{there.release.id} solves the measurement of {there.measured.release}: no ledger was charged for it",
+            code="C253",
+            fix=f"extend {there.measured.release}",
+        )
+
+
+def read_base_plans(files: BaseFiles, named: Base | None = None) -> tuple[Plan, ...]:
+    """Return the plans of a base release and of all that it extends, oldest first.
+
+    Args:
+        files: of the base release.
+        named: as the extension names it, if it is there already.
+
+    Raises:
+        ConfigError: C016, C018 one is no plan.
+        CertificateError: V160 one is not the plan that the next one names.
+    """
+    found: list[Plan] = []
+    path = files.plan
+    while not found or found[-1].base is not None:
+        found.append(plan_from_document(read_plan_document(path)))
+        if named is not None:
+            check_same_plan(named, found[-1].plan_hash, path)
+        path, named = path.parent / BASE_FOLDER / PLAN_FILE, found[-1].base
+    return tuple(reversed(found))
+
+
+def read_base_facts(
+    plans: tuple[Plan, ...], files: BaseFiles, geography: Geography
+) -> tuple[BaseRelease, ...]:
+    """Return a base release and all it extends with their public facts; CertificateError V160 if they are others."""
+    out, path = [], files.plan
+    for plan in reversed(plans):
+        out.append(BaseRelease(plan, _read_facts_of_plan(path, plan, geography)))
+        path = path.parent / BASE_FOLDER / PLAN_FILE
+    return tuple(reversed(out))
+
+
+def _read_facts_of_plan(path: Path, plan: Plan, geography: Geography) -> PublicFacts:
+    """Read the public facts that a plan beside them was made from; CertificateError V160 if they are others.
+
+    Args:
+        path: the plan.
+        geography: of the release and of all that extend it.
+    """
+    try:
+        facts = read_leaves(path.parent / LEAVES_FILE, geography)
+        if public_sha256(geography, facts) == plan.public_sha256:
+            return facts
+    except (TopdownError, OSError):
+        pass
+    raise CertificateError(
+        f"{path.parent / LEAVES_FILE} does not hold the public facts that {path.name} of "
+        f"{plan.release.id} was made from",
+        code="V160",
+        file=str(path.parent / LEAVES_FILE),
+        fix="get the base release again; an extension carries them too",
+    )
+
+
+def read_plan_document(path: Path) -> dict[str, object]:
+    """Read plan.json without its own hash; ConfigError if it does not match that hash."""
+    try:
+        document = read_json(path, PLAN_BYTES)
+        stated = document.pop("plan_hash")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"{path} is not a plan ({type(error).__name__})",
+            code="C016",
+            fix="make it with: topdown plan RUN.toml",
+        ) from None
+    document.pop("run_file", None)
+    try:
+        found = plan_from_document(document).plan_hash
+    except ConfigError as error:
+        error.file = error.file or str(path)
+        raise
+    if found != stated:
+        raise ConfigError(
+            f"{path} was altered: its hash does not match", code="C018", fix="make the plan again"
+        )
+    return dict(document)

@@ -1,0 +1,310 @@
+"""The files a release is described in: the run file, and the schema and settings that it names. TOML in, values out."""
+
+from __future__ import annotations
+
+import tomllib
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from topdown.errors import ConfigError, TopdownError
+from topdown.formats.strict_toml import add_location, dec_hook, read_toml
+from topdown.inputs import locate_table
+from topdown.model import Attribute, Neighbours, Recode, Schema
+from topdown.output_paths import checked_name, checked_path, refuse_same_file
+
+Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
+
+
+class AttributeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One `[[attribute]]` of a schema file."""
+
+    name: str
+    labels: tuple[str, ...]
+    recodes: dict[str, dict[str, tuple[str, ...]]] = {}
+
+
+class SchemaFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A schema file."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    unit: str
+    source: str
+    attribute: tuple[AttributeTable, ...]
+
+
+class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One pass of a level: solve `table` for the best fit to `queries` (all measured ones if empty), then fix it."""
+
+    table: str
+    queries: tuple[str, ...] = ()
+
+
+class RoundingTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One table of the rounding chain and the weight of one person of rounding error in it."""
+
+    table: str
+    weight: int
+
+
+class LevelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Budget share, queries and solving order of one level."""
+
+    name: str
+    share: Fraction
+    queries: dict[str, Fraction]
+    passes: tuple[PassTable, ...]
+    rounding: tuple[RoundingTable, ...]
+    root_passes: tuple[PassTable, ...] = ()
+
+
+class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Total privacy loss of all levels together: rho (zCDP), epsilon (pure DP), or epsilon and delta.
+
+    A delta above 1/1000 needs `large_delta`.
+    """
+
+    rho: Fraction | None = None
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    large_delta: bool = False
+
+
+class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What splits are fitted to, the children's own measurements or those below them too; coverage of intervals.
+
+    `tuned_for` says which targets the shares were tuned for; it changes no release, but `plan` warns of others.
+    """
+
+    targets: Literal["own", "tree"] = "own"
+    coverage: Fraction | None = None
+    tuned_for: Literal["", "own", "tree"] = ""
+
+
+class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A settings file: who measures what with which share."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    schema: str
+    invariants: str
+    neighbours: Neighbours
+    mechanism: Mechanism
+    budget: BudgetTable
+    level: tuple[LevelTable, ...]
+    source: str = ""
+    extends: str = ""  # schema of the release it extends
+    estimates: EstimatesTable | None = None
+
+
+def load_schema(path: Path) -> Schema:
+    """Read a schema file; ConfigError if it is not one."""
+    file = read_toml(path, SchemaFile, "topdown.schema")
+    attributes = []
+    for table in file.attribute:
+        recodes = tuple(_build_recode(path, table, name, groups) for name, groups in table.recodes.items())
+        attributes.append(Attribute(table.name, table.labels, recodes))
+    return Schema(file.name, file.title, file.unit, tuple(attributes), file.source)
+
+
+def _build_recode(path: Path, table: AttributeTable, name: str, groups: dict[str, tuple[str, ...]]) -> Recode:
+    group_of = dict.fromkeys(table.labels, -1)
+    for index, (group, labels) in enumerate(groups.items()):
+        for label in labels:
+            if group_of.get(label) != -1:
+                problem = "is in two groups" if label in group_of else f"is no value of {table.name!r}"
+                raise ConfigError(
+                    f"recode {name!r} in {path}: {label!r} in group {group!r} {problem}",
+                    code="C021",
+                    file=str(path),
+                    fix="put every value of the attribute in exactly one group",
+                )
+            group_of[label] = index
+    left = [label for label, index in group_of.items() if index == -1]
+    if left:
+        raise ConfigError(
+            f"recode {name!r} in {path} leaves out {left[0]!r}",
+            code="C021",
+            file=str(path),
+            fix="put every value of the attribute in exactly one group",
+        )
+    return Recode(name, tuple(groups), tuple(group_of.values()))
+
+
+def parse_settings(text: str) -> SettingsFile:
+    """Return settings that are drafted and in no file yet."""
+    return msgspec.convert(tomllib.loads(text), SettingsFile, dec_hook=dec_hook)
+
+
+def load_settings(path: Path) -> SettingsFile:
+    """Read a settings file; its numbers are checked when a plan is made from them."""
+    return read_toml(path, SettingsFile, "topdown.settings")
+
+
+UNANSWERED = "?"  # an answer only a person can give, not given yet
+
+
+class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the release is called, and answers only people can give ("?" while open)."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str = UNANSWERED
+    contact: str = UNANSWERED
+
+
+class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public.
+
+    A CSV (packed or not), a Parquet or Arrow file, or sqlite:FILE?table=NAME, or duckdb:FILE?table=NAME.
+
+    `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
+    `columns` says what columns are called in the tables, as geocode = "settlement_id".
+    """
+
+    records: str
+    leaves: str
+    ignore: tuple[str, ...] = ()
+    count: bool = True
+    columns: dict[str, str] = {}
+
+
+class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Levels from the root down: by prefixes of the geocode, a table geocode,parent,level, or columns of the leaves.
+
+    `columns` names those with the code of the area that a leaf lies in, one a level above the leaves; the root may lack
+    one and is then everything. "region + district" joins two codes.
+    """
+
+    levels: tuple[str, ...]
+    prefix_lengths: tuple[int, ...] = ()
+    table: str = ""
+    columns: tuple[str, ...] = ()
+
+
+class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget).
+
+    `delta_limit` is the most delta, for mechanism "optimal" only.
+    `id` is empty until the ledger was made; `witness` is the folder of the ledger's witness, the records' if empty.
+    """
+
+    path: str
+    limit: Fraction
+    id: str = ""
+    witness: str = ""
+    reason: str = ""
+    delta_limit: Fraction | None = None
+
+
+class BaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a release that is extended reads in the new schema: base attribute = attribute or recode here.
+
+    Attributes that are not named are those of the same name.
+    """
+
+    map: dict[str, str] = {}
+
+
+class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A whole run file."""
+
+    type: str
+    version: int
+    schema: str
+    invariants: str
+    neighbours: Neighbours
+    mechanism: Mechanism
+    release: ReleaseTable
+    input: InputTable
+    geography: GeographyTable
+    ledger: LedgerTable
+    budget: BudgetTable
+    level: tuple[LevelTable, ...]
+    settings: str = ""
+    base: BaseTable | None = None
+    estimates: EstimatesTable | None = None
+
+
+def load_run_file(path: Path) -> RunFile:
+    """Read a run file.
+
+    Raises:
+        ConfigError: see `read_toml`; also when geography is given twice or not at all.
+    """
+    run = read_toml(path, RunFile, "topdown.run")
+    try:
+        _check_run_file(run, path)
+    except TopdownError as error:
+        add_location(error, path)
+        raise
+    return run
+
+
+def _check_run_file(run: RunFile, path: Path) -> None:
+    geo = run.geography
+    if sum(map(bool, (geo.prefix_lengths, geo.table, geo.columns))) != 1:
+        raise ConfigError(
+            f"{path}: geography needs one of prefix_lengths, table and columns",
+            code="C040",
+            file=str(path),
+            fix="keep one of the three",
+        )
+    if geo.columns and len(geo.levels) - len(geo.columns) not in (1, 2):
+        raise ConfigError(
+            f"{path}: geography.columns has {len(geo.columns)} columns for {len(geo.levels)} levels",
+            code="C041",
+            file=str(path),
+            fix="name a column for every level above the leaves, or for all of these but the first",
+            key=("geography", "columns"),
+        )
+    if geo.prefix_lengths and (
+        len(geo.prefix_lengths) != len(geo.levels)
+        or any(a >= b for a, b in pairwise(geo.prefix_lengths))
+        or geo.prefix_lengths[0] < 0
+    ):
+        raise ConfigError(
+            f"{path}: geography.prefix_lengths must be one increasing length a level",
+            code="C041",
+            file=str(path),
+            fix=f"give {len(geo.levels)} increasing whole numbers",
+        )
+    if len(set(geo.levels)) != len(geo.levels) or not geo.levels:
+        raise ConfigError(
+            f"{path}: geography.levels must name each level once",
+            code="C042",
+            file=str(path),
+            fix="rename a level",
+        )
+    paths = {("input", "records"): run.input.records, ("input", "leaves"): run.input.leaves}
+    paths |= {("ledger", "path"): run.ledger.path}
+    if geo.table:
+        paths |= {("geography", "table"): geo.table}
+    for key, value in paths.items():
+        _check_file_path(value, key)
+        if key[0] == "input":
+            locate_table(value, key=key)
+    for name in geo.levels:
+        checked_name(name, "level", key=("geography", "levels"))
+    refuse_same_file(geo.levels, "level", key=("geography", "levels"))
+
+
+def _check_file_path(value: str, key: tuple[str, ...]) -> None:
+    checked_path(value, ".".join(key), key=key)
+    if value.split("/")[-1] in ("", ".", ".."):
+        raise ConfigError(
+            f"{'.'.join(key)} is no path of a file",
+            code="C136",
+            fix="give the path of a file, relative to the run file, without a slash at its end",
+            key=key,
+        )

@@ -1,0 +1,313 @@
+"""Hold the drawing code against its claim: many runs on pairs of made-up neighbours, tests, verdict, document.
+
+What was shown is rounded down, beside what is claimed, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from topdown import __version__
+from topdown.errors import ConfigError
+from topdown.formats import privacy_documents as form
+from topdown.formats.privacy_documents import ScoreName
+from topdown.model import ChangeKind, NeighbourChange
+from topdown.plan import PublicContext
+from topdown.practice.judge_guesses import (
+    LikelihoodRatios,
+    Score,
+    ShownLoss,
+    choose_cuts,
+    guess_rates,
+    learned_score,
+    loss_of,
+    shown_loss,
+)
+from topdown.practice.neighbour_pairs import LEAST_PAIRS, AuditedAnswer, NeighbourPair, find_pairs, queries_of
+from topdown.practice.repeated_draws import PairRuns
+from topdown.privacy.exact_values import fixed
+from topdown.progress import Event, Report, silent
+
+FALSE_ALARM = Fraction(1, 1000)
+
+
+LEAST_RUNS, MOST_RUNS = 1_000, 10_000_000
+
+
+_MOST_TAUGHT = 20_000  # runs that a score is learned from
+
+
+_ENDS = 4  # of rates, a view: false alarms and hits, at two thresholds
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """What of a run is looked at, by which score, and what was found.
+
+    Args:
+        target: level and measurement that alone are looked at; None: all.
+        score: "likelihood ratio" or "learned".
+        shown: of the tests chosen for best guess and for epsilon.
+    """
+
+    target: AuditedAnswer | None
+    score: ScoreName
+    shown: tuple[ShownLoss, ...]
+
+
+@dataclass(frozen=True)
+class AuditedPair:
+    """A pair and what was found on it."""
+
+    pair: NeighbourPair
+    views: tuple[AuditView, ...]
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether some view refutes the claim."""
+        return any(s.exceeds for v in self.views for s in v.shown)
+
+
+@dataclass(frozen=True)
+class RunsAudited:
+    """What an audit by runs found.
+
+    Args:
+        runs: on each data set of each pair.
+        delta: where epsilon is stated.
+        false_alarm: probability at most that true claims fail.
+        pairs: what was found, pair by pair.
+        missing: secrets, levels and measurements that no pair was found for.
+    """
+
+    runs: int
+    delta: Fraction
+    false_alarm: Fraction
+    pairs: tuple[AuditedPair, ...]
+    missing: tuple[tuple[NeighbourChange, AuditedAnswer], ...]
+
+    @property
+    def n_tests(self) -> int:
+        """How many tests were counted."""
+        return sum(len(v.shown) for a in self.pairs for v in a.views)
+
+    @property
+    def passes(self) -> bool:
+        """Whether no claim was refuted."""
+        return not any(a.exceeds for a in self.pairs)
+
+
+def audit_by_runs(
+    context: PublicContext,
+    runs: int,
+    *,
+    delta: Fraction = Fraction(1, 10**10),
+    false_alarm: Fraction = FALSE_ALARM,
+    at_least: int = LEAST_PAIRS,
+    report: Report = silent,
+) -> RunsAudited:
+    """Run the code that draws a release on pairs of made-up neighbours, and hold what it shows against the claim.
+
+    Opens no records and spends nothing. A claim that is refuted is wrong, but for `false_alarm`; one that is not may be
+    wrong too.
+
+    Args:
+        context: plan and public facts; of an extension, its own step is audited, on areas and answers that the
+            release it extends leaves open.
+        runs: on each data set of each pair, 1,000 to 10,000,000.
+        delta: where epsilon is stated.
+        false_alarm: probability at most that any true claim fails.
+        at_least: pairs, where there are so many.
+        report: told after every pair.
+
+    Raises:
+        ConfigError: A051 too few or too many runs, A052 no pair.
+
+    Cost: about 1 CPU second for 10^5 runs on a pair of four levels and two queries.
+    """
+    if not LEAST_RUNS <= runs <= MOST_RUNS:
+        raise ConfigError(
+            f"{runs:,} runs are too {'few' if runs < LEAST_RUNS else 'many'}",
+            code="A051",
+            fix=f"give --runs from {LEAST_RUNS} to {MOST_RUNS}; 100000 takes a minute or two",
+        )
+    pairs, missing = find_pairs(context, at_least=at_least)
+    if not pairs:
+        raise ConfigError(
+            "no pair of made-up neighbours was found that agrees on what is exact and public",
+            code="A052",
+            fix="audit without --runs",
+        )
+    views = sum(_n_views(pair) for pair in pairs)
+    level = float(false_alarm) / (_ENDS * views)
+    out, queries = [], queries_of(context)
+    with threadpool_limits(limits=1):  # these tables are too small for more than one thread
+        for number, pair in enumerate(pairs, 1):
+            out.append(_audit_pair(context, PairRuns(context, queries, pair), pair, runs, delta, level))
+            report(Event("audit", number, len(pairs), "pairs"))
+    return RunsAudited(runs, delta, false_alarm, tuple(out), missing)
+
+
+def _n_views(pair: NeighbourPair) -> int:
+    return len(_likelihood_score(pair)) + 1
+
+
+def _likelihood_score(pair: NeighbourPair) -> tuple[AuditedAnswer | None, ...]:
+    """Return what likelihood ratios look at: all, and alone what the pair was chosen for; nothing if nothing moves."""
+    return (None, *pair.targets) if any(map(any, pair.moved)) else ()
+
+
+def _audit_pair(
+    context: PublicContext, stage: PairRuns, pair: NeighbourPair, runs: int, delta: Fraction, level: float
+) -> AuditedPair:
+    answers, law = stage.answers, context.plan.levels[0].measurements[0].law
+    targets = _likelihood_score(pair)
+    taught = min(runs // 4, _MOST_TAUGHT)
+    scores: list[Score] = [learned_score((stage.runs(0, taught), stage.runs(1, taught)))]
+    if targets:
+        scores.append(LikelihoodRatios(answers, law, targets))
+    values = [_scored_values(stage, which, runs - runs // 4, scores) for which in (0, 1)]
+    names: list[tuple[AuditedAnswer | None, ScoreName]] = [(None, "learned")]
+    names += [(target, "likelihood ratio") for target in targets]
+    half = runs // 4
+    views = []
+    for (target, name), first, second in zip(names, *values, strict=True):
+        tests = choose_cuts(first[:half], second[:half], float(delta), level)
+        found = [guess_rates(test, first[half:], second[half:], level) for test in tests]
+        loss = loss_of(context.plan, pair, None if target is None else frozenset([target]))
+        views.append(AuditView(target, name, tuple(shown_loss(loss, found, delta))))
+    return AuditedPair(pair, tuple(views))
+
+
+def _scored_values(stage: PairRuns, which: int, n: int, scores: list[Score]) -> NDArray[np.float64]:
+    """Return the scores of n runs: (n_scores, n)."""
+    calls = stage.runs(which, n)
+    return np.concatenate([np.concatenate([s.of(runs) for s in scores]) for runs in calls], axis=1)
+
+
+CODE: Final = "A053"
+
+
+_DIGITS = 6
+
+
+def runs_document(
+    context: PublicContext, found: RunsAudited, secrets: Sequence[Mapping[str, Any]]
+) -> form.AuditRuns:
+    """Return the document of an audit by runs.
+
+    Args:
+        context: plan and public facts.
+        found: by the runs.
+        secrets: what is certified of each secret, in the order of the policy's changes.
+    """
+    changes = context.policy.changes
+    name = {(c.kind, c.of): str(row["name"]) for c, row in zip(changes, secrets, strict=True)}
+    rows = [_reached_attribute(c, row, found) for c, row in zip(changes, secrets, strict=True)]
+    passes = found.passes and not any(isinstance(row, form.ReachedSecret) and row.exceeds for row in rows)
+    return form.AuditRuns(
+        engine=__version__,
+        plan_hash=context.plan.plan_hash,
+        neighbours=context.plan.neighbours,
+        runs=found.runs,
+        delta=str(found.delta),
+        false_alarm=str(found.false_alarm),
+        n_pairs=len(found.pairs),
+        n_tests=found.n_tests,
+        passes=passes,
+        code=None if passes else CODE,
+        secrets=rows,
+        not_reached=[
+            form.NotReached(secret=name[change.kind, change.of], **_place_of_pair(context, target))
+            for change, target in found.missing
+        ],
+        pairs=[_pair_document(context, audited, name) for audited in found.pairs],
+    )
+
+
+def _reached_attribute(
+    change: NeighbourChange, certified: Mapping[str, Any], found: RunsAudited
+) -> form.ReachedSecret | form.UnreachedSecret:
+    mine = [a for a in found.pairs if (a.pair.kind, a.pair.of) == (change.kind, change.of)]
+    if not mine:
+        return form.UnreachedSecret(name=certified["name"], status=change.status, n_pairs=0)
+    tests = _all_tests(v for a in mine for v in a.views)
+    guess = max(t.best_guess[0] for t in tests)
+    epsilon = max(Fraction(t.epsilon[0]) for t in tests)
+    most_guess = Fraction(certified["best_guess"][1])
+    ((_, stated),) = certified["epsilon"].values()  # at one delta, or at every one
+    most_epsilon = Fraction(stated)
+    furthest = max(tests, key=lambda t: t.mu[0])
+    return form.ReachedSecret(
+        name=certified["name"],
+        status=change.status,
+        n_pairs=len(mine),
+        exceeds=any(a.exceeds for a in mine) or guess > most_guess or epsilon > most_epsilon,
+        best_guess=_down_and_up(guess, most_guess),
+        mu=_down_and_up(*furthest.mu),
+        epsilon=_down_and_up(epsilon, most_epsilon),
+    )
+
+
+def _all_tests(views: Iterable[AuditView]) -> list[ShownLoss]:
+    return [t for v in views for t in v.shown]
+
+
+def _pair_document(
+    context: PublicContext, audited: AuditedPair, name: dict[tuple[ChangeKind, str], str]
+) -> form.Pair:
+    pair = audited.pair
+    return form.Pair(
+        secret=name[pair.kind, pair.of],
+        from_=_record_labels(context, pair.gone),
+        to=None if pair.come is None else _record_labels(context, pair.come),
+        exceeds=audited.exceeds,
+        views=[
+            form.View(
+                of=None if v.target is None else form.Target(**_place_of_pair(context, v.target)),
+                score=v.score,
+                tests=[_test_document(t) for t in v.shown],
+            )
+            for v in audited.views
+        ],
+    )
+
+
+def _record_labels(context: PublicContext, place: tuple[int, int]) -> form.MadeUpRecord:
+    """Return a made-up record in the words of the schema."""
+    leaf, cell = place
+    schema, values = context.plan.schema, []
+    for attribute in reversed(schema.attributes):
+        cell, value = divmod(cell, len(attribute.labels))
+        values.append((attribute.name, attribute.labels[value]))
+    return form.MadeUpRecord(geocode=context.geography.leaves.codes[leaf], values=dict(reversed(values)))
+
+
+def _place_of_pair(context: PublicContext, target: tuple[int, int]) -> dict[str, str]:
+    level = context.plan.levels[target[0]]
+    return {"level": level.name, "query": level.measurements[target[1]].query}
+
+
+def _test_document(test: ShownLoss) -> form.ThresholdTest:
+    return form.ThresholdTest(
+        false_alarms=fixed(test.alpha, 9, up=True),
+        hits=(fixed(test.power, 9, up=False), fixed(test.most, 9, up=True)),
+        best_guess=_down_and_up(*test.best_guess),
+        mu=_down_and_up(*test.mu),
+        epsilon=_down_and_up(*test.epsilon),
+        exceeds=test.exceeds,
+    )
+
+
+def _down_and_up(shown: Fraction | float, claimed: Fraction | float) -> tuple[str, str]:
+    """Return what is shown, rounded down, and what is claimed, rounded up: "inf" where it bounds nothing."""
+    most = "inf" if claimed == math.inf else fixed(Fraction(claimed), _DIGITS, up=True)
+    return fixed(Fraction(shown), _DIGITS, up=False), most

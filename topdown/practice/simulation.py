@@ -1,0 +1,391 @@
+"""Many releases that might have been: real laws of noise, seeded bits, one plan, one truth, nothing charged.
+
+The truth is made-up or public records, shown to be so before a row is read. What is left on the disk are errors, and
+microdata that cannot be taken for a release's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from topdown import __version__
+from topdown.errors import ConfigError
+from topdown.formats import json_bytes
+from topdown.formats.accuracy_documents import LevelError, QueryError, SimulationErrors, Truth
+from topdown.inputs import MemoryTable
+from topdown.made_up import (
+    SIMULATION,
+    STAMP,
+    WARNING_FILE,
+    Origin,
+    check_reason,
+    origin_of,
+    refuse_simulation,
+)
+from topdown.measure import (
+    PLAIN_FORM,
+    RecordsForm,
+    level_drawer,
+    load_records,
+    plan_parts,
+    records_form,
+    subtract_truth,
+)
+from topdown.measure import Truth as truth_Truth
+from topdown.measure.draw import PartPlan
+from topdown.model import Histogram, Query, parse_query
+from topdown.model.sections import files_at
+from topdown.plan import PreparedRun, PublicContext
+from topdown.plan.release_chain import read_plan_document
+from topdown.privacy import SimulationBits
+from topdown.progress import silent
+from topdown.publish.release_files import write_bytes, write_parquet
+from topdown.publish.release_tables import PERSONS, microdata_table
+from topdown.solve import (
+    AnswersInMemory,
+    TopDownSolver,
+    exact_tables,
+    exact_totals,
+    records_sha256,
+    solve_tree,
+)
+from topdown.workers import workers_with
+
+
+def open_truth(
+    path: Path | MemoryTable, context: PublicContext, reason: str = "", form: RecordsForm = PLAIN_FORM
+) -> tuple[Origin, truth_Truth]:
+    """Read the records a simulation takes for true.
+
+    Args:
+        path: a table, as file or in memory, or the folder of a release, whose microdata are read.
+        context: plan and public facts; the records must meet its rules.
+        reason: why the table is public; needed where it is neither marked nor a release.
+        form: columns of a table; those of a release are known.
+
+    Returns:
+        where they come from, without a digest if they are in memory, and the records.
+
+    Raises:
+        ConfigError: C121 the records are not known to be made up or public, C122 they are a simulation's.
+        DataError: they are not of this schema and geography, or break a rule.
+        InfeasibleError: exact statistics exclude each other.
+    """
+    table, parts = path, list[Path]()
+    if isinstance(path, MemoryTable):
+        origin = _frame_origin(reason)
+    elif path.is_dir():
+        origin, table, form = _release_origin(path, reason), path / PERSONS, PLAIN_FORM
+        parts = [part for part in files_at(table) if pq.read_metadata(part).num_rows]
+    else:
+        origin = origin_of(path, reason)
+    truth = truth_Truth(context, load_records(table, context, form, list_errors=False, parts=parts))
+    found = truth.contradiction()
+    if found is not None:
+        raise found.error()
+    return origin, truth
+
+
+def _frame_origin(reason: str) -> Origin:
+    """Refuse a table in memory of which nobody says why it is public (ConfigError C121): it carries no mark."""
+    if not check_reason(reason):
+        raise ConfigError(
+            "records given as a data frame carry no mark that they are made up; noise that is not charged is drawn on "
+            "made-up or public records only",
+            code="C121",
+            fix="say where they come from: truth_is_public=REASON, or give the marked file; nothing was drawn",
+        )
+    return Origin("public", "data frame", "", check_reason(reason))
+
+
+def _release_origin(folder: Path, reason: str) -> Origin:
+    from topdown.verify.run_checks import verify
+
+    reason = check_reason(reason)
+    refuse_simulation(folder)
+    checks = verify(folder)
+    if not checks.ok:
+        failed = ", ".join(check.name for check in checks.checks if not check.ok)
+        raise ConfigError(
+            f"{folder} is no release that passes its verification ({failed})",
+            code="C121",
+            file=str(folder),
+            fix=f"see: topdown verify {folder}; simulate on a published release or on made-up records; "
+            "nothing was drawn",
+        )
+    release = read_plan_document(folder / "plan.json")["release"]
+    name = str(release["id"]) if isinstance(release, dict) else folder.name
+    from topdown.plan.release_chain import file_sha256
+
+    return Origin("release", name, file_sha256(folder / "manifest.json"), reason)
+
+
+DEFAULT_SEED = 1
+
+
+WAITING_PER_WORKER = 2  # finished replicates kept until they are asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Replicate:
+    """One release that might have been.
+
+    Args:
+        number: 0, 1, ...; with the seed it decides the noise.
+        leaves: records of every leaf and cell.
+        noisy: per level, int32 (inhabited nodes, answers_per_node), queries of the plan side by side.
+        n_failsafe: nodes that needed the failsafe.
+    """
+
+    number: int
+    leaves: Histogram
+    noisy: tuple[NDArray[np.int32], ...]
+    n_failsafe: int
+
+    def __repr__(self) -> str:
+        return f"Replicate({self.number}, NOT-A-RELEASE, {self.leaves.n_records:,} records)"
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A plan and a truth with everything that replicates share; see `open_simulation`.
+
+    Args:
+        context: plan and public facts.
+        origin: why its truth may be simulated on.
+        seed: of all replicates.
+        truth: true counts of every level, root first.
+        parts: how the levels are cut; each part has bits of its own.
+        descent: the solver, set up once.
+    """
+
+    context: PublicContext
+    origin: Origin
+    seed: int
+    truth: tuple[Histogram, ...]
+    parts: tuple[PartPlan, ...]
+    descent: TopDownSolver
+
+    def run(self, replicates: int, *, workers: int = 1) -> Iterator[Replicate]:
+        """Yield replicates 0 to `replicates` - 1 in order; the same ones with any number of workers.
+
+        Raises:
+            ConfigError: C005 fewer than one replicate or worker.
+        """
+        if replicates < 1 or workers < 1:
+            raise ConfigError(
+                f"cannot make {replicates} replicates with {workers} workers",
+                code="C005",
+                fix="give 1 or more",
+            )
+        self.descent.prepare()
+        if min(workers, replicates) > 1:
+            return _in_parallel(self, replicates, min(workers, replicates))
+        return (self.replicate(number, workers=workers) for number in range(replicates))
+
+    def replicate(self, number: int, *, workers: int = 1) -> Replicate:
+        """Return one replicate; its noise depends on seed, number, level and part only."""
+        noisy = self._draw(number)
+        nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in self.context.inhabited)
+        descent = self.descent.again(AnswersInMemory(nodes, noisy))
+        leaves, tally = solve_tree(descent, self.context, workers, silent)
+        return Replicate(number, leaves.whole(), noisy, len(tally.failsafe))
+
+    def _draw(self, number: int) -> tuple[NDArray[np.int32], ...]:
+        out = []
+        for depth, plans in groupby(self.parts, lambda plan: plan.depth):
+            width = self.context.plan.levels[depth].answers_per_node
+            drawn = [self._part(number, plan).reshape(-1, width) for plan in plans]
+            out.append(drawn[0] if len(drawn) == 1 else np.concatenate(drawn))
+        return tuple(out)
+
+    def _part(self, number: int, plan: PartPlan) -> NDArray[np.int32]:
+        bits = SimulationBits(self.seed, ("replicate", number, plan.part.level, plan.part.name))
+        return level_drawer(self.context, plan.depth, self.truth[plan.depth], bits).draw(plan.nodes).answers
+
+
+def simulate(
+    prepared: PreparedRun,
+    truth: Path | MemoryTable,
+    *,
+    seed: int = DEFAULT_SEED,
+    replicates: int = 1,
+    workers: int = 1,
+    truth_is_public: str = "",
+) -> Iterator[Replicate]:
+    """Draw the noise of a plan on made-up or public records and solve, `replicates` times.
+
+    Guarantees: nothing confidential is opened and nothing charged, because the truth is shown to be made up or
+    public first; the same seed gives the same replicates on the same library versions, in order, with any
+    number of workers; nothing is written.
+
+    Args:
+        prepared: run file, plan and public facts; its own records are not read.
+        truth: a table marked by `topdown synth`, the folder of a published release, or a public table or one in memory.
+        seed: any integer.
+        replicates, workers: 1 or more.
+        truth_is_public: why an unmarked table is public, at least three words.
+
+    Raises:
+        ConfigError: C121 the truth is not known to be made up or public, C097 the plan extends a release.
+        DataError, InfeasibleError: as `open_truth`.
+
+    Cost: after the set-up, the draws and the solve of one release a replicate.
+    """
+    simulation = open_simulation(prepared, truth, seed=seed, truth_is_public=truth_is_public)
+    return simulation.run(replicates, workers=workers)
+
+
+def open_simulation(
+    prepared: PreparedRun, truth: Path | MemoryTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
+) -> Simulation:
+    """Check and read the truth, set up the solver; arguments and errors as `simulate`."""
+    context = prepared.context
+    if context.support is not None:
+        raise ConfigError(
+            "a plan that extends a release cannot be simulated yet",
+            code="C097",
+            fix="simulate the plan of its base release",
+        )
+    SimulationBits(seed)  # refuses what is no seed before anything is read
+    origin, read = open_truth(truth, context, truth_is_public, records_form(prepared.run))
+    leaves = read.leaves.whole()
+    if isinstance(truth, MemoryTable):  # no file to name it by
+        origin = replace(origin, sha256=records_sha256(leaves))
+    totals, tables = exact_totals(context, read.exact), exact_tables(context, read.exact)
+    parts = plan_parts(context)
+    return Simulation(
+        context,
+        origin,
+        seed,
+        leaves.at_every_level(context.geography),
+        parts,
+        TopDownSolver(context, AnswersInMemory((), ()), totals, tables=tables),
+    )
+
+
+def _in_parallel(simulation: Simulation, replicates: int, workers: int) -> Iterator[Replicate]:
+    with workers_with(simulation, workers) as pool:
+        yield from pool.map(Simulation.replicate, range(replicates), WAITING_PER_WORKER * workers)
+
+
+class ErrorSums:
+    """Add up errors of replicates, in whole records: exact, so that order does not matter.
+
+    Args:
+        simulation: plan and truth.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._true: dict[tuple[int, str], Histogram] = {}
+        self._queries: list[tuple[Query, ...]] = []
+        self._sums: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        plan = simulation.context.plan
+        for depth, level in enumerate(plan.levels):
+            names = dict.fromkeys(["total", *(m.query for m in level.measurements)])
+            self._queries.append(tuple(parse_query(plan.schema, name) for name in names))
+            for query in self._queries[depth]:
+                self._true[depth, query.name] = simulation.truth[depth].sparse_answers(query)
+                self._sums[depth, query.name] = []
+
+    def add(self, replicate: Replicate) -> None:
+        """Count one replicate."""
+        tree = self._simulation.context.geography.levels
+        released = replicate.leaves
+        for depth in range(len(tree) - 1, -1, -1):
+            for query in self._queries[depth]:
+                gap = subtract_truth(released.sparse_answers(query), self._true[depth, query.name])
+                self._sums[depth, query.name].append((int(abs(gap.count).sum()), int(gap.count.sum())))
+            if depth:
+                released = released.aggregate(tree[depth].parent, len(tree[depth - 1]))
+
+    def levels(self) -> list[LevelError]:
+        """Return errors by level and query, in records an answer; released minus true.
+
+        `mae_standard_error` is that of `mae` over the replicates; None if there is only one.
+        """
+        names = self._simulation.context.geography.level_names
+        return [
+            LevelError(
+                level=names[depth],
+                n_nodes=self._simulation.truth[depth].n_nodes,
+                queries=[self._row(depth, query) for query in queries],
+            )
+            for depth, queries in enumerate(self._queries)
+        ]
+
+    def _row(self, depth: int, query: Query) -> QueryError:
+        sums = self._sums[depth, query.name]
+        n_values, n = self._simulation.truth[depth].n_nodes * query.n_answers, len(sums)
+        absolute = [size for size, _ in sums]
+        # n * (sum of squares) - (sum)^2 in whole numbers, so that nothing cancels
+        spread = n * sum(size * size for size in absolute) - sum(absolute) ** 2
+        return QueryError(
+            query=query.name,
+            n_answers=query.n_answers,
+            mae=sum(absolute) / (n_values * n),
+            mae_standard_error=sqrt(spread / (n - 1)) / (n_values * n) if n > 1 else None,
+            bias=sum(signed for _, signed in sums) / (n_values * n),
+        )
+
+
+_TEXT = f"""{STAMP}
+This folder holds a simulation: the noise was drawn from a known seed, on made-up or public records, and nothing was
+charged for it. It protects nobody and says nothing about any other records. {SIMULATION} says what it was made from.
+"""
+
+
+def refuse_filled_out(out: Path) -> None:
+    """Refuse a folder that is not new or empty (ConfigError C085)."""
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise ConfigError(
+            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
+        )
+
+
+def begin_simulation_folder(out: Path) -> None:
+    """Make the folder; its warning is the first file in it."""
+    refuse_filled_out(out)
+    write_bytes(out / WARNING_FILE, _TEXT.encode("utf-8"))
+
+
+def keep_replicate(out: Path, simulation: Simulation, replicate: Replicate) -> None:
+    """Write `replicate-000/microdata.parquet`: columns as in microdata, another type, and the stamp."""
+    context, origin = simulation.context, simulation.origin
+    stamps = {"stamp": STAMP, "seed": str(simulation.seed), "replicate": str(replicate.number)}
+    stamps |= {"truth": origin.kind, "truth_sha256": origin.sha256, "truth_is_public": origin.reason}
+    path = out / f"replicate-{replicate.number:03d}" / "microdata.parquet"
+    table = microdata_table(context, replicate.leaves)
+    write_parquet(path, table, "topdown.simulated", context.plan, stamps)
+
+
+def simulation_document(
+    simulation: Simulation, errors: ErrorSums, replicates: int, n_failsafe: int
+) -> SimulationErrors:
+    """Return the `topdown.simulation` document: what was simulated on what, and the errors."""
+    plan = simulation.context.plan
+    return SimulationErrors(
+        engine=__version__,
+        plan_hash=plan.plan_hash,
+        unit=plan.schema.unit,
+        truth=Truth(**asdict(simulation.origin), n_records=simulation.truth[0].n_records),
+        seed=simulation.seed,
+        seed_is_default=simulation.seed == DEFAULT_SEED,
+        replicates=replicates,
+        n_failsafe=n_failsafe,
+        levels=errors.levels(),
+    )
+
+
+def finish_simulation_folder(out: Path, made: SimulationErrors) -> None:
+    """Write simulation.json."""
+    write_bytes(out / SIMULATION, json_bytes(made))

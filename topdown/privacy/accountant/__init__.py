@@ -1,0 +1,108 @@
+"""The exact, certified account of privacy loss.
+
+Every answer is an `Enclosure` of the true value. Names are loaded when first asked for, so that a command line does
+not wait for numpy.
+"""
+
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.privacy.accountant.account import (
+        account_document,
+        all_pairs,
+        dhc2020_document,
+        dhc_paths,
+        pair_composition,
+        parse_rhos,
+        release_path,
+        worst_epsilon,
+    )
+    from topdown.privacy.accountant.ball_quadrature import BallQuadrature, PaperSieve
+    from topdown.privacy.accountant.calibrate import (
+        budget_scale,
+        discrete_gaussian_variance,
+        variance_reductions,
+    )
+    from topdown.privacy.accountant.composition import Composition, Float64Engine
+    from topdown.privacy.accountant.conversions import (
+        bun_steinke,
+        canonne_kamath_steinke,
+        gaussian_epsilon,
+        solve_epsilon,
+    )
+    from topdown.privacy.accountant.events import (
+        ZCDP,
+        ComposedEvent,
+        DiscreteGaussianEvent,
+        FiniteLoss,
+        Geometric,
+        Mixture,
+        PureDP,
+        ReleaseEvent,
+        Repeated,
+        flatten,
+        zcdp_rho,
+    )
+    from topdown.privacy.accountant.finite_losses import (
+        ComposedLoss,
+        MovedCounts,
+        NoiseAndChoices,
+        PairLoss,
+        PureLoss,
+        delta_above,
+    )
+    from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
+    from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision, quotient
+    from topdown.privacy.accountant.trade_off import trade_off_from_deltas
+
+__all__ = [
+    "ZCDP",
+    "BallQuadrature",
+    "ComposedEvent",
+    "ComposedLoss",
+    "Composition",
+    "DiscreteGaussianEvent",
+    "FiniteLoss",
+    "Float64Engine",
+    "Geometric",
+    "LatticeFft",
+    "Mixture",
+    "MovedCounts",
+    "NoiseAndChoices",
+    "PairLoss",
+    "PaperSieve",
+    "PureDP",
+    "PureLoss",
+    "Quadrature",
+    "ReleaseEvent",
+    "Repeated",
+    "account_document",
+    "all_pairs",
+    "ball_of",
+    "budget_scale",
+    "bun_steinke",
+    "canonne_kamath_steinke",
+    "delta_above",
+    "dhc2020_document",
+    "dhc_paths",
+    "discrete_gaussian_variance",
+    "ends",
+    "flatten",
+    "gaussian_epsilon",
+    "loss_distribution",
+    "pair_composition",
+    "parse_rhos",
+    "precision",
+    "quotient",
+    "release_path",
+    "solve_epsilon",
+    "tilted",
+    "trade_off_from_deltas",
+    "variance_reductions",
+    "worst_epsilon",
+    "zcdp_rho",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

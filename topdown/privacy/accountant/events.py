@@ -1,0 +1,410 @@
+"""Privacy events as frozen values, and the exact loss of any mixture of them.
+
+A mixture is conditioned on the finitely many losses of what is not Gaussian. With L = L1 + L2, L1 the discrete
+Gaussian part and L2 finite, delta(eps) = E_P[delta1(eps - L2)], and delta1(-e) = 1 - exp(-e) + exp(-e) delta1(e) for
+the symmetric L1. Each finite loss is kept exactly as r + ln q with rationals r, q, so equal losses merge whatever
+their mixture of geometric and pure-DP events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from topdown.errors import ConfigError
+from topdown.privacy.accountant import conversions as inversion
+from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.accountant.composition import Composition
+from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision
+from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, epsilon_of, positive, rational
+from topdown.privacy.relation import Neighbours
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianEvent:
+    """Noise N_Z(0, variance), pmf ~ exp(-x**2 / (2 variance)), on one integer that moves by `sensitivity`.
+
+    Canonne, Kamath, Steinke 2020, definition 1. Sensitivity is the absolute change of that integer.
+    """
+
+    variance: Fraction
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        positive(self.variance, "variance")
+        _checked_sensitivity(self.sensitivity)
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Two-sided geometric noise, pmf ~ exp(-rate |x|), on one integer that moves by `sensitivity`.
+
+    Ghosh, Roughgarden, Sundararajan 2009. Its losses are rate (k - 2j), j = 0..k.
+    """
+
+    rate: Fraction
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        positive(self.rate, "rate")
+        _checked_sensitivity(self.sensitivity)
+
+
+@dataclass(frozen=True)
+class PureDP:
+    """Any epsilon-DP mechanism, known by the exact e**epsilon only; randomised response with these odds dominates it.
+
+    Kairouz, Oh, Viswanath 2015, theorem 3.3.
+    """
+
+    exp_epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        if rational(self.exp_epsilon, "e**epsilon") <= 1:
+            raise ConfigError(
+                f"e**epsilon is {self.exp_epsilon}", code="A011", fix="give e**epsilon above 1, e.g. 3"
+            )
+
+
+@dataclass(frozen=True)
+class FiniteLoss:
+    """A mechanism with finitely many outputs at its worst pair of neighbours: (probability, probability) of each.
+
+    For optimal integer noise: noise pmf and the same pmf shifted. Exact; both columns add to 1.
+    """
+
+    outcomes: tuple[tuple[Fraction, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        for side in (0, 1):
+            column = [rational(o[side], "probability") for o in self.outcomes]
+            if any(p < 0 for p in column) or sum(column) != 1:
+                raise ConfigError(
+                    "probabilities must be >= 0 and add to 1 exactly", code="A016", fix="use Fractions"
+                )
+
+
+@dataclass(frozen=True)
+class ZCDP:
+    """A mechanism known by its zCDP budget only: it has a zCDP bound and no exact loss."""
+
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        positive(self.rho, "rho")
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The same event `count` times, independently."""
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
+            raise ConfigError(
+                f"count is {self.count!r}", code="A010", fix="give a whole number of repetitions"
+            )
+
+
+@dataclass(frozen=True)
+class ComposedEvent:
+    """Several events on the same records: queries of a level, levels of a product, products of a release."""
+
+    events: tuple[Event, ...]
+
+
+Event = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP | Repeated | ComposedEvent
+
+
+Simple = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP
+
+
+@dataclass(frozen=True)
+class ReleaseEvent:
+    """An event with the neighbour relation under which its sensitivities hold."""
+
+    neighbours: Neighbours
+    event: Event
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in ("bounded", "add_remove"):
+            raise ConfigError(
+                f"neighbours is {self.neighbours!r}", code="A013", fix='write "bounded" or "add_remove"'
+            )
+
+
+def flatten(event: Event, count: int = 1) -> list[tuple[Simple, int]]:
+    """Return (simple event, how often); an unknown event is refused, never skipped."""
+    match event:
+        case ComposedEvent(events):
+            return [pair for e in events for pair in flatten(e, count)]
+        case Repeated(inner, times):
+            return flatten(inner, count * times)
+        case DiscreteGaussianEvent() | Geometric() | PureDP() | FiniteLoss() | ZCDP():
+            return [(event, count)] if count else []
+        case _:
+            raise TypeError(
+                f"unknown privacy event {event!r}: account for it with one of the classes of event.py"
+            )
+
+
+def _checked_sensitivity(sensitivity: object) -> None:
+    if isinstance(sensitivity, bool) or not isinstance(sensitivity, int):
+        raise TypeError(f"sensitivity is {sensitivity!r}: give a whole number")
+    if sensitivity < 0:
+        raise ConfigError(
+            f"sensitivity is {sensitivity}, below 0", code="A017", fix="give its absolute value"
+        )
+
+
+_BITS = 192
+
+
+MOST_ATOMS = 20_000
+
+
+_TINY = Fraction(1, 10**250)
+
+
+FiniteLossValue = tuple[Fraction, Fraction]
+
+
+Ball = Any  # flint.arb
+
+
+Table = dict[FiniteLossValue, Ball]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One direction of the pair: loss -> (lower, upper) of its probability, and the probability of an infinite loss."""
+
+    atoms: tuple[tuple[FiniteLossValue, tuple[Fraction, Fraction]], ...]
+    infinite: tuple[Fraction, Fraction]
+
+
+class Mixture:
+    """Exact privacy loss of any composition of events that have one.
+
+    Args:
+        event: the events, alone or as a Release with its neighbour relation; a zCDP-only event is refused (it has no
+            exact loss).
+    """
+
+    def __init__(self, event: Event | ReleaseEvent) -> None:
+        self.neighbours = event.neighbours if isinstance(event, ReleaseEvent) else None
+        simple = flatten(event.event if isinstance(event, ReleaseEvent) else event)
+        gaussian = [(e.variance, e.sensitivity, n) for e, n in simple if isinstance(e, DiscreteGaussianEvent)]
+        self.gaussian = (
+            Composition(loss_distribution(gaussian)) if any(k * n for _, k, n in gaussian) else None
+        )
+        finite = [(e, n) for e, n in simple if not isinstance(e, DiscreteGaussianEvent)]
+        if self.gaussian is None and not finite:
+            raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
+        self._sides = tuple(_loss_side(finite, forward=f) for f in (True, False))
+
+    def delta(self, epsilon: Threshold) -> Enclosure:
+        """Return the exact delta at epsilon >= 0, the larger of the two directions of the pair."""
+        return self._deltas([epsilon_of(epsilon)])[0]
+
+    def curve(self, epsilons: Iterable[Threshold]) -> list[Enclosure]:
+        """Return `delta` at each epsilon."""
+        return self._deltas([epsilon_of(e) for e in epsilons])
+
+    def epsilon(self, delta: Threshold) -> Enclosure:
+        """Return the exact epsilon at delta; ConfigError where there is none."""
+        target = delta_of(delta)
+        if any(side.infinite[1] >= target for side in self._sides):
+            raise ConfigError(
+                "no epsilon has this delta: an output that only one neighbour can give is at least as likely",
+                code="A018",
+                fix="give a larger delta",
+            )
+        largest = max(_loss_ends(loss)[1] for side in self._sides for loss, _ in side.atoms)
+        room = target - max(side.infinite[1] for side in self._sides)
+        ceiling = max(largest, Fraction(0)) + (
+            zcdp.bun_steinke(self.gaussian.rho, room).upper if self.gaussian else 0
+        )
+        return inversion.solve_epsilon(self._deltas, target, float(ceiling) / 2, ceiling + 1, 60)
+
+    @property
+    def method(self) -> str:
+        """Label of the results."""
+        return "atoms of the finite losses in balls" + (
+            ", Gaussian part by quadrature" if self.gaussian else ""
+        )
+
+    def _deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
+        columns = [[self._one(side, e) for e in epsilons] for side in self._sides]
+        return [
+            Enclosure(max(a.lower, b.lower), min(max(a.upper, b.upper), Fraction(1)), self.method)
+            for a, b in zip(*columns, strict=True)
+        ]
+
+    def _one(self, side: _Side, epsilon: Fraction) -> Enclosure:
+        places = [(_loss_ends((epsilon - r, 1 / q)), mass) for (r, q), mass in side.atoms]
+        rows = (
+            _gaussian_rows(self.gaussian, [p for p, _ in places])
+            if self.gaussian
+            else [_pure_step(p) for p, _ in places]
+        )
+        lower = sum(
+            (mass[0] * low for (low, _), (_, mass) in zip(rows, places, strict=True)), side.infinite[0]
+        )
+        upper = sum(
+            (mass[1] * high for (_, high), (_, mass) in zip(rows, places, strict=True)), side.infinite[1]
+        )
+        return Enclosure(max(lower, Fraction(0)), upper)
+
+
+def _gaussian_rows(
+    gaussian: Composition, places: list[tuple[Fraction, Fraction]]
+) -> list[tuple[Fraction, Fraction]]:
+    """Return (lower, upper) of delta1 over each threshold interval; delta1 decreases."""
+    law = gaussian.law
+    far = law.half + math.isqrt(math.ceil(2 * law.total * 580)) + 1
+    asked = sorted({abs(x) for pair in places for x in pair if abs(x) < far})
+    known = dict(zip(asked, gaussian.curve(asked), strict=True)) if asked else {}
+
+    def at(x: Fraction) -> tuple[Fraction, Fraction]:
+        box = known.get(abs(x))
+        low, high = (box.lower, box.upper) if box else (Fraction(0), _TINY)
+        if x >= 0:
+            return low, high
+        shrink = _exp_ends(x)
+        return 1 - shrink[1] * (1 - low), 1 - shrink[0] * (1 - high)
+
+    return [(at(high)[0], at(low)[1]) for low, high in places]
+
+
+def zcdp_rho(event: Event) -> Enclosure:
+    """Return the zCDP budget of any event: exact for Gaussian and zCDP events, outward rounded for the others."""
+    lower = upper = Fraction(0)
+    for simple, count in flatten(event):
+        low, high = _zcdp_ends(simple)
+        lower, upper = lower + count * low, upper + count * high
+    return Enclosure(lower, upper, "zCDP sum")
+
+
+def _zcdp_ends(event: Simple) -> tuple[Fraction, Fraction]:
+    match event:
+        case DiscreteGaussianEvent(variance, sensitivity):
+            rho = Fraction(sensitivity**2) / (2 * variance)
+            return rho, rho
+        case ZCDP(rho):
+            return rho, rho
+        case PureDP(odds):
+            box = zcdp.zcdp_of_pure(odds)
+            return box.lower, box.upper
+        case Geometric(rate, sensitivity):
+            with precision(_BITS) as flint:
+                epsilon = ball_of(flint, rate * sensitivity)
+                return ends(epsilon * (epsilon / 2).tanh())
+        case FiniteLoss(outcomes):
+            if any((p == 0) != (q == 0) for p, q in outcomes):
+                raise ConfigError(
+                    "an output of only one neighbour has no zCDP budget", code="A018", fix="use Mixture"
+                )
+            odds = max((max(p / q, q / p) for p, q in outcomes if p), default=Fraction(1))
+            box = zcdp.zcdp_of_pure(odds)
+            return box.lower, box.upper
+
+
+def _loss_side(events: Sequence[tuple[Simple, int]], *, forward: bool) -> _Side:
+    with precision(_BITS) as flint:
+        total: Table = {(Fraction(0), Fraction(1)): flint.arb(1)}
+        finite = flint.arb(1)
+        for event, count in events:
+            if count > MOST_ATOMS:
+                raise _too_many()
+            table, infinite = _loss_table(flint, event, forward=forward)
+            finite *= (1 - infinite) ** count
+            for _ in range(count):
+                total = _convolve(total, table)
+        atoms = tuple((loss, ends(mass)) for loss, mass in total.items())
+        return _Side(atoms, ends(1 - finite))
+
+
+def _loss_table(flint: Any, event: Simple, *, forward: bool) -> tuple[Table, Ball]:
+    """Return the law of the loss of one event and the probability that it is infinite."""
+    none = flint.arb(0)
+    match event:
+        case Geometric(rate, k):
+            if k == 0:
+                return {(Fraction(0), Fraction(1)): flint.arb(1)}, none
+            if k > MOST_ATOMS:
+                raise _too_many()
+            a = (-ball_of(flint, rate)).exp()
+            table = {(rate * (k - 2 * j), Fraction(1)): (1 - a) / (1 + a) * a**j for j in range(1, k)}
+            return table | {
+                (rate * k, Fraction(1)): 1 / (1 + a),
+                (-rate * k, Fraction(1)): a**k / (1 + a),
+            }, none
+        case PureDP(odds):
+            masses = {odds: odds / (odds + 1), 1 / odds: 1 / (odds + 1)}
+            return {(Fraction(0), q): ball_of(flint, mass) for q, mass in masses.items()}, none
+        case FiniteLoss(outcomes):
+            return _finite_table(flint, outcomes if forward else tuple((q, p) for p, q in outcomes))
+        case ZCDP():
+            raise ConfigError(
+                f"an event is known by its zCDP budget {event.rho} only: it has no exact loss",
+                code="A019",
+                fix="account with zcdp_rho and a conversion, or describe the mechanism",
+            )
+        case _:
+            raise TypeError(f"unknown privacy event {event!r}")
+
+
+def _finite_table(flint: Any, outcomes: tuple[tuple[Fraction, Fraction], ...]) -> tuple[Table, Ball]:
+    merged: dict[FiniteLossValue, Fraction] = {}
+    infinite = Fraction(0)
+    for p, q in outcomes:
+        if p and not q:
+            infinite += p
+        elif p:
+            merged[Fraction(0), p / q] = merged.get((Fraction(0), p / q), Fraction(0)) + p
+    return {loss: ball_of(flint, mass) for loss, mass in merged.items()}, ball_of(flint, infinite)
+
+
+def _convolve(one: Table, two: Table) -> Table:
+    out: Table = {}
+    for (r1, q1), p1 in one.items():
+        for (r2, q2), p2 in two.items():
+            key = (r1 + r2, q1 * q2)
+            out[key] = out[key] + p1 * p2 if key in out else p1 * p2
+        if len(out) > MOST_ATOMS:
+            raise _too_many()
+    return out
+
+
+def _too_many() -> ConfigError:
+    return ConfigError(
+        f"the finite events have over {MOST_ATOMS} distinct losses together",
+        code="A020",
+        fix="use one rate or one e**epsilon for more of them, so that losses coincide",
+    )
+
+
+def _loss_ends(loss: FiniteLossValue) -> tuple[Fraction, Fraction]:
+    """Return exact bounds of r + ln q (equal when q is 1)."""
+    r, q = loss
+    if q == 1:
+        return r, r
+    with precision(_BITS) as flint:
+        return ends(ball_of(flint, r) + ball_of(flint, q).log())
+
+
+def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
+    with precision(_BITS) as flint:
+        return ends(ball_of(flint, x).exp())
+
+
+def _pure_step(place: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    """Return (lower, upper) of (1 - exp(x))+ over an interval."""
+    low, high = place
+    return max(Fraction(0), 1 - _exp_ends(high)[1]), max(Fraction(0), 1 - _exp_ends(low)[0])

@@ -1,0 +1,41 @@
+"""The noise distributions by name."""
+
+from topdown.privacy.laws.noise_laws import (
+    DISCRETE_GAUSSIAN,
+    LAWS,
+    UNIT,
+    WEIGHT_BITS,
+    DiscreteGaussian,
+    FormulaDistribution,
+    LawName,
+    LossName,
+    NoiseDistribution,
+    NoiseLaw,
+    TwoSidedGeometric,
+    WeightedInteger,
+    Weights,
+    cdf_interval,
+    law_of_mechanism,
+    law_tails,
+    pmf_interval,
+)
+
+__all__ = [
+    "DISCRETE_GAUSSIAN",
+    "LAWS",
+    "UNIT",
+    "WEIGHT_BITS",
+    "DiscreteGaussian",
+    "FormulaDistribution",
+    "LawName",
+    "LossName",
+    "NoiseDistribution",
+    "NoiseLaw",
+    "TwoSidedGeometric",
+    "WeightedInteger",
+    "Weights",
+    "cdf_interval",
+    "law_of_mechanism",
+    "law_tails",
+    "pmf_interval",
+]

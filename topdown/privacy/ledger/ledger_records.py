@@ -1,0 +1,394 @@
+"""Records of a ledger as values, and how each is written: exact numbers as text, no field more or less."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from topdown.privacy.laws import LAWS
+
+NEIGHBOURS = ("bounded", "add_remove")
+
+
+_TERMS = 120
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice is about to be drawn, once, from a Poisson sample of the records; its loss counts from here on.
+
+    Args:
+        release, plan_hash: what it is for.
+        neighbours: relation that `epsilon` is about, that of the ledger: bounded or add_remove.
+        epsilon: pure differential privacy of the choice, exact, an upper bound of ln(exp_epsilon).
+        rate, base: of the sample, and of the one-sided mechanism on it; see `exp_epsilon`.
+        loss_name: rho or epsilon, that of the ledger.
+        attempt, covers, journal, loss, limit, limit_reason: as for `Intent`.
+    """
+
+    release: str
+    plan_hash: str
+    neighbours: str
+    epsilon: Fraction
+    rate: Fraction
+    base: Fraction
+    loss_name: str
+    attempt: int
+    covers: tuple[str, ...]
+    journal: str
+    loss: Fraction = Fraction(-1)
+    limit: Fraction = Fraction(0)
+    limit_reason: str = ""
+    laws: ClassVar[tuple[()]] = ()
+    exact: ClassVar[tuple[()]] = ()
+    delta: ClassVar[Fraction] = Fraction(0)
+    delta_limit: ClassVar[Fraction] = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in NEIGHBOURS or self.loss_name not in ("rho", "epsilon"):
+            raise ValueError("a choice is about replaced records, or about added and removed ones")
+        if self.epsilon <= 0 or not 0 < self.rate < 1 or self.base <= 1:
+            raise ValueError("a choice needs an epsilon above 0, a rate between 0 and 1, and a base above 1")
+        if not self.covers or not self.journal:
+            raise ValueError("a choice needs what it covers, and a journal")
+        if self.exp_epsilon > _exp_below(self.epsilon):
+            raise ValueError("a choice of this rate and base keeps no such epsilon")
+        due = choice_loss(self.loss_name, self.epsilon, self.exp_epsilon)
+        if self.loss not in (Fraction(-1), due):
+            raise ValueError("the loss of a choice is not that of its epsilon")
+        object.__setattr__(self, "loss", due)
+
+    @property
+    def exp_epsilon(self) -> Fraction:
+        """Exact e^epsilon that rate and base keep (topdown/selection/PROOF.md, section 1)."""
+        added, removed = 1 + self.rate * (self.base - 1), 1 / (1 - self.rate)
+        return added * removed if self.neighbours == "bounded" else max(added, removed)
+
+
+def choice_loss(loss_name: str, epsilon: Fraction, odds: Fraction) -> Fraction:
+    """Return what a choice charges, exactly: epsilon, or as zCDP epsilon x (odds - 1) / (odds + 1).
+
+    That is epsilon tanh(epsilon / 2), the rho of randomised response, which dominates; see `accountant.zcdp.of_pure`.
+
+    Args:
+        loss_name: rho or epsilon.
+        epsilon: at least ln(odds).
+        odds: e^epsilon as it is kept, above 1.
+    """
+    return epsilon if loss_name == "epsilon" else epsilon * (odds - 1) / (odds + 1)
+
+
+def _exp_below(epsilon: Fraction) -> Fraction:
+    """Return a rational below e^epsilon, by less than 10^-50 of it up to epsilon 10: the first terms of its series."""
+    total = term = Fraction(1)
+    for n in range(1, _TERMS):
+        term = term * epsilon / n
+        total += term
+    return total
+
+
+@dataclass(frozen=True)
+class DrawnLaw:
+    """One query measured once at every area of a level: the noise on the counts that one change can move.
+
+    Args:
+        law: discrete_gaussian, two_sided_geometric or optimal_integer.
+        parameter: variance parameter in records squared, scale in records, or epsilon of one count.
+        shift: by how much a change of one record moves each count it moves.
+        coordinates: how many counts it moves.
+        level, query: what was measured.
+        attributes: attributes whose change can change an answer, in alphabetical order.
+        delta: of one count, beside its epsilon; 0 for the other laws.
+    """
+
+    law: str
+    parameter: Fraction
+    shift: int
+    coordinates: int
+    level: str
+    query: str
+    attributes: tuple[str, ...] = ()
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parameter, Fraction) or not isinstance(self.delta, Fraction):
+            raise TypeError('a parameter is an exact Fraction; write Fraction("1/2"), never a float')
+        if self.law not in LAWS or self.parameter <= 0 or self.shift < 1 or self.coordinates < 1:
+            raise ValueError("a law needs a known name, a positive parameter, shift and number of counts")
+        if LAWS[self.law].has_delta != (self.delta > 0) or self.delta >= 1 or (self.delta and self.shift > 1):
+            raise ValueError("a delta below 1 is of a law that has one, for counts that move by 1")
+
+    @property
+    def loss_name(self) -> str:
+        """Unit of the loss."""
+        return LAWS[self.law].loss_name
+
+    @property
+    def loss(self) -> Fraction:
+        """Exact loss: coordinates x shift^2 / 2 variance, coordinates x shift / scale, or coordinates x epsilon."""
+        return LAWS[self.law].loss(self.parameter, self.shift, self.coordinates)
+
+    @property
+    def delta_loss(self) -> Fraction:
+        """Exact delta beside the loss: coordinates x delta."""
+        return self.coordinates * self.delta
+
+
+LOSS_NAMES = ("rho", "epsilon", "epsilon_delta")
+
+
+_PAIRS_ONLY = ("delta", "delta_limit")  # fields that no record of rho or epsilon has
+
+
+LEDGER_VERSION = 2
+
+
+_EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
+
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+
+
+_PART = re.compile(r"(?P<level>.+)/[^/]+", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class LedgerBinding:
+    """What every loss in a ledger is about; losses of different meaning do not add up.
+
+    Args:
+        data_set: the confidential data.
+        neighbours: relation between two data sets that the losses protect: bounded, add_remove, or pgsr's steps.
+        unit: whose answers are protected: person, household, ...
+        loss_name: rho (zCDP), epsilon (pure DP), or epsilon_delta: epsilon, and a delta that adds up beside it.
+    """
+
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """First record: which ledger this is, and what its losses are about (see `Binding`)."""
+
+    ledger: str
+    version: int
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: str
+
+    def __post_init__(self) -> None:
+        if self.version != LEDGER_VERSION or self.loss_name not in LOSS_NAMES:
+            raise ValueError("a ledger of another version, or of an unknown loss")
+
+    @property
+    def binding(self) -> LedgerBinding:
+        """What the ledger is bound to."""
+        return LedgerBinding(self.data_set, self.neighbours, self.unit, self.loss_name)
+
+
+@dataclass(frozen=True)
+class Intent:
+    """Noise of these laws is about to be drawn; its loss counts from here on.
+
+    Args:
+        release, plan_hash: what it is for.
+        laws: what will be drawn once; `loss` is their sum, exact.
+        exact: names of the statistics that the release publishes exactly.
+        attempt: 1 for the first intent of a measurement, more after a crash.
+        covers: names of the levels whose noise may be drawn once under this intent.
+        journal: id of the measurement, so that no other folder can draw under it.
+        loss: filled in from the laws.
+        limit, limit_reason: the limit it was checked against, filled in by the ledger.
+        delta: beside the loss, filled in from the laws; 0 unless losses are pairs.
+        delta_limit: the limit of delta it was checked against, filled in by the ledger.
+    """
+
+    release: str
+    plan_hash: str
+    laws: tuple[DrawnLaw, ...]
+    exact: tuple[str, ...]
+    attempt: int
+    covers: tuple[str, ...]
+    journal: str
+    loss: Fraction = Fraction(-1)
+    limit: Fraction = Fraction(0)
+    limit_reason: str = ""
+    delta: Fraction = Fraction(-1)
+    delta_limit: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not self.laws or not self.covers or not self.journal:
+            raise ValueError("an intent needs laws, levels it covers and a journal")
+        if len({law.loss_name for law in self.laws}) != 1 or {x.level for x in self.laws} != set(self.covers):
+            raise ValueError("the laws of an intent have one loss, and are those of the levels it covers")
+        total = sum((law.loss for law in self.laws), Fraction(0))
+        if self.loss not in (Fraction(-1), total):
+            raise ValueError("the loss of an intent is not that of its laws")
+        both = sum((law.delta_loss for law in self.laws), Fraction(0))
+        if self.delta not in (Fraction(-1), both) or (self.delta_limit and not both):
+            raise ValueError("the delta of an intent is not that of its laws")
+        object.__setattr__(self, "loss", total)
+        object.__setattr__(self, "delta", both)
+
+    @property
+    def loss_name(self) -> str:
+        """Unit of the loss: rho, epsilon or epsilon_delta."""
+        return self.laws[0].loss_name
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The noise of one part (`level/name`) is about to be drawn under `intent`, for the only time."""
+
+    intent: int
+    part: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The part begun under `intent` is whole on the disk; `sha256` is its file."""
+
+    intent: int
+    part: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The noise drawn under `intents` is in the files whose digest is `files`; from now on it may be read."""
+
+    intents: tuple[int, ...]
+    plan_hash: str
+    journal: str
+    files: str
+
+
+@dataclass(frozen=True)
+class Refund:
+    """The noise drawn under intent `intent` never left the room and is destroyed; `witness` saw to it."""
+
+    intent: int
+    reason: str
+    witness: str
+
+
+@dataclass(frozen=True)
+class Attested:
+    """The witness of the ledger was lost or the records moved; somebody says that the ledger is whole, and why."""
+
+    reason: str
+
+
+Charge = Intent | Choice
+
+
+Event = Opened | Charge | Begun | Drawn | Commit | Refund | Attested
+
+
+KINDS: dict[str, type[Any]] = {
+    "open": Opened,
+    "intent": Intent,
+    "choice": Choice,
+    "begin": Begun,
+    "drawn": Drawn,
+    "commit": Commit,
+    "void": Refund,
+    "vouch": Attested,
+}
+
+
+def level_of(part: str) -> str:
+    """Return the level of a part `level/name`; ValueError if it is none."""
+    match = _PART.fullmatch(part)
+    if match is None:
+        raise ValueError(f"{part!r} is no part")
+    return match["level"]
+
+
+def exact_text(value: Fraction) -> str:
+    """Write an exact number as "a/b", or "a" if it is whole."""
+    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+
+
+def to_fields(event: Event) -> dict[str, object]:
+    """Return a record as JSON-ready fields with its kind."""
+    kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
+    return {"kind": kind} | _fields(event)
+
+
+def from_fields(plain: dict[str, object]) -> tuple[Event, str]:
+    """Read a record back, strictly; ValueError or TypeError if a field is missing, unknown or of the wrong type."""
+    rest = dict(plain)
+    kind, time = rest.pop("kind", None), rest.pop("time", None)
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None or not isinstance(time, str) or not _TIME.fullmatch(time):
+        raise ValueError("unknown kind or no time")
+    event: Event = _read_record(cls, rest)
+    return event, time
+
+
+def _fields(record: Event | DrawnLaw) -> dict[str, object]:
+    """Return the fields of a record or law; those of delta only where there is one."""
+    values = {item.name: getattr(record, item.name) for item in fields(record)}
+    return {name: _plain(value) for name, value in values.items() if name not in _PAIRS_ONLY or value}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Fraction):
+        return exact_text(value)
+    if isinstance(value, DrawnLaw):
+        return _fields(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _read_record(cls: type[Any], plain: object) -> Any:
+    readers = {item.name: _READERS[str(item.type)] for item in fields(cls)}
+    if not isinstance(plain, dict) or not set(readers) - set(_PAIRS_ONLY) <= set(plain) <= set(readers):
+        raise ValueError("missing or unknown field")
+    values = {name: readers[name](value) for name, value in plain.items()}
+    absent = {name: Fraction(0) for name in readers if name not in plain}
+    if not all(values[name] for name in _PAIRS_ONLY if name in values):
+        raise ValueError("a field of delta that is 0")
+    return cls(**values, **absent)
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not text")
+    return value
+
+
+def _read_whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError("not a whole number")
+    return value
+
+
+def _read_fraction(value: object) -> Fraction:
+    text = _read_text(value)
+    if not _EXACT.fullmatch(text) or exact_text(Fraction(text)) != text:
+        raise ValueError("not an exact number in lowest terms")
+    return Fraction(text)
+
+
+def _read_list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "str": _read_text,
+    "int": _read_whole,
+    "Fraction": _read_fraction,
+    "tuple[str, ...]": lambda value: tuple(_read_text(v) for v in _read_list(value)),
+    "tuple[int, ...]": lambda value: tuple(_read_whole(v) for v in _read_list(value)),
+    "tuple[DrawnLaw, ...]": lambda value: tuple(_read_record(DrawnLaw, v) for v in _read_list(value)),
+}

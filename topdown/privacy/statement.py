@@ -1,0 +1,460 @@
+"""What is said of privacy: rows for each protected attribute, the sentence an official can quote, JSON-ready.
+
+Under the bounded relation a replaced record changes two counts by one in every measurement it touches: the cell it
+leaves and the cell it enters. A change of one attribute leaves unchanged every query that does not resolve it; a
+move inside an area of a level leaves unchanged every query of that level and above. One record more or less
+changes one count in every measurement.
+
+What exact statistics say of a change is decided before, from labels alone. A change that every one of them, or
+every public fact, gives away has no loss: noise elsewhere does not hide it.
+
+Exact numbers are strings "a/b", enclosures are [low, high] decimal strings rounded outward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from textwrap import wrap
+from typing import Any, Literal
+from xml.sax.saxutils import escape, quoteattr
+
+from topdown.errors import ConfigError
+from topdown.privacy.accountant import (
+    ComposedLoss,
+    Composition,
+    MovedCounts,
+    NoiseAndChoices,
+    PairLoss,
+    PureLoss,
+    loss_distribution,
+)
+from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
+from topdown.privacy.laws import LAWS, LawName, Weights
+
+Kind = Literal["presence", "everything", "attribute", "within_level"]
+
+
+Status = Literal["protected", "conditional", "disclosed"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One query measured at every area of one level.
+
+    level: index from the root (0) down; level_name: its name; attributes: those whose change can change the
+    query's answers; parameter: variance (discrete Gaussian), scale (geometric) or epsilon (optimal) of the noise on
+    each answer, exact; delta, weights: of each answer's law, for a law that has them.
+    """
+
+    level: int
+    level_name: str
+    query: str
+    attributes: frozenset[str]
+    parameter: Fraction
+    law: LawName = "discrete_gaussian"
+    delta: Fraction = Fraction(0)
+    weights: Weights = ()
+
+    def __post_init__(self) -> None:
+        positive(self.parameter, f"{LAWS[self.law].parameter_name} of {self.query} at {self.level_name}")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What exact statistics say of one kind of change.
+
+    kind; of: the attribute, or the name of the level; status; exact: names of the statistics that some change alters,
+    or of what excludes every change; level: index of the level that a move stays inside of.
+    """
+
+    kind: Kind
+    of: str
+    status: Status
+    exact: tuple[str, ...] = ()
+    level: int = -1
+
+    def name(self, unit: str) -> str:
+        """Return the row's name, for a unit of privacy."""
+        return {
+            "presence": f"one {unit}, presence",
+            "everything": f"one {unit}, everything",
+            "attribute": f"{self.of} only",
+            "within_level": f"place within one {self.of}",
+        }[self.kind]
+
+
+@dataclass(frozen=True)
+class ProtectedAttribute:
+    """One kind of secret and the loss that bounds it; None if it is disclosed."""
+
+    claim: Claim
+    loss: ComposedLoss | None
+
+
+def protected_attributes(
+    measurements: Iterable[Measurement], claims: Sequence[Claim]
+) -> list[ProtectedAttribute]:
+    """Return the loss of each claim that is not disclosed.
+
+    Raises: ConfigError if nothing is measured, or if laws are mixed.
+    """
+    rows = tuple(measurements)
+    if not rows:
+        raise ConfigError("nothing is measured", code="A007", fix="give at least one measurement")
+    if len({m.law for m in rows}) > 1:
+        raise ConfigError(
+            "two noise laws are measured together", code="A031", fix="state the loss of each mechanism apart"
+        )
+    return [
+        ProtectedAttribute(c, None if c.status == "disclosed" else _composed_loss(rows, c)) for c in claims
+    ]
+
+
+def _composed_loss(rows: Sequence[Measurement], claim: Claim) -> ComposedLoss:
+    """Return the composition of the measurements a change can touch: two counts each, one for presence."""
+    touched = [m for m in rows if _touches(claim, m)]
+    counts = 1 if claim.kind == "presence" else 2
+    law = LAWS[rows[0].law]
+    if law.has_delta:
+        return PairLoss(tuple(MovedCounts(m.weights, m.parameter, m.delta, counts) for m in touched))
+    if not touched or law.loss_name == "epsilon":
+        epsilon = sum((law.loss(m.parameter, 1, counts) for m in touched), Fraction(0))
+        return PureLoss(epsilon, counts * len(touched), rows[0].law)
+    return Composition(loss_distribution((m.parameter, 1, counts) for m in touched))
+
+
+def _touches(claim: Claim, m: Measurement) -> bool:
+    if claim.kind == "attribute":
+        return claim.of in m.attributes
+    return claim.kind != "within_level" or m.level > claim.level
+
+
+Document = dict[str, Any]
+
+
+CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
+
+
+COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
+
+
+EVERY_DELTA = "0"  # where pure epsilon is stated
+
+
+QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))  # of epsilon, where composed deltas are stated
+
+
+_DELTA_DIGITS = 6
+
+
+WIDE = Fraction(1, 10**6)  # of a point of the curve
+
+
+_COIN = "a coin gives 50"
+
+
+@dataclass(frozen=True)
+class StatementWords:
+    """What a sentence speaks of: unit of privacy, whether public facts narrow what an answer can be, what is read."""
+
+    unit: str = "person"
+    public_facts: bool = False
+    reads: str = "this release"
+
+    def of_all(self, n_steps: int) -> StatementWords:
+        """Return the words of a release with everything it extends."""
+        return replace(self, reads="this release and what it extends") if n_steps > 1 else self
+
+    def of_one(self) -> StatementWords:
+        """Return the words of one step of a chain."""
+        return replace(self, reads="the measurements of this step")
+
+
+@dataclass(frozen=True)
+class ChainStep:
+    """One release of a chain: its id, its plan, and what it measures."""
+
+    release: str
+    plan_hash: str
+    measurements: tuple[Measurement, ...]
+
+
+EVERYTHING = Claim("everything", "", "protected")
+
+
+PLAIN = StatementWords()
+
+
+def statement(
+    steps: Sequence[ChainStep],
+    claims: Sequence[Claim],
+    deltas: Sequence[Threshold] = ("1e-10",),
+    *,
+    words: StatementWords = PLAIN,
+) -> Document:
+    """Return what a release, together with those it extends, says of every secret.
+
+    Args:
+        steps: the releases, oldest first, the one that is stated last.
+        claims: what exact statistics say of each secret; the first one is the neighbours' own and not disclosed.
+        deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, a pair at its own delta.
+        words: of the sentences.
+
+    Returns:
+        secrets, deltas, steps (rows of each release alone; empty if nothing is extended), curve, sentence; of a pair
+        also composed: deltas at quarters of its epsilon.
+    """
+    everything = [m for step in steps for m in step.measurements]
+    first = protected_attributes(everything, claims[:1])[0].loss
+    if first is None:
+        raise ConfigError(
+            "no two neighbours agree on what is exact", code="C120", fix="keep fewer statistics exact"
+        )
+    mine = attribute_rows(everything, claims, deltas, words=words.of_all(len(steps)))
+    part = words.of_one()
+    return {
+        "deltas": list(mine[0]["epsilon"]),
+        "secrets": mine,
+        "steps": [
+            {
+                "release": s.release,
+                "plan_hash": s.plan_hash,
+                "secrets": attribute_rows(s.measurements, claims, deltas, words=part, balls=False),
+            }
+            for s in (steps if len(steps) > 1 else ())
+        ],
+        "curve": _attack_powers(first),
+        "sentence": mine[0]["sentence"],
+    } | (composed_deltas(first) if isinstance(first, PairLoss) else {})
+
+
+def composed_deltas(loss: PairLoss) -> Document:
+    """Return deltas that hold at quarters of a pair's epsilon, from composed losses; rounded up."""
+    points = tuple(loss.epsilon * quarter for quarter in QUARTERS)
+    found = list(loss.deltas_at(points))
+    found[-1] = min(found[-1], loss.delta)  # at epsilon itself the sum holds too
+    return {
+        "composed": [
+            {"epsilon": str(e), "delta": significant(d, _DELTA_DIGITS, up=True)}
+            for e, d in zip(points, found, strict=True)
+        ]
+    }
+
+
+def attribute_rows(
+    measurements: Iterable[Measurement],
+    claims: Sequence[Claim],
+    deltas: Sequence[Threshold] = ("1e-10",),
+    *,
+    words: StatementWords = PLAIN,
+    balls: bool = True,
+) -> list[Document]:
+    """Return one row a claim.
+
+    Args:
+        measurements, claims, deltas, words: as for `statement`.
+        balls: compute in balls, or in float64 with bounds where they would take more than a second; False: in
+            float64 with bounds. `method` says which.
+    """
+    return [
+        _attribute_row(secret, deltas, words, balls=balls)
+        for secret in protected_attributes(measurements, claims)
+    ]
+
+
+def attack_sentence(best_guess: Enclosure, claim: Claim = EVERYTHING, words: StatementWords = PLAIN) -> str:
+    """Return the sentence an official can quote, its number rounded up."""
+    unit, times = words.unit, accuracy_percent(best_guess)
+    exact = claim.exact if claim.status == "conditional" else ()
+    both = f", both of which fit {_conditions(exact, words)}," if _conditions(exact, words) else ","
+    knows = f"Someone who reads only {words.reads}, knows every other {unit}'s answers"
+    asked = {
+        "presence": f", and must tell whether one {unit}'s answers were there at all"
+        + both.replace("both of which fit", "where both fit"),
+        "everything": f", and must tell which of two answers one {unit} gave{both}",
+        "attribute": f" and all of one {unit}'s but {claim.of}, and must tell which of two values that is{both}",
+        "within_level": f" and all of one {unit}'s but the place within one {claim.of}, and must tell which of two "
+        f"places that is{both}",
+    }[claim.kind]
+    return f"{knows}{asked} chooses rightly at most {times} times in 100; {_COIN}."
+
+
+def accuracy_percent(best_guess: Enclosure) -> int:
+    """Return the certified success rate in percent, rounded up."""
+    return min(math.ceil(best_guess.upper * 100), 100)
+
+
+def usual_conversions(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
+    """Return the comparison columns at each delta: zCDP by both conversions (rounded up), and mu-GDP."""
+    columns: dict[str, dict[str, object]] = {
+        "bun_steinke": {},
+        "canonne_kamath_steinke": {},
+        "gaussian_comparison": {},
+    }
+    for delta in deltas:
+        key = str(delta)
+        if not rho:
+            columns["bun_steinke"][key] = columns["canonne_kamath_steinke"][key] = "0"
+            columns["gaussian_comparison"][key] = 0.0
+            continue
+        columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
+        columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
+        alike = Composition.from_rho([(rho, 1)], "bounded")
+        columns["gaussian_comparison"][key] = alike.gaussian(delta=float(delta_of(delta)))
+    return {**columns, "gaussian_note": COMPARISON_NOTE}
+
+
+def _conditions(exact: Sequence[str], words: StatementWords) -> str:
+    parts = []
+    if exact:
+        parts.append(f"what is exact ({', '.join(exact)})")
+    if words.public_facts:
+        parts.append("the public facts")
+    return " and ".join(parts)
+
+
+def _attribute_row(
+    secret: ProtectedAttribute,
+    deltas: Sequence[Threshold],
+    words: StatementWords,
+    *,
+    balls: bool,
+) -> Document:
+    claim = secret.claim
+    head = {
+        "name": claim.name(words.unit),
+        "kind": claim.kind,
+        "status": claim.status,
+        "exact": list(claim.exact),
+    }
+    if secret.loss is None:
+        return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
+    numbers = dict(_cached_numbers(secret.loss, tuple(deltas), balls=balls))
+    guess = numbers.pop("guess")
+    return head | numbers | {"sentence": attack_sentence(guess, claim, words)}
+
+
+def loss_numbers(loss: ComposedLoss | NoiseAndChoices, deltas: Sequence[Threshold]) -> Document:
+    """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found."""
+    return {
+        key: value
+        for key, value in _cached_numbers(loss, tuple(deltas), balls=True).items()
+        if key != "guess"
+    }
+
+
+@lru_cache(maxsize=256)
+def _cached_numbers(
+    loss: ComposedLoss | NoiseAndChoices, deltas: tuple[Threshold, ...], *, balls: bool
+) -> Document:
+    """Return the numbers of one loss, and `guess`; many rows, and the ledger's statement, are about the same loss."""
+    if isinstance(loss, PairLoss):
+        here = {str(loss.delta): Enclosure(loss.epsilon, loss.epsilon)}
+        return {"delta": str(loss.delta)} | _accuracy_numbers(here, loss.best_guess(), loss.coordinates)
+    if isinstance(loss, PureLoss):
+        is_pure = LAWS[loss.law].loss_name == "epsilon"
+        at = [EVERY_DELTA] if is_pure else [str(d) for d in deltas]
+        boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
+        zero: Document = {} if is_pure else _zcdp_numbers(Fraction(0), deltas)
+        return zero | _accuracy_numbers(boxes, loss.best_guess(), loss.coordinates)
+    if isinstance(loss, NoiseAndChoices):
+        name = loss.noise.certifying() if isinstance(loss.noise, Composition) else "auto"
+        boxes = {d: loss.epsilon_at(d, name) for d in (map(str, deltas) if loss.rho else [EVERY_DELTA])}
+        zero = _zcdp_numbers(loss.total_rho, deltas) if loss.rho else {}
+        return zero | _accuracy_numbers(boxes, loss.best_guess(name), loss.coordinates)
+    name = loss.certifying() if balls else "auto"
+    boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
+    return _zcdp_numbers(loss.rho, deltas) | _accuracy_numbers(
+        boxes, loss.best_guess(engine=name), loss.law.coordinates
+    )
+
+
+def _intersection(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return where two enclosures of one value meet."""
+    return Enclosure(max(one.lower, other.lower), min(one.upper, other.upper), one.method)
+
+
+def _zcdp_numbers(rho: Fraction, deltas: Sequence[Threshold]) -> Document:
+    return {"rho": str(rho), "mu": math.sqrt(float(2 * rho)), "usual": usual_conversions(rho, deltas)}
+
+
+def _accuracy_numbers(boxes: dict[str, Enclosure], guess: Enclosure, coordinates: int) -> Document:
+    return {
+        "n_counts_moved": coordinates,
+        "epsilon": {d: list(box.texts()) for d, box in boxes.items()},
+        "best_guess": list(guess.texts()),
+        "right_in_100": accuracy_percent(guess),
+        "method": next((b.method for b in boxes.values() if b.method), guess.method),
+        "guess": guess,
+    }
+
+
+def _attack_powers(loss: ComposedLoss) -> list[Document]:
+    """Return the attack power 1 - f(alpha) at a few false-alarm rates, enclosed.
+
+    In float64 with bounds: a point lies between two lines of the lattice, so balls are no narrower, only slower.
+    """
+    if isinstance(loss, PureLoss | PairLoss):
+        boxes = loss.trade_off_curve(CURVE)
+    else:
+        boxes = loss.trade_off_curve(CURVE, engine="auto")
+        if any(
+            box.width > WIDE for box in boxes
+        ):  # the theorems that hold for every composition may say more
+            more = loss.trade_off_curve(CURVE, engine="bounds")
+            boxes = [_intersection(one, other) for one, other in zip(boxes, more, strict=True)]
+    return [
+        {"alpha": str(a), "power": list(Enclosure(1 - b.upper, 1 - b.lower).texts(12))}
+        for a, b in zip(CURVE, boxes, strict=True)
+    ]
+
+
+_SIZE, _MARGIN, _TITLE_WIDTH = 420, 58, 54
+
+
+ALPHAS = tuple(Fraction(n * n, 160**2) for n in range(161))  # dense near 0, where the curve bends most
+
+
+def trade_off_svg(loss: ComposedLoss, title: str, alphas: Sequence[Fraction] = ALPHAS) -> str:
+    """Return an SVG of the certified lower bound of f(alpha): no attack gets below it; the diagonal is a coin."""
+    points = [(a, box.lower) for a, box in zip(alphas, loss.trade_off_curve(alphas), strict=True)]
+    curve = " ".join(f"{_x(a):.2f},{_y(f):.2f}" for a, f in points)
+    ticks = "".join(
+        f'<text x="{_x(t):.1f}" y="{_SIZE - _MARGIN + 18}" text-anchor="middle">{t * 100:g}%</text>'
+        f'<text x="{_MARGIN - 8}" y="{_y(t) + 4:.1f}" text-anchor="end">{t * 100:g}%</text>'
+        f'<path d="M{_x(t):.1f} {_y(0):.1f}V{_y(1):.1f}M{_x(0):.1f} {_y(t):.1f}H{_x(1):.1f}" stroke="#ddd"/>'
+        for t in (0.0, 0.25, 0.5, 0.75, 1.0)
+    )
+    safe = quoteattr(title)
+    lines = wrap(title, _TITLE_WIDTH)[:2]
+    heading = "".join(
+        f'<text x="{_SIZE / 2}" y="{20 + 17 * i}" text-anchor="middle" font-size="13">{escape(line)}</text>'
+        for i, line in enumerate(lines)
+    )
+    middle = f'x="{_x(0.5) + 6:.1f}" y="{_y(0.5) - 6:.1f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" font-size="12" '
+        f'font-family="sans-serif" fill="#333" role="img" aria-label={safe}>'
+        f'<rect width="100%" height="100%" fill="#fff"/>'
+        f"{heading}{ticks}"
+        f'<path d="M{_x(0):.1f} {_y(1):.1f}L{_x(1):.1f} {_y(0):.1f}" stroke="#999" stroke-dasharray="4 4"/>'
+        f'<text {middle} fill="#777">a coin</text>'
+        f'<polygon points="{curve} {_x(1):.2f},{_y(0):.2f} {_x(1):.2f},{_y(1):.2f} {_x(0):.2f},{_y(1):.2f}" '
+        f'fill="#0b6e99" fill-opacity="0.08"/>'
+        f'<polyline points="{curve}" fill="none" stroke="#0b6e99" stroke-width="2"/>'
+        f'<text x="{_SIZE / 2}" y="{_SIZE - 12}" text-anchor="middle">false alarms</text>'
+        f'<text transform="translate(14 {_SIZE / 2}) rotate(-90)" text-anchor="middle">misses, at least</text></svg>\n'
+    )
+
+
+def _x(alpha: Fraction | float) -> float:
+    return _MARGIN + float(alpha) * (_SIZE - 2 * _MARGIN)
+
+
+def _y(miss: Fraction | float) -> float:
+    return _SIZE - _MARGIN - float(miss) * (_SIZE - 2 * _MARGIN)

@@ -1,0 +1,349 @@
+"""Write a release: microdata, tables, ledger copy, certificate, README, manifest; prove it, then seal it.
+
+The files of a large release are made and verified section by section, in several processes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from typing import Any, TypeVar
+
+import numpy as np
+
+from topdown.errors import CertificateError, InternalError
+from topdown.formats import json_bytes
+from topdown.formats.strict_toml import exact_text
+from topdown.model import Histogram, LeafTable, Sections, sections_of
+from topdown.model.sections import part_path
+from topdown.plan import MeasuredRelease, Plan, PublicContext, exact_paths
+from topdown.plan.plan_values import MEASURED_PLAN, WORK
+from topdown.progress import Event, Report, silent
+from topdown.publish.release_certificate import CERTIFICATE, make_certificate, stamps
+from topdown.publish.release_files import MANIFEST, TEMPORARY, Hashes, list_files, write_manifest
+from topdown.publish.release_tables import (
+    PERSONS,
+    PERSONS_CSV,
+    all_paths,
+    check_leaves,
+    microdata_bytes,
+    tables_up,
+    tables_with_intervals,
+    write_csv,
+)
+from topdown.publish.table_intervals import EstimateSource, intervals_sentence
+from topdown.verify import EachSection, VerifyResult, verify_content
+from topdown.workers import ReportLoss, tell_nobody, workers_with
+
+Shared = TypeVar("Shared")
+
+
+Result = TypeVar("Result")
+
+
+def each_section(
+    work: Callable[[Shared, int], Result],
+    shared: Shared,
+    n_sections: int,
+    n_workers: int,
+    lost: ReportLoss = tell_nobody,
+) -> Iterator[Result]:
+    """Yield the result of each section, in order; one that is alone stays in this process.
+
+    Args:
+        work: a function of a module, that changes nothing but what it returns.
+        shared: what it needs beside the number of a section.
+        n_sections, n_workers: how many. lost: told about each worker that is lost.
+    """
+    with workers_with(shared, min(n_workers, n_sections), lost) as pool:
+        yield from pool.map(work, range(n_sections), n_workers + 1, lambda number: f"section {number}")
+
+
+def verified_in(n_workers: int, lost: ReportLoss = tell_nobody) -> EachSection:
+    """Return how to verify sections in so many processes of this machine."""
+
+    def each(look: Callable[[Shared, int], Result], shared: Shared, n_sections: int, /) -> Iterable[Result]:
+        return each_section(look, shared, n_sections, n_workers, lost)
+
+    return each
+
+
+@dataclass(frozen=True, eq=False)
+class SectionSource:
+    """What the files of all sections are made from.
+
+    Args:
+        context: plan and public facts.
+        leaves: records of every leaf and cell.
+        sections: of the tree.
+    """
+
+    context: PublicContext
+    leaves: LeafTable
+    sections: Sections
+
+
+@dataclass(frozen=True, eq=False)
+class SectionFiles:
+    """The files of one section.
+
+    Args:
+        files: their bytes, by path inside the release.
+        above: its records by node and cell of the level above the cut; None where there is one section.
+    """
+
+    files: dict[str, bytes]
+    above: Histogram | None
+
+
+def section_files(source: SectionSource, number: int) -> SectionFiles:
+    """Make the files of a section; those of a plan with intervals have no tables."""
+    context, sections, levels = source.context, source.sections, source.context.geography.levels
+    bottom, cut, alone = len(levels) - 1, sections.cut, len(sections) == 1
+    nodes = [sections.nodes(number, depth) for depth in range(cut, bottom + 1)]
+    here = source.leaves.between(nodes[-1].start, nodes[-1].stop)
+    files = {PERSONS: microdata_bytes(context, here, nodes[-1])}
+    if context.plan.coverage is None:
+        files.update(tables_up(context, here, nodes, bottom))
+    if alone:
+        return SectionFiles(files, None)
+    above = here
+    for depth in range(bottom, cut - 1, -1):
+        above = above.aggregate(levels[depth].parent, len(levels[depth - 1]))
+    return SectionFiles({part_path(path, number): data for path, data in files.items()}, above)
+
+
+def sum_histograms(tables: list[Histogram]) -> Histogram:
+    """Add up tables of one level."""
+    node, cell, count = (np.concatenate([getattr(t, c) for t in tables]) for c in ("node", "cell", "count"))
+    return Histogram.build(tables[0].n_nodes, tables[0].n_cells, node, cell, count)
+
+
+README, LEDGER = "README.txt", "ledger.jsonl"
+
+
+ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
+
+
+AFTERWARDS = (
+    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
+    "did not depend on the noise."
+)
+
+
+_STEPS = 6
+
+
+_OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
+
+
+_FOREIGN = re.compile(
+    r"plan\.json|solve\.json|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)|"
+    r"public/(geography|leaves)\.parquet|measurements/journal\.json|measurements/[^/]+/part-[0-9]{3,}\.parquet"
+)
+
+
+@dataclass(frozen=True)
+class PublishOptions:
+    """How a stage runs; no byte depends on it.
+
+    Args:
+        report: told about each step.
+        workers: processes of this machine that make files.
+    """
+
+    report: Report = silent
+    workers: int = 1
+
+    def lost(self, text: str) -> None:
+        """Tell about a worker that was lost."""
+        self.report(Event("workers", 1, 1, text))
+
+
+IN_THIS_PROCESS = PublishOptions()
+
+
+def publish(
+    release: Path,
+    context: PublicContext,
+    leaves: LeafTable,
+    ledger_path: Path,
+    *,
+    csv: bool = False,
+    privacy: dict[str, Any] | None = None,
+    numbers: EstimateSource | None = None,
+    running: PublishOptions = IN_THIS_PROCESS,
+) -> VerifyResult:
+    """Write and check every file of a release that measure and solve have not written.
+
+    Guarantees: reads nothing confidential; writes manifest.json last, so a folder with a manifest is whole;
+    refuses to write one if a check of the content fails; a second call gives the same bytes; files that an
+    interrupted or earlier call left behind are removed.
+
+    Args:
+        release: folder with plan.json, public/, measurements/ and solve.json.
+        context: plan and public facts.
+        leaves: records of every leaf and cell.
+        ledger_path: ledger of the data set, to be copied.
+        csv: also write one line a record.
+        privacy: certified statements for the certificate (see `certified_privacy`).
+        numbers: whence the estimates of intervals come, for a plan that asks for them.
+        running: who is told about each step, and how many processes make files.
+
+    Returns:
+        the checks that went into the certificate.
+
+    Raises:
+        CertificateError: a check failed, or the folder holds files that do not belong into a release.
+
+    Cost: beside `leaves`, what a section takes for each process; a plan with intervals holds all tables at once.
+    """
+    plan, report, hashes = context.plan, running.report, Hashes(release)
+    if (numbers is None) != (plan.coverage is None):
+        raise InternalError(
+            "intervals are asked for and there are no estimates, or the other way round",
+            code="X031",
+            fix="this is a fault of the engine; the measurements are kept",
+        )
+    _clear(release)
+    tables = _write_sections(hashes, SectionSource(context, leaves, sections_of(context.geography)), running)
+    if csv:
+        write_csv(release, context, leaves)
+    report(Event("publish", 1, _STEPS, "microdata"))
+    if numbers is not None:
+        for path, data in tables_with_intervals(
+            context, leaves.whole(), numbers, sections_of(context.geography)
+        ):
+            hashes.write(path, data)
+    report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
+    hashes.write(LEDGER, ledger_path.read_bytes())
+    checked = verify_content(release, verified_in(running.workers, running.lost))
+    refuse_failed_checks(checked)
+    report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
+    certificate = make_certificate(release, context, checked, privacy, hashes)
+    hashes.write(CERTIFICATE, json_bytes(certificate))
+    report(Event("publish", 4, _STEPS, "certificate"))
+    hashes.write(README, readme_text(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
+    report(Event("publish", 5, _STEPS, "README"))
+    shutil.rmtree(release / WORK, ignore_errors=True)
+    first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
+    _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
+    n = len(write_manifest(release, plan.plan_hash, hashes))
+    report(Event("publish", _STEPS, _STEPS, f"{n} files"))
+    return checked
+
+
+def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptions) -> list[str]:
+    """Write the microdata, and tables without intervals; return the paths of all tables."""
+    context, sections = source.context, source.sections
+    check_leaves(context, source.leaves)
+    tables, above, n = all_paths(context, sections), list[Histogram](), len(sections)
+    for made in each_section(section_files, source, n, running.workers, running.lost):
+        for path, data in made.files.items():
+            hashes.write(path, data)
+        if made.above is not None:
+            above.append(made.above)
+    if above and context.plan.coverage is None:
+        nodes = [slice(0, len(level)) for level in context.geography.levels[: sections.cut]]
+        for path, data in tables_up(context, sum_histograms(above), nodes, sections.cut - 1):
+            hashes.write(path, data)
+    return tables
+
+
+def _microdata_paths(context: PublicContext) -> list[str]:
+    return sections_of(context.geography).paths(PERSONS, len(context.plan.levels) - 1)
+
+
+def refuse_failed_checks(checked: VerifyResult) -> None:
+    """Raise CertificateError with the first finding if a check failed that is not about accuracy only."""
+    for check in checked.checks:
+        if check.ok or check.name in ACCURACY_ONLY:
+            continue
+        first = check.findings[0]
+        raise CertificateError(
+            f"check '{check.name}' failed: {first.text}; nothing was published",
+            code=first.code,
+            file=first.file or None,
+            node=first.node,
+            details=(("expected", first.expected), ("found", first.found))
+            if first.expected or first.found
+            else (),
+            fix="the measurements are kept and nothing more is spent; solve again from them",
+        )
+
+
+def _clear(release: Path) -> None:
+    """Remove what an earlier call wrote; the manifest first, so that no half release looks whole."""
+    for name in (MANIFEST, *(n for n in _OWN if n != MANIFEST)):
+        for path in (release / name, release / (name + TEMPORARY)):
+            path.unlink(missing_ok=True)
+    for name in ("microdata", "tables"):
+        folder = release / name
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)
+
+
+def _refuse_strangers(release: Path, own: set[str]) -> None:
+    for path in list_files(release):
+        if (path not in own and not _FOREIGN.fullmatch(path)) or (release / path).is_symlink():
+            raise CertificateError(
+                f"{release.name}/{path} does not belong into a release; nothing was published",
+                code="V003",
+                file=path,
+                fix="move it out of the folder and run the same command again",
+            )
+
+
+def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict[str, Any]) -> str:
+    """Return README.txt: what the folder holds and what is said of privacy, in a few lines."""
+    plan, geography = context.plan, context.geography
+    words = ", ".join(stamps(plan))
+    head = f"{words}: not for use as official statistics" if words else "Release"
+    people = (
+        f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
+    )
+    first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
+    disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
+    said = first + ([privacy["sentence"]] if "sentence" in privacy else [])
+    if plan.delta:
+        delta = exact_text(plan.delta_of(plan.loss))
+        said += [
+            f"Epsilon {exact_text(plan.loss)}, delta {delta}: sums over every count that one record moves."
+        ]
+    said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
+    listed = "answers that are zero are left out, but not in `total`."
+    if plan.coverage is not None:
+        listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
+        said.append(intervals_sentence(plan.coverage))
+    promised = "".join(fill(line, 112) + "\n" for line in said)
+    one_line = " persons.csv.gz: one line a record." if csv else ""
+    parted = len(sections_of(geography)) > 1
+    persons, file = (
+        ("persons/, in parts", "file, or folder of parts,") if parted else ("persons.parquet", "file")
+    )
+    return f"""{head}
+{plan.release.title} ({plan.release.id})
+{people}; made from protected statistics, none is copied from anyone's answers.
+microdata/      {persons}: one row an area and cell, with its count.{one_line}
+tables/         one folder a table, one {file} a level; {listed}
+measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
+plan.json       what is exact and why, what was measured with which noise; plan {plan.plan_hash[:8]}.
+certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
+manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
+{promised}Check it with:  topdown verify FOLDER
+"""
+
+
+def _of_another(plan: Plan, measured: MeasuredRelease) -> str:
+    """Return whose measurement a release solves, and what that means for chances."""
+    text = (
+        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
+        "no noise was drawn for it and nothing charged."
+    )
+    return text if plan.coverage is None else f"{text} {AFTERWARDS}"

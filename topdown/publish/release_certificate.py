@@ -1,0 +1,310 @@
+"""certificate.json: the certified loss of a release together with those it extends, its checks, the files that decide.
+
+Every number of a loss is an enclosure, never a bare number.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import ROUND_CEILING, Decimal
+from decimal import Context as Rounding
+from fractions import Fraction
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topdown import __version__
+from topdown.errors import InternalError
+from topdown.formats.strict_toml import exact_text
+from topdown.model import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero, sections_of
+from topdown.plan import Plan, PublicContext, ReleaseChain
+from topdown.plan.plan_values import MEASURED_PLAN
+from topdown.plan.release_chain import BaseFiles, carried_paths
+from topdown.plan.run_file import UNANSWERED
+from topdown.privacy.exact_values import fixed
+from topdown.privacy.laws import law_of_mechanism
+from topdown.privacy.ledger import Book, read_book
+from topdown.publish.ledger_statement import spent_statement
+from topdown.publish.release_files import Hashes
+from topdown.publish.release_tables import PERSONS
+from topdown.verify import VerifyResult
+
+if TYPE_CHECKING:
+    from topdown.privacy.accountant import ComposedLoss
+    from topdown.privacy.statement import ChainStep, Claim, StatementWords
+
+
+DELTA = "1e-10"
+
+
+def statement_of(policy: ReleaseChain, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+    """Return every row that can be said of a release (see `statement`), and `conditional_on`."""
+    from topdown.privacy.statement import statement
+
+    said = statement(steps_of(policy), claims_of(policy), deltas, words=words_of(policy))
+    return said | {"conditional_on": list(policy.conditional_on)}
+
+
+def certified_privacy(policy: ReleaseChain) -> dict[str, Any]:
+    """Return what the certificate adds to the plan's exact loss.
+
+    `epsilon` (of the first secret) by delta, `curve` (power of the best attack on it by false-alarm rate), `secrets`,
+    `steps`, `conditional_on` and `sentence`, every number an enclosure [low, high] of decimal strings; of a pair also
+    `composed`.
+    """
+    said = statement_of(policy)
+    kept = ("curve", "secrets", "steps", "conditional_on", "sentence")
+    more = {key: said[key] for key in ("composed",) if key in said}
+    return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept} | more
+
+
+def certified_loss(policy: ReleaseChain) -> dict[str, Any]:
+    """Return the row of the neighbours' own secret with the releases that are extended.
+
+    Two more keys: `alone`, the same without those releases (None if there are none), and `replaced`, the row of a
+    replaced record (None where that is the first row).
+    """
+    from topdown.privacy.statement import attribute_rows
+
+    steps, claims, words = steps_of(policy), claims_of(policy), words_of(policy)
+    n = 2 if claims[0].kind == "presence" else 1
+    everything = [m for s in steps for m in s.measurements]
+    rows = attribute_rows(everything, claims[:n], (DELTA,), words=words.of_all(len(steps)))
+    alone = (
+        attribute_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words.of_one())
+        if len(steps) > 1
+        else [None]
+    )
+    return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
+
+
+def composed_loss(policy: ReleaseChain) -> dict[str, Any]:
+    """Return what `statement` says of composed losses, of a pair; nothing for another loss."""
+    from topdown.privacy.accountant.finite_losses import PairLoss
+    from topdown.privacy.statement import composed_deltas
+
+    first = first_loss(policy) if policy.plan.delta else None
+    return composed_deltas(first) if isinstance(first, PairLoss) else {}
+
+
+def first_loss(policy: ReleaseChain) -> ComposedLoss:
+    """Return the loss that the trade-off curve is drawn of."""
+    from topdown.privacy.statement import protected_attributes
+
+    steps = steps_of(policy)
+    loss = protected_attributes([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
+    if loss is None:
+        raise InternalError("a plan whose neighbours all differ in what is exact was not refused")
+    return loss
+
+
+def steps_of(policy: ReleaseChain) -> tuple[ChainStep, ...]:
+    """Return what each release measures, in attributes of the newest; oldest first."""
+    from topdown.privacy.statement import ChainStep, Measurement
+
+    out = []
+    for plan, reading in policy.steps:
+        rows = []
+        for depth, level in enumerate(plan.levels):
+            for m in level.measurements:
+                touched = frozenset(reading[name][0] for name in plan.query(m.query).attributes)
+                noise = (m.parameter, m.law, m.count_delta, m.whole_weights)
+                rows.append(Measurement(depth, level.name, m.query, touched, *noise))
+        out.append(ChainStep(plan.release.id, plan.plan_hash, tuple(rows)))
+    return tuple(out)
+
+
+def claims_of(policy: ReleaseChain) -> tuple[Claim, ...]:
+    """Return what exact statistics say of each change."""
+    from topdown.privacy.statement import Claim
+
+    depth = {name: i for i, name in enumerate(policy.geography.level_names)}
+    return tuple(
+        Claim(c.kind, c.of, c.status, c.exact, depth[c.of] if c.kind == "within_level" else -1)
+        for c in policy.changes
+    )
+
+
+def words_of(policy: ReleaseChain) -> StatementWords:
+    """Return what sentences about a release speak of."""
+    from topdown.privacy.statement import StatementWords
+
+    return StatementWords(policy.plan.schema.unit, policy.has_public_facts)
+
+
+CERTIFICATE = "certificate.json"
+
+
+SOFTWARE = ("numba", "numpy", "ortools", "pyarrow", "scipy")
+
+
+DELTA_DIGITS = 10
+
+
+_UP = Rounding(prec=60, rounding=ROUND_CEILING)
+
+
+def usual_epsilon(total: Fraction, loss_name: str) -> str:
+    """Return the usual epsilon at delta 1e-10 of a total loss, rounded up to nine decimals.
+
+    zCDP: rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016, Proposition 1.3). Pure DP: the loss itself, and that of
+    pairs, at their own delta.
+    """
+    loss = _UP.divide(Decimal(total.numerator), Decimal(total.denominator))
+    if loss_name == "rho":
+        # ln and sqrt round to nearest; one step up makes them upper bounds.
+        log = _UP.multiply(DELTA_DIGITS, _UP.ln(Decimal(10)).next_plus(_UP))
+        root = _UP.sqrt(_UP.multiply(loss, log)).next_plus(_UP)
+        loss = _UP.add(loss, _UP.multiply(Decimal(2), root))
+    return fixed(Fraction(loss), 9, up=True)
+
+
+def open_answers(plan: Plan) -> list[str]:
+    """Name the answers that only a person can give and nobody has given yet."""
+    release = plan.release
+    fields = {
+        "id": release.id,
+        "title": release.title,
+        "data_set": release.data_set,
+        "agency": release.agency,
+        "contact": release.contact,
+    }
+    names = [f"release.{name}" for name, value in fields.items() if value == UNANSWERED]
+    rules = plan.invariants
+    kinds: dict[str, tuple[Exact | AtLeast | AtMost | NoMoreThan | NoneWhereZero | Never, ...]] = {
+        "exact": rules.exact,
+        "at_least": rules.at_least,
+        "none_where_zero": rules.none_where_zero,
+        "never": rules.never,
+        "at_most": rules.at_most,
+        "no_more_than": rules.no_more_than,
+    }
+    for kind, constraints in kinds.items():
+        names += [
+            f"invariants.{kind}.{c.name}.legal_basis"
+            for c in constraints
+            if c.basis.legal_basis.strip() in ("", UNANSWERED)
+        ]
+    return names
+
+
+def stamps(plan: Plan) -> list[str]:
+    """Return what every reader must see: DEMO, DRAFT (open answers)."""
+    demo = plan.release.data_set == "demo" or plan.release.id.startswith("demo-")
+    marks = {"DEMO": demo, "DRAFT": bool(open_answers(plan))}
+    return [word for word, due in marks.items() if due]
+
+
+def make_certificate(
+    release: Path,
+    context: PublicContext,
+    checked: VerifyResult,
+    privacy: dict[str, Any] | None = None,
+    hashes: Hashes | None = None,
+) -> dict[str, Any]:
+    """Return the certificate of a release whose other files are written.
+
+    It repeats nothing that a file whose hash it states holds: the plan, the ledger and solve.json speak for themselves.
+
+    Args:
+        release: folder of the release; its files are read and hashed.
+        context: plan and public facts.
+        checked: result of `verify_content`.
+        privacy: certified statements to add to the section `privacy` (see `certified_privacy`).
+        hashes: of its files, those that are known.
+
+    Raises:
+        InternalError: `privacy` would replace a statement that follows from the plan.
+    """
+    plan = context.plan
+    measured = {} if plan.measured is None else {"measured": asdict(plan.measured)}
+    ledger, hashes = release / "ledger.jsonl", hashes or Hashes(release)
+    book = read_book(ledger.read_bytes(), ledger)[0]
+    return {
+        "type": "topdown.certificate",
+        "version": 1,
+        "engine": __version__,
+        "plan_hash": plan.plan_hash,
+        "stamps": stamps(plan),
+        "open_answers": open_answers(plan),
+        "privacy": stated_privacy(context.policy, privacy or {}, book),
+        "checks": [
+            {"name": c.name, "ok": c.ok, "text": c.text, "n_checked": c.n_checked, "n_failed": c.n_failed}
+            for c in checked.checks
+        ],
+        "software": software(),
+        "files": {path: hashes.of(path) for path in sorted(certified_files(release, context))},
+    } | measured
+
+
+def certified_files(release: Path, context: PublicContext) -> list[str]:
+    """Return the files that decide the release: plan, public facts, ledger, measurements, microdata."""
+    plan = context.plan
+    paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
+    paths += ["measurements/exact.json", *sections_of(context.geography).paths(PERSONS, len(plan.levels) - 1)]
+    paths += [] if plan.base is None else list(BaseFiles.of_extension(release).copies)
+    paths += {path for depth in range(len(context.bases)) for path in carried_paths(depth + 1)} - set(paths)
+    paths += [] if plan.measured is None else [MEASURED_PLAN]
+    for level in plan.levels:
+        parts = (release / "measurements" / level.name).glob("part-*.parquet")
+        paths += [path.relative_to(release).as_posix() for path in parts]
+    return paths
+
+
+def software() -> dict[str, str]:
+    """Return the versions of what computed the release."""
+    versions = {"python": platform.python_version(), "topdown": __version__}
+    for name in SOFTWARE:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def stated_privacy(policy: ReleaseChain, certified: dict[str, Any], book: Book) -> dict[str, Any]:
+    """Return the section `privacy` of a certificate.
+
+    Args:
+        policy: of the release.
+        certified: statements to add (see `certified_privacy`).
+        book: ledger that is charged for the release.
+
+    Raises:
+        InternalError: X032 `certified` would replace a statement that follows from the plan.
+    """
+    plan = policy.plan
+    stated = {
+        "unit": plan.schema.unit,
+        "neighbours": plan.neighbours,
+        "loss_name": plan.loss_name,
+        "loss": exact_text(plan.loss),
+        "loss_with_base": exact_text(policy.loss),
+        "unspent": [
+            {"level": name, "loss": exact_text(plan.budget * share)}
+            | _delta_beside(plan, plan.budget * share)
+            for name, share in plan.unspent
+        ],
+        "usual": {
+            "label": "usual formula",
+            "formula": law_of_mechanism(plan.mechanism).usual,
+            "epsilon": {
+                exact_text(plan.delta_of(plan.loss)) if plan.delta else f"1e-{DELTA_DIGITS}": usual_epsilon(
+                    policy.loss, plan.loss_name
+                )
+            },
+        },
+    }
+    if plan.delta:
+        stated |= {"delta": exact_text(plan.delta_of(plan.loss))}
+    twice = sorted(set(stated) & set(certified))
+    if twice:
+        raise InternalError(f"privacy.{twice[0]} follows from the plan and cannot be given", code="X032")
+    return {"epsilon": None} | certified | stated | {"everything_released": spent_statement(book)}
+
+
+def _delta_beside(plan: Plan, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}

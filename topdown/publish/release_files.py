@@ -1,0 +1,130 @@
+"""Write files of a release durably, and seal them: under a temporary name first, manifest.json last.
+
+Equal content gives equal bytes; a folder with a manifest is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from topdown.formats import json_bytes
+from topdown.formats.release_documents import Manifest, SealedFile
+from topdown.plan import Plan
+
+TEMPORARY = ".tmp"
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that readers see all of it or none of it."""
+    with written_durably(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_durably(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to be written bit by bit; it has its name once the context ends, and never if that is by an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + TEMPORARY)
+    part.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(part, flags, 0o644), "wb") as file:
+        yield file
+    _give_name(part, path)
+
+
+def write_parquet(
+    path: Path, table: pa.Table, document_type: str, plan: Plan, more: Mapping[str, str] | None = None
+) -> None:
+    """Write a table stamped with its type, its plan and `more`; see `parquet_bytes`."""
+    write_bytes(path, parquet_bytes(table, document_type, plan, more))
+
+
+def parquet_bytes(
+    table: pa.Table, document_type: str, plan: Plan, more: Mapping[str, str] | None = None
+) -> bytes:
+    """Return a table as a stamped file; equal tables and pyarrow versions give equal bytes."""
+    stamps = {"type": document_type, "version": "1", "plan_hash": plan.plan_hash} | dict(more or {})
+    made = io.BytesIO()
+    with pq.ParquetWriter(
+        made, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
+    ) as writer:
+        if table.num_rows:  # else Arrow writes pages of nothing, which no reader is told of
+            writer.write_table(table)
+        # Without Arrow's schema, the table's own metadata is not written.
+        writer.add_key_value_metadata(stamps)
+    return made.getvalue()
+
+
+def _give_name(part: Path, path: Path) -> None:
+    """Give a whole file its name; after a power cut it is there whole, or not at all."""
+    _sync(part, os.O_RDONLY)
+    part.replace(path)
+    _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+MANIFEST = "manifest.json"
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Hashes:
+    """SHA-256 of the files of a release: of the bytes where we write them, read once where we do not.
+
+    Args:
+        release: its folder.
+    """
+
+    def __init__(self, release: Path) -> None:
+        self._release, self._known = release, dict[str, str]()
+
+    def of(self, path: str) -> str:
+        """Return the hash of a file, in hex."""
+        if path not in self._known:
+            self._known[path] = sha256(self._release / path)
+        return self._known[path]
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file."""
+        write_bytes(self._release / path, data)
+        self._known[path] = hashlib.sha256(data).hexdigest()
+
+
+def list_files(release: Path) -> list[str]:
+    """Return the path of every file below a folder, sorted, the manifest left out."""
+    paths = (path.relative_to(release).as_posix() for path in release.rglob("*") if not path.is_dir())
+    return sorted(path for path in paths if path != MANIFEST)
+
+
+def write_manifest(release: Path, plan_hash: str, hashes: Hashes | None = None) -> list[str]:
+    """Write `manifest.json` over all files that are there now; return their paths.
+
+    Args:
+        release: folder of the release. plan_hash: of its plan. hashes: those that are known.
+    """
+    paths, hashes = list_files(release), hashes or Hashes(release)
+    files = [
+        SealedFile(path=path, bytes=(release / path).stat().st_size, sha256=hashes.of(path)) for path in paths
+    ]
+    write_bytes(release / MANIFEST, json_bytes(Manifest(plan_hash=plan_hash, files=files)))
+    return paths

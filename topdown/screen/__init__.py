@@ -1,1 +1,0 @@
-"""What people see: text, tables, errors and progress, at any width, with or without colour and Unicode."""

@@ -1,0 +1,328 @@
+"""What can be promised about a set of invariants, level by level, before anything is computed.
+
+The verdict is read from the objects the solver itself works with: `Polytopes` says whether a level keeps everything
+that splits down to the leaves, `chain` whether its rounding is a flow. Soft rules promise nothing and are left aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from topdown.arrays import Ints
+from topdown.errors import ConfigError
+from topdown.model import (
+    MAX_KINDS,
+    ConstraintSystem,
+    ExactArrangement,
+    Geography,
+    Invariants,
+    Level,
+    PublicFacts,
+    Schema,
+    arrange_exact_tables,
+    constraints_of_facts,
+    exact_tables_of,
+    parse_query,
+    partition_cells,
+    unknown_exact_rows,
+    with_exact_answers,
+)
+from topdown.plan import PublicContext, check_supported
+from topdown.plan.planning import check_exact_levels
+from topdown.solve.polytopes import LimitReason, LimitUse, SplitPolytopes, split_polytopes
+from topdown.solve.rounding import NoFlow, bound_positions, chain_of, fitting_tables
+from topdown.solve.rounding.chain import ChainTables, exact_beside
+
+
+@dataclass(frozen=True, eq=False)
+class VerdictInputs:
+    """What a verdict is read from.
+
+    Args:
+        schema, invariants: of the release.
+        rules: from public facts, without exact tables. polytopes: with them; their answers may be unknown (zero).
+        tables: names of each level's rounding chain; empty where no settings are known.
+    """
+
+    schema: Schema
+    invariants: Invariants
+    rules: ConstraintSystem
+    polytopes: SplitPolytopes
+    tables: tuple[tuple[str, ...], ...]
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Levels from the root to the leaves."""
+        return self.polytopes.geography.level_names
+
+    @cached_property
+    def kept(self) -> ExactArrangement:
+        """How exact tables are kept."""
+        return arranged_tables(self.schema, self.invariants, self.level_names, self.rules)
+
+    def chain(self, depth: int) -> ChainTables:
+        """Return the rounding chain of a level, as the settings name it."""
+        return tuple(parse_query(self.schema, name).labels.astype(np.int64) for name in self.tables[depth])
+
+    def beside(self, depth: int) -> tuple[Ints, tuple[str, ...]]:
+        """Return the exact table that rounding keeps beside the limits of a level, and the names that make it.
+
+        Zeros and no names where there is none.
+        """
+        root, split = self.kept.root, self.kept.split
+        if not exact_beside(self.polytopes, depth, root=root.tells_more, split=split.tells_more):
+            return np.zeros(self.schema.n_cells, dtype=np.int64), ()
+        own = depth == 0 and root.tells_more
+        return (root if own else split).labels, self.exact_tables(0 if own else self.kept.depth)
+
+    def exact_tables(self, depth: int) -> tuple[str, ...]:
+        """Name the exact tables of a level other than totals."""
+        exact = [e for e in self.invariants.exact if e.level == self.level_names[depth]]
+        return tuple(e.name for e in exact if parse_query(self.schema, e.query).factors)
+
+
+def arranged_tables(
+    schema: Schema, invariants: Invariants, level_names: Sequence[str], rules: ConstraintSystem
+) -> ExactArrangement:
+    """Return how exact tables are kept. Raises ConfigError (C033) as `model.exact_tables.arrange`."""
+    return arrange_exact_tables(exact_tables_of(schema, invariants, level_names), rules, level_names)
+
+
+def worst_case_facts(invariants: Invariants, levels: Sequence[str]) -> tuple[Geography, PublicFacts]:
+    """Return a tree of one leaf and facts for which every bound binds and everything is open."""
+    geography = Geography(tuple(Level(name, ("0",), np.zeros(1, dtype=np.int64)) for name in levels))
+    return geography, PublicFacts({column: np.ones(1, dtype=np.int64) for column in invariants.columns})
+
+
+def public_polytopes(
+    schema: Schema, invariants: Invariants, geography: Geography, rules: ConstraintSystem
+) -> SplitPolytopes:
+    """Return the polytopes of a release whose exact statistics are not known: they stand as zeros.
+
+    Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
+    """
+    full = with_exact_answers(rules, geography, unknown_exact_rows(schema, invariants, geography))
+    kept = arranged_tables(schema, invariants, geography.level_names, rules)
+    totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
+    kinds = partition_cells(full, answers=kept.split.labels)
+    answers = np.zeros((len(geography.levels[kept.depth]), len(kept.split.sources)), np.int64)
+    return split_polytopes(kinds, full, geography, totals, answers if kept.split.tells_more else None)
+
+
+Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems
+
+
+def _totals_below(ground: VerdictInputs) -> Cause:
+    where = ground.level_names[ground.polytopes.unit_depth]
+    found = tuple(e.name for e in ground.invariants.exact if e.level == where)
+    return f"totals are fixed at level {where}", found, ("Theorem 3", "Theorems 4-7")
+
+
+def _inner_table(ground: VerdictInputs) -> Cause:
+    deepest = ground.polytopes.unit_depth
+    found = ground.exact_tables(deepest)
+    text = f"{_quoted(found)} fixed at level {ground.level_names[deepest]}"
+    return text, found, ("Theorem 3", "Edmonds 1970")
+
+
+def _leaf_tables(ground: VerdictInputs) -> Cause:
+    found = ground.exact_tables(len(ground.level_names) - 1)
+    return f"{_quoted(found)} fixed at every leaf", found, ("Frank 1984",)
+
+
+def _upper_bounds(ground: VerdictInputs) -> Cause:
+    return "upper bounds at the leaves", ground.rules.cap_names, ("Frank 1984",)
+
+
+def _nested_bounds(ground: VerdictInputs) -> Cause:
+    found = tuple(ground.rules.bound_names[b] for b in ground.rules.nested)
+    return "lower bounds inside each other", found, ("Frank 1984",)
+
+
+def _spread_bounds(ground: VerdictInputs) -> Cause:
+    kinds, rules = ground.polytopes.kinds, ground.rules
+    found = tuple(
+        name
+        for name, cells, low in zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True)
+        if low.any()
+        and len(np.unique(kinds.class_of[np.unique(kinds.of_cell[cells & (kinds.of_cell >= 0)])])) > 1
+    )
+    text = f"the cells of {_quoted(found)} are open and closed apart at different leaves"
+    return text, found, ("Theorem 3", "Frank 1984")
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(f'"{name}"' for name in names)
+
+
+# Another reason needs its words here.
+_WORDS: dict[LimitReason, tuple[Callable[[VerdictInputs], Cause], ...]] = {
+    LimitReason.TOTALS_BELOW: (_totals_below,),
+    LimitReason.INNER_TABLE: (_inner_table,),
+    LimitReason.UPPER_BOUNDS: (_leaf_tables, _upper_bounds),
+    LimitReason.NESTED_BOUNDS: (_nested_bounds,),
+    LimitReason.SPREAD_BOUNDS: (_spread_bounds,),
+}
+
+
+def causes_of(ground: VerdictInputs, depth: int) -> list[Cause]:
+    """Say what asks for more at a level: the reasons of the solver's own decision, with the constraints behind them."""
+    reasons = ground.polytopes.all_leaves.needed[depth]
+    return [cause for reason in reasons for tell in _WORDS[reason] if (cause := tell(ground))[1]]
+
+
+VerdictKind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
+
+
+ExtraTables = Literal["nothing", "combination_table"]
+
+
+SOFT = "; soft rules are kept where possible and reported where not"
+
+
+TITLES: dict[VerdictKind, str] = {
+    "complete_integral": "complete and integral",
+    "complete": "complete, integrality not guaranteed",
+    "always_splits": "always splits, narrower than complete",
+    "not_guaranteed": "not guaranteed",
+    "refused": "refused",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What holds for the constraints that the solver enforces at the nodes of one level.
+
+    Complete: every whole table that satisfies them can be split down to the leaves. Integral: the rounding of the
+    level is a flow, so a linear program already gives whole numbers. An extension of a release always splits, but may
+    leave out tables that would split as well (`extend/verdict.py`).
+
+    Args:
+        level: name.
+        kind: the promise.
+        theorems: that give it; numbers are those of Census TopDown.
+        needs: constraints enforced beside sums of lower bounds, zeros and exact totals.
+        sentence: the verdict with its reason.
+        constraints: names of the constraints that stand in the way of a better verdict.
+        code: of the error that a plan ends with, if the constraints are refused.
+    """
+
+    level: str
+    kind: VerdictKind
+    theorems: tuple[str, ...]
+    needs: ExtraTables
+    sentence: str
+    constraints: tuple[str, ...] = ()
+    code: str = ""
+
+    @property
+    def title(self) -> str:
+        """The promise in words."""
+        return TITLES[self.kind]
+
+
+def verdicts(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> tuple[Verdict, ...]:
+    """Judge every level, root first, for the worst public facts: every bound binds, every rule closes something.
+
+    Args:
+        schema: of the records.
+        invariants: constraints on leaves and exact tables.
+        levels: names from the root to the leaves.
+
+    Raises:
+        ConfigError: an exact table names a level that is not given (C032), or an unknown query.
+    """
+    return judge_levels(schema, invariants, *worst_case_facts(invariants, levels))
+
+
+def plan_verdicts(context: PublicContext) -> tuple[Verdict, ...]:
+    """Judge every level of a plan, root first, with its rounding chains."""
+    plan = context.plan
+    tables = tuple(tuple(r.table for r in level.rounding) for level in plan.levels)
+    return judge_levels(plan.schema, plan.invariants, context.geography, context.facts, tables)
+
+
+def judge_levels(
+    schema: Schema,
+    invariants: Invariants,
+    geography: Geography,
+    facts: PublicFacts,
+    tables: tuple[tuple[str, ...], ...] = (),
+) -> tuple[Verdict, ...]:
+    """Judge every level of a tree with public facts, root first; `tables` as in `Ground`."""
+    rules = constraints_of_facts(schema, geography, invariants, facts)
+    check_exact_levels(invariants, geography)
+    try:
+        check_supported(invariants, schema, geography, rules)
+    except ConfigError as error:
+        code = error.code
+        said = f"{error.text}; a plan is refused ({code})"
+        return tuple(
+            Verdict(name, "refused", (), "nothing", said, (), code) for name in geography.level_names
+        )
+    ground = VerdictInputs(
+        schema, invariants, rules, public_polytopes(schema, invariants, geography, rules), tables
+    )
+    judged = tuple(_judge_level(ground, depth) for depth in range(len(geography.levels)))
+    return with_soft(judged, invariants)
+
+
+def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verdict, ...]:
+    """Say of every level that soft rules, if there are any, are not part of the promise."""
+    if not invariants.no_more_than:
+        return judged
+    return tuple(replace(verdict, sentence=verdict.sentence + SOFT) for verdict in judged)
+
+
+def _judge_level(ground: VerdictInputs, depth: int) -> Verdict:
+    polytopes, name = ground.polytopes, ground.level_names[depth]
+    causes = causes_of(ground, depth)
+    decided = polytopes.decided(depth)
+    limited = decided is LimitUse.KEPT
+    asked = "; ".join(text for text, _, _ in causes)
+    followed = decided.format(k=polytopes.kinds.n_kinds, most=MAX_KINDS - 1)
+    if decided is LimitUse.TOO_MANY:
+        names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
+        return Verdict(name, "not_guaranteed", (), "nothing", f"{asked}; {followed}", names)
+    exact, names = ground.beside(depth)
+    laminar = ("Edmonds 1970",) if names else ()  # two laminar families (`model.exact_tables`)
+    named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
+    theorems = tuple(dict.fromkeys(named))
+    why = f"{asked}: {followed}" if limited else _plain_reason(ground, depth)
+    if limited and names:
+        why += f'; "{" and ".join(names)}", exact here, is kept beside them'
+    needs: ExtraTables = "combination_table" if limited else "nothing"
+    tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, polytopes, depth, exact)
+    chain = chain_of(polytopes, depth, tables, (0,) * len(tables), exact)
+    found = bound_positions(ground.rules, polytopes, depth, chain)
+    if not isinstance(found, NoFlow):
+        return Verdict(name, "complete_integral", theorems, needs, why)
+    hindrance = f'the exact table "{" and ".join(names)}" cuts across other constraints'
+    if ground.tables:
+        hindrance, names = found.told(ground.tables[depth], ground.rules.bound_names, names)
+    why += f"; rounding is an integer program, because {hindrance}"
+    return Verdict(name, "complete", theorems, needs, why, names)
+
+
+def _plain_reason(ground: VerdictInputs, depth: int) -> str:
+    here = [f'"{e.query}"' for e in ground.invariants.exact if e.level == ground.level_names[depth]]
+    parts = [
+        *(["lower bounds add up"] if ground.invariants.at_least else []),
+        *(["what is closed at every leaf is closed above"] if _zeros(ground.invariants) else []),
+        *([f"{' and '.join(here)} {'is' if len(here) == 1 else 'are'} exact here"] if here else []),
+    ]
+    return f"{', '.join(parts) or 'there is nothing to satisfy'}; no exact table lies below this level"
+
+
+def _plain_theorems(ground: VerdictInputs, limited: bool) -> tuple[str, ...]:
+    bounds = ("Theorem 3",) if ground.invariants.at_least or limited else ()
+    return (*bounds, *(("Theorem 8",) if _zeros(ground.invariants) else ()))
+
+
+def _zeros(invariants: Invariants) -> bool:
+    return bool(invariants.none_where_zero or invariants.never)

@@ -1,0 +1,233 @@
+"""Steps of ADMM on dense matrices: one inverse shared by all children, or one of its own for each child.
+
+The root is finished exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from topdown.arrays import Floats
+from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
+from topdown.solve.least_squares.kernels_dense import Frame, State, shared_steps, stacked_steps
+from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
+
+
+class DenseStep:
+    """x = argmin of the quadratic plus penalties subject to the fixed table, as a matrix and a constant (`admm.Step`).
+
+    Args:
+        problem: of a dense quadratic. power: penalties of soft rules are divided by this power of their squared norm.
+    """
+
+    threads: int | None = None
+    pace = PenaltySchedule(steps=40, balance=80, polish=80, most=20_000)
+
+    def __init__(self, problem: Problem, quadratic: Dense, power: float) -> None:
+        n, m = problem.shape
+        self.problem, self.quadratic, bound_of = problem, quadratic, problem.bounds.of
+        inside, n_bounds = bound_of >= 0, problem.bounds.n_groups
+        self.bound_ratio = 1.0 / max(1.0, float(np.sqrt(max(inside.sum(), 1) / max(n_bounds, 1))))
+        self.rows = np.ascontiguousarray(problem.compared.rows)
+        self.row_ratio = np.maximum(1.0, (self.rows**2).sum(axis=1)) ** -power
+        self.same_bound = (bound_of[:, None] == bound_of[None, :]) & inside[:, None] if n_bounds else None
+        self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of[None, :]).astype(float)
+        self.allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
+        self.limits = np.ascontiguousarray(problem.bounds.limits)
+        self.inverse = np.zeros((n, n))
+        self.constant = np.zeros((n, m))
+
+    def start(self) -> Floats:
+        """Return every segment's sum spread evenly over its allowed entries."""
+        p = self.problem
+        allowed = self.allowed.astype(np.float64)
+        count = np.add.reduceat(allowed, p.pointers[:-1])
+        share = np.where(p.sums > 0, p.sums, 0.0) / np.maximum(count, 1.0)
+        return np.ascontiguousarray((np.repeat(share, np.diff(p.pointers)) * allowed).reshape(p.shape))
+
+    def factor(self, rho: float) -> None:
+        """Prepare for a penalty."""
+        hessian, answers = self.quadratic.hessian, self.problem.fixed.answers
+        k = hessian + rho * np.eye(len(hessian))
+        if self.same_bound is not None:
+            k = k + rho * self.bound_ratio * self.same_bound
+        if len(self.rows):
+            k = k + rho * self.rows.T @ (self.row_ratio[:, None] * self.rows)
+        self.inverse = plain = cho_solve(cho_factor(k), np.eye(len(k)))
+        if len(self.select):
+            self.half = plain @ self.select.T
+            self.middle = np.linalg.inv(self.select @ self.half)
+            self.inverse = plain - self.half @ self.middle @ self.half.T
+            self.constant = np.ascontiguousarray(self.half @ (self.middle @ answers))
+        self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
+
+    def frame(self, rho: float) -> Frame:
+        """Return what all steps of a penalty share."""
+        p, soft = self.problem, self.problem.compared
+        return Frame(
+            self.quadratic.g, rho, rho * self.bound_ratio, p.pointers, p.sums, self.allowed, p.bounds.of,
+            p.bounds.lower, self.limits, self.rows, soft.most, rho * self.row_ratio, soft.hinge,
+        )  # fmt: skip
+
+    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Take steps in place; return how many, and the primal and dual residual."""
+        taken, primal, dual = shared_steps(
+            self.inverse,
+            self.constant,
+            self.frame(rho),
+            State(at.z, at.u, at.y, at.w, at.s, at.t),
+            steps,
+            tolerance,
+        )
+        return taken, primal, dual
+
+    def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
+        """Read the multipliers off the scaled duals."""
+        bounds, table = self.problem.bounds, self.problem.fixed.answers
+        right = self.quadratic.g + rho * (at.z - at.u) + bounds.spread(rho * self.bound_ratio * (at.y - at.w))
+        if len(self.rows):
+            right += self.rows.T @ (rho * self.row_ratio[:, None] * (at.s - at.t))
+        fixed = -self.middle @ (self.half.T @ right - table) if len(table) else np.zeros_like(table)
+        bound = bounds.signed(-rho * self.bound_ratio * at.w)
+        return Solution(at.z.copy(), fixed, bound, rho * self.row_ratio[:, None] * at.t, taken)
+
+    def polish(self, z: Floats, taken: int) -> Solution | None:
+        """Solve one column exactly on its positive entries.
+
+        Only for a single column without bounds (the root), where segments and a fixed table are all there is.
+        """
+        p, quadratic = self.problem, self.quadratic
+        if z.shape[1] != 1 or p.bounds.n_groups or len(p.compared.rows) or quadratic.curvature <= 0:
+            return None
+        free = np.flatnonzero(z[:, 0] > 0)
+        segment = np.repeat(np.arange(len(p.sums)), np.diff(p.pointers))[free]
+        known, row = np.unique(segment[p.sums[segment] >= 0], return_inverse=True)
+        kept = np.flatnonzero(p.sums[segment] >= 0)
+        n_fixed, fixed_of = p.fixed.n_groups, p.fixed.of[free]
+        ties = np.zeros((len(known) + n_fixed, len(free)))
+        ties[row, kept] = 1.0
+        ties[len(known) + fixed_of[fixed_of >= 0], np.flatnonzero(fixed_of >= 0)] = 1.0
+        right = np.concatenate([p.sums[known], p.fixed.answers[:, 0]])
+        factor = cho_factor(quadratic.hessian[np.ix_(free, free)])
+        plain, half = cho_solve(factor, quadratic.g[free, 0]), cho_solve(factor, ties.T)
+        x, push = plain, np.zeros(len(right))
+        if n_fixed:  # a table and segments have their totals in common: any multipliers that fit will do
+            push = np.linalg.lstsq(ties @ half, ties @ plain - right, rcond=None)[0]
+            x = plain - half @ push
+        elif len(known):
+            x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - right)
+        if (x < 0).any():
+            return None
+        point = np.zeros_like(z)
+        point[free, 0] = x
+        none = np.zeros((0, 1))
+        return Solution(point, -push[len(right) - n_fixed :, None], none, none, taken)
+
+
+ROUNDS = 10
+
+
+ROUNDING = 5e-16  # what many steps leave of a residual, relative to the largest sum of a row
+
+
+def penalty_schedule(problem: Problem) -> PenaltySchedule:
+    """Return the pace for a split without soft rules, as a step of each child's own takes none (TypeError)."""
+    if len(problem.compared.rows):
+        raise TypeError("a linear step of each child takes no soft rules")
+    floor = ROUNDING * float(problem.sums.max(initial=0.0))
+    return PenaltySchedule(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
+
+
+def plain_step(problem: Problem, quadratic: PerChild) -> DenseStep:
+    """Return the step of what all children share, for its frame; its matrices are never made."""
+    shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
+    return DenseStep(problem, shared, 0.5)
+
+
+def proportional_start(problem: Problem) -> Floats:
+    """Return a table with the rows' sums, and nearly the fixed answers, spread over allowed entries in proportion.
+
+    A child that must hold few gets few from the start: emptying it takes ADMM hundreds of steps.
+
+    Args:
+        problem: a split, rows over children.
+    """
+    fixed, z = problem.fixed, problem.allowed.astype(np.float64)
+    sums = problem.sums[:, None]
+    for _ in range(ROUNDS if fixed.n_groups else 0):
+        z = z * sums / np.maximum(z.sum(axis=1, keepdims=True), 1e-12)
+        held = fixed.sums(z)
+        ratio = np.where(held > 0, fixed.answers / np.maximum(held, 1e-12), 1.0)
+        z = np.where(fixed.of[:, None] >= 0, z * fixed.spread(ratio), z)
+    held = z.sum(axis=1, keepdims=True)
+    z = np.where(held > 0, z, problem.allowed)
+    return np.ascontiguousarray(z * sums / np.maximum(z.sum(axis=1, keepdims=True), 1e-12))
+
+
+class StackedStep:
+    """See `admm.Step`; takes n n m entries.
+
+    Args:
+        problem: without soft rules. quadratic: of it.
+    """
+
+    threads: int | None = 1
+    pace: PenaltySchedule
+
+    def __init__(self, problem: Problem, quadratic: PerChild) -> None:
+        self.pace = penalty_schedule(problem)
+        self.problem, self.quadratic = problem, quadratic
+        self._plain = plain_step(problem, quadratic)
+        n, m = problem.shape
+        self._matrices = np.stack([quadratic.hessian + quadratic.beyond.block(j) for j in range(m)])
+        allowed = problem.allowed.T.astype(np.float64)
+        self._inside = allowed[:, :, None] * allowed[:, None, :]
+        self._constant = np.zeros((n, m))
+
+    def start(self) -> Floats:
+        """Return rows spread in proportion to the fixed table."""
+        return proportional_start(self.problem)
+
+    def factor(self, rho: float) -> None:
+        """Prepare for a penalty: one inverse a child, on the rows where it may have records.
+
+        A closed row left in would take up what a fixed answer lacks, and ADMM would need many steps to empty it.
+        """
+        plain, answers = self._plain, self.problem.fixed.answers
+        penalty = rho * np.eye(self.problem.shape[0])
+        if plain.same_bound is not None:
+            penalty = penalty + rho * plain.bound_ratio * plain.same_bound
+        closed = np.eye(len(penalty)) * (1.0 - self._inside)
+        self._inverses = np.linalg.inv((self._matrices + penalty) * self._inside + closed) * self._inside
+        if len(plain.select):
+            self._half = self._inverses @ plain.select.T
+            self._middle = np.linalg.pinv(plain.select @ self._half, hermitian=True)
+            self._constant = np.ascontiguousarray(
+                (self._half @ (self._middle @ answers.T[:, :, None]))[:, :, 0].T
+            )
+            self._inverses = self._inverses - self._half @ self._middle @ np.swapaxes(self._half, 1, 2)
+        self._inverses = np.ascontiguousarray((self._inverses + np.swapaxes(self._inverses, 1, 2)) / 2)
+
+    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Take steps in place; return how many, and the primal and dual residual."""
+        state = State(at.z, at.u, at.y, at.w, at.s, at.t)
+        taken, primal, dual = stacked_steps(
+            self._inverses, self._constant, self._plain.frame(rho), state, steps, tolerance
+        )
+        return taken, primal, dual
+
+    def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
+        """Read the multipliers off the scaled duals."""
+        bounds, table = self.problem.bounds, self.problem.fixed.answers
+        ratio = rho * self._plain.bound_ratio
+        right = self.quadratic.g + rho * (at.z - at.u) + bounds.spread(ratio * (at.y - at.w))
+        fixed = np.zeros(table.shape)
+        if len(table):
+            left = (np.swapaxes(self._half, 1, 2) @ right.T[:, :, None])[:, :, 0] - table.T
+            fixed = -np.ascontiguousarray((self._middle @ left[:, :, None])[:, :, 0].T)
+        return Solution(at.z.copy(), fixed, bounds.signed(-ratio * at.w), np.zeros_like(at.t), taken)
+
+    def polish(self, z: Floats, taken: int) -> None:
+        """Return nothing: there is no short way."""
+        del z, taken

@@ -1,0 +1,298 @@
+"""Steps of ADMM on a structured quadratic: a tree, and a Schur complement for what does not nest.
+
+The root is finished exactly: guess which entries are positive, solve for them, correct the guess (active sets).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse import csr_array, vstack
+
+from topdown.arrays import Floats, Ints
+from topdown.errors import ConfigError
+from topdown.solve.group_constraints import FixedTable, LowerBounds
+from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
+from topdown.solve.least_squares.kernels_tree import Schur, Tree, admm_steps, apply_tree
+from topdown.solve.least_squares.problem import Problem, Solution
+from topdown.solve.least_squares.structured import (
+    NestedAnswers,
+    Partition,
+    Structured,
+    check_crossing,
+    n_answers,
+    nest_answers,
+    summing_matrix,
+)
+
+CHUNK = 64
+
+
+def build_tree(chain: NestedAnswers, n: int, rho: float) -> Tree:
+    """Return the tree of rho I + sum of w e e' over nested blocks.
+
+    Args:
+        chain: nested answers, fine to coarse. n: rows. rho: penalty.
+    """
+    d = np.full(n, rho)
+    wide = []
+    for label, weight in chain:
+        size = np.bincount(label[label >= 0], minlength=len(weight))
+        alone = (label >= 0) & (size[label] == 1)
+        d[alone] += weight[label[alone]]
+        wide.append((np.where(alone, -1, label), weight))
+    inverse_d = 1.0 / d
+    below = inverse_d.copy()  # the inverse so far, times the block that a row is in
+    node, top = np.full(n, -1), np.full(n, -1)
+    above: Ints = np.zeros(0, dtype=np.int64)
+    coefficients, keeps = [np.zeros(0)], [np.zeros(0)]
+    for label, weight in wide:
+        rows = np.flatnonzero(label >= 0)
+        used, block = np.unique(label[rows], return_inverse=True)
+        block, w = block.reshape(-1), weight[used]
+        total = np.bincount(block, below[rows], minlength=len(used))
+        here = len(above) + block
+        inner = top[rows]
+        above[inner[inner >= 0]] = here[inner >= 0]
+        node[rows] = np.where(node[rows] < 0, here, node[rows])
+        top[rows] = here
+        above = np.concatenate([above, np.full(len(used), -1)])
+        coefficients.append(w / (1.0 + w * total))
+        keeps.append(1.0 / (1.0 + w * total))
+        below[rows] *= keeps[-1][block]
+    return Tree(inverse_d, node, above, np.concatenate(coefficients), np.concatenate(keeps))
+
+
+class LinearStep:
+    """x = argmin of the quadratic plus rho/2 |x - v|^2 subject to the fixed table, if it has groups.
+
+    Args:
+        quadratic: of the problem. fixed: every row is in a group, or none is. soft: (k, n), rows of the soft rules.
+        power: penalties of soft rules are those of entries divided by this power of the rule's squared norm.
+
+    Raises:
+        ConfigError: too many answers do not nest (C096).
+    """
+
+    def __init__(self, quadratic: Structured, fixed: FixedTable, soft: Floats, power: float = 0.5) -> None:
+        self.quadratic, self.fixed = quadratic, fixed
+        self.chain, crossing = nest_answers(quadratic.queries, quadratic.supergroup)
+        check_crossing(n_answers(crossing))
+        n = len(quadratic.supergroup)
+        self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
+        self.soft = csr_array(soft)
+        self.soft_ratio = np.maximum(1.0, (soft**2).sum(axis=1)) ** -power
+        rows = [csr_array((0, n)), *(summing_matrix(label, len(w)) for label, w in crossing), self.soft]
+        self.crossing = vstack(rows, format="csr")
+        self.by_row = self.crossing.T.tocsr()
+        self.groups = summing_matrix(fixed.of, fixed.n_groups)
+
+    def factor(self, rho: float) -> None:
+        """Prepare for a penalty.
+
+        Raises:
+            LinAlgError: weights are too far apart.
+        """
+        self.rho = rho
+        self.tree = build_tree(self.chain, len(self.quadratic.supergroup), rho)
+        r, n_groups = self.crossing.shape[0], self.fixed.n_groups
+        blocks = self._factor_groups() if n_groups else csr_array((0, 0))
+        inner = np.diag(1.0 / np.concatenate([self.crossing_weight, rho * self.soft_ratio]))
+        shared = np.zeros((n_groups, r))
+        for start in range(0, r, CHUNK):
+            pick = slice(start, min(start + CHUNK, r))
+            column = apply_tree(self.tree, self.by_row[:, pick].toarray())
+            inner[:, pick] += self.crossing @ column
+            shared[:, pick] = self.groups @ column
+        across = np.ascontiguousarray(blocks @ shared)
+        inner -= shared.T @ across
+        lower = np.zeros((r, r))
+        if r:
+            lower[:] = solve_triangular(
+                cholesky((inner + inner.T) / 2, lower=True), np.eye(r), lower=True, check_finite=False
+            )
+        self.schur = Schur(
+            self.by_row.indptr.astype(np.int64),
+            self.by_row.indices.astype(np.int64),
+            self.by_row.data,
+            len(self.crossing_weight),
+            lower,
+            np.ascontiguousarray(lower.T),
+            self.fixed.of,
+            blocks.indptr.astype(np.int64),
+            blocks.indices.astype(np.int64),
+            blocks.data,
+            across,
+            np.ascontiguousarray(across.T),
+        )
+        self.blocks = blocks
+
+    def _factor_groups(self) -> csr_array:
+        """Return the inverse of the groups' complement, as a matrix of small blocks."""
+        # Groups of one supergroup differ in pattern or class only, so blocks are small: pad to dense where > 1.
+        n_groups, group = self.fixed.n_groups, self.fixed.of
+        first = np.zeros(n_groups, dtype=np.int64)
+        first[group[::-1]] = self.quadratic.supergroup[::-1]
+        order = np.argsort(first, kind="stable")
+        starts = np.flatnonzero(np.diff(first[order], prepend=-1))
+        rank = np.empty(n_groups, dtype=np.int64)
+        rank[order] = np.arange(n_groups) - np.repeat(starts, np.diff(np.append(starts, n_groups)))
+        block = np.empty(n_groups, dtype=np.int64)
+        block[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n_groups)))
+        width = int(rank.max()) + 1
+        dense = np.zeros((len(starts), width, width))
+        for k in range(width):
+            column = self.groups @ apply_tree(self.tree, (rank[group] == k).astype(np.float64)[:, None])
+            dense[block, rank, k] = column[:, 0]
+        member = np.full((len(starts), width), -1)
+        member[block, rank] = np.arange(n_groups)
+        empty, place = np.nonzero(member < 0)
+        dense[empty, place, place] = 1.0
+        inverse = np.linalg.inv((dense + dense.transpose(0, 2, 1)) / 2)
+        inside = (member[:, :, None] >= 0) & (member[:, None, :] >= 0)
+        block, one, two = np.nonzero(inside)
+        return csr_array(
+            (inverse[inside], (member[block, one], member[block, two])), shape=(n_groups, n_groups)
+        )
+
+    def near(self, x: Floats) -> Floats:
+        """Return the x-step from x itself, as a step from there: only the step has rounding errors.
+
+        Keeps the multipliers of the group sums.
+        """
+        y = apply_tree(self.tree, -self.quadratic.gradient(x))
+        right = self.crossing @ y
+        left = self.groups @ y - self.fixed.left(x)
+        right -= self.schur.across_t @ left
+        mu = self.schur.lower_t @ (self.schur.lower @ right)
+        h = self.blocks @ left - self.schur.across @ mu
+        self.multipliers = -h
+        return np.asarray(x + y - apply_tree(self.tree, self.by_row @ mu + self.groups.T @ h))
+
+
+ROUNDS = 30
+
+
+PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat
+
+
+def polish_root(problem: Problem, quadratic: Structured, z: Floats) -> Floats:
+    """Return the point that the active sets starting from z's positive entries lead to, nonnegative.
+
+    The steps are those of the primal-dual active set method (Hintermueller, Ito, Kunisch 2002): free are the
+    entries that came out positive, and those at zero whose gradient is below their group's multiplier.
+
+    Args:
+        problem: one column whose segments all have known sums, and no rules. quadratic: its own. z: (n, 1).
+    """
+    sums = problem.sums[:, None]
+    group = np.repeat(np.arange(len(sums)), np.diff(problem.pointers))
+    free = z[:, 0] > 0
+    x = z.copy()
+    rho = PROXIMAL * quadratic.scale
+    for _ in range(ROUNDS):
+        no_rules = np.zeros((0, int(free.sum())))
+        try:
+            step = LinearStep(_restrict_rows(quadratic, free), FixedTable(group[free], sums), no_rules)
+            step.factor(rho)
+        except (np.linalg.LinAlgError, ConfigError):
+            break  # weights too far apart for this guess, or too much crosses: what was found so far stands
+        inner = x[free]
+        for _ in range(REPEATS):
+            inner = step.near(inner)
+        x[:] = 0.0
+        x[free] = inner
+        below = quadratic.gradient(x)[:, 0] < step.multipliers[group, 0]
+        wanted = np.where(free, x[:, 0] > 0, below)
+        # Every group keeps its largest entry: an empty one could not meet its sum.
+        top = np.zeros(len(sums))
+        np.maximum.at(top, group, np.where(wanted, x[:, 0], 0.0))
+        if (top <= 0).any() or np.array_equal(wanted, free):
+            break
+        free = wanted
+    return np.maximum(x, 0.0)
+
+
+def _restrict_rows(quadratic: Structured, free: np.ndarray) -> Structured:
+    queries = []
+    for q in quadratic.queries:
+        used, label = np.unique(q.label[free], return_inverse=True)
+        queries.append(Partition(label.reshape(-1).astype(np.int64), q.weight[used], q.target[used], q.nests))
+    return Structured(tuple(queries), quadratic.supergroup[free])
+
+
+RELAX = 1.8
+
+
+MOST_STEPS = 20_000
+
+
+FEW_STEPS, FEW_ENTRIES = 4_000, 1_000  # small tables, which the interior-point method solves at once
+
+
+class TreeStep:
+    """See `admm.Step`. The problem has no bounds.
+
+    Args:
+        problem: of a structured quadratic. power: see `tree_linear.LinearStep`.
+    """
+
+    threads: int | None = 1  # products of a step are small: more threads wait for each other
+
+    def __init__(self, problem: Problem, quadratic: Structured, power: float) -> None:
+        if not isinstance(problem.bounds, LowerBounds) or problem.bounds.n_groups:
+            raise TypeError("a structured problem has no bounds: take them off the table first")
+        self.problem, self.quadratic = problem, quadratic
+        self.linear = LinearStep(quadratic, problem.fixed, problem.compared.rows, power)
+        few = not len(problem.compared.rows) and problem.allowed.size <= FEW_ENTRIES
+        self.pace = PenaltySchedule(steps=20, balance=20, polish=200, most=FEW_STEPS if few else MOST_STEPS)
+        self._g = -quadratic.gradient(np.zeros(problem.shape))
+        self._allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
+        self._threshold = np.full(len(problem.sums), np.inf)
+        self._multipliers = np.zeros((problem.fixed.n_groups, problem.shape[1]))
+
+    def start(self) -> Floats:
+        """Return a table that meets row and group sums."""
+        return spread_proportionally(self.problem)
+
+    def factor(self, rho: float) -> None:
+        """Prepare for a penalty.
+
+        Raises:
+            LinAlgError: weights are too far apart for float64.
+        """
+        self.linear.factor(rho)
+        self._pull = rho * self.linear.soft_ratio
+
+    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Take steps in place; return how many, and the primal and dual residual."""
+        p, soft = self.problem, self.problem.compared
+        taken, primal, dual, self._multipliers = admm_steps(
+            self.linear.tree, self.linear.schur, p.fixed.answers, self._g, rho, RELAX, at.z, at.u, p.pointers, p.sums,
+            self._allowed, self._threshold, soft.most, self._pull, soft.hinge / self._pull, at.s, at.t,
+            steps, tolerance,
+        )  # fmt: skip
+        return taken, primal, dual
+
+    def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
+        """Read the multipliers off the scaled duals."""
+        del rho
+        return Solution(at.z.copy(), self._multipliers, at.y, self._pull[:, None] * at.t, taken)
+
+    def polish(self, z: Floats, taken: int) -> Solution | None:
+        """Finish the root without rules exactly."""
+        p = self.problem
+        if p.fixed.n_groups or len(p.compared.rows) or z.shape[1] > 1 or (p.sums < 0).any():
+            return None
+        return Solution.without_multipliers(p, polish_root(p, self.quadratic, z), taken)
+
+
+def spread_proportionally(problem: Problem) -> Floats:
+    """Return a table that meets row and group sums, spread in proportion: the answer where nothing is measured."""
+    fixed, (n, _) = problem.fixed, problem.shape
+    if not fixed.n_groups:
+        allowed = problem.allowed.reshape(-1).astype(np.float64)
+        share = np.maximum(problem.sums, 0) / np.maximum(np.add.reduceat(allowed, problem.pointers[:-1]), 1)
+        return np.ascontiguousarray((np.repeat(share, np.diff(problem.pointers)) * allowed).reshape(n, -1))
+    total = np.maximum(fixed.answers.sum(axis=1), 1e-300)
+    return np.ascontiguousarray(problem.sums[:, None] * (fixed.answers / total[:, None])[fixed.of])

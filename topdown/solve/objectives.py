@@ -1,0 +1,188 @@
+"""What a split is to be fitted to: the one seam between noisy answers and the solver.
+
+A split does not know what a noisy answer is. It asks its `Objective` for the quadratic of each pass; plain TopDown
+makes it from the children's own noisy answers (`OwnStatistics`), the tree estimate from their descendants' too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from topdown.arrays import Floats, Ints
+from topdown.errors import InternalError
+from topdown.model import refines
+from topdown.plan import Pass
+from topdown.solve.group_constraints import FixedTable
+from topdown.solve.kernels_shared import gram
+from topdown.solve.least_squares import MOST_CROSSING, Dense, Partition, PerChild, Structured
+from topdown.solve.noisy_answers import NoisyAnswers
+from topdown.solve.release_facts import LevelModel
+
+WIDE_CELLS = 2_048  # of a schema above which a dense Hessian costs more than a step without one
+CROSSING = 4  # rows there must be at least for every answer that is none of one row
+FEW_ROWS = 300  # of such a schema's splits that a dense Hessian solves sooner
+
+
+@dataclass(frozen=True, eq=False)
+class PassRows:
+    """One pass of a split, as its quadratic is asked for.
+
+    Args:
+        step: table and queries of the pass.
+        last: whether it is the last, whose rows are cells.
+        cells: int64 (n,), cells of the split. counts: the parent's, int64 (n,); None at the root.
+        table: int64 (n,), answer of each cell in the pass's table.
+        first: int64 (n_rows,), one cell of each row, as a place in `cells`.
+        fixed: the table that is already fixed, on cells.
+        allowed: bool (n_rows, m), where records may be.
+        plain: whether nothing bounds the rows but a table's sums.
+    """
+
+    step: Pass
+    last: bool
+    cells: Ints
+    counts: Ints | None
+    table: Ints
+    first: Ints
+    fixed: FixedTable
+    allowed: NDArray[np.bool_]
+    plain: bool = False
+
+
+class Objective(Protocol):
+    """What one split is fitted to."""
+
+    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild | Structured:
+        """Return the quadratic of a pass, (n_rows, m)."""
+
+    def keep(self, children: NDArray[np.bool_]) -> Objective:
+        """Return the objective of some of the children."""
+
+
+class Statistics(Protocol):
+    """What every split of a release is fitted to."""
+
+    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
+        """Return the measured nodes among first..last-1 of a level, and the objective of a split into them."""
+
+    def anew(self, answers: NoisyAnswers) -> Statistics:
+        """Return the statistics of the same release for other answers."""
+
+    def document(self) -> dict[str, Any] | None:
+        """Return what solve.json says of them; None for plain answers."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OwnStatistics:
+    """The noisy answers of each node, and nothing else."""
+
+    answers: NoisyAnswers
+
+    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
+        """Return the measured nodes and what their own answers ask for."""
+        nodes, answers = self.answers.answers(level_index, first_node, last_node)
+        return nodes, OwnObjective(np.ascontiguousarray(answers.T, dtype=np.float64))
+
+    def anew(self, answers: NoisyAnswers) -> OwnStatistics:
+        """Return those of other answers."""
+        return OwnStatistics(answers)
+
+    def document(self) -> None:
+        """Return nothing: this is what is done where nothing is said."""
+        return
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OwnObjective:
+    """The children's own noisy answers.
+
+    Args:
+        answers: float64 (n_answers_of_all_queries, m).
+    """
+
+    answers: Floats
+
+    def keep(self, children: NDArray[np.bool_]) -> OwnObjective:
+        """Return the answers of some of the children."""
+        return replace(self, answers=np.ascontiguousarray(self.answers[:, children]))
+
+    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | Structured:
+        """Return the weighted distance from the answers of the pass's queries.
+
+        Many rows of a wide schema that nothing bounds get a structured quadratic: its steps cost time in proportion to
+        them.
+        """
+        step, table, first = rows.step, rows.table, rows.first
+        chosen = np.array([level.query_names.index(name) for name in step.queries])
+        labels = np.ascontiguousarray(level.labels[chosen][:, rows.cells])
+        weights = level.weights[chosen]
+        direct = rows.last or all(refines(table, labels[q]) for q in range(len(chosen)))
+        at = labels[:, first] if direct else labels
+        places = level.offsets[chosen][:, None] + at
+        wide = level.labels.shape[1] > WIDE_CELLS and at.shape[1] > FEW_ROWS
+        if direct and rows.plain and wide:
+            found = structured_quadratic(at, places, weights, self.answers)
+            if found is not None:
+                return found
+        g = np.einsum("q,qnm->nm", weights, self.answers[places])
+        hessian = gram(np.ascontiguousarray(at), weights)
+        if direct:
+            separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
+            return Dense(hessian, g, sum(separate), float(weights.min()))
+        return margin_quadratic(step.table, hessian, g, table, first)
+
+
+def structured_quadratic(at: Ints, places: Ints, weights: Floats, answers: Floats) -> Structured | None:
+    """Return the weighted distance as queries that partition the rows; None where its steps would be no quicker.
+
+    Args:
+        at: int64 (n_queries, n), answer of each row. places: the same, among all answers.
+        weights: (n_queries,). answers: of all queries, (n_answers, m).
+    """
+    queries, n, crossing = [], at.shape[1], 0
+    for labels, where, weight in zip(at, places, weights, strict=True):
+        _, first, label = np.unique(labels, return_index=True, return_inverse=True)
+        queries.append(Partition(label.reshape(-1), np.full(len(first), weight), answers[where[first]]))
+        crossing += len(first) if len(first) < n else 0
+    alone = any(len(query.weight) == n for query in queries)
+    few = crossing <= min(n // CROSSING, MOST_CROSSING)
+    return Structured(tuple(queries), np.zeros(n, dtype=np.int64)) if alone and few else None
+
+
+def margin_quadratic(name: str, hessian: Floats, g: Floats, table: Ints, first: Ints) -> Dense:
+    """Reduce a quadratic of cells to a table: its unconstrained estimate and its inverse covariance.
+
+    Args:
+        name: of the table. hessian: (n, n). g: (n, m). table: int64 (n,). first: one cell of each row.
+
+    Raises:
+        InternalError: the quadratic does not tell every cell apart.
+    """
+    answers, of_cell = np.unique(table, return_inverse=True)
+    select = np.zeros((len(answers), len(table)))
+    select[of_cell, np.arange(len(table))] = 1.0
+    try:
+        factor = cho_factor(hessian)
+    except np.linalg.LinAlgError:
+        raise InternalError(
+            f"pass {name!r} needs measured queries that tell every cell apart",
+            code="C057",
+            fix="measure 'detailed' at this level, or list only coarser queries in the pass",
+        ) from None
+    value = select @ cho_solve(factor, g)
+    information = np.linalg.inv(select @ cho_solve(factor, select.T))
+    information = (information + information.T) / 2
+    lowest = float(np.linalg.eigvalsh(information)[0])
+    row_table = of_cell[first]
+    one_row_each = len(first) == len(answers)
+    curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
+    return Dense(
+        information[np.ix_(row_table, row_table)], (information @ value)[row_table], curvature, lowest
+    )

@@ -1,0 +1,405 @@
+"""The solve stage: measurements in, leaf table out. Needs no confidential file and no luck.
+
+What a release folder holds decides the result to the last byte; what a solve was made from and what came out are told
+as two SHA-256 (docs/format.md, solve.json).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from topdown import __version__
+from topdown.arrays import Ints
+from topdown.model import Geography, LeafTable, PackedRows, PackedTable
+from topdown.plan import Plan, PublicContext
+from topdown.plan.plan_values import MEASURED_PLAN
+from topdown.plan.release_chain import BaseFiles, file_sha256
+from topdown.progress import Event, Report, silent
+from topdown.solve.extend import ExtensionSolver, find_patterns
+from topdown.solve.node_totals import exact_tables, exact_totals
+from topdown.solve.noisy_answers import ListedAnswers, MeasurementReader, NoisyAnswers
+from topdown.solve.slices import Slice, TreePartitioner, WorkerState, make_partitioner
+from topdown.solve.solved_parts import (
+    Checkpoints,
+    Node,
+    NodeSpan,
+    SolvedPart,
+    Tally,
+    checkpoint_spans,
+    concatenate_rows,
+    node_runs,
+    pack_nodes,
+    renumbered,
+    unpack_nodes,
+)
+from topdown.solve.top_down import LeavesMissingError, TopDownSolver
+from topdown.solve.tree import TreeEstimates, TreeStatistics, choose_levels, tree_estimates
+from topdown.solve.tree_solver import TreeSolver
+from topdown.workers import Executor, ReportLoss, Workers, executor_size, workers_with
+
+OF_EVERY_RELEASE = (
+    "plan.json",
+    "public/geography.parquet",
+    "public/leaves.parquet",
+    "measurements/exact.json",
+)
+
+
+def inputs_sha256(release: Path, plan: Plan) -> str:
+    """Return the digest of all files that a solve reads: the SHA-256 of what sha256sum prints for them, by path.
+
+    Args:
+        release: folder with plan, public facts, measurements, the copies of a base release if there is one, and the
+            plan that was measured if it is another.
+    """
+    paths = [release / path for path in OF_EVERY_RELEASE]
+    paths += BaseFiles.of_extension(release).copies.values() if plan.base is not None else []
+    paths += [release / MEASURED_PLAN] if plan.measured is not None else []
+    for level in plan.levels:
+        paths += (release / "measurements" / level.name).glob("part-*.parquet")
+    lines = sorted((path.relative_to(release).as_posix(), file_sha256(path)) for path in paths)
+    return hashlib.sha256("".join(f"{digest}  {path}\n" for path, digest in lines).encode()).hexdigest()
+
+
+def records_sha256(leaves: LeafTable) -> str:
+    """Return the digest of the records of every leaf and cell, whatever file holds them.
+
+    That is the SHA-256 of the line `records N`, where N counts entries, and of the numbers of their leaves, of their
+    cells and their counts, each as little-endian int64, in order of leaf and cell.
+    """
+    digest = hashlib.sha256(f"records {leaves.n_entries}\n".encode())
+    for column in ("node", "cell", "count"):
+        for piece in leaves.pieces():
+            digest.update(np.ascontiguousarray(getattr(piece, column), dtype="<i8").data)
+    return digest.hexdigest()
+
+
+TASKS_PER_WORKER = 8  # runs, at least, where the tree has so many
+
+
+SOLVE_CUT_LEAVES = 4_096  # of the largest node of the level below which runs are solved, at most
+
+
+RUN_LEAVES = 4_096  # of a run, at most about: less than a second of 2,016 cells
+
+
+AHEAD = 3  # tasks a worker that are under way or wait
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The leaf table, the `topdown.solve` document, and whence estimates come where the plan asks for intervals."""
+
+    leaves: PackedTable
+    document: dict[str, Any]
+    numbers: TreeEstimates | None = None
+
+
+def solve(
+    context: PublicContext,
+    answers: NoisyAnswers,
+    exact: dict[str, Ints],
+    *,
+    workers: Executor = 1,
+    backend: str = "admm",
+    tables: dict[str, Ints] | None = None,
+    report: Report = silent,
+) -> Solved:
+    """Solve the whole tree.
+
+    The result depends on the plan, the public facts and the noisy answers only: one or many workers give equal bytes.
+
+    Args:
+        context: plan and public facts.
+        answers: noisy answers of every query at every inhabited node.
+        exact: exact node totals by level name.
+        workers: processes, of which 1 is this one, or a cluster.
+        tables: exact tables of the leaves other than totals, by query.
+        backend: least-squares solver; all are checked alike (`backends/quadratic.py`).
+        report: told after every subtree.
+
+    Raises:
+        InfeasibleError: a split has no solution; the node is named.
+    """
+    descent = TopDownSolver(context, answers, exact, backend, tables or {})
+    leaves, tally = solve_tree(descent, context, workers, report)
+    out = solved_release(context, leaves, tally)
+    out.document.update(estimates_document(descent))
+    return out
+
+
+def solve_tree(
+    descent: TreeSolver,
+    context: PublicContext,
+    workers: Executor,
+    report: Report,
+    kept: Checkpoints | None = None,
+) -> tuple[PackedTable, Tally]:
+    """Split from the root to the leaves, wherever workers are; returns the leaves as published.
+
+    Above the cut a task is a node. Below it is a run of nodes, which is solved as a tree of its own. Leaves of a
+    finished section are put away in few bytes.
+
+    Args:
+        descent: the solver. context: plan and public facts. workers, report: see `solve`.
+        kept: where finished parts are kept, and found after a stop; None: nowhere.
+    """
+    with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
+        descent.prepare()
+        n_workers = executor_size(workers)
+        cutter = make_partitioner(descent)
+        with workers_with(cutter.opener, workers, report_lost_workers(report)) as pool:
+            top = kept.above() if kept is not None else None
+            if top is None:
+                cut, _ = choose_cut(context.geography, n_workers)
+                top = cut, _solve_above(cutter, pool, cut, n_workers, report)
+                if kept is not None:
+                    kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
+            descent.let_go()
+            found = _solve_below(cutter, pool, *top, n_workers, report, kept)
+    n_leaves = len(context.geography.leaves)
+    report(_progress(context.geography, len(context.geography.levels) - 1))
+    return PackedTable(n_leaves, context.plan.schema.n_cells, tuple(found)), top[1].tally
+
+
+def _solve_above(
+    cutter: TreePartitioner, pool: Workers[WorkerState], cut: int, workers: int, report: Report
+) -> SolvedPart:
+    """Solve the root and everything above the cut."""
+    geography, tally = cutter.walk.context.geography, Tally()
+    nodes = [cutter.walk.root(tally)]
+    cutter.walk.let_go()
+    for depth in range(cut):
+        below: list[Node] = []
+        order, one_level = _large_first(nodes), cutter.one_level[depth]
+        tasks = (_make_task(cutter, _single_node(depth, n), [n], one_level=one_level) for n in order)
+        found = pool.map(_split_without_leaves, tasks, AHEAD * workers, _task_name)
+        for node, split in zip(order, found, strict=True):
+            part, counted = split or _split_node(
+                cutter.opener, _make_task(cutter, _single_node(depth, node), [node])
+            )
+            below += part
+            tally.merge(counted)
+        nodes = sorted(below, key=lambda n: n.index)
+        report(_progress(geography, depth + 1))
+    return SolvedPart(pack_nodes(nodes), tally)
+
+
+def _solve_below(
+    cutter: TreePartitioner,
+    pool: Workers[WorkerState],
+    cut: int,
+    top: SolvedPart,
+    workers: int,
+    report: Report,
+    kept: Checkpoints | None,
+) -> list[PackedRows]:
+    """Solve all sections that are not kept, add what is tallied to that of the top, and return the leaves of each."""
+    geography = cutter.walk.context.geography
+    run_leaves = choose_cut(geography, workers)[1]
+    sections = checkpoint_spans(geography, cut)
+    parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
+    due = [i for i, part in enumerate(parts) if part is None]
+    runs = {i: list(node_runs(geography, sections[i], run_leaves, top.rows)) for i in due}
+    n_done, n_runs = 0, sum(map(len, runs.values()))
+    tasks = (_make_task(cutter, run.span, unpack_nodes(run.rows)) for i in due for run in runs[i])
+    solved_runs = pool.map(_solve_run, tasks, AHEAD * workers, _task_name)
+    for i in due:
+        leaves: list[PackedRows] = []
+        tally = Tally()
+        for run in islice(solved_runs, len(runs[i])):
+            leaves.append(run.rows)
+            tally.merge(run.tally)
+            n_done += 1
+            report(_progress(geography, cut, n_done / n_runs))
+        parts[i] = made = SolvedPart(concatenate_rows(leaves), tally)
+        if kept is not None:
+            kept.write_section(i, sections[i], made)
+    found = [part for part in parts if part is not None]
+    for part in found:
+        top.tally.merge(part.tally)
+    return [part.rows for part in found]
+
+
+def _progress(geography: Geography, depth: int, share: float = 0.0) -> Event:
+    """Say that a level is solved, and a share of what is below."""
+    sizes = [len(level) for level in geography.levels[1:]]
+    done, total = sum(sizes[:depth]), sum(sizes)
+    return Event(
+        "solve", done + int((total - done) * share), total, geography.levels[-1 if share else depth].name
+    )
+
+
+def choose_cut(geography: Geography, workers: int) -> tuple[int, int]:
+    """Return where to cut, and how many leaves a run should have; the result of a solve does not depend on them.
+
+    The cut is the highest level whose largest node has few leaves and that has a task for every worker several times;
+    failing that, the level above the leaves.
+    """
+    last, tasks = len(geography.levels) - 1, TASKS_PER_WORKER * workers
+    for depth in range(last):
+        largest = int(np.diff(geography.first_leaves(depth)).max())
+        if largest <= SOLVE_CUT_LEAVES and len(geography.levels[depth]) >= tasks:
+            break
+    else:
+        depth = max(last - 1, 0)
+    return depth, max(min(RUN_LEAVES, len(geography.leaves) // tasks), 1)
+
+
+def solved_release(context: PublicContext, leaves: PackedTable, tally: Tally) -> Solved:
+    """Put the table and what was tallied together."""
+    return Solved(leaves, tally.to_document(context.plan))
+
+
+def interval_estimates(descent: TreeSolver) -> TreeEstimates | None:
+    """Return whence the estimates of intervals come; None where the plan asks for none."""
+    if descent.context.plan.coverage is None or not isinstance(descent, TopDownSolver):
+        return None
+    if isinstance(descent.statistics, TreeStatistics):
+        return TreeEstimates(descent.statistics)
+    return tree_estimates(descent.context, descent.answers, descent.exact, descent.tables)
+
+
+def estimates_document(descent: TreeSolver) -> dict[str, Any]:
+    """Return what solve.json says of the tree estimate: nothing where the plan does not ask for it."""
+    if not descent.context.plan.fits_tree:
+        return {}
+    if isinstance(descent, TopDownSolver):
+        return {"statistics": descent.statistics.document()}
+    return {"statistics": {"targets": choose_levels(descent.context).document()}}
+
+
+@dataclass(frozen=True, eq=False)
+class _SolveTask:
+    """Nodes of a level to be solved.
+
+    Args:
+        name: first and last geocode of the run that they are of.
+        part: the run with all above and below; None where workers hold the whole tree.
+        depth: of the level. nodes: by the part's own numbers.
+    """
+
+    name: str
+    part: Slice | None
+    depth: int
+    nodes: list[Node]
+
+
+def _single_node(depth: int, node: Node) -> NodeSpan:
+    return NodeSpan(depth, node.index, node.index + 1)
+
+
+def _make_task(
+    cutter: TreePartitioner, span: NodeSpan, nodes: list[Node], *, one_level: bool = False
+) -> _SolveTask:
+    codes = cutter.walk.context.geography.levels[span.depth].codes
+    name = " to ".join(dict.fromkeys((codes[span.first], codes[span.last - 1])))
+    part, firsts = cutter.cut(span.depth, span.first, span.last, one_level=one_level)
+    return _SolveTask(name, part, span.depth, renumbered(nodes, -firsts[span.depth]))
+
+
+def _task_name(task: _SolveTask) -> str:
+    return task.name
+
+
+def _large_first(nodes: list[Node]) -> list[Node]:
+    """Return nodes of one level as they are solved; large ones start first so that no worker ends late."""
+    return sorted(nodes, key=lambda n: (-int(n.counts.sum()), n.index))
+
+
+def report_lost_workers(report: Report) -> ReportLoss:
+    """Return what tells about lost workers in the way in which stages tell where they are."""
+    return lambda text: report(Event("workers", 1, 1, text))
+
+
+def _split_node(opener: WorkerState, task: _SolveTask) -> tuple[list[Node], Tally]:
+    """Split one node over its children."""
+    tally = Tally()
+    own, firsts = opener.open(task.part)
+    return renumbered(own.children(task.depth, task.nodes[0], tally), firsts[task.depth + 1]), tally
+
+
+def _split_without_leaves(opener: WorkerState, task: _SolveTask) -> tuple[list[Node], Tally] | None:
+    """Split one node over its children; None if its leaves are needed for that and were not sent."""
+    try:
+        return _split_node(opener, task)
+    except LeavesMissingError:
+        return None
+
+
+def _solve_run(opener: WorkerState, task: _SolveTask) -> SolvedPart:
+    """Solve everything below the nodes of a run."""
+    tally = Tally()
+    own, firsts = opener.open(task.part)
+    return SolvedPart(pack_nodes(renumbered(own.below(task.depth, task.nodes, tally), firsts[-1])), tally)
+
+
+def write_document(path: Path, document: dict[str, Any]) -> None:
+    """Write solve.json; equal solves give equal bytes."""
+    part = path.with_name(path.name + ".tmp")
+    part.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+_COMPUTING = ("numpy", "scipy", "numba", "ortools")
+
+
+def open_release(release: Path, context: PublicContext) -> TreeSolver:
+    """Return the solver of a release, plain or extension, that reads its measurements.
+
+    Raises:
+        CertificateError: V020 measurements or exact statistics are missing, altered or of another plan.
+        InfeasibleError: I020 the base table has no extension at some leaf.
+    """
+    if context.plan.base is not None:
+        return ExtensionSolver(context, ListedAnswers(release, context), find_patterns(context))
+    reader = MeasurementReader(release, context)
+    values = reader.exact()
+    return TopDownSolver(context, reader, exact_totals(context, values), tables=exact_tables(context, values))
+
+
+def solve_folder(
+    release: Path,
+    context: PublicContext,
+    *,
+    descent: TreeSolver | None = None,
+    work: Path | None = None,
+    workers: Executor = 1,
+    report: Report = silent,
+) -> Solved:
+    """Solve a measured release; its document names what it was made from and what came out.
+
+    Writes nothing but finished parts to `work`, and goes on from those that lie there.
+
+    Args:
+        release: folder with plan, public facts and measurements. context: of that plan.
+        descent: from `open_release`, if it is there already.
+        work: folder of finished parts (`Checkpoints`); None: nothing is kept.
+        workers, report: see `solve`.
+    """
+    descent = descent or open_release(release, context)
+    inputs = inputs_sha256(release, context.plan)
+    kept = None if work is None else Checkpoints(work, solve_inputs(context.plan.plan_hash, inputs))
+    leaves, tally = solve_tree(descent, context, workers, report, kept)
+    out = replace(solved_release(context, leaves, tally), numbers=interval_estimates(descent))
+    out.document.update(estimates_document(descent))
+    out.document["inputs_sha256"] = inputs
+    out.document["records_sha256"] = records_sha256(out.leaves)
+    if context.plan.base is not None:
+        out.document["staged"] = True
+    return out
+
+
+def solve_inputs(plan_hash: str, inputs: str) -> dict[str, str]:
+    """Return what decides a solve to the last byte on one machine: what it reads, and the programs that compute."""
+    programs = ["topdown " + __version__, *(f"{name} {version(name)}" for name in _COMPUTING)]
+    return {"plan_hash": plan_hash, "inputs_sha256": inputs, "programs": ", ".join(programs)}

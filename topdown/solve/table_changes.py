@@ -1,0 +1,452 @@
+"""The least change of a table after which it keeps its constraints: the failsafe, its reasons, repairs of soft rules.
+
+Failsafe (Census TopDown, section 7): when a node's table cannot be split, a minimum-cost flow sends every record of the
+node through its class of cells to a leaf's place for it. Records may change cell at a cost of 2, the L1 distance: first
+only in the attributes that constraints speak of, so that every marginal on the others stays; if that is not enough, in
+any attribute. The total and the answers of exact tables at the node's level and above never change. Which constraints
+exclude each other there is the smallest set, or an irreducible one.
+
+Repair: a leaf that breaks soft rules changes as few records as possible, found by an integer program over the classes
+of cells that rules and bounds tell apart; again first only in attributes that soft rules speak of. What must stay exact
+at a leaf (the answers of exact tables, the cells of a base release) never changes. Totals stay, at every level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, vstack
+
+from topdown.arrays import Ints
+from topdown.errors import InternalError
+from topdown.model import (
+    NO_LIMIT,
+    ConstraintRow,
+    Selection,
+    constraints_of_rows,
+    leaf_rows,
+    partition_cells,
+    rows_of_kinds,
+    smallest_conflict,
+    soft_rule_rows,
+    with_exact_answers,
+)
+from topdown.plan import PublicContext
+from topdown.solve.backends import Network, ortools_flow
+from topdown.solve.backends.scipy_programs import IMPOSSIBLE, OPTIMAL, minimise_integer
+from topdown.solve.polytopes import FlowArcs, SplitPolytopes
+from topdown.solve.solved_parts import Node, Tally
+
+
+@dataclass(frozen=True, eq=False)
+class RelaxedTable:
+    """The closest table that can be split.
+
+    Args:
+        cells, counts: int64, the table's nonzero cells.
+        distance: L1 distance to the table before, in records.
+        marginals_kept: whether all marginals on attributes that no constraint speaks of are as before.
+    """
+
+    cells: Ints
+    counts: Ints
+    distance: int
+    marginals_kept: bool
+
+
+def relax_to_feasible(
+    context: PublicContext, polytopes: SplitPolytopes, depth: int, children: Ints, cells: Ints, counts: Ints
+) -> RelaxedTable | None:
+    """Return the closest table that splits over the children, or None if none has the same total.
+
+    Args:
+        context: plan and public facts. polytopes: of the release.
+        depth: level of the children. children: their indices.
+        cells, counts: the parent's table.
+    """
+    arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
+    totals = child_totals(polytopes, depth, children)
+    reachable = np.flatnonzero(polytopes.kinds.of_cell >= 0)
+    exact = _answers_above(context, depth, reachable)
+    for kept in (True, False):
+        keys = [*exact, _unconstrained_values(context, reachable)] if kept else exact
+        rest = np.unique(np.stack([np.zeros_like(reachable), *keys]), axis=1, return_inverse=True)[1].reshape(
+            -1
+        )
+        near = np.isin(rest, rest[np.isin(reachable, cells)])
+        found = least_change(
+            polytopes.kinds.of_cell, arcs, totals, reachable[near], rest[near], cells, counts
+        )
+        if found is not None:
+            new, distance = found
+            return RelaxedTable(reachable[near][new > 0], new[new > 0], distance, kept)
+    return None
+
+
+def can_split(polytopes: SplitPolytopes, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
+    """Tell whether a table splits over the children, as a maximum flow of its kinds."""
+    arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
+    totals = child_totals(polytopes, depth, children)
+    kinds = polytopes.kinds.of_cell
+    if (kinds[cells] < 0).any():
+        return False
+    alone = np.arange(len(cells))
+    return least_change(kinds, arcs, totals, cells, alone, cells, counts) is not None
+
+
+def child_totals(polytopes: SplitPolytopes, depth: int, children: Ints) -> Ints:
+    """Return the children's exact totals, -1 where there is none."""
+    return np.asarray(polytopes.totals_at(depth)[children].max(axis=1, initial=-1))
+
+
+def _answers_above(context: PublicContext, depth: int, cells: Ints) -> list[Ints]:
+    """Return the answers of cells in every exact table above a level; records may only change cell within them."""
+    plan, geography = context.plan, context.geography
+    above = [plan.query(e.query) for e in plan.invariants.exact if geography.index(e.level) < depth]
+    return [query.labels[cells].astype(np.int64) for query in above if query.factors]
+
+
+def _unconstrained_values(context: PublicContext, cells: Ints) -> Ints:
+    """Return a number for each cell's values of the attributes that no constraint speaks of."""
+    schema, rules = context.plan.schema, context.plan.invariants
+    selections: list[Selection] = [b.cells for b in rules.at_least] + [b.cells for b in rules.at_most]
+    selections += [z.cells for z in rules.none_where_zero]
+    spoken = {attribute for cells_of in selections for attribute, _ in cells_of}
+    spoken |= {f.attribute for e in rules.exact for f in context.plan.query(e.query).factors}
+    number = np.zeros(len(cells), dtype=np.int64)
+    for attribute, values in zip(schema.attributes, schema.coordinates(cells), strict=True):
+        if attribute.name not in spoken:
+            number = number * len(attribute.labels) + values
+    return number
+
+
+def least_change(
+    kind_of_cell: Ints,
+    arcs: tuple[FlowArcs, ...],
+    totals: Ints,
+    candidates: Ints,
+    rest: Ints,
+    cells: Ints,
+    counts: Ints,
+) -> tuple[Ints, int] | None:
+    """Move as few records as possible between candidates of equal `rest` so that the table splits.
+
+    Args:
+        kind_of_cell: int64 (n_cells,). arcs: of the children.
+        totals: int64 (n_children,), exact totals; -1 where there is none.
+        candidates, rest: cells that may hold records. cells, counts: the table.
+
+    Returns:
+        (counts of the candidates, L1 distance), or None if no such table splits.
+    """
+    n, everybody = len(candidates), int(counts.sum())
+    _, group = np.unique(rest, return_inverse=True)
+    n_groups, n_kinds = int(group.max(initial=-1)) + 1, int(kind_of_cell.max(initial=-1)) + 1
+    held = np.zeros(n, dtype=np.int64)
+    place = np.searchsorted(candidates, cells)
+    inside = place < n
+    inside[inside] &= candidates[place[inside]] == cells[inside]
+    if not inside.all():
+        return None
+    held[place] = counts
+    cell, hub, kind = np.arange(n), n + group.reshape(-1), n + n_groups + np.arange(n_kinds)
+    start = n + n_groups + n_kinds
+    parts: list[tuple[Ints, Ints, Ints | int, Ints | int, int]] = [
+        (cell, kind[kind_of_cell[candidates]], 0, everybody, 0)
+    ]
+    parts += [(cell[held > 0], hub[held > 0], 0, everybody, 1), (hub, cell, 0, everybody, 1)]
+    sinks = []
+    for one in arcs:
+        sinks.append(start)
+        node = start + np.arange(one.n_nodes)
+        start += one.n_nodes
+        # A child's network runs from everybody to the kinds; here the kinds are where records come from.
+        parts.append((node[one.heads], node[one.tails], one.low, np.minimum(one.high, everybody), 0))
+        used = np.intersect1d(one.heads, 1 + np.arange(n_kinds))
+        parts.append((kind[used - 1], node[used], 0, everybody, 0))
+    last = start
+    known, sink = totals >= 0, np.array(sinks, dtype=np.int64)
+    parts.append((sink[~known], np.full(int((~known).sum()), last), 0, everybody, 0))
+    columns = [
+        np.concatenate([np.broadcast_to(part[i], part[0].shape).astype(np.int64) for part in parts])
+        for i in range(5)
+    ]
+    tails, heads, low, high, cost = columns
+    if (high < low).any():
+        return None
+    supplies = np.zeros(last + 1, dtype=np.int64)
+    supplies[:n] = held
+    supplies[sink[known]] -= totals[known]
+    supplies[last] = int(totals[known].sum()) - everybody
+    if supplies[last] > 0 or (known.all() and supplies[last] < 0):
+        return None
+    np.subtract.at(supplies, tails, low)
+    np.add.at(supplies, heads, low)
+    flows = ortools_flow.minimum_cost_flow(
+        Network(tails, heads, high - low, cost, supplies, np.zeros(0, dtype=np.int64))
+    )
+    if flows is None:
+        return None
+    return flows[:n], int((flows * cost).sum())
+
+
+MAX_TRIES = 300  # sets that are tried; each is a maximum flow
+
+
+@dataclass(frozen=True)
+class NodeConflict:
+    """Constraints without a common table at a node.
+
+    Args:
+        names: of bounds and of rules that close cells, in the order of the invariants.
+        smallest: whether no set with fewer members conflicts; otherwise only none of these can be left out.
+    """
+
+    names: tuple[str, ...]
+    smallest: bool
+
+
+def find_node_conflict(
+    context: PublicContext, polytopes: SplitPolytopes, depth: int, parent: int, cells: Ints, counts: Ints
+) -> NodeConflict:
+    """Return why a node's table does not split; exact totals, exact tables of leaves and `never` are taken as given.
+
+    Args:
+        context: plan and public facts. polytopes: of the release.
+        depth: level of the children. parent: index of the node at the level above.
+        cells, counts: the node's table.
+    """
+    invariants, geography = context.plan.invariants, polytopes.geography
+    children = np.arange(*geography.child_pointers[depth - 1][parent : parent + 2])
+    inside = polytopes.leaf_range(depth - 1, parent)
+    rows = leaf_rows(context.plan.schema, invariants, context.facts.columns, geography)
+    asking = [row for row in rows if row.kind != "never" and row.asks[inside].any()]
+    names, n_asking = [row.name for row in asking], len(asking)
+    exact = _exact_rows(context, polytopes)
+    if polytopes.by_answer and depth <= polytopes.unit_depth:  # the exact table is one more constraint
+        level = geography.level_names[polytopes.unit_depth]
+        tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
+        names.append(" and ".join(e.name for e in tables))
+
+    def conflicts(kept: frozenset[int]) -> bool:
+        left = [*rows_of_kinds(rows, "never"), *(row for i, row in enumerate(asking) if i in kept)]
+        weaker = with_exact_answers(
+            constraints_of_rows(context.plan.schema, geography, left), geography, exact
+        )
+        kinds = partition_cells(weaker, answers=polytopes.kinds.answers)
+        relaxed = replace(polytopes, kinds=kinds, rules=weaker)
+        if n_asking < len(names) and n_asking not in kept:
+            relaxed = relaxed.with_totals(polytopes.totals)
+        return not can_split(relaxed, depth, children, cells, counts)
+
+    found = smallest_conflict(len(names), conflicts, max_tests=MAX_TRIES)
+    return NodeConflict(tuple(names[i] for i in sorted(found.members)), found.is_smallest)
+
+
+def _exact_rows(context: PublicContext, polytopes: SplitPolytopes) -> tuple[ConstraintRow, ...]:
+    """Return the exact answers of leaves, which stand behind the bounds that public facts give."""
+    rules, depth = polytopes.rules, len(polytopes.geography.levels) - 1
+    rule = {e.name: e for e in context.plan.invariants.exact}
+    bounds = tuple(zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True))
+    return tuple(
+        ConstraintRow("exact", rule[name], depth, cells, len(n), partial(np.array, n))
+        for name, cells, n in bounds[len(context.rules.bound_cells) :]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SoftRuleRepair:
+    """Repairs the leaves of one release.
+
+    Args:
+        context: plan, public facts, and the base table if there is one.
+    """
+
+    context: PublicContext
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Soft rules, int64 (n_rules, n_cells)."""
+        return soft_rule_rows(self.context.plan.schema, self.context.plan.invariants)
+
+    @cached_property
+    def _kept(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+        """Labels of the tables that stay as they are: cautious, and as little as is allowed; the first is finest."""
+        plan, schema = self.context.plan, self.context.plan.schema
+        spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
+        far = [np.zeros(schema.n_cells, dtype=np.int64)]  # the total
+        far += [plan.query(e.query).labels.astype(np.int64) for e in plan.invariants.exact]
+        if self.context.support is not None:
+            far.append(self.context.support.of_cell)
+        values = schema.coordinates(np.arange(schema.n_cells))
+        others = [v for a, v in zip(schema.attributes, values, strict=True) if a.name not in spoken]
+        return _finest_tables([*far, _combined_labels(schema.n_cells, others)]), _finest_tables(far)
+
+    @cached_property
+    def _cells_of_answer(self) -> tuple[tuple[Ints, Ints], ...]:
+        """For the finest table of both: cells in order of their answer, and the first place of every answer."""
+        out = []
+        for label, *_ in self._kept:
+            order = np.argsort(label, kind="stable")
+            out.append((order, np.searchsorted(label[order], np.arange(int(label.max()) + 2))))
+        return tuple(out)
+
+    def within(self, context: PublicContext) -> SoftRuleRepair:
+        """Return what mends the leaves of a part of the tree; what does not depend on leaves is shared."""
+        other = replace(self, context=context)
+        vars(other).update({name: made for name, made in vars(self).items() if name != "context"})
+        return other
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return the leaf with all soft rules kept, or as it is if no change does that; both are reported."""
+        if not len(self.rows):
+            return leaf
+        held = self.rows[:, leaf.cells] @ leaf.counts
+        if not (held > 0).any():
+            return leaf
+        code = self.context.geography.leaves.codes[leaf.index]
+        names = [
+            r.name for r, h in zip(self.context.plan.invariants.no_more_than, held, strict=True) if h > 0
+        ]
+        for cautious in (True, False):
+            repaired, proved = self._repaired(leaf, cautious=cautious)
+            if repaired is not None:
+                distance = self._check(leaf, repaired)
+                tally.repairs.append(
+                    {
+                        "node": code,
+                        "distance": distance,
+                        "marginals_kept": cautious,
+                        "proved": proved,
+                        "constraints": names,
+                    }
+                )
+                return repaired
+        tally.broken.append({"node": code, "proved": proved, "constraints": names})
+        return leaf
+
+    def _repaired(self, leaf: Node, *, cautious: bool) -> tuple[Node | None, bool]:
+        # The second value: whether this is proved to be the smallest change, or that there is none.
+        labels = self._kept[0 if cautious else 1]
+        order, first = self._cells_of_answer[0 if cautious else 1]
+        answers = np.unique(labels[0][leaf.cells])
+        cells = np.concatenate([order[first[a] : first[a + 1]] for a in answers])
+        for label in labels[1:]:
+            cells = cells[np.isin(label[cells], label[leaf.cells])]
+        rules = self.context.rules
+        cells = np.union1d(cells[rules.open[-1][leaf.index, rules.class_of_cell[cells]]], leaf.cells)
+        held = np.zeros(len(cells), dtype=np.int64)
+        held[np.searchsorted(cells, leaf.cells)] = leaf.counts
+        bounds = [*zip(rules.bound_cells, rules.lower[-1][leaf.index], strict=True)]
+        caps = [*zip(rules.cap_cells, rules.caps[leaf.index], strict=True)]
+        inside = np.array([c[cells] for c, _ in bounds + caps], dtype=np.int64).reshape(-1, len(cells))
+        fixed = np.array([label[cells] for label in labels])
+        signature = np.vstack([fixed, self.rows[:, cells], inside])
+        alike = np.unique(signature, axis=1, return_inverse=True)[1].reshape(-1)
+        target = self._favourites(cells, held, alike)
+        source = np.flatnonzero(held)
+        n_up, n = len(target), len(target) + len(source)
+        column = np.concatenate([target, source])
+        sign = np.concatenate([np.ones(n_up), -np.ones(len(source))])
+        parts, low, high = [], [], []
+
+        def between(rows: Ints, least: Ints, most: Ints) -> None:
+            parts.append(coo_array(rows[:, column] * sign))
+            now = rows @ held
+            low.append(np.where(least <= -NO_LIMIT, -np.inf, least - now))
+            high.append(np.where(most >= NO_LIMIT, np.inf, most - now))
+
+        for label in fixed:
+            same = (label[None, :] == np.unique(label)[:, None]).astype(np.int64)
+            between(same, same @ held, same @ held)
+        none = np.full(len(self.rows), -NO_LIMIT)
+        between(self.rows[:, cells], none, np.zeros(len(self.rows), dtype=np.int64))
+        if bounds or caps:
+            least = np.array([int(b) for _, b in bounds] + [-NO_LIMIT] * len(caps), dtype=np.int64)
+            most = np.array([NO_LIMIT] * len(bounds) + [int(c) for _, c in caps], dtype=np.int64)
+            between(inside, least, most)
+        result = minimise_integer(
+            np.ones(n),
+            np.ones(n),
+            np.concatenate([np.full(n_up, float(held.sum())), held[source].astype(float)]),
+            (vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
+        )
+        if result.x is None:
+            return None, bool(result.status == IMPOSSIBLE)
+        change = np.rint(result.x).astype(np.int64)
+        new = held.copy()
+        np.add.at(new, target, change[:n_up])
+        np.subtract.at(new, source, change[n_up:])
+        return Node(leaf.index, cells[new > 0], new[new > 0]), bool(result.status == OPTIMAL)
+
+    def _favourites(self, cells: Ints, held: Ints, alike: Ints) -> Ints:
+        """Return one place for each set of cells that are alike: where most records of the leaf have its values.
+
+        "Its values" are those of the attributes that soft rules speak of; the lowest cell wins a tie.
+        """
+        plan = self.context.plan
+        spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
+        values = plan.schema.coordinates(cells)
+        of_rules = [v for a, v in zip(plan.schema.attributes, values, strict=True) if a.name in spoken]
+        label = _combined_labels(len(cells), of_rules)
+        common = np.bincount(label, weights=held.astype(np.float64))[label]
+        order = np.lexsort((cells, -common, -held, alike))
+        return order[np.flatnonzero(np.diff(alike[order], prepend=-1))]
+
+    def _check(self, before: Node, after: Node) -> int:
+        """Re-check a repair in integers and return its L1 distance in records."""
+        rules = self.context.rules
+        broken = ""
+        is_open = rules.open[-1][after.index, rules.class_of_cell[after.cells]]
+        if (after.counts <= 0).any() or not is_open.all():
+            broken = "records where none may be"
+        elif any(_table_changed(label, before, after) for label in self._kept[1]):
+            broken = "a table that must stay as it is"
+        elif (self.rows[:, after.cells] @ after.counts > 0).any():
+            broken = "a rule it was to keep"
+        for cells, least in zip(rules.bound_cells, rules.lower[-1][after.index], strict=True):
+            if after.counts[cells[after.cells]].sum() < least:
+                broken = "a lower bound that is missed"
+        for cells, most in zip(rules.cap_cells, rules.caps[after.index], strict=True):
+            if after.counts[cells[after.cells]].sum() > most:
+                broken = "an upper bound that is exceeded"
+        if broken:
+            raise InternalError(f"the repair of a leaf left {broken}", code="X003")
+        both = np.union1d(before.cells, after.cells)
+        moved = np.zeros(len(both), dtype=np.int64)
+        moved[np.searchsorted(both, after.cells)] += after.counts
+        moved[np.searchsorted(both, before.cells)] -= before.counts
+        return int(np.abs(moved).sum())
+
+
+def _combined_labels(n: int, labels: list[Ints] | list[NDArray[np.int64]]) -> Ints:
+    """Return a number for every combination of labels, 0..; all equal if there are none."""
+    number = np.zeros(n, dtype=np.int64)
+    for label in labels:
+        number = number * (int(label.max(initial=0)) + 1) + label
+        number = np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return number
+
+
+def _finest_tables(labels: list[Ints]) -> tuple[Ints, ...]:
+    """Return the tables of which no other is a refinement, the one with most answers first."""
+    ranked = sorted(labels, key=lambda label: -len(np.unique(label)))
+    out: list[Ints] = []
+    for label in ranked:
+        if not any(
+            _combined_labels(len(label), [fine, label]).max() == _combined_labels(len(fine), [fine]).max()
+            for fine in out
+        ):
+            out.append(label)
+    return tuple(out)
+
+
+def _table_changed(label: Ints, before: Node, after: Node) -> bool:
+    """Tell whether a table of two nodes differs."""
+    change = np.zeros(int(label.max()) + 1, dtype=np.int64)
+    np.add.at(change, label[after.cells], after.counts)
+    np.subtract.at(change, label[before.cells], before.counts)
+    return bool(change.any())

@@ -1,0 +1,393 @@
+"""The tree estimate as what the splits of a release are fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.arrays import Floats, Ints
+from topdown.model import refines
+from topdown.plan import Plan, PublicContext
+from topdown.solve.kernels_shared import gram
+from topdown.solve.lattice import Lattice, ProductQuery, query_of_labels
+from topdown.solve.least_squares import Dense, LatticeQuadratic, PerChild, Stacked
+from topdown.solve.least_squares.lattice_step import written_out
+from topdown.solve.noisy_answers import NoisyAnswers
+from topdown.solve.objectives import Objective, OwnStatistics, PassRows, Statistics, margin_quadratic
+from topdown.solve.release_facts import LevelModel
+from topdown.solve.tree.coverage import CoveredLevels, choose_levels
+from topdown.solve.tree.normal_equations import LeafPath, Measured, normal_residual_persons
+from topdown.solve.tree.tree_estimate import (
+    Covariances,
+    ExactAtRoot,
+    NodeEstimates,
+    condition_on_root,
+    contract_axis,
+    estimate_tree,
+    make_tree,
+    open_values,
+    spread_evenly,
+)
+
+MOST_WRITTEN_OUT = 2_000_000  # entries of matrices, one a child, above which the lattice step is taken
+
+
+LEAST_LEFT = 1e-4  # of a variance once the parent's table is known, relative to the variance without it
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeObjective:
+    """Own information of the children and what the areas below them add.
+
+    Args:
+        tree, found: the estimate.
+        depth: level of the children; 0 for the root by itself.
+        nodes: the children.
+        in_lattice: whether the lattice step may be taken.
+    """
+
+    tree: Covariances
+    found: NodeEstimates
+    depth: int
+    nodes: Ints
+    in_lattice: bool
+
+    def keep(self, children: NDArray[np.bool_]) -> TreeObjective:
+        """Return the objective of some of the children."""
+        return replace(self, nodes=self.nodes[children])
+
+    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild:
+        """Return the quadratic of a pass; the pass's own queries play no part."""
+        if rows.counts is None:
+            return self._root(level, rows)
+        return self._last(level, rows) if rows.last else self._table(level, rows, rows.counts)
+
+    def _root(self, level: LevelModel, rows: PassRows) -> Dense:
+        """Return A + K on cells, or what it says of the pass's table."""
+        lattice, up = self.tree.lattice, self.tree.levels[0]
+        dense, product = lattice.place[:, rows.cells]
+        equal = lattice.equal_axes(product, product)
+        labels = np.ascontiguousarray(level.labels[:, rows.cells])
+        below = written_out(lattice, up.beyond[0][0], up.shape.values[0], dense, equal)
+        hessian = gram(labels, level.weights) + below
+        g = self._linear(0, 0, dense, product)[:, None]
+        if not rows.last:
+            return margin_quadratic(rows.step.table, hessian, g, rows.table, rows.first)
+        return Dense(hessian, g, _separate(labels, level.weights), float(level.weights.min()))
+
+    def _linear(self, depth: int, node: int, dense: Ints, product: Ints) -> Floats:
+        """Return b of a node at some cells; 0 where they are closed."""
+        shape = self.tree.levels[depth].shape
+        b = self.found.linear[depth][shape.pattern[node]][shape.place[node]]
+        values = shape.values[shape.pattern[node]]
+        at = np.minimum(np.searchsorted(values, dense), len(values) - 1)
+        return np.where(values[at] == dense, b[at, product], 0.0)
+
+    def _last(self, level: LevelModel, rows: PassRows) -> PerChild:
+        """Return the quadratic of cells. What the fixed table tells is constant and left out of A."""
+        lattice, up = self.tree.lattice, self.tree.levels[self.depth]
+        fixed = rows.fixed
+        labels = np.ascontiguousarray(level.labels[:, rows.cells])
+        untold = np.array([not fixed.n_groups or not refines(fixed.of, of) for of in labels], dtype=bool)
+        labels, weights = np.ascontiguousarray(labels[untold]), level.weights[untold]
+        hessian = gram(labels, weights)
+        dense, product = lattice.place[:, rows.cells]
+        g = np.stack([self._linear(self.depth, int(c), dense, product) for c in self.nodes], axis=1)
+        values = tuple(up.shape.values[up.shape.pattern[c]] for c in self.nodes)
+        matrices = tuple(up.of(up.beyond, int(c)) for c in self.nodes)
+        own = up.own.matrices - sum(
+            weight * query_of_labels(lattice, of).gram(lattice)
+            for of, weight, here in zip(level.labels, level.weights, untold, strict=True)
+            if not here
+        )
+        linear = tuple(
+            self.found.linear[self.depth][up.shape.pattern[c]][up.shape.place[c]] for c in self.nodes
+        )
+        beyond: LatticeQuadratic | Stacked = LatticeQuadratic(
+            lattice, dense, product, values, matrices, own, linear
+        )
+        n, m = g.shape
+        if not self.in_lattice or n * n * m <= MOST_WRITTEN_OUT:
+            equal = lattice.equal_axes(product, product)
+            blocks = [written_out(lattice, k, v, dense, equal) for k, v in zip(matrices, values, strict=True)]
+            beyond = Stacked(np.stack(blocks))
+        least, scale = _least(matrices), float(level.weights.min())
+        curvature = _separate(labels, weights) + least
+        return PerChild(
+            hessian, beyond, np.ascontiguousarray(g), curvature, scale, fixed, rows.allowed, least
+        )
+
+    def _table(self, level: LevelModel, rows: PassRows, counts: Ints) -> PerChild:
+        """Return the quadratic of a pass's table: its estimate given the parent's table, and that one's information."""
+        lattice, up, above = self.tree.lattice, self.tree.levels[self.depth], self.tree.levels[self.depth - 1]
+        query = query_of_labels(lattice, level.tables[rows.step.table])
+        parent = int(up.shape.parent[self.nodes[0]])
+        theirs = above.shape.values[above.shape.pattern[parent]]
+        k = above.of(above.beyond, parent)
+        dense, product = lattice.place[:, rows.cells]
+        table = np.zeros((len(theirs), lattice.n_product))
+        table[np.searchsorted(theirs, dense), product] = counts
+        moved = lattice.apply(k[None], (table - above.of(self.found.below[self.depth - 1], parent))[None])[0]
+        places = _places(lattice, query, dense, product)  # answer of each cell
+        answers, row_answer = np.unique(places, return_inverse=True)
+        row_answer = row_answer.reshape(-1)[rows.first]
+        blocks, linear, least = [], [], np.inf
+        for child in self.nodes:
+            pattern = up.shape.pattern[child]
+            values = up.shape.values[pattern]
+            spread = up.of(up.spread, int(child))
+            at = np.searchsorted(theirs, values)
+            estimate = up.of(self.found.alone[self.depth], int(child))
+            estimate = estimate + lattice.apply(spread[None], moved[at][None])[0]
+            left = spread - spread @ k[:, at[:, None], at[None, :]] @ spread
+            block, value, lowest = _information(lattice, query, values, (spread, left), estimate)
+            blocks.append(block[np.ix_(answers, answers)])
+            linear.append(value[answers])
+            least = min(least, lowest)
+        shared = least * np.eye(len(answers))
+        beyond = []
+        for block in blocks:
+            is_open = np.diag(block) > 0
+            beyond.append(np.where(is_open[:, None] & is_open[None, :], block - shared, 0.0))
+        on_rows = np.ix_(row_answer, row_answer)
+        one_row_each = len(rows.first) == len(answers)
+        return PerChild(
+            np.ascontiguousarray(shared[on_rows]),
+            Stacked(np.stack([k[on_rows] for k in beyond])),
+            np.ascontiguousarray(np.stack(linear, axis=1)[row_answer]),
+            least * (1 - 1e-9) if one_row_each else 0.0,
+            least,
+            rows.fixed.at(rows.first),
+            rows.allowed,
+        )
+
+
+def _least(matrices: tuple[Floats, ...]) -> float:
+    """Return a number below the smallest eigenvalue of matrices by components: theirs are those of all components."""
+    found = min(float(np.linalg.eigvalsh(k).min()) for k in matrices)
+    return max(found, 0.0) * (1 - 1e-9)
+
+
+def _separate(labels: Ints, weights: Floats) -> float:
+    """Return the weight of the queries that tell all rows apart."""
+    n = labels.shape[1]
+    return float(sum(w for of, w in zip(labels, weights, strict=True) if len(np.unique(of)) == n))
+
+
+def _places(lattice: Lattice, query: ProductQuery, dense: Ints, product: Ints) -> Ints:
+    """Return the answer of cells: groups of dense values times values on the kept axes."""
+    out = query.group[dense].copy()
+    for axis, n in enumerate(lattice.sizes):
+        if query.kept >> axis & 1:
+            out = out * n + lattice.coordinates[axis][product]
+    return out
+
+
+def _information(
+    lattice: Lattice, query: ProductQuery, values: Ints, covariances: tuple[Floats, Floats], estimate: Floats
+) -> tuple[Floats, Floats, float]:
+    """Return the inverse covariance of a child's answers, that times their estimate, and its least curvature.
+
+    Args:
+        values: the child's open dense values. estimate: of its cells, (t, n_product).
+        covariances: of its cells, by components, before and after the parent's table is known.
+    """
+    group = query.group[values]
+    groups = np.unique(group)
+    select = (groups[:, None] == group[None, :]).astype(np.float64)
+    dropped = lattice.averaged[(lattice.n_components - 1) & ~query.kept]
+    inside = [c for c in range(lattice.n_components) if c & ~query.kept == 0]
+    matrices = np.zeros((lattice.n_components, len(groups), len(groups)))
+    lowest = np.inf
+    for c in inside:
+        before, after = (dropped * select @ v[c] @ select.T for v in covariances)
+        sizes, vectors = np.linalg.eigh((after + after.T) / 2)
+        least = LEAST_LEFT * float(
+            np.linalg.eigvalsh(before)[-1]
+        )  # what the parent's table decides has no variance
+        weights = 1.0 / np.maximum(sizes, least)
+        matrices[c] = (vectors * weights) @ vectors.T
+        lowest = min(lowest, float(weights.min()))
+    n_kept = lattice.n_product // int(dropped)
+    first = np.zeros(n_kept, dtype=np.int64)  # a product cell of each answer
+    cells = np.arange(lattice.n_product)
+    within = _places(lattice, replace(query, group=np.zeros_like(query.group)), np.zeros_like(cells), cells)
+    first[within[::-1]] = cells[::-1]
+    entries = dropped * lattice.entries(matrices)[lattice.equal_axes(first, first)]  # (q, q, g, g)
+    n_answers = query.n_groups * n_kept
+    sums = np.zeros((len(groups), n_kept))
+    np.add.at(sums, (np.searchsorted(groups, group)[:, None], within[None, :]), estimate)
+    value = np.einsum("qrgh,hr->gq", entries, sums)
+    block, linear = np.zeros((query.n_groups, n_kept) * 2), np.zeros((query.n_groups, n_kept))
+    block[np.ix_(groups, np.arange(n_kept), groups, np.arange(n_kept))] = entries.transpose(2, 0, 3, 1)
+    linear[groups] = value
+    return block.reshape(n_answers, n_answers), linear.reshape(-1), lowest
+
+
+JUDGED_LEAVES = 12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeStatistics:
+    """Own information of each node and what the areas below it add; leaves, and levels not covered, by themselves.
+
+    Args:
+        context: plan and public facts.
+        answers: measured.
+        choice: what the estimate covers; one level at least.
+        levels: the solver's view of every level.
+        exact: labels and answers of what is exact at the root, int64 (n_cells,) and (n_answers,).
+    """
+
+    context: PublicContext
+    answers: NoisyAnswers
+    choice: CoveredLevels
+    levels: tuple[LevelModel, ...]
+    exact: tuple[tuple[Ints, Ints], ...]
+
+    @property
+    def lattice(self) -> Lattice:
+        """The cells as the estimate sorts them."""
+        if self.choice.lattice is None:
+            raise TypeError("no level is covered by the tree estimate")
+        return self.choice.lattice
+
+    @cached_property
+    def tree(self) -> Covariances:
+        """All covariances."""
+        rules = self.context.rules
+        is_open = [open_values(self.lattice, rules.class_of_cell, at) for at in rules.open]
+        return make_tree(self.lattice, self.context.geography, is_open, self.choice.own)
+
+    @cached_property
+    def found(self) -> NodeEstimates:
+        """What the noisy answers say of every node above the leaves."""
+        return estimate_tree(self.tree, self.answers)
+
+    @cached_property
+    def root(self) -> tuple[Floats, Floats]:
+        """Estimate and covariance of the root, conditioned on what is exact there."""
+        known = []
+        for labels, answers in self.exact:
+            query = query_of_labels(self.lattice, labels)
+            by_cell = answers[labels[self.lattice.cell]].astype(np.float64)
+            known.append(ExactAtRoot(query, spread_evenly(self.lattice, query, by_cell)))
+        return condition_on_root(self.tree, self.found.linear[0][0][0], self.found.alone[0][0][0], known)
+
+    @cached_property
+    def residual(self) -> float:
+        """Deviation of some leaves and their ancestors from the normal equations, in persons."""
+        inhabited = np.flatnonzero(self.context.rules.inhabited[-1])
+        rng = np.random.default_rng(int(self.context.plan.plan_hash[:8], 16))
+        leaves = np.sort(rng.permutation(inhabited)[:JUDGED_LEAVES])
+        levels = [Measured(at.labels, at.offsets, at.weights) for at in self.levels]
+        return normal_residual_persons(
+            levels, [self._path(int(leaf)) for leaf in leaves], [labels for labels, _ in self.exact]
+        )
+
+    def _path(self, leaf: int) -> LeafPath:
+        geography, lattice = self.context.geography, self.lattice
+        path = [int(of[leaf]) for of in geography.ancestors_of_leaves]
+        found, sums = contract_axis(self.tree, self.found, self.root[0], self.answers, leaf)
+        cells = [
+            lattice.cell[level.shape.values[level.shape.pattern[node]]].reshape(-1)
+            for level, node in zip(self.tree.levels, path, strict=True)
+        ]
+        return LeafPath(
+            cells[-1],
+            tuple(_on_cells(lattice, at, x) for at, x in zip(cells, found, strict=True)),
+            tuple(_on_cells(lattice, at, x) for at, x in zip(cells[:-1], sums, strict=True)),
+            tuple(self.answers.answers(depth, node, node + 1)[1][0] for depth, node in enumerate(path)),
+        )
+
+    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
+        """Return the measured nodes and the objective: their own answers, or the tree estimate."""
+        if self.choice.levels[level_index].targets == "own":
+            return OwnStatistics(self.answers).split(level_index, first_node, last_node)
+        shape = self.tree.levels[level_index].shape
+        nodes = first_node + np.flatnonzero(shape.pattern[first_node:last_node] >= 0).astype(np.int64)
+        _ = self.residual  # before workers are forked: the root is split first
+        in_lattice = self.choice.in_lattice[level_index]
+        return nodes, TreeObjective(self.tree, self.found, level_index, nodes, in_lattice)
+
+    def anew(self, answers: NoisyAnswers) -> TreeStatistics:
+        """Return the statistics of other answers; covariances are shared."""
+        other = replace(self, answers=answers)
+        vars(other).update(tree=self.tree)  # a cached property, made once
+        return other
+
+    def document(self) -> dict[str, Any]:
+        """Return what solve.json says: levels, attributes, and how well the normal equations hold."""
+        return {
+            "targets": self.choice.document(),
+            "dense": list(self.lattice.dense),
+            "product": list(self.lattice.product),
+            "residual_persons": float(f"{self.residual:.2e}"),
+        }
+
+
+def _on_cells(lattice: Lattice, cells: Ints, x: Floats) -> Floats:
+    out = np.zeros(lattice.cell.size)
+    out[cells] = x.reshape(-1)
+    return out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NoLevelCovered:
+    """The own answers everywhere, where the tree estimate was asked for and covers no level."""
+
+    own: OwnStatistics
+    choice: CoveredLevels
+
+    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
+        """Return what the nodes' own answers ask for."""
+        return self.own.split(level_index, first_node, last_node)
+
+    def anew(self, answers: NoisyAnswers) -> NoLevelCovered:
+        """Return those of other answers."""
+        return replace(self, own=self.own.anew(answers))
+
+    def document(self) -> dict[str, Any]:
+        """Return why no level is covered."""
+        return {"targets": self.choice.document()}
+
+
+def statistics_of(
+    context: PublicContext,
+    answers: NoisyAnswers,
+    levels: tuple[LevelModel, ...],
+    exact: dict[str, Ints],
+    tables: dict[str, Ints],
+) -> Statistics:
+    """Return what the splits of a plan are fitted to.
+
+    Args:
+        context: plan and public facts. answers: measured. levels: the solver's view.
+        exact: exact node totals by level name. tables: other exact tables, by name.
+    """
+    own = OwnStatistics(answers)
+    if not context.plan.fits_tree:
+        return own
+    choice = choose_levels(context)
+    if choice.lattice is None:
+        return NoLevelCovered(own, choice)
+    return TreeStatistics(context, answers, choice, levels, exact_at_root(context.plan, exact, tables))
+
+
+def exact_at_root(
+    plan: Plan, exact: dict[str, Ints], tables: dict[str, Ints]
+) -> tuple[tuple[Ints, Ints], ...]:
+    """Return what is exact at the root: labels of every cell and answers, one pair a statistic."""
+    known = []
+    for invariant in plan.invariants.exact:
+        query = plan.query(invariant.query)
+        held = tables[invariant.name] if query.factors else exact[invariant.level][:, None]
+        known.append((query.labels.astype(np.int64), held.sum(axis=0)))
+    return tuple(known)

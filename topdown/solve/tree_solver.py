@@ -1,0 +1,93 @@
+"""What every descent from the root to the leaves shares, whatever its splits are made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+from topdown.arrays import Ints
+from topdown.errors import TopdownError
+from topdown.model import Histogram
+from topdown.plan import PublicContext
+from topdown.solve.published_gap import GapReport
+from topdown.solve.solved_parts import Node, Tally
+from topdown.solve.table_changes import SoftRuleRepair
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSolver(ABC):
+    """A solver that goes from the root to the leaves, a parent and its children at a time.
+
+    Args:
+        context: plan, public facts and base table.
+    """
+
+    context: PublicContext
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make everything that forked workers should inherit."""
+
+    @abstractmethod
+    def root(self, tally: Tally) -> Node:
+        """Solve the top node."""
+
+    @abstractmethod
+    def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node of level `depth` over its children; children without records are left out."""
+
+    def let_go(self) -> None:
+        """Forget what takes room and is not needed once the top is solved; it is made again for whoever asks."""
+        return
+
+    @abstractmethod
+    def judge(self, depth: int, parent: Node | None, published: list[Node]) -> GapReport:
+        """Return how published children compare with the split of their published parent.
+
+        Args:
+            depth: level of the parent.
+            parent: its published table, as splits keep it; None to judge the top node, which `published` then holds.
+            published: the children's published tables, as splits keep them.
+        """
+
+    @abstractmethod
+    def rows_of(self, leaves: Histogram) -> Histogram:
+        """Return a table of the leaves as splits keep it."""
+
+    @cached_property
+    def repairer(self) -> SoftRuleRepair:
+        """What mends leaves that break soft rules."""
+        return SoftRuleRepair(self.context)
+
+    def finish(self, leaf: Node, tally: Tally) -> Node:
+        """Return a leaf as it is published, by cells."""
+        return self.repairer.finish(leaf, tally)
+
+    def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
+        """Split one node of level `depth` over its children; an error names the node.
+
+        Raises:
+            InfeasibleError: no table of the node's total splits over its children.
+        """
+        try:
+            return self.split_below(depth, parent, tally)
+        except TopdownError as error:
+            error.node = error.node or self.context.geography.levels[depth].codes[parent.index]
+            raise
+
+    def below(self, depth: int, nodes: list[Node], tally: Tally) -> list[Node]:
+        """Solve everything below some nodes of a level, in order, and return the leaves with records as published."""
+        for level in range(depth, len(self.context.geography.levels) - 1):
+            nodes = [child for parent in nodes for child in self.children(level, parent, tally)]
+        return [self.finish(leaf, tally) for leaf in nodes]
+
+
+def nodes_with_records(cells: Ints, counts: Ints, index: Ints) -> list[Node]:
+    """Return the children that hold records, of cells (n,), counts (n, m) and indices (m,)."""
+    inside = counts > 0
+    return [
+        Node(int(child), cells[inside[:, j]], counts[inside[:, j], j])
+        for j, child in enumerate(index)
+        if inside[:, j].any()
+    ]

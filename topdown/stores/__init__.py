@@ -1,1 +1,0 @@
-"""Tables in a database or an Arrow file: opened for reading only, a batch at a time."""

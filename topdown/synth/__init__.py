@@ -1,5 +1,0 @@
-"""Made-up censuses for demos, tutorials and tests: any schema, any size, nobody real."""
-
-from topdown.synth.write import SynthResult, synth
-
-__all__ = ["SynthResult", "synth"]

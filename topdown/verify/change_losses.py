@@ -1,0 +1,360 @@
+"""What a change costs, computed anew: from the exact laws of the noise it meets to enclosures of what is stated.
+
+The certificate's engine puts numbers in balls where it can. Here they are computed in float64, with other nodes, so a
+fault of one has to meet its match in the other. Where no sum is quick, the bounds of theorems are all there is.
+
+Noise of whole weights: a count that moves by 1 has the loss ln(p(x) / p(x - 1)) with probability p(x); moved down a
+lattice, the sum of the losses gives a delta not above the true one, moved up one not below; an infinite loss always
+counts. Choices are between the noise alone and the noise with randomised response.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topdown.arrays import Floats
+from topdown.errors import ConfigError
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import Composition
+from topdown.verify.exact_arithmetic import ROUNDED, digits_of, exp, tight_formula
+
+WeightsAndCount = tuple[tuple[str, ...], int]  # weights of 0, 1, .. of a law, and how many counts move in it
+
+
+_LEAST, _MOST = 1 << 10, 1 << 12  # steps up to epsilon
+
+
+_NATS = 8.0  # most nats of one count that are told apart
+
+
+_NEAR = 1e-6  # of a step: a loss this near to the lattice lies on it
+
+
+FLOAT_SLACK, FLOAT_ZERO = 1e-3, 1e-13  # what float64 may lose, relative and absolute
+
+
+VAGUE = 1e-2  # how much above a stated delta may be: its window ends where few losses are left, these count in full
+
+
+def delta_between(
+    parts: Sequence[WeightsAndCount], shares: Sequence[Fraction], total: Fraction, epsilon: Fraction
+) -> tuple[float, float]:
+    """Return about (lower, upper) bound of the delta of all counts together at epsilon.
+
+    Args:
+        parts: laws and counts.
+        shares: epsilon of one count of each over `total`.
+        total: epsilon of all counts together, above 0.
+        epsilon: where delta is asked for.
+    """
+    equal = math.lcm(*(share.denominator for share in shares))
+    step = float(total) / (equal * math.ceil(_LEAST / equal) if equal <= _MOST else _MOST)
+    size = 1 << (2 * math.ceil((float(total) + 2 * _NATS) / step)).bit_length()
+    found = []
+    for up in (False, True):
+        spectrum: NDArray[np.complex128] = np.ones(size // 2 + 1, dtype=complex)
+        kept = 1.0
+        for weights, count in parts:
+            row, infinite = _loss_masses(weights, step, size, up=up)
+            spectrum *= np.fft.rfft(row) ** count
+            kept *= (1 - infinite) ** count
+        masses = np.fft.irfft(spectrum, size)[: size // 2]
+        losses = np.arange(size // 2) * step
+        over = losses > float(epsilon)
+        telling = float((masses[over] * -np.expm1(float(epsilon) - losses[over])).sum())
+        found.append(min(max(telling, 0.0) + 1 - kept, 1.0))
+    return found[0] * (1 - FLOAT_SLACK) - FLOAT_ZERO, found[1] * (1 + VAGUE) + FLOAT_ZERO
+
+
+def _loss_masses(weights: Sequence[str], step: float, size: int, *, up: bool) -> tuple[Floats, float]:
+    """Return the masses of the losses of one count round a circle, and that of the infinite loss."""
+    half = [int(w) for w in weights]
+    if len(half) < 2 or min(half) < 1:
+        raise ValueError("a law has a weight that is 0, or no weights")
+    line = np.array([*half[:0:-1], *half], dtype=float) / 2.0**128
+    row, infinite = np.zeros(size), float(line[0])
+    places = np.log(line[1:] / line[:-1]) / step
+    most = _NATS / step
+    if up:
+        infinite += float(line[1:][places > most].sum())
+        places, own = np.maximum(places[places <= most], -most), line[1:][places <= most]
+        whole = np.ceil(places - _NEAR)
+    else:
+        own, whole = line[1:], np.floor(np.clip(places, -most, most) + _NEAR)
+    np.add.at(row, whole.astype(int) % size, own)
+    return row, infinite
+
+
+ALPHAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
+
+
+EVERY_DELTA = "0"
+
+
+ENGINES = ("second", "auto")  # not the certificate's; where that is too wide, the usual choice
+
+
+NO_ENGINE = "A009"
+
+
+WIDE = 1e-7
+
+
+_ONE = Fraction(1)
+
+
+class MovedCounts(NamedTuple):
+    """Counts that move in noise of one law: its parameter, by how much, how many; delta of each, where it has one."""
+
+    parameter: Fraction
+    shift: int
+    n: int
+    delta: Fraction = Fraction(0)
+
+
+class ChangeLoss(Protocol):
+    """What can be computed of a change.
+
+    `rho`: exact, None unless noise is Gaussian; `counts`: how many counts move; `delta`: exact, None unless losses
+    are pairs.
+    """
+
+    @property
+    def rho(self) -> Fraction | None:
+        """See above."""
+
+    @property
+    def counts(self) -> int:
+        """See above."""
+
+    @property
+    def delta(self) -> Fraction | None:
+        """See above."""
+
+    def epsilon(self, delta: str) -> Enclosure:
+        """Enclose epsilon at a delta such as 1e-10, or at 0: for every delta."""
+
+    @property
+    def guess(self) -> Enclosure:
+        """Enclosure of the chance of the best guess between two equally likely answers."""
+
+    @property
+    def powers(self) -> list[Enclosure]:
+        """Enclosures of the power of the best test at each of ALPHAS."""
+
+
+@dataclass(frozen=True)
+class PureLoss:
+    """Epsilon adds up and holds for every delta: two-sided geometric noise, or a change that nothing measures."""
+
+    total: Fraction
+    counts: int
+    rho: Fraction | None
+    delta = None
+
+    def epsilon(self, delta: str) -> Enclosure:
+        """Return the sum."""
+        return Enclosure(self.total, self.total)
+
+    @property
+    def guess(self) -> Enclosure:
+        """Return e**epsilon / (1 + e**epsilon)."""
+        return _rounded_outward(self._odds / (1 + self._odds))
+
+    @cached_property
+    def powers(self) -> list[Enclosure]:
+        """Return min(e**epsilon alpha, 1 - (1 - alpha) / e**epsilon)."""
+        return [_rounded_outward(min(self._odds * a, 1 - (1 - a) / self._odds)) for a in ALPHAS]
+
+    @cached_property
+    def _odds(self) -> Fraction:
+        return exp(self.total)
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """Epsilons and deltas add up: noise of whole weights."""
+
+    total: Fraction
+    delta: Fraction
+    counts: int
+    rho = None
+
+    def epsilon(self, delta: str) -> Enclosure:
+        """Return the sum."""
+        return Enclosure(self.total, self.total)
+
+    @property
+    def guess(self) -> Enclosure:
+        """Return 1 - (1 - delta) / (1 + e**epsilon)."""
+        return _rounded_outward(1 - (1 - self.delta) / (1 + exp(self.total)))
+
+    @cached_property
+    def powers(self) -> list[Enclosure]:
+        """Return min(1, delta + e**epsilon alpha, 1 - (1 - delta - alpha) / e**epsilon)."""
+        odds = exp(self.total)
+        found = [min(self.delta + odds * a, 1 - (1 - self.delta - a) / odds, _ONE) for a in ALPHAS]
+        return [_rounded_outward(power) for power in found]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianLoss:
+    """Discrete Gaussian noise on some counts, summed by the first of some engines that can."""
+
+    composition: Composition
+    engines: tuple[str, ...] = ENGINES
+    delta = None
+
+    @property
+    def rho(self) -> Fraction:
+        """Half of the sum of shift**2 / variance."""
+        return self.composition.rho
+
+    @property
+    def counts(self) -> int:
+        """How many counts move."""
+        return self.composition.law.coordinates
+
+    def epsilon(self, delta: str) -> Enclosure:
+        """Return the exact epsilon."""
+        return _gaussian_epsilon(self, digits_of(delta))
+
+    @cached_property
+    def guess(self) -> Enclosure:
+        """Return (1 + total variation) / 2."""
+        return self.first(lambda engine: [self.composition.best_guess(engine=engine)])[0]
+
+    @cached_property
+    def powers(self) -> list[Enclosure]:
+        """Return 1 - f(alpha)."""
+        return self.first(self._powers)
+
+    def _powers(self, engine: str) -> list[Enclosure]:
+        found = self.composition.trade_off_curve(ALPHAS, engine=engine)
+        return [Enclosure(1 - f.upper, 1 - f.lower, f.method) for f in found]
+
+    @cached_property
+    def bounds(self) -> GaussianLoss:
+        """The same, by theorems that hold for every composition, with wide ends."""
+        return GaussianLoss(self.composition, ("bounds",))
+
+    def first(self, found: Callable[[str], list[Enclosure]]) -> list[Enclosure]:
+        """Return what the first engine says that can and is narrow."""
+        for engine in self.engines[:-1]:
+            try:
+                boxes = found(engine)
+            except ConfigError as error:
+                if error.code != NO_ENGINE:
+                    raise
+                continue
+            if all(box.relative_width <= WIDE for box in boxes):
+                return boxes
+        return found(self.engines[-1])
+
+
+def loss_of(law: str, moved: Iterable[MovedCounts]) -> ChangeLoss:
+    """Return the loss of counts moved in noise of one law: discrete_gaussian, two_sided_geometric, optimal_integer."""
+    merged: Counter[tuple[Fraction, int, Fraction]] = Counter()
+    for parameter, shift, count, delta in moved:
+        merged[parameter, shift, delta] += count
+    rows = (
+        MovedCounts(parameter, shift, n, delta) for (parameter, shift, delta), n in sorted(merged.items())
+    )
+    return _merged_loss(law, tuple(rows))
+
+
+@lru_cache(maxsize=256)
+def _gaussian_epsilon(loss: GaussianLoss, digits: int) -> Enclosure:
+    delta = Fraction(1, 10**digits)
+    return loss.first(lambda engine: [loss.composition.epsilon(delta, engine=engine)])[0]
+
+
+@lru_cache(maxsize=64)
+def _merged_loss(law: str, moved: tuple[MovedCounts, ...]) -> ChangeLoss:
+    counts = sum(m.n for m in moved)
+    if law == "optimal_integer":
+        delta = sum((m.n * m.delta for m in moved), Fraction(0))
+        return PairLoss(sum((m.n * m.parameter for m in moved), Fraction(0)), min(delta, _ONE), counts)
+    if law == "two_sided_geometric":
+        return PureLoss(sum((m.shift * m.n / m.parameter for m in moved), Fraction(0)), counts, None)
+    if not moved:
+        return PureLoss(Fraction(0), 0, Fraction(0))
+    return GaussianLoss(Composition.of((m.parameter, m.shift, m.n) for m in moved))
+
+
+def _rounded_outward(value: Fraction) -> Enclosure:
+    return Enclosure(value * (1 - ROUNDED), min(value * (1 + ROUNDED), _ONE))
+
+
+CHOICE_METHOD = "noise and choices: between noise alone and randomised response"
+
+
+CHOICE_SLACK = Fraction(1, 10**6)  # by this part of itself an end may differ from the one found here
+
+
+@dataclass(frozen=True, eq=False)
+class WithChoices:
+    """The loss of noise, and of choices of a pure epsilon in all; `rho` is None in a ledger of epsilon."""
+
+    noise: ChangeLoss
+    pure: Fraction
+    rho: Fraction | None
+
+    @property
+    def counts(self) -> int:
+        """How many counts behind noise move."""
+        return self.noise.counts
+
+    @property
+    def delta(self) -> None:
+        """No ledger of pairs books choices."""
+
+    @property
+    def powers(self) -> list[Enclosure]:
+        """No curve is stated of it."""
+        raise ValueError("no curve is stated of a ledger")
+
+    def epsilon(self, delta: str) -> Enclosure:
+        """Return [noise alone, noise and choices], the upper end by sums of epsilon or of rho."""
+        box = self.noise.epsilon(delta)
+        high = box.upper + self.pure
+        if self.rho is not None:
+            high = min(high, tight_formula(self.rho, digits_of(delta)))
+        return Enclosure(box.lower, max(high, box.lower), CHOICE_METHOD)
+
+    @property
+    def guess(self) -> Enclosure:
+        """Return [noise alone, (r + delta(epsilon)) / (1 + r)], r = e**epsilon of the choices."""
+        alone = self.noise.guess
+        if isinstance(self.noise, PureLoss):
+            odds = exp(self.noise.total + self.pure)
+            return Enclosure(alone.lower, min(odds / (1 + odds) * (1 + ROUNDED), Fraction(1)), CHOICE_METHOD)
+        odds, high = exp(self.pure), Fraction(1)
+        if isinstance(self.noise, GaussianLoss):
+            composition = self.noise.composition
+            (box,) = self.noise.first(lambda engine: [composition.delta(self.pure, engine=engine)])
+            high = (odds + box.upper) / (1 + odds) * (1 + ROUNDED)
+        return Enclosure(alone.lower, max(alone.lower, min(high, Fraction(1))), CHOICE_METHOD)
+
+
+def with_choices(noise: ChangeLoss, choices: Sequence[tuple[Fraction, Fraction]]) -> ChangeLoss:
+    """Return the loss of noise together with the (epsilon, rho) of choices; that of the noise if there are none."""
+    if not choices:
+        return noise
+    rho = None if noise.rho is None else noise.rho + sum((rho for _, rho in choices), Fraction(0))
+    return WithChoices(noise, sum((epsilon for epsilon, _ in choices), Fraction(0)), rho)
+
+
+def ends_agree(low: Fraction, high: Fraction, mine: Enclosure) -> bool:
+    """Tell whether stated ends are those found here, but for rounding outward and what other engines leave open."""
+    near = CHOICE_SLACK * mine.upper + Fraction(1, 10**12)
+    return mine.lower - near <= low <= mine.lower + near and mine.upper - near <= high <= mine.upper + near

@@ -1,0 +1,504 @@
+"""Checks `manifest`, `certificate` and `stamps`: the listed files and no others, and what they say of themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import zip_longest
+from textwrap import fill
+from typing import Any
+
+import msgspec
+
+from topdown.verify.check_constraints import exact_tables
+from topdown.verify.check_tables import CSV, table_paths
+from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.findings import Finding, Findings
+from topdown.verify.ledger_reader import LedgerFile, Opened
+from topdown.verify.plan_reader import MeasuredDoc, PlanFile
+from topdown.verify.released_records import PERSONS
+from topdown.verify.session import MEASURED_PLAN, Session, part_paths
+from topdown.verify.strict_reader import (
+    NotAvailableError,
+    UnreadableError,
+    open_inside,
+    parse_json,
+    read_bytes,
+    sha256_of,
+    unreadable,
+)
+
+MANIFEST_FILE = "manifest.json"
+
+
+MAX_FILES = 1_000_000
+
+
+REQUIRED = (
+    "README.txt",
+    "certificate.json",
+    "ledger.jsonl",
+    "measurements/exact.json",
+    "measurements/journal.json",
+    "plan.json",
+    "public/geography.parquet",
+    "public/leaves.parquet",
+    "solve.json",
+)
+
+
+OF_ANOTHER = ("measurements/plan.json",)
+
+
+OPTIONAL = ("microdata/persons.csv.gz",)
+
+
+KNOWN = re.compile(
+    "|".join(re.escape(path) for path in (*REQUIRED, *OF_ANOTHER, *OPTIONAL))
+    + r"|measurements/exact-[0-9]{3,}\.parquet"
+    + r"|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)"
+    + r"|microdata/persons(/part-[0-9]{3,})?\.parquet|measurements/[^/]+/part-[0-9]{3,}\.parquet"
+    + r"|tables/[^/]+/[^/]+(/part-[0-9]{3,})?\.parquet"
+)
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: str
+    bytes: int
+    sha256: str
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    version: int
+    plan_hash: str
+    files: tuple[_Entry, ...]
+
+
+def canonical_json(document: Any) -> bytes:
+    """Return the only bytes a document of this release may have: sorted keys, two spaces, a last newline."""
+    return (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def check_manifest(session: Session, out: Findings) -> str:
+    """Compare the folder with manifest.json: names, sizes, SHA-256, nothing else, no way out."""
+    if not session.root.is_dir():
+        out.add(
+            Finding("V002", "there is no such folder", why="nothing can be checked", fix="check the path")
+        )
+        return "there is no such folder"
+    here = _walk_folder(session, out)
+    try:
+        listed = _read_manifest(session)
+    except UnreadableError as error:
+        out.n_checked = max(1, len(here))
+        out.add(error.finding)
+        return "manifest.json cannot be used"
+    out.n_checked = len(listed)
+    for path, entry in listed.items():
+        _compare_file(session, out, path, entry, here)
+    for path in sorted(here - set(listed) - {MANIFEST_FILE}):
+        out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
+    expected = _possible_paths(session)
+    for path in sorted(set(listed) & here - expected if expected is not None else ()):
+        out.add(
+            Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
+        )
+    for path in sorted(
+        {*REQUIRED, *_microdata_paths(session), *_exact_paths(session), *_carried_paths(session)}
+        - set(listed)
+    ):
+        out.add(
+            Finding(
+                "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
+            )
+        )
+    if out.ok:
+        return f"{len(listed)} files have the stated SHA-256"
+    return f"{out.n_failed} of {len(listed)} files changed, missing or added"
+
+
+def _read_manifest(session: Session) -> dict[str, _Entry]:
+    data = read_bytes(session.root, MANIFEST_FILE, "V005")
+    document = parse_json(data, "V005", MANIFEST_FILE)
+    try:
+        manifest = msgspec.convert(document, _Manifest, strict=True)
+    except (ValueError, TypeError) as error:
+        raise unreadable("V005", MANIFEST_FILE, f"is not a manifest: {str(error)[:120]}") from None
+    if (manifest.type, manifest.version) != ("topdown.manifest", 1) or data != canonical_json(document):
+        raise unreadable("V005", MANIFEST_FILE, "is not written in its canonical form")
+    paths = [entry.path for entry in manifest.files]
+    if paths != sorted(set(paths)) or MANIFEST_FILE in paths or len(paths) > MAX_FILES:
+        raise unreadable("V005", MANIFEST_FILE, "does not list its paths sorted, each once, without itself")
+    if manifest.plan_hash != _plan_hash_or(session, manifest.plan_hash):
+        raise unreadable("V005", MANIFEST_FILE, "belongs to another plan")
+    return {entry.path: entry for entry in manifest.files}
+
+
+def _plan_hash_or(session: Session, otherwise: str) -> str:
+    try:
+        return session.plan.computed_hash
+    except NotAvailableError:
+        return otherwise  # the check `plan` reports what is wrong with it
+
+
+def _carried_paths(session: Session) -> tuple[str, ...]:
+    """Return the files that a release carries of the one it extends, or whose measurement it solves."""
+    try:
+        return session.carried + (() if session.plan.doc.measured is None else OF_ANOTHER)
+    except NotAvailableError:
+        return ()
+
+
+def _microdata_paths(session: Session) -> list[str]:
+    try:
+        return session.cuts.paths(PERSONS, len(session.tree.names) - 1)
+    except NotAvailableError:
+        return []  # the check `plan` reports what is wrong with it
+
+
+def _exact_paths(session: Session) -> list[str]:
+    try:
+        return exact_tables(session)
+    except NotAvailableError:
+        return []
+
+
+def _possible_paths(session: Session) -> set[str] | None:
+    """Return every path that a release of this plan may have, by plan alone but for the numbers of parts."""
+    try:
+        mine = {
+            *table_paths(session),
+            *_microdata_paths(session),
+            *_exact_paths(session),
+            *part_paths(session),
+        }
+    except NotAvailableError:
+        return None  # the checks `plan` and `base` report what is wrong with them
+    return {*REQUIRED, *OPTIONAL, *mine, *_carried_paths(session)}
+
+
+def _walk_folder(session: Session, out: Findings) -> set[str]:
+    found: set[str] = set()
+    folders = [""]
+    while folders and len(found) <= MAX_FILES:
+        folder = folders.pop()
+        with os.scandir(session.root / folder) as listing:
+            entries = list(listing)
+            if folder and not entries:
+                why = "a release holds no empty folders; its name could say something"
+                out.add(Finding("V003", f"{folder!r} is an empty folder", file=folder, why=why))
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    found.add(path)
+                else:
+                    kind = "a symbolic link" if entry.is_symlink() else "a special file"
+                    why = "a release holds plain files only; a link could show other data to each reader"
+                    out.add(Finding("V004", f"{path!r} is {kind}", file=path, why=why))
+    return found
+
+
+def _compare_file(session: Session, out: Findings, path: str, entry: _Entry, here: set[str]) -> None:
+    plain = all(part not in ("", ".", "..") for part in path.split("/")) and not set(path) & set("\\\0")
+    if not plain:
+        why = "such a path could make a reader open a file outside the release"
+        out.add(
+            Finding(
+                "V004", f"the manifest lists {path!r}, which leaves the folder", file=MANIFEST_FILE, why=why
+            )
+        )
+        return
+    if not KNOWN.fullmatch(path):
+        out.add(
+            Finding("V003", f"{path} is no file of this format", file=path, why="it was not made by publish")
+        )
+        return
+    if path not in here:
+        out.add(Finding("V002", f"{path} is missing", file=path, why="the release is not complete"))
+        return
+    try:
+        with open_inside(session.root, path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != entry.bytes:
+                shown = (f"{entry.bytes:,} bytes", f"{size:,} bytes")
+                out.add(Finding("V006", f"{path} has another size", path, None, None, *shown))
+                return
+            digest = sha256_of(file)
+    except (OSError, ValueError) as error:
+        out.add(Finding("V002", f"{path} cannot be read ({type(error).__name__})", file=path))
+        return
+    session.hashes[path] = digest
+    if digest != entry.sha256:
+        shown = (f"SHA-256 {entry.sha256[:8]}...", f"{digest[:8]}...")
+        out.add(Finding("V001", f"{path} was changed", path, None, None, *shown))
+
+
+OPEN = "?"
+
+
+def is_open(answer: str) -> bool:
+    """Tell whether an answer that only a person can give has not been given."""
+    return answer.strip() in ("", OPEN)
+
+
+def open_answers(plan: PlanFile) -> list[str]:
+    """Name the answers that only a person can give and nobody has given."""
+    fields = msgspec.to_builtins(plan.doc.release)
+    names = [f"release.{key}" for key, value in fields.items() if value == OPEN]
+    rules = plan.doc.invariants
+    for kind in ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than"):
+        names += [
+            f"invariants.{kind}.{rule.name}.legal_basis"
+            for rule in getattr(rules, kind)
+            if is_open(rule.basis.legal_basis)
+        ]
+    return names
+
+
+def stamps(plan: PlanFile) -> list[str]:
+    """Return the words every reader must see: DEMO, DRAFT."""
+    release = plan.doc.release
+    out = ["DEMO"] if release.data_set == "demo" or release.id.startswith("demo-") else []
+    return out + (["DRAFT"] if open_answers(plan) else [])
+
+
+def expected_sections(session: Session) -> dict[str, Any]:
+    """Return the sections of the certificate that the files determine, as JSON values."""
+    plan = session.plan
+    return {
+        "plan_hash": plan.computed_hash,
+        "stamps": stamps(plan),
+        "open_answers": open_answers(plan),
+        "checks": [
+            {"name": r.name, "ok": r.ok, "text": r.text, "n_checked": r.n_checked, "n_failed": r.n_failed}
+            for r in session.results
+            if r.name not in ("manifest", "privacy", "certificate", "stamps")
+        ],
+        "files": _deciding_files(session),
+    } | ({} if plan.doc.measured is None else {"measured": msgspec.to_builtins(plan.doc.measured)})
+
+
+def _delta_beside_loss(plan: PlanFile, loss: Fraction) -> dict[str, str]:
+    """Return the delta beside a part of the budget, where losses are pairs."""
+    total = fraction(plan.doc.delta)
+    return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
+
+
+def delta_charged(ledger: LedgerFile) -> dict[str, str]:
+    """Return what of delta is charged to a ledger, where losses are pairs."""
+    pairs = any(isinstance(line, Opened) and line.loss_name == "epsilon_delta" for line in ledger.lines)
+    return {"charged_delta": exact_text(ledger.charged_delta)} if pairs else {}
+
+
+def unspent(plan: PlanFile) -> list[dict[str, str]]:
+    """Return the loss left unspent because the geography lacks a level of the settings."""
+    budget: Fraction = fraction(plan.doc.budget)
+    return [
+        {"level": name, "loss": exact_text(budget * fraction(share))}
+        | _delta_beside_loss(plan, budget * fraction(share))
+        for name, share in plan.doc.unspent
+    ]
+
+
+def _deciding_files(session: Session) -> dict[str, str]:
+    paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
+    paths += ["measurements/exact.json", *part_paths(session)]
+    paths += session.cuts.paths(PERSONS, len(session.tree.names) - 1)
+    paths += session.carried
+    paths += [] if session.plan.doc.measured is None else [MEASURED_PLAN]
+    return {path: session.sha256(path) for path in sorted(paths)}
+
+
+COLUMNS = 112
+
+
+_CSV = " persons.csv.gz: one line a record."
+
+
+_ZEROS = "answers that are zero are left out, but not in `total`."
+
+
+_INTERVALS = "each count with an interval; the stamp `rows` says whether zeros are listed."
+
+
+_CHANCE = (
+    "Intervals: before the noise was drawn, the chance that this interval would contain the count in the confidential "
+    "records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, not of numbers "
+    "picked because they look large; of the records, not of the true population. Two intervals are not independent: "
+    "those of sums do not follow from them but are made by topdown interval."
+)
+
+
+_AFTERWARDS = (
+    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
+    "did not depend on the noise."
+)
+
+
+_TEXT = """\
+{head}
+{title} ({id})
+{people}; made from protected statistics, none is copied from anyone's answers.
+microdata/      {persons}: one row an area and cell, with its count.{csv}
+tables/         one folder a table, one {file} a level; {listed}
+measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
+plan.json       what is exact and why, what was measured with which noise; plan {plan}.
+certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
+manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
+{said}Check it with:  topdown verify FOLDER
+"""
+
+
+def expected_readme(session: Session, due: Sequence[str]) -> str:
+    """Return the text that README.txt must have.
+
+    Args:
+        session: of the release.
+        due: stamps that its first line must show.
+    """
+    plan, tree = session.plan, session.tree
+    n_records = session.n_records
+    parted = session.cuts.n_sections > 1
+    return _TEXT.format(
+        persons="persons/, in parts" if parted else "persons.parquet",
+        file="file, or folder of parts," if parted else "file",
+        head=f"{', '.join(due)}: not for use as official statistics" if due else "Release",
+        title=plan.doc.release.title,
+        id=plan.doc.release.id,
+        people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
+        csv=_CSV if os.path.lexists(session.root / CSV) else "",
+        listed=_ZEROS if plan.coverage is None else _INTERVALS,
+        plan=plan.computed_hash[:8],
+        said="".join(
+            fill(line, COLUMNS) + "\n" for line in _privacy_lines(plan, session.certificate.get("privacy"))
+        ),
+    )
+
+
+def _whose_measurement(plan: PlanFile, measured: MeasuredDoc) -> str:
+    """Return whose measurement it is."""
+    text = (
+        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
+        "no noise was drawn for it and nothing charged."
+    )
+    return text if plan.coverage is None else f"{text} {_AFTERWARDS}"
+
+
+def _privacy_lines(plan: PlanFile, privacy: Any) -> list[str]:
+    """Return what is said of privacy: the sentence, and every secret that is not protected."""
+    stated = privacy if isinstance(privacy, dict) else {}
+    rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
+    disclosed = [row for row in rows if row.get("status") == "disclosed"]
+    said = [] if plan.doc.measured is None else [_whose_measurement(plan, plan.doc.measured)]
+    said += [str(stated["sentence"])] if "sentence" in stated else []
+    if plan.loss_name == "epsilon_delta":
+        both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"
+        said += [f"{both}: sums over every count that one record moves."]
+    said += [f"Not protected: {row.get('name')}, {row.get('sentence')}." for row in disclosed]
+    if plan.coverage is None:
+        return said
+    n, of = (100 * plan.coverage).as_integer_ratio()
+    odds = f"{n} in 100" if of == 1 else f"{plan.coverage.numerator} in {plan.coverage.denominator}"
+    return [*said, _CHANCE.format(odds=odds)]
+
+
+README = "README.txt"
+
+
+FILE = "certificate.json"
+
+
+_OTHER = {"type", "version", "engine", "privacy", "software"}
+
+
+_SOFTWARE = ("numba", "numpy", "ortools", "pyarrow", "python", "scipy", "topdown")
+
+
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
+
+
+def check_certificate(session: Session, out: Findings) -> str:
+    """Compare every section with what the files say; nothing may be stated that is not known to be true."""
+    stated = session.certificate
+    if read_bytes(session.root, FILE, "V140") != canonical_json(stated):
+        out.add(Finding("V140", "certificate.json is not written in its canonical form", file=FILE))
+    expected = expected_sections(session)
+    for key in sorted(set(stated) - set(expected) - _OTHER):
+        out.add(Finding("V141", f"the certificate has the unknown section {key!r}", file=FILE))
+    for key, value in expected.items():
+        out.n_checked += 1
+        if key not in stated or _typed_json(stated[key]) != _typed_json(value):
+            place, want, have = _first_difference(key, value, stated.get(key))
+            text = f"the certificate's {place} is not what the files say"
+            out.add(Finding("V141", text, FILE, None, None, want[:120], have[:120]))
+    privacy = stated.get("privacy")
+    out.n_checked += 2
+    if not isinstance(privacy, dict) or privacy.get("unspent") != unspent(session.plan):
+        out.add(Finding("V141", "the certificate states another unspent loss than the plan", file=FILE))
+    software = stated.get("software")
+    if (
+        not isinstance(software, dict)
+        or tuple(sorted(software)) != _SOFTWARE
+        or not _plain_versions(software, stated)
+    ):
+        out.add(Finding("V141", "the certificate does not state the software it was made with", file=FILE))
+    if out.ok:
+        return f"{out.n_checked} of {out.n_checked} sections agree with the files"
+    return f"{out.n_failed} of {out.n_checked} sections do not agree with the files"
+
+
+def _plain_versions(software: dict[str, Any], stated: dict[str, Any]) -> bool:
+    texts = [stated.get("engine"), *software.values()]
+    sound = all(isinstance(text, str) and _VERSION.fullmatch(text) for text in texts)
+    return sound and stated.get("engine") == software["topdown"]
+
+
+def _typed_json(value: Any) -> Any:
+    # JSON true and 1, or 1 and 1.0, are equal in Python; they are not the same statement.
+    return json.dumps(value, sort_keys=True)
+
+
+def _first_difference(place: str, want: Any, have: Any) -> tuple[str, str, str]:
+    if isinstance(want, dict) and isinstance(have, dict):
+        for key in sorted(set(want) | set(have)):
+            if key not in want or key not in have or _typed_json(want[key]) != _typed_json(have[key]):
+                return _first_difference(f"{place}.{key}", want.get(key), have.get(key))
+    if isinstance(want, list) and isinstance(have, list) and len(want) == len(have):
+        for i, (a, b) in enumerate(zip(want, have, strict=True)):
+            if _typed_json(a) != _typed_json(b):
+                return _first_difference(f"{place}[{i}]", a, b)
+    return place, _typed_json(want), _typed_json(have)
+
+
+def check_stamps(session: Session, out: Findings) -> str:
+    """Expect NOT-A-RELEASE, DEMO and DRAFT in the certificate where they are due, and the README that follows."""
+    due = stamps(session.plan)
+    out.n_checked = 2
+    stated = session.certificate.get("stamps")
+    if stated != due:
+        text = "the certificate does not show the stamps that are due"
+        why = "a reader could take a draft or demo for an official release"
+        out.add(Finding("V142", text, FILE, None, None, ", ".join(due) or "none", str(stated)[:80], why))
+    written = read_bytes(session.root, README, "V142")
+    wanted = expected_readme(session, due).encode("utf-8")
+    if written != wanted:
+        line, want, have = _first_other_line(wanted, written)
+        text = "README.txt is not what plan, microdata and certificate say"
+        out.add(Finding("V142", text, README, line, None, want, have, "people read it before anything else"))
+    if out.ok:
+        return ", ".join(due) if due else "none due"
+    return "a stamp is missing or wrong, or README.txt says something else"
+
+
+def _first_other_line(wanted: bytes, written: bytes) -> tuple[int, str, str]:
+    lines = [data.decode("utf-8", "replace").split("\n") for data in (wanted, written)]
+    for number, (want, have) in enumerate(zip_longest(*lines, fillvalue=""), start=1):
+        if want != have:
+            return number, want[:80], have[:80]
+    return 1, "", "bytes that are no text"

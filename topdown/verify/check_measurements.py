@@ -1,0 +1,264 @@
+"""Checks `measurements` and `measured`: every planned number is there, with its variance, under its own plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from topdown.arrays import Ints
+from topdown.verify.exact_arithmetic import fraction
+from topdown.verify.findings import Finding, Findings
+from topdown.verify.plan_reader import MeasurementDoc, PlanDoc, canonical, load_plan
+from topdown.verify.released_records import open_kinds
+from topdown.verify.session import FOLDER, MEASURED_PLAN, Session, level_parts
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, int64_array, label_positions
+from topdown.verify.strict_reader import UnreadableError, unreadable
+
+CODE = "V181"
+
+
+HOW_SOLVED = ("passes", "rounding")  # of a level
+
+
+_WHY = (
+    "the noise would be read as answers to other questions, or the release would promise what nobody measured"
+)
+
+
+def check_measured(session: Session, out: Findings) -> str:
+    """Read the plan that was measured, and compare it with this one key by key."""
+    measured = session.plan.doc.measured
+    first = session.once("measured plan", "measured", lambda: load_plan(session.root, MEASURED_PLAN, CODE))
+    if measured is None:
+        return "measured under this plan"
+    name = first.doc.release.id
+    _expect_same(out, "the hash of the plan that was measured", measured.plan_hash, first.computed_hash)
+    _expect_same(out, "the hash stated in it", first.computed_hash, first.doc.plan_hash)
+    _expect_same(out, "the id of the release that was measured", measured.release, name)
+    before, after = _what_is_measured(first.doc), _what_is_measured(session.plan.doc)
+    for key in sorted({*before, *after}):
+        _expect_same(out, f"its {key}", before.get(key), after.get(key))
+    out.n_checked += 1
+    if not session.plan.doc.release.id.startswith(f"{name}-") or first.doc.measured is not None:
+        text = f"the release does not bear the name of the release {name[:80]!r}, which was measured"
+        out.add(Finding(CODE, text, file="plan.json", why=_WHY))
+    if out.ok:
+        return f"solves the measurement of {name}, plan {first.computed_hash[:8]}, and asks for nothing else"
+    return f"{out.n_failed} of {out.n_checked} values are not those that were measured"
+
+
+def _what_is_measured(doc: PlanDoc) -> dict[str, Any]:
+    """Return what decides a measurement and what is said of it: all of a plan but its names and how it is solved."""
+    found: dict[str, Any] = msgspec.to_builtins(doc)
+    for key in ("settings", "estimates", "measured", "plan_hash"):
+        found.pop(key, None)
+    found["release"].pop("id")
+    for level in found["levels"]:
+        for key in HOW_SOLVED:
+            level.pop(key)
+    return found
+
+
+def _expect_same(out: Findings, what: str, expected: Any, found: Any) -> None:
+    out.n_checked += 1
+    if canonical(expected) != canonical(found):
+        shown = [canonical(value).decode()[:80] for value in (expected, found)]
+        text = f"{what} is not what was measured"
+        out.add(Finding(CODE, text, "plan.json", None, None, shown[0], shown[1], _WHY))
+
+
+COLUMNS = {
+    "level": TEXT,
+    "node": TEXT,
+    "query": TEXT,
+    "answers": pa.list_(pa.int32()),
+    "variance_numerator": WHOLE,
+    "variance_denominator": WHOLE,
+}
+
+
+BATCH_ROWS = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class _ExpectedRows:
+    """What the rows of one level must say: row r is node `nodes[r // n]`, query `r % n`.
+
+    `lengths` are the answers of each row, or of each query where all nodes have as many.
+    """
+
+    level: int
+    nodes: Ints
+    queries: pa.Array
+    lengths: Ints
+    numerator: Ints
+    denominator: Ints
+
+    @property
+    def n_rows(self) -> int:
+        """Return how many rows there are."""
+        return len(self.nodes) * len(self.queries)
+
+    def lengths_at(self, first: int, last: int) -> Ints:
+        """Return the answers of rows first..last-1."""
+        if len(self.lengths) == self.n_rows:
+            return self.lengths[first:last]
+        return self.lengths[np.arange(first, last) % len(self.queries)]
+
+    @property
+    def n_answers(self) -> int:
+        """Return the answers of all rows."""
+        every = int(self.lengths.sum())
+        return every if len(self.lengths) == self.n_rows else every * len(self.nodes)
+
+
+def check_measurements(session: Session, out: Findings) -> str:
+    """Compare every row with the plan; read every page so that damage shows."""
+    plan, tree, base = session.plan, session.tree, session.base
+    marks = session.marks
+    kinds = None if base is None else open_kinds(plan, tree)
+    n_numbers = 0
+    for i, level in enumerate(plan.doc.levels):
+        nodes = np.flatnonzero(marks[i])
+        queries = [plan.queries[m.query] for m in level.measurements]
+        lengths = None if base is None or kinds is None else base.lengths(kinds, tree, i, nodes, queries)
+        expected = _expected_rows(i, nodes, level.measurements, lengths)
+        out.n_checked += expected.n_rows
+        n_numbers += expected.n_answers
+        if plan.doc.base is not None:
+            _check_n_numbers(out, level.name, plan.doc.base.n_numbers[i : i + 1], expected.n_answers)
+        try:
+            _check_level_files(session, expected, level.name, out)
+        except UnreadableError as error:
+            out.add(error.finding)
+    if out.ok:
+        n_areas = sum(int(mark.sum()) for mark in marks)
+        return f"{n_areas:,} areas, {n_numbers:,} numbers, variances as planned"
+    return f"{out.n_failed} problems in the measurement files"
+
+
+def _check_n_numbers(out: Findings, level: str, stated: tuple[int, ...], count: int) -> None:
+    if stated != (count,):
+        text = f"the base release leaves open another number of answers at {level} than the plan states"
+        out.add(Finding("V165", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
+
+
+def _variance(m: MeasurementDoc) -> Fraction:
+    """Return the variance that least squares weighs: of weights the exact one, rounded up to parts of 2^30."""
+    if m.law == "optimal_integer":
+        whole = sum(2 * k * k * int(weight) for k, weight in enumerate(m.weights))
+        return Fraction(-(-whole >> 98), 1 << 30)
+    parameter = fraction(m.parameter)
+    return parameter if m.law == "discrete_gaussian" else 2 * parameter**2
+
+
+def _expected_rows(
+    level: int, nodes: Ints, measurements: tuple[MeasurementDoc, ...], lengths: Ints | None
+) -> _ExpectedRows:
+    """Say what the rows hold; `lengths` is (nodes, queries) in an extension, where answers are listed sparsely."""
+    parts = [(v.numerator, v.denominator) for v in map(_variance, measurements)]
+    if any(max(pair) >= 2**63 for pair in parts):
+        raise unreadable("V033", "plan.json", "has a variance that no measurement file can hold")
+    return _ExpectedRows(
+        level,
+        nodes,
+        pa.array([m.query for m in measurements], TEXT),
+        np.array([m.n_answers for m in measurements], dtype=np.int64)
+        if lengths is None
+        else lengths.reshape(-1),
+        np.array([n for n, _ in parts], dtype=np.int64),
+        np.array([d for _, d in parts], dtype=np.int64),
+    )
+
+
+def _check_level_files(session: Session, expected: _ExpectedRows, name: str, out: Findings) -> None:
+    paths = level_parts(session, name)
+    numbered = [f"{FOLDER}/{name}/part-{i:03d}.parquet" for i in range(len(paths))]
+    if paths != numbered or (len(expected.nodes) and not paths):
+        text = f"the parts of {name} are not numbered from 000 without a gap"
+        out.add(Finding("V030", text, file=f"{FOLDER}/{name}", why="a part is missing or was added"))
+        return
+    n_queries = len(expected.queries)
+    left = expected.n_rows
+    start, answers_left = 0, expected.n_answers
+    names = json.dumps(expected.queries.to_pylist(), ensure_ascii=False)
+    stamps = session.plan.stamps | {"plan_hash": session.plan.measured_hash, "level": name, "queries": names}
+    for path in paths:
+        table = ParquetTable(
+            session.root,
+            path,
+            "V030",
+            "topdown.measurements",
+            COLUMNS,
+            left - start,
+            stamps,
+            answers_left + left,
+        )
+        if table.n_rows % n_queries:
+            out.add(Finding("V031", f"{path} does not hold whole nodes", file=path))
+        row = start
+        for batch in table.batches(BATCH_ROWS):
+            _check_batch(session, expected, batch, path, row, start, out)
+            row += batch.num_rows
+        if row - start != table.n_rows:
+            raise unreadable("V030", path, "has other row counts than its footer says")
+        answers_left -= int(expected.lengths_at(start, row).sum())
+        start = row
+    if start != left:
+        n = f"{start:,} rows"
+        text = f"the measurements of {name} are not complete"
+        out.add(
+            Finding("V031", text, f"{FOLDER}/{name}", None, None, f"{left:,} rows", n, "rows were removed")
+        )
+
+
+def _check_batch(
+    session: Session, expected: _ExpectedRows, batch: Any, path: str, row: int, first: int, out: Findings
+) -> None:
+    if any(column.null_count for column in batch.columns) or batch.column("answers").values.null_count:
+        raise unreadable("V035", path, "has an empty value")
+    tree = session.tree
+    here = np.arange(row, row + batch.num_rows)
+    query = here % len(expected.queries)
+    node = expected.nodes[here // len(expected.queries)]
+    levels = label_positions(batch.column("level"), pa.array(tree.names, TEXT))
+    offsets = batch.column("answers").offsets.to_numpy().astype(np.int64)
+    rows = here - first
+    due, place = np.unique(node, return_inverse=True)  # looking texts up among all areas would cost all areas
+    geocodes = tree.geocodes[expected.level].take(pa.array(due))
+    lengths = expected.lengths_at(row, row + batch.num_rows)
+    _compare_rows(out, "V031", path, rows, "level", levels == expected.level)
+    _compare_rows(out, "V031", path, rows, "node", label_positions(batch.column("node"), geocodes) == place)
+    _compare_rows(
+        out, "V031", path, rows, "query", label_positions(batch.column("query"), expected.queries) == query
+    )
+    _compare_rows(out, "V032", path, rows, "number of answers", np.diff(offsets) == lengths)
+    top, bottom = (
+        int64_array(batch.column("variance_numerator")),
+        int64_array(batch.column("variance_denominator")),
+    )
+    same = (top == expected.numerator[query]) & (bottom == expected.denominator[query])
+    _compare_rows(out, "V033", path, rows, "variance", same)
+
+
+def _compare_rows(
+    out: Findings, code: str, path: str, rows: Ints, what: str, same: NDArray[np.bool_]
+) -> None:
+    if same.all():
+        return
+    wrong = np.flatnonzero(~same)
+    first = Finding(
+        code,
+        f"{path} has the wrong {what} in {len(wrong):,} rows",
+        file=path,
+        row=int(rows[wrong[0]]) + 1,
+        why="measurements were changed, removed, added or put in another order",
+    )
+    out.add_many(len(wrong), [first])

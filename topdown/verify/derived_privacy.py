@@ -1,0 +1,193 @@
+"""From the plans of a release and of those it extends, and the public files: every secret and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain, count
+
+import numpy as np
+
+from topdown.model import AtLeast, AtMost, Never, NoneWhereZero
+from topdown.verify.change_losses import ChangeLoss, MovedCounts, loss_of
+from topdown.verify.exact_arithmetic import fraction
+from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
+from topdown.verify.plan_reader import PlanFile
+from topdown.verify.public_tree import Facts, Tree, closed_leaves
+from topdown.verify.query_labels import Reading, identity_reading, query_groups, read_below, selected_values
+from topdown.verify.strict_reader import unreadable
+
+_FACTS = ("never", "none_where_zero", "at_least", "at_most")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One query at one level: what can change its answers, and the noise on each of them."""
+
+    depth: int
+    attributes: frozenset[str]
+    parameter: Fraction
+    delta: Fraction
+    weights: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainedRelease:
+    """One release of a chain, how its attributes read in the newest, and the places with its own public facts."""
+
+    plan: PlanFile
+    reading: Reading
+    tree: Tree
+
+    @property
+    def measured(self) -> list[Measured]:
+        """What it measures."""
+        return [
+            Measured(
+                self.tree.names.index(level.name),
+                frozenset(query_groups(self.plan.schema, m.query, self.reading)),
+                fraction(m.parameter),
+                self.plan.delta_of_count(m),
+                m.weights,
+            )
+            for level in self.plan.doc.levels
+            for m in level.measurements
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class DerivedPrivacy:
+    """All that a certificate may say of secrets.
+
+    Args:
+        changes: the kinds of change and what exact statistics say of them.
+        conditional_on: names of all exact statistics.
+        public_facts: whether rules narrow what an answer can be.
+        steps: release id, plan hash, and the loss of each kind of change, for each release of the chain, oldest first.
+        losses: of each kind of change, of the chain together; None where it is disclosed.
+        first: weights and epsilon of one count of what the first kind of change moves, and how many counts.
+    """
+
+    changes: tuple[DerivedChange, ...]
+    conditional_on: tuple[str, ...]
+    public_facts: bool
+    steps: tuple[tuple[str, str, tuple[ChangeLoss | None, ...]], ...]
+    losses: tuple[ChangeLoss | None, ...]
+    first: tuple[tuple[tuple[str, ...], Fraction, int], ...]
+
+
+Below = dict[str, tuple[PlanFile, Facts]]  # newest first, by path: a plan and its public facts
+
+
+def steps_of(plan: PlanFile, below: Below, tree: Tree) -> tuple[ChainedRelease, ...]:
+    """Return every release of the chain, oldest first; UnreadableError (V160) if a base does not fit its extension.
+
+    Args:
+        plan, tree: of the release.
+        below: those it extends.
+    """
+    out = [ChainedRelease(plan, identity_reading(plan.schema), tree)]
+    for path, (base, facts) in below.items():
+        above = out[-1]
+        names = above.plan.doc.base.map if above.plan.doc.base is not None else ()
+        try:
+            reading = read_below(above.plan.schema, above.reading, base.schema, names)
+        except (ValueError, KeyError) as error:
+            raise unreadable("V160", path, f"does not fit the release above it: {error}") from None
+        out.append(ChainedRelease(base, reading, replace(tree, facts=facts)))
+    return tuple(reversed(out))
+
+
+def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
+    """Derive everything anew; UnreadableError (V160) if the plans of the chain do not fit together."""
+    steps = steps_of(plan, below, tree)
+    for step, path in zip(steps, [*reversed(below), "plan.json"], strict=True):
+        strange = [level.name for level in step.plan.doc.levels if level.name not in tree.names]
+        strange += [e.level for e in step.plan.doc.invariants.exact if e.level not in tree.names]
+        if strange:
+            raise unreadable("V160", path, f"has a level {strange[0]!r} that the geography lacks")
+    statistics = _statistics(steps, tree)
+    changes = derive_changes(
+        plan.schema, tree, _closings(steps), _limits(steps), statistics, plan.doc.neighbours
+    )
+    measured = [step.measured for step in steps]
+
+    def each(rows: Sequence[Measured]) -> tuple[ChangeLoss | None, ...]:
+        return tuple(
+            None if c.status == "disclosed" else loss_of(plan.law, _counts_moved(c, rows, tree))
+            for c in changes
+        )
+
+    return DerivedPrivacy(
+        changes,
+        tuple(s.name for s in statistics),
+        any(getattr(s.plan.doc.invariants, kind) for s in steps for kind in _FACTS),
+        tuple(
+            (s.plan.doc.release.id, s.plan.computed_hash, each(rows))
+            for s, rows in zip(steps, measured, strict=True)
+        ),
+        each([m for rows in measured for m in rows]),
+        tuple(
+            (m.weights, moved.parameter, moved.n)
+            for rows in measured
+            for m in rows
+            for moved in _counts_moved(changes[0], [m], tree)
+        ),
+    )
+
+
+def _counts_moved(change: DerivedChange, rows: Sequence[Measured], tree: Tree) -> Iterable[MovedCounts]:
+    """Return the counts that a change moves by one: one that it leaves and one that it enters, or one for presence."""
+    for m in rows:
+        if change.kind == "attribute" and change.of not in m.attributes:
+            continue
+        if change.kind == "within_level" and m.depth <= tree.names.index(change.of):
+            continue
+        yield MovedCounts(m.parameter, 1, 1 if change.kind == "presence" else 2, m.delta)
+
+
+def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:
+    out: list[Statistic] = []
+    for step in steps:
+        doc = step.plan.doc
+        for e in doc.invariants.exact:
+            taken = {s.name for s in out}
+            tries = chain([e.name, f"{e.name} ({doc.release.id})"], _numbered_names(e.name, doc.release.id))
+            name = next(name for name in tries if name not in taken)
+            groups = query_groups(step.plan.schema, e.query, step.reading)
+            out.append(Statistic(name, tree.names.index(e.level), groups))
+    return out
+
+
+def _numbered_names(name: str, release: str) -> Iterator[str]:
+    return (f"{name} ({release}, {n})" for n in count(2))
+
+
+def _closings(steps: Sequence[ChainedRelease]) -> list[Closing]:
+    """Return the rules that close cells, of every release by its own public facts."""
+    out = []
+    for step in steps:
+        rules, everywhere = step.plan.doc.invariants, np.ones(step.tree.n_leaves, dtype=bool)
+        closing: list[Never | NoneWhereZero] = [*rules.never, *rules.none_where_zero]
+        for rule in closing:
+            leaves = everywhere if isinstance(rule, Never) else closed_leaves(step.tree, rule.columns)
+            out.append(
+                Closing(rule.name, selected_values(step.plan.schema, rule.cells, step.reading), leaves)
+            )
+    return out
+
+
+def _limits(steps: Sequence[ChainedRelease]) -> list[Limit]:
+    """Return the rules that bound counts, of every release by its own public facts."""
+    out = []
+    if not any(step.plan.doc.invariants.at_most for step in steps):
+        return []  # lower bounds alone leave room for any record more
+    for step in steps:
+        rules = step.plan.doc.invariants
+        bounds: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
+        for rule in bounds:
+            values = selected_values(step.plan.schema, rule.cells, step.reading)
+            number = step.tree.facts[rule.column] * rule.per
+            out.append(Limit(rule.name, values, number, isinstance(rule, AtMost)))
+    return out

@@ -1,0 +1,295 @@
+"""Read ledger.jsonl anew: canonical lines, each sealed by its own hash and by the hash of the line before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from topdown.verify.exact_arithmetic import ROUNDED, fraction, log, sampled_odds
+from topdown.verify.findings import Finding
+from topdown.verify.plan_reader import canonical
+from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
+
+FILE = "ledger.jsonl"
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
+    seq: int
+    prev: str
+    hash: str
+    time: str
+
+
+class Opened(_Line, frozen=True, kw_only=True, tag="open"):
+    """First line: which ledger this is, and what its losses are about."""
+
+    ledger: str
+    version: int
+    data_set: str
+    neighbours: str
+    unit: str
+    loss_name: Literal["rho", "epsilon", "epsilon_delta"]
+
+
+class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Noise on the counts of one query and level that one change moves."""
+
+    law: Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
+    parameter: str
+    shift: int
+    coordinates: int
+    level: str
+    query: str
+    attributes: tuple[str, ...]
+    delta: str = "0"
+
+    @property
+    def scale(self) -> Fraction:
+        """Variance of discrete Gaussian noise, scale of geometric noise, epsilon of one count of optimal noise."""
+        return fraction(self.parameter)
+
+    @property
+    def loss(self) -> Fraction:
+        """Exact loss: rho of discrete Gaussian noise, epsilon of the others."""
+        moved = self.coordinates * self.shift
+        if self.law == "discrete_gaussian":
+            return Fraction(moved * self.shift) / (2 * self.scale)
+        if self.law == "optimal_integer":
+            return moved * self.scale
+        return moved / self.scale
+
+    @property
+    def delta_loss(self) -> Fraction:
+        """Exact delta beside it."""
+        return self.coordinates * fraction(self.delta)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a delta is where it belongs: with optimal noise of counts that move by 1, and nowhere else."""
+        has_delta = fraction(self.delta) > 0
+        return has_delta == (self.law == "optimal_integer") and (not has_delta or self.shift == 1)
+
+
+class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
+    """Noise of these laws was about to be drawn at the levels in `covers`."""
+
+    release: str
+    plan_hash: str
+    laws: tuple[DrawnNoise, ...]
+    exact: tuple[str, ...]
+    loss: str
+    attempt: int
+    covers: tuple[str, ...]
+    journal: str
+    limit: str
+    limit_reason: str
+    delta: str = "0"
+    delta_limit: str = "0"
+
+
+class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
+    """A choice was about to be drawn from a Poisson sample of the records."""
+
+    release: str
+    plan_hash: str
+    neighbours: Literal["bounded", "add_remove"]
+    epsilon: str
+    rate: str
+    base: str
+    loss_name: Literal["rho", "epsilon"]
+    loss: str
+    attempt: int
+    covers: tuple[str, ...]
+    journal: str
+    limit: str
+    limit_reason: str
+    laws: ClassVar[tuple[DrawnNoise, ...]] = ()
+    exact: ClassVar[tuple[str, ...]] = ()
+    delta: ClassVar[str] = "0"
+
+    @property
+    def odds(self) -> Fraction:
+        """e^epsilon that a one-sided mechanism with this base keeps on a sample of this rate."""
+        return sampled_odds(fraction(self.rate), fraction(self.base), self.neighbours)
+
+    def charge(self, times: int = 1) -> tuple[Fraction, Fraction]:
+        """Return (epsilon, rho) for so many neighbours in a row; rho is epsilon tanh(epsilon / 2) at most."""
+        epsilon, odds = times * fraction(self.epsilon), self.odds**times
+        return epsilon, epsilon * (odds - 1) / (odds + 1)
+
+    @property
+    def due(self) -> Fraction:
+        """What it charges in the unit of the ledger."""
+        return self.charge()[self.loss_name == "rho"]
+
+
+class Begun(_Line, frozen=True, kw_only=True, tag="begin"):
+    """A part was about to be drawn under `intent`."""
+
+    intent: int
+    part: str
+
+
+class Drawn(_Line, frozen=True, kw_only=True, tag="drawn"):
+    """The part begun under `intent` became the file with this hash."""
+
+    intent: int
+    part: str
+    sha256: str
+
+
+class Commit(_Line, frozen=True, kw_only=True, tag="commit"):
+    """The noise drawn under `intents` is in the files whose digest is `files`."""
+
+    intents: tuple[int, ...]
+    plan_hash: str
+    journal: str
+    files: str
+
+
+def sealing_commit(commits: Sequence[Commit], files: str, journal: object) -> Commit | None:
+    """Return the commit that seals files with this digest for a journal, or the last that seals them.
+
+    Drawn twice, noise can come out the same: the digest alone names both commits.
+    """
+    same = [commit for commit in commits if commit.files == files]
+    return next((commit for commit in same if commit.journal == journal), same[-1] if same else None)
+
+
+class Refund(_Line, frozen=True, kw_only=True, tag="void"):
+    """The noise of one intent was destroyed before anyone saw it."""
+
+    intent: int
+    reason: str
+    witness: str
+
+
+class Attestation(_Line, frozen=True, kw_only=True, tag="vouch"):
+    """Somebody said that the ledger is whole, its witness being lost."""
+
+    reason: str
+
+
+Charge = Intent | Choice
+Line = Opened | Charge | Begun | Drawn | Commit | Refund | Attestation
+
+
+@dataclass(frozen=True)
+class LedgerFile:
+    """A ledger as read: its lines, and the SHA-256 of the last one."""
+
+    lines: tuple[Line, ...]
+    head: str
+
+    @cached_property
+    def intents(self) -> dict[int, Charge]:
+        """Every intent by its number, voided ones included."""
+        return {line.seq: line for line in self.lines if isinstance(line, Charge)}
+
+    @property
+    def begun(self) -> dict[tuple[str, str], list[int]]:
+        """(journal, part) -> intents it was begun under, in order."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for line in self.lines:
+            if isinstance(line, Begun) and line.intent in self.intents:
+                found.setdefault((self.intents[line.intent].journal, line.part), []).append(line.intent)
+        return found
+
+    @property
+    def drawn(self) -> dict[tuple[int, str], str]:
+        """(intent, part) -> SHA-256 of the file it became."""
+        return {(line.intent, line.part): line.sha256 for line in self.lines if isinstance(line, Drawn)}
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """Every commit."""
+        return tuple(line for line in self.lines if isinstance(line, Commit))
+
+    @property
+    def voided(self) -> frozenset[int]:
+        """Numbers of the intents taken back."""
+        return frozenset(line.intent for line in self.lines if isinstance(line, Refund))
+
+    @property
+    def charged(self) -> Fraction:
+        """Sum of the losses of all intents that were not taken back."""
+        return sum(
+            (fraction(i.loss) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
+        )
+
+    @property
+    def charged_delta(self) -> Fraction:
+        """Sum of their deltas."""
+        return sum(
+            (fraction(i.delta) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
+        )
+
+
+def load_ledger(root: Path) -> LedgerFile:
+    """Read ledger.jsonl; UnreadableError if a line is damaged (V020), or the chain is broken (V021)."""
+    data = read_bytes(root, FILE, "V020")
+    rows = data.split(b"\n")
+    if rows.pop() != b"" or not rows:
+        raise _broken_ledger("V021", "ends in the middle of a line", len(rows) + 1)
+    previous = "0" * 64
+    lines: list[Line] = []
+    for row, raw in enumerate(rows, start=1):
+        line = _ledger_line(raw, row)
+        if line.seq != row - 1 or line.prev != previous:
+            raise _broken_ledger("V021", "has a broken chain: a line was changed, removed or moved", row)
+        previous = hashlib.sha256(raw).hexdigest()
+        lines.append(line)
+    return LedgerFile(tuple(lines), previous)
+
+
+def _ledger_line(raw: bytes, row: int) -> Line:
+    document = parse_sealed_line(raw)
+    if document is None:
+        raise _broken_ledger("V021", "has a line that does not match its own hash", row)
+    try:
+        line: Line = msgspec.convert(document, Line, strict=True)
+        if isinstance(line, Intent) and not _adds_up(line):
+            raise _broken_ledger("V020", "has an intent whose loss is not that of its laws", row)
+        if isinstance(line, Choice) and not (0 < fraction(line.rate) < 1 < fraction(line.base)):
+            raise _broken_ledger("V020", "has a choice without a rate and a base", row)
+        if isinstance(line, Choice) and (fraction(line.loss) != line.due or not covers_odds(line)):
+            raise _broken_ledger("V020", "has a choice whose loss is not that of its rate and base", row)
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise _broken_ledger("V020", "has a line that is not what a ledger holds", row) from None
+    return line
+
+
+def _adds_up(intent: Intent) -> bool:
+    both = (fraction(intent.loss), fraction(intent.delta))
+    sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
+    return both == sums and all(law.is_sound for law in intent.laws)
+
+
+def covers_odds(line: Choice) -> bool:
+    """Tell whether the stated epsilon is at least the logarithm of what rate and base keep."""
+    return log(line.odds) <= fraction(line.epsilon) * (1 + ROUNDED)
+
+
+def parse_sealed_line(raw: bytes) -> dict[str, Any] | None:
+    """Parse a line that carries the hash of its own canonical JSON; None if it is not one."""
+    try:
+        document = parse_json(raw, "V020", FILE)
+        inner = {key: value for key, value in document.items() if key != "hash"}
+        stated = hashlib.sha256(canonical(inner)).hexdigest() == document.get("hash")
+        return document if stated and canonical(document) == raw else None
+    except (UnreadableError, ValueError, TypeError):
+        return None
+
+
+def _broken_ledger(code: str, text: str, row: int) -> UnreadableError:
+    fix = "ask the publisher for the ledger of the data set; do not use this copy"
+    return UnreadableError(
+        Finding(code, f"ledger.jsonl {text}", FILE, row, why="the ledger was altered", fix=fix)
+    )

@@ -1,0 +1,356 @@
+"""Read plan.json anew: every key known, numbers as exact fractions, nothing taken on trust."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from topdown.errors import ConfigError
+from topdown.model import Invariants, Query, Schema, parse_query
+from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.strict_reader import read_json, unreadable
+
+
+class _Doc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class MeasurementDoc(_Doc, frozen=True, omit_defaults=True):
+    """One query of one level, as written in plan.json."""
+
+    query: str
+    n_answers: int
+    share: str
+    loss: str
+    law: str
+    parameter: str
+    delta: str = "0"
+    weights: tuple[str, ...] = ()
+
+
+class PassDoc(_Doc, frozen=True):
+    """One pass of a level."""
+
+    table: str
+    queries: tuple[str, ...]
+
+
+class RoundingDoc(_Doc, frozen=True):
+    """One table of a rounding chain."""
+
+    table: str
+    weight: int
+
+
+class LevelDoc(_Doc, frozen=True):
+    """One level, as written in plan.json."""
+
+    name: str
+    n_nodes: int
+    n_measured: int
+    share: str
+    loss: str
+    measurements: tuple[MeasurementDoc, ...]
+    passes: tuple[PassDoc, ...]
+    rounding: tuple[RoundingDoc, ...]
+
+
+class ReleaseDoc(_Doc, frozen=True):
+    """Names of the release and answers only people can give."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str
+    contact: str
+
+
+class BaseDoc(_Doc, frozen=True):
+    """The release that an extension keeps exactly."""
+
+    release: str
+    plan_hash: str
+    manifest_sha256: str
+    table_sha256: str
+    map: tuple[tuple[str, str], ...]
+    n_numbers: tuple[int, ...]
+
+
+class EstimatesDoc(_Doc, frozen=True, omit_defaults=True):
+    """What splits were fitted to, and the coverage of the intervals in the tables."""
+
+    targets: Literal["own", "tree"]
+    coverage: str = ""
+
+
+class MeasuredDoc(_Doc, frozen=True):
+    """The release whose measurement is solved in another way."""
+
+    release: str
+    plan_hash: str
+
+
+class PlanDoc(_Doc, frozen=True, omit_defaults=True):
+    """The whole of plan.json."""
+
+    release: ReleaseDoc
+    schema: Schema
+    invariants: Invariants
+    neighbours: Literal["bounded", "add_remove"]
+    mechanism: Literal["discrete_gaussian", "geometric", "optimal"]
+    settings: str
+    budget: str
+    levels: tuple[LevelDoc, ...]
+    unspent: tuple[tuple[str, str], ...]
+    public_sha256: str
+    geography_sha256: str
+    type: str
+    version: int
+    plan_hash: str
+    base: BaseDoc | None = None
+    estimates: EstimatesDoc | None = None
+    delta: str = "0"
+    measured: MeasuredDoc | None = None
+
+
+VERSION = 2  # the only one read; releases of another are for the engine that made them
+
+
+MAX_CELLS = 2**26
+
+
+MOST_WEIGHTS = 25_000
+
+
+LEAST_COVERAGE, MOST_COVERAGE = Fraction(1, 2), Fraction(9999, 10_000)
+
+
+_WEIGHT = re.compile(r"[1-9][0-9]{0,38}")
+
+
+FILE = "plan.json"
+
+
+# Of a plan's invariants: a kind that the engine learns is not passed over here.
+CHECKED = frozenset((
+    "name", "title", "schema", "source", "exact", "at_least", "at_most", "none_where_zero", "never", "no_more_than",
+))  # fmt: skip
+
+
+_NOISE = {  # law and loss of each mechanism
+    "discrete_gaussian": ("discrete_gaussian", "rho"),
+    "geometric": ("two_sided_geometric", "epsilon"),
+    "optimal": ("optimal_integer", "epsilon_delta"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PlanFile:
+    """A plan as read from the release.
+
+    Args:
+        doc: what the file says.
+        computed_hash: SHA-256 of its canonical JSON without `plan_hash`.
+        queries: every query named anywhere, by name.
+    """
+
+    doc: PlanDoc
+    computed_hash: str
+    queries: dict[str, Query]
+
+    @property
+    def schema(self) -> Schema:
+        """The domain of a record."""
+        return self.doc.schema
+
+    @cached_property
+    def workload(self) -> tuple[Query, ...]:
+        """Queries published as tables: `total`, then every measured one, in order of first appearance."""
+        names = ["total"] + [m.query for level in self.doc.levels for m in level.measurements]
+        return tuple(self.queries[name] for name in dict.fromkeys(names))
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """Loss that the budget and the shares imply, from nothing else."""
+        budget = fraction(self.doc.budget)
+        return sum(
+            (
+                budget * fraction(level.share) * fraction(m.share)
+                for level in self.doc.levels
+                for m in level.measurements
+            ),
+            Fraction(0),
+        )
+
+    @cached_property
+    def delta(self) -> Fraction:
+        """Delta beside the loss: the same shares of the total delta; 0 unless losses are pairs."""
+        return self.loss * fraction(self.doc.delta) / fraction(self.doc.budget)
+
+    @property
+    def fits_tree(self) -> bool:
+        """Whether splits were fitted to the tree estimate."""
+        return self.doc.estimates is not None and self.doc.estimates.targets == "tree"
+
+    @cached_property
+    def coverage(self) -> Fraction | None:
+        """Chance of every interval in the tables; None if they have none."""
+        stated = self.doc.estimates.coverage if self.doc.estimates else ""
+        return fraction(stated) if stated else None
+
+    @property
+    def stamps(self) -> dict[str, str]:
+        """What every Parquet file with protected numbers carries beside its type; no simulation's stamp."""
+        return {"plan_hash": self.computed_hash, "stamp": ""}
+
+    @property
+    def measured_hash(self) -> str:
+        """The hash of the plan that was charged and measured."""
+        return self.computed_hash if self.doc.measured is None else self.doc.measured.plan_hash
+
+    @property
+    def loss_name(self) -> str:
+        """`rho`, `epsilon` or `epsilon_delta`."""
+        return _NOISE[self.doc.mechanism][1]
+
+    @property
+    def law(self) -> str:
+        """The law of every noise, by its name in plan and ledger."""
+        return _NOISE[self.doc.mechanism][0]
+
+    def delta_of_count(self, m: MeasurementDoc) -> Fraction:
+        """Return the delta of each count that a neighbour moves; 0 where losses are no pairs."""
+        delta = fraction(m.delta)
+        return delta / self.sensitivity(self.queries[m.query]) if delta else delta
+
+    def sensitivity(self, query: Query) -> int:
+        """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
+
+        A record adds 1 to one answer of one node (checked: one label a cell). One record more or less changes
+        one answer by 1; one record replaced takes 1 from one answer and adds 1 to another: 2 in both norms.
+        """
+        labels = query.labels
+        if labels.shape != (self.schema.n_cells,) or labels.min() < 0 or labels.max() >= query.n_answers:
+            raise ValueError(f"query {query.name!r} does not count every cell once")
+        return 2 if self.doc.neighbours == "bounded" else 1
+
+
+def table_path(query: Query, level: str) -> str:
+    """Return the path of a query's table at a level."""
+    return f"tables/{query.name.replace(' * ', '_by_')}/{level}.parquet"
+
+
+def canonical(document: object) -> bytes:
+    """Return the JSON that is hashed: sorted keys, no spaces, UTF-8."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
+    """Read plan.json, the plan of a base release, or that of the measurement.
+
+    Raises: UnreadableError (V010) for what is no plan, has unknown keys, or is too large to check.
+    """
+    document = read_json(root, path, code, "topdown.plan", VERSION)
+    _check_size(document)
+    try:
+        doc = msgspec.convert(document, PlanDoc, strict=True)
+        _check_known(doc, document)
+        queries = {name: parse_query(doc.schema, name) for name in _query_names(doc)}
+        _check_names(doc, queries)
+    except (ValueError, TypeError, RecursionError, ConfigError) as error:
+        raise unreadable(code, path, f"is not a plan: {str(error)[:160]}") from None
+    rest = {key: value for key, value in document.items() if key != "plan_hash"}
+    return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), queries)
+
+
+def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
+    known = msgspec.to_builtins(doc)
+    if strange := sorted(known["invariants"].keys() - CHECKED):
+        raise ValueError(f"its invariants have {strange[0]!r}, which is not checked")
+    for kind in ("at_most", "no_more_than"):  # left out of plans that have none
+        if not getattr(doc.invariants, kind):
+            known["invariants"].pop(kind, None)
+    if canonical(known) != canonical(document):
+        raise ValueError("it holds keys or values the format does not know")
+    numbers = [doc.budget, doc.delta, *(share for _, share in doc.unspent)]
+    if doc.estimates is not None and doc.estimates.coverage:
+        coverage = fraction(doc.estimates.coverage)
+        if doc.base is not None or doc.mechanism != "discrete_gaussian":
+            raise ValueError("its noise or its base table has no intervals")
+        if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE or exact_text(coverage) != doc.estimates.coverage:
+            raise ValueError("the coverage of its intervals is not one that is made")
+    elif doc.estimates is not None and doc.estimates.targets == "own":
+        raise ValueError("its estimates ask for nothing")
+    for level in doc.levels:
+        numbers += [level.share, level.loss]
+        numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter, m.delta)]
+    if doc.base is not None and (doc.measured is not None or doc.mechanism == "optimal"):
+        raise ValueError("an extension with optimal noise, or that is solved again, is not checked")
+    weights = [m.weights for level in doc.levels for m in level.measurements]
+    if any(len(law) > MOST_WEIGHTS or not all(map(_WEIGHT.fullmatch, law)) for law in weights):
+        raise ValueError("a law has weights that are no whole numbers above 0, or too many")
+    given = [bool(m.weights) for level in doc.levels for m in level.measurements] + [doc.delta != "0"]
+    if any(one != (doc.mechanism == "optimal") for one in given):
+        raise ValueError("weights and delta are of mechanism optimal, and it has both")
+    for text in numbers:
+        fraction(text)
+
+
+def _query_names(doc: PlanDoc) -> set[str]:
+    names = {"total", "detailed"} | {e.query for e in doc.invariants.exact}
+    for level in doc.levels:
+        names |= {m.query for m in level.measurements} | {p.table for p in level.passes}
+        names |= {q for p in level.passes for q in p.queries} | {r.table for r in level.rounding}
+    return names
+
+
+def _check_size(document: dict[str, Any]) -> None:
+    # Before anything is built from it: a plan may claim a domain that does not fit into memory.
+    n_cells = 1
+    try:
+        for attribute in document["schema"]["attributes"]:
+            n_cells *= len(attribute["labels"])
+    except (KeyError, TypeError):
+        raise unreadable("V010", FILE, "has no schema") from None
+    if not 0 < n_cells <= MAX_CELLS:
+        raise unreadable("V010", FILE, f"has {n_cells:,} cells; this verifier reads at most {MAX_CELLS:,}")
+
+
+def _check_names(doc: PlanDoc, queries: dict[str, Query]) -> None:
+    odd = [name for name, query in queries.items() if query.name != name]
+    if odd:
+        raise ValueError(f"query {odd[0]!r} is not written in its plain form")
+    names = [level.name for level in doc.levels]
+    if not names or len(set(names)) != len(names):
+        raise ValueError("levels are missing or named twice")
+    if any(not name or name.startswith(".") or set(name) & set("/\\\0") for name in [*names, *queries]):
+        raise ValueError("a level or query name cannot be a file name")
+    folders = {name.replace(" * ", "_by_") for name in queries}
+    if len(folders) != len(queries):
+        raise ValueError("two queries would share one table folder")
+    if doc.invariants.schema != doc.schema.name:
+        raise ValueError("the invariants are for another schema")
+    for exact in doc.invariants.exact:
+        if exact.level not in names:
+            raise ValueError(f"invariant {exact.name!r} names the unknown level {exact.level!r}")
+    invariants = doc.invariants
+    selections = [rule.cells for rule in invariants.at_least] + [rule.cells for rule in invariants.never]
+    for cells in selections + [rule.cells for rule in invariants.none_where_zero]:
+        doc.schema.kept(dict(cells))
+    for rule in invariants.at_most:
+        doc.schema.kept(dict(rule.cells))
+    for soft in invariants.no_more_than:
+        doc.schema.kept(dict(soft.cells))
+        doc.schema.kept(dict(soft.than))
+    if any(per < 1 for per in [b.per for b in invariants.at_least] + [b.per for b in invariants.at_most]):
+        raise ValueError("a bound counts less than one record per unit of its public column")
+    if any(soft.times < 1 for soft in invariants.no_more_than):
+        raise ValueError("a comparison counts less than one record for each of the others")

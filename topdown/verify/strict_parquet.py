@@ -1,0 +1,386 @@
+"""Read Parquet that nobody attests: footer, stamps, columns and sizes are checked before any value is read.
+
+The footer is read by ourselves (Apache Thrift's compact protocol, as far as is needed): Arrow ends the whole process,
+and with it every check, when it is asked for a column chunk whose metadata is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from topdown.verify.findings import Finding
+from topdown.verify.strict_reader import UnreadableError, open_inside, unreadable
+
+_STRUCT, _LIST, _SET, _MAP, _BINARY, _DOUBLE, _BYTE = 12, 9, 10, 11, 8, 7, 3
+
+
+_I32 = 5
+
+
+# a field of another kind than the format's is skipped by Arrow, so a field is its number and its kind
+_SCHEMA, _ROW_GROUPS = (2, _LIST), (4, _LIST)  # of FileMetaData
+
+
+_COLUMNS, _META_DATA, _SIZES = (
+    (1, _LIST),
+    (3, _STRUCT),
+    (16, _STRUCT),
+)  # of RowGroup, ColumnChunk, ColumnMetaData
+
+
+_HISTOGRAMS = (2, _LIST), (3, _LIST)  # of SizeStatistics
+
+
+_REPETITION, _CHILDREN = (3, _I32), (5, _I32)  # of SchemaElement
+
+
+_DEEPEST = 16
+
+
+Fields = dict[tuple[int, int], Any]
+
+
+def describes_every_column(footer: bytes) -> bool:
+    """Tell whether every row group has metadata for every column, with as many sizes as the column has levels.
+
+    Args:
+        footer: without its length and the magic at the end.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError: it is no footer.
+    """
+    whole = _ThriftReader(footer).struct(0)
+    levels = _levels(whole.get(_SCHEMA, []))
+    return all(
+        len(group.get(_COLUMNS, [])) == len(levels)
+        and all(
+            _sizes_fit(chunk.get(_META_DATA), most)
+            for chunk, most in zip(group[_COLUMNS], levels, strict=True)
+        )
+        for group in whole.get(_ROW_GROUPS, [])
+    )
+
+
+def _levels(schema: list[Fields]) -> list[tuple[int, int]]:
+    """Return (repetition, definition) levels of each column, from the schema in depth-first order."""
+    found: list[tuple[int, int]] = []
+    open_: list[list[int]] = []  # [children left, repetition, definition] of the groups around
+    for number, element in enumerate(schema):
+        kind = _signed(element[_REPETITION]) if number else 0
+        if kind not in (0, 1, 2):
+            raise ValueError("a column is neither required, optional nor repeated")
+        _, repeated, defined = open_[-1] if open_ else (0, 0, 0)
+        repeated, defined = repeated + (kind == 2), defined + (kind != 0)
+        if open_:
+            open_[-1][0] -= 1
+        if _CHILDREN in element:
+            open_.append([_signed(element[_CHILDREN]), repeated, defined])
+        else:
+            found.append((repeated, defined))
+        while open_ and open_[-1][0] == 0:
+            open_.pop()
+    return found
+
+
+def _sizes_fit(column: Fields | None, levels: tuple[int, int]) -> bool:
+    if not isinstance(column, dict):
+        return False
+    sizes = column.get(_SIZES, {})
+    return all(
+        len(sizes.get(field, [])) in (0, most + 1) for field, most in zip(_HISTOGRAMS, levels, strict=True)
+    )
+
+
+def _signed(number: int) -> int:
+    return (number >> 1) ^ -(number & 1)
+
+
+class _ThriftReader:
+    """Reads values one after the other; a struct becomes {field: value}."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+            if shift > 63:
+                raise ValueError("a number has no end")
+
+    def _skip(self, n_bytes: int) -> None:
+        self._at += n_bytes
+        if self._at > len(self._data):
+            raise ValueError("it ends too early")
+
+    def struct(self, depth: int) -> Fields:
+        """Read a struct: its values by field number and kind."""
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deep")
+        fields: Fields = {}
+        field = 0
+        while head := self._byte():
+            if head >> 4:
+                field += head >> 4
+            else:
+                field = _signed(self._varint())
+            kind = head & 15
+            fields[field, kind] = (
+                kind if kind in (1, 2) else self._value(kind, depth)
+            )  # a flag is its own kind
+        return fields
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        if kind in (_LIST, _SET):
+            head = self._byte()
+            n_items = self._varint() if head >> 4 == 15 else head >> 4
+            return [self._value(head & 15, depth + 1) for _ in self._counted(n_items)]
+        if kind == _MAP:
+            n_items = self._varint()
+            kinds = self._byte() if n_items else 0
+            return [
+                (self._value(kinds >> 4, depth), self._value(kinds & 15, depth))
+                for _ in self._counted(n_items)
+            ]
+        if kind == _BINARY:
+            return self._skip(self._varint())
+        if kind in (1, 2, _BYTE, _DOUBLE):
+            return self._skip(8 if kind == _DOUBLE else 1)
+        if kind in (4, 5, 6):
+            return self._varint()
+        raise ValueError(f"there is no kind {kind}")
+
+    def _counted(self, n_items: int) -> range:
+        """Return a range of so many items, each of which takes a byte at least."""
+        if n_items > len(self._data) - self._at:
+            raise ValueError("it claims more than it holds")
+        return range(n_items)
+
+
+MAX_ROWS = 2**30
+
+
+BYTES_A_VALUE = 256
+
+
+ROWS_A_BYTE = 200  # run-length coding of a true table never packs more
+
+
+MAGIC = b"PAR1"
+
+
+WRITER = re.compile(r"parquet-cpp-arrow version [0-9]+(\.[0-9]+){0,3}(-SNAPSHOT)?")
+
+
+TEXT = pa.string()
+
+
+WHOLE = pa.int64()
+
+
+REAL = pa.float64()
+
+
+class ParquetTable:
+    """A Parquet file whose columns, stamps and sizes were checked before any value is read.
+
+    Args:
+        root, path: where it is.
+        code: of the findings about it.
+        kind: its `type` stamp.
+        columns: name and type of every column, in order; text columns are read as dictionaries.
+        max_rows: most rows a true file can have.
+        stamps: further stamps it must carry (an empty one must be absent); None if none is due. No others may be there.
+        max_list_values: most values of its list column, if it has one.
+
+    Raises:
+        UnreadableError: anything does not fit.
+
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        path: str,
+        code: str,
+        kind: str,
+        columns: dict[str, pa.DataType],
+        max_rows: int,
+        stamps: dict[str, str] | None,
+        max_list_values: int = 0,
+    ) -> None:
+        self.path, self._code, self._columns = path, code, columns
+        text = [name for name, type_ in columns.items() if type_ == TEXT]
+        try:
+            self._stream = open_inside(root, path)
+        except FileNotFoundError:
+            raise unreadable(code, path, "is missing", "the release is not complete") from None
+        except (OSError, ValueError) as error:
+            raise unreadable(code, path, f"cannot be opened ({type(error).__name__})") from None
+        try:
+            size = os.fstat(self._stream.fileno()).st_size
+            self._check_footer(size)
+            # One thread: Arrow's own drop the stream's bytes late, and abort if Python ends meanwhile.
+            self._file = pq.ParquetFile(self._stream, read_dictionary=text, pre_buffer=False)
+            self._check_stamps({"type": kind, "version": "1"} | (stamps or {}))
+            self._check_size(max_rows, max_list_values, size)
+            self._check_layout(size)
+        except UnreadableError:
+            self.close()
+            raise
+        except Exception as error:  # a damaged footer can surface as almost anything
+            self.close()
+            raise unreadable(code, path, f"is not a whole Parquet file ({type(error).__name__})") from None
+
+    def _check_footer(self, size: int) -> None:
+        """Refuse a footer that leaves out a column; what is no footer at all is Arrow's to refuse."""
+        self._stream.seek(max(0, size - 4 - len(MAGIC)))
+        length = int.from_bytes(self._stream.read(4), "little")
+        if length > size:
+            return
+        self._stream.seek(max(0, size - 4 - len(MAGIC) - length))
+        if not describes_every_column(self._stream.read(length)):
+            raise unreadable(self._code, self.path, "does not describe every column")
+        self._stream.seek(0)
+
+    def _check_stamps(self, stamps: dict[str, str]) -> None:
+        """Compare the stamps; no other text may stand beside them."""
+        have = self._file.metadata.metadata or {}
+        names = {key.decode("utf-8", "replace") for key in have}
+        other = sorted(names - {key for key, wanted in stamps.items() if wanted})
+        if other:
+            text = f"carries a stamp {other[0][:40]!r} that the format does not have"
+            raise unreadable(self._code, self.path, text)
+        for key, wanted in stamps.items():
+            found = have.get(key.encode(), b"").decode("utf-8", "replace")
+            if found != wanted:
+                text = f"{self.path} does not carry the right stamp {key!r}"
+                why = "it belongs to another run, or is no such file"
+                raise UnreadableError(
+                    Finding(self._code, text, self.path, None, None, wanted[:16], found[:16], why)
+                )
+
+    def _check_size(self, max_rows: int, max_values: int, size: int) -> None:
+        meta = self._file.metadata
+        found = {
+            f.name: (f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
+            for f in self._file.schema_arrow
+        }
+        if list(found) != list(self._columns) or not all(
+            _same_type(found[n], t) for n, t in self._columns.items()
+        ):
+            shown = ", ".join(f"{name} {type_}" for name, type_ in found.items())
+            raise unreadable(
+                self._code, self.path, f"has other columns than the format asks for: {shown[:200]}"
+            )
+        self.n_rows = int(meta.num_rows)
+        if not 0 <= self.n_rows <= min(max_rows, MAX_ROWS, 2**20 + ROWS_A_BYTE * size):
+            raise unreadable(
+                self._code, self.path, f"claims {self.n_rows:,} rows, more than it can truly have"
+            )
+        groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+        values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+        claimed = sum(int(group.total_byte_size) for group in groups)
+        allowed = self.n_rows * len(self._columns) + max_values
+        if values > allowed or claimed > 2**24 + BYTES_A_VALUE * allowed:
+            raise unreadable(self._code, self.path, "claims more data than it can truly have")
+
+    def _check_layout(self, size: int) -> None:
+        """Refuse bytes that no reader reads: pages fill the file up to the footer, which holds no further text."""
+        meta, spans = self._file.metadata, []
+        for group in range(meta.num_row_groups):
+            for i in range(meta.num_columns):
+                column = meta.row_group(group).column(i)
+                start = column.data_page_offset
+                if column.has_dictionary_page and column.dictionary_page_offset:
+                    start = min(start, column.dictionary_page_offset)
+                spans.append((start, start + column.total_compressed_size))
+        place = len(MAGIC)
+        for start, end in sorted(spans):
+            if start != place:
+                raise unreadable(self._code, self.path, "has bytes between its pages")
+            place = end
+        self._stream.seek(size - 4 - len(MAGIC))
+        footer = int.from_bytes(self._stream.read(4), "little")
+        if place + footer + 4 + len(MAGIC) != size:
+            raise unreadable(self._code, self.path, "has bytes between its pages and its footer")
+        notes = [key for field in self._file.schema_arrow for key in (field.metadata or {})]
+        if not WRITER.fullmatch(meta.created_by or "") or set(notes) - {b"PARQUET:field_id"}:
+            raise unreadable(self._code, self.path, "carries text that the format does not have")
+
+    def read(self) -> pa.Table:
+        """Read all rows; UnreadableError if a page is damaged or a value is missing."""
+        try:
+            table = self._file.read(use_threads=False)
+            table.validate(full=True)
+        except Exception as error:
+            raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
+        finally:
+            self.close()
+        if table.num_rows != self.n_rows:
+            raise unreadable(self._code, self.path, "has other row counts than its footer says")
+        for name in table.column_names:
+            if table.column(name).null_count:
+                raise unreadable(self._code, self.path, f"has an empty value in column {name!r}")
+        return table
+
+    def batches(self, rows: int) -> Any:
+        """Iterate over record batches of at most `rows` rows; UnreadableError if a page is damaged."""
+        try:
+            yield from self._file.iter_batches(batch_size=rows, use_threads=False)
+        except Exception as error:
+            raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if wanted == TEXT:
+        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+    if pa.types.is_list(wanted):
+        return bool(pa.types.is_list(found) and found.value_type == wanted.value_type)
+    return bool(found == wanted)
+
+
+def label_positions(column: Any, known: pa.Array) -> NDArray[np.int64]:
+    """Return the position in `known` of each text of a dictionary column; -1 where it is not known."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    parts = []
+    for chunk in chunks:
+        place = pc.fill_null(pc.index_in(chunk.dictionary.cast(TEXT), value_set=known), -1)
+        if len(place) == 0:
+            parts.append(np.full(len(chunk), -1, dtype=np.int64))
+            continue
+        index = pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        out = place.to_numpy(zero_copy_only=False).astype(np.int64)[index]
+        out[index < 0] = -1
+        parts.append(out)
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def int64_array(column: Any) -> NDArray[np.int64]:
+    """Return an int64 column as an array."""
+    return np.ascontiguousarray(column.to_numpy(), dtype=np.int64)

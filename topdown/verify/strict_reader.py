@@ -1,0 +1,166 @@
+"""Open files that nobody attests: inside one folder, following no symlink, each once; JSON read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from topdown.verify.findings import GET_AGAIN, Finding
+
+MAX_JSON_BYTES = 256 * 2**20
+
+
+_BLOCK = 2**20  # bytes that are read at once
+
+
+class UnreadableError(Exception):
+    """A file cannot be used; carries the finding that says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.text)
+        self.finding = finding
+
+
+def unreadable(
+    code: str, path: str, problem: str, why: str = "the file is damaged or was altered"
+) -> UnreadableError:
+    """Return the exception for a file that cannot be used."""
+    return UnreadableError(Finding(code, f"{path} {problem}", file=path, why=why, fix=GET_AGAIN))
+
+
+def open_inside(root: Path, path: str) -> BinaryIO:
+    """Open a regular file below `root`, following no symlink on the way.
+
+    Args:
+        root: the release.
+        path: parts joined by "/", none of them empty, "." or "..".
+
+    Raises:
+        OSError: missing, a symlink, or not a regular file.
+        ValueError: the path could leave the folder.
+
+    """
+    parts = path.split("/")
+    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
+        raise ValueError(f"{path!r} is not a plain path inside the folder")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        descriptor = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def sha256_of(file: BinaryIO) -> str:
+    """Return the SHA-256 of an open file, in hex."""
+    digest = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield what a file holds, at most so many bytes in all; never room for more than there is."""
+    while most and (block := file.read(min(most, _BLOCK))):
+        yield block
+        most -= len(block)
+
+
+def read_bytes(root: Path, path: str, code: str, limit: int = MAX_JSON_BYTES) -> bytes:
+    """Read a whole small file; UnreadableError if it is missing, odd, or larger than `limit`."""
+    try:
+        with open_inside(root, path) as file:
+            data = b"".join(_blocks(file, limit + 1))
+    except FileNotFoundError:
+        raise unreadable(code, path, "is missing", "the release is not complete") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(code, path, f"cannot be opened ({type(error).__name__})") from None
+    if len(data) > limit:
+        raise unreadable(code, path, f"has more than {limit:,} bytes")
+    return data
+
+
+def parse_json(data: bytes, code: str, path: str) -> dict[str, Any]:
+    """Parse a JSON object; no key twice, no NaN or infinity, nothing nested without end."""
+    try:
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(code, path, f"is not JSON ({str(error)[:80]})") from None
+    if not isinstance(document, dict):
+        raise unreadable(code, path, "is not a JSON object")
+    return document
+
+
+def read_json(root: Path, path: str, code: str, kind: str, version: int = 1) -> dict[str, Any]:
+    """Read a JSON document and check its `type` and `version`."""
+    document = parse_json(read_bytes(root, path, code), code, path)
+    stated = document.get("version")
+    if document.get("type") == kind and type(stated) is int and stated != version:
+        age = "an older" if stated < version else "a newer"
+        why = f"it is version {stated} of its format, this verifier reads version {version}"
+        fix = "verify it with the version of topdown that made it"
+        text = f"{path} was made by {age} version of topdown; {fix}"
+        raise UnreadableError(Finding(code, text, file=path, why=why, fix=fix))
+    if document.get("type") != kind or type(stated) is not int:
+        raise unreadable(code, path, f'is not a "{kind}" document of version {version}')
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a key is given twice")
+    return out
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+T = TypeVar("T")
+
+
+class NotAvailableError(Exception):
+    """Something a check needs could not be read; `owner` is the check that reports why."""
+
+    def __init__(self, owner: str, finding: Finding) -> None:
+        super().__init__(owner, finding)
+        self.owner, self.finding = owner, finding
+
+    def __str__(self) -> str:
+        return self.finding.text
+
+
+class LoadedOnce:
+    """Values by key, each loaded when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._memo: dict[str, Any] = {}
+
+    def __call__(self, key: str, owner: str, load: Callable[[], T]) -> T:
+        """Return `load()`, computed once; NotAvailableError if it cannot be read."""
+        if key not in self._memo:
+            try:
+                self._memo[key] = load()
+            except UnreadableError as error:
+                self._memo[key] = NotAvailableError(owner, error.finding)
+        value = self._memo[key]
+        if isinstance(value, NotAvailableError):
+            raise value.with_traceback(None)  # which would hold what was read
+        return value  # type: ignore[no-any-return]
+
+    def forget(self, key: str) -> None:
+        """Load a value anew when it is asked for again."""
+        del self._memo[key]

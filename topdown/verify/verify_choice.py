@@ -1,0 +1,275 @@
+"""Check the folder of a choice from its files alone: question, ledger, result, certificate."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from topdown.verify.check_certificate import canonical_json
+from topdown.verify.check_ledger import named_journal
+from topdown.verify.check_privacy import Comparison, check_everything_released
+from topdown.verify.exact_arithmetic import (
+    ROUNDED,
+    exact_text,
+    exp,
+    fraction,
+    log,
+    read_enclosure,
+    sampled_odds,
+)
+from topdown.verify.findings import Finding, Findings, VerifyResult
+from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
+from topdown.verify.plan_reader import canonical
+from topdown.verify.session import Check, Session, run_check
+from topdown.verify.strict_reader import parse_json, read_bytes, read_json
+
+QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger.jsonl", "certificate.json"
+ANSWER, JOURNAL, COVERAGE = "choice/answer/part-000.json", "choice/journal.json", "public/coverage.csv"
+MANIFEST, PART, LEVEL = "manifest.json", "answer/part-000", "answer"
+NOT_CHECKED = (
+    "that the choice was drawn as the certificate says (no file can show it; see topdown select --self-check)"
+)
+_SHARP = Fraction(1, 10**9)  # how much of e^epsilon a plan may leave unused
+_NOT_PROTECTED = [
+    "facts about groups: an area or answer that is chosen has many records, and that is said on purpose",
+    "how good the choice is: neither the sample, its size, nor what the choice covers is published",
+]
+
+
+def is_choice(folder: Path) -> bool:
+    """Tell whether a folder holds a choice, and no release."""
+    return (folder / QUESTION).is_file() and not (folder / "plan.json").exists()
+
+
+def verify_choice(folder: Path) -> VerifyResult:
+    """Check a choice from its files alone; reads nothing outside the folder, whatever it holds.
+
+    Args:
+        folder: what `topdown select` wrote.
+
+    Returns: one result a check, in order.
+    """
+    start, session = perf_counter(), Session(folder)
+    for name, check in CHOICE_CHECKS.items():
+        session.results.append(run_check(session, name, check))
+    return VerifyResult(tuple(session.results), perf_counter() - start, (NOT_CHECKED,))
+
+
+def check_choice_manifest(session: Session, out: Findings) -> str:
+    """Compare the folder with manifest.json: names, sizes, SHA-256, nothing else."""
+    listed = read_json(session.root, MANIFEST, "V005", "topdown.manifest")["files"]
+    due = {QUESTION, RESULT, LEDGER, CERTIFICATE, ANSWER, JOURNAL}
+    due |= {COVERAGE} if "coverage_sha256" in _question(session)["question"] else set()
+    names = [entry["path"] for entry in listed]
+    paths = (path for path in session.root.rglob("*") if path.is_symlink() or not path.is_dir())
+    here = {path.relative_to(session.root).as_posix() for path in paths}
+    if sorted(names) != sorted(due) or here != due | {MANIFEST}:
+        odd = sorted((set(names) ^ due) | (here ^ (due | {MANIFEST})))
+        _choice_finding(
+            out,
+            "V003",
+            f"the folder or its manifest has other files than a choice: {', '.join(odd[:3])}",
+            MANIFEST,
+        )
+    for entry in listed:
+        out.n_checked += 1
+        data = read_bytes(session.root, entry["path"], "V001")
+        if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
+            _choice_finding(out, "V001", f"{entry['path']} is not the file that was sealed", entry["path"])
+    return f"{len(names)} files, each as it was sealed" if out.ok else "the folder is not as it was sealed"
+
+
+def check_choice_question(session: Session, out: Findings) -> str:
+    """Compute hash and constants of the question anew: rate and base keep the stated epsilon, and waste none of it."""
+    asked = _question(session)
+    rest = {key: value for key, value in asked.items() if key != "plan_hash"}
+    if hashlib.sha256(canonical(rest)).hexdigest() != asked["plan_hash"]:
+        _choice_finding(out, "V190", "selection.json is not the question of its hash", QUESTION)
+    odds, epsilon = _question_odds(asked), fraction(asked["epsilon"])
+    if not log(odds) <= epsilon * (1 + ROUNDED) or odds < exp(epsilon) * (1 - _SHARP):
+        _choice_finding(out, "V190", "rate and base are not those of the stated epsilon", QUESTION)
+    question = asked["question"]
+    if "candidates" in question:
+        names = [one["name"] for one in question["candidates"]]
+        if len(set(names)) < len(names):
+            _choice_finding(out, "V190", "a candidate has its name twice", QUESTION)
+        if session.sha256(COVERAGE) != question["coverage_sha256"]:
+            _choice_finding(out, "V190", "coverage.csv is not the one that was asked about", COVERAGE)
+    out.n_checked = 4
+    return f"{question['kind']}, epsilon {asked['epsilon']}, {asked['neighbours']}: rate and base keep it"
+
+
+def check_choice_ledger(session: Session, out: Findings) -> str:
+    """Find the commit of this choice, the charges it names, and the file it seals."""
+    asked, ledger = _question(session), session.ledger
+    first = ledger.lines[0]
+    bound = (asked["data_set"], asked["neighbours"], asked["unit"])
+    if not isinstance(first, Opened) or (first.data_set, first.neighbours, first.unit) != bound:
+        _choice_finding(out, "V024", "the ledger is of another data set, relation or unit", LEDGER)
+    commit, charged = _commit_and_charges(session)
+    if commit is None:
+        _choice_finding(out, "V022", "no commit of this choice is in the ledger", LEDGER)
+        return "the ledger does not cover this choice"
+    sha256 = session.sha256(ANSWER)
+    line = f"{sha256}  {PART}.json\n"
+    if commit.files != hashlib.sha256(line.encode()).hexdigest():
+        _choice_finding(out, "V025", "the choice is not the one the ledger committed to", ANSWER)
+    due = (asked["plan_hash"], asked["neighbours"], asked["epsilon"], asked["rate"], asked["base"], (LEVEL,))
+    for one in charged:
+        if (one.plan_hash, one.neighbours, one.epsilon, one.rate, one.base, one.covers) != due:
+            _choice_finding(out, "V023", f"charge {one.seq} is not that of this question", LEDGER)
+    used = ledger.begun.get((commit.journal, PART), [])
+    if not used or used[-1] not in commit.intents or ledger.drawn.get((used[-1], PART)) != sha256:
+        _choice_finding(
+            out, "V026", "the choice is not the one the ledger recorded when it was drawn", ANSWER
+        )
+    if len(charged) < len(commit.intents) or len(used) > len(charged) or len(set(used)) < len(used):
+        _choice_finding(out, "V023", "the choice was drawn more often than it was charged", LEDGER)
+    head = parse_json(read_bytes(session.root, JOURNAL, "V026"), "V026", JOURNAL)
+    wanted = {
+        "type": "topdown.journal",
+        "version": 2,
+        "journal": commit.journal,
+        "plan_hash": asked["plan_hash"],
+    }
+    if head != wanted:
+        _choice_finding(out, "V026", "the journal does not agree with the ledger", JOURNAL)
+    out.n_checked = 4 + len(charged)
+    return f"charged {len(charged)} time{'s' * (len(charged) != 1)} before it was drawn, chain unbroken"
+
+
+def check_choice_result(session: Session, out: Findings) -> str:
+    """Compare the result with what was drawn and with what could be chosen at all."""
+    asked = _question(session)
+    question = asked["question"]
+    result = read_json(session.root, RESULT, "V191", "topdown.selection.result")
+    if read_bytes(session.root, RESULT, "V191") != read_bytes(session.root, ANSWER, "V191"):
+        _choice_finding(out, "V191", "result.json is not the choice that was drawn", RESULT)
+    keys = {"type", "version", "plan_hash", "chosen", "frequent"}
+    if set(result) != keys or result["plan_hash"] != asked["plan_hash"]:
+        _choice_finding(
+            out, "V191", "result.json is that of another question, or says more than a choice", RESULT
+        )
+    chosen, found = result["chosen"], result["frequent"]
+    out.n_checked = len(chosen) + len(found)
+    if question["kind"] == "frequent":
+        shown = [canonical(one) for one in found]
+        odd = [one for one in found if set(one) != {"query", "area", "values"}]
+        odd += [one for one in found if one["query"] not in question["queries"]]
+        if chosen or odd or len(set(shown)) < len(shown):
+            _choice_finding(out, "V191", "an answer was not asked for, or is there twice", RESULT)
+        return f"{len(found)} answers of {len(question['queries'])} queries"
+    districts = {one["name"]: one["district"] for one in question["candidates"]}
+    if found or not set(chosen) <= set(districts) or len(set(chosen)) < len(chosen):
+        _choice_finding(out, "V191", "a choice is no candidate, or is there twice", RESULT)
+    elif len(chosen) != _n_chosen(question, districts):
+        _choice_finding(out, "V191", "so many candidates were not asked for", RESULT)
+    elif _district_full(question, [districts[name] for name in chosen]):
+        _choice_finding(out, "V191", "a district has more candidates than it may", RESULT)
+    return f"{len(chosen)} of {len(districts)} candidates"
+
+
+def check_choice_certificate(session: Session, out: Findings) -> str:
+    """Derive every number and sentence of the certificate anew."""
+    asked = _question(session)
+    stated = read_json(session.root, CERTIFICATE, "V140", "topdown.selection.certificate")
+    if read_bytes(session.root, CERTIFICATE, "V140") != canonical_json(stated):
+        _choice_finding(out, "V140", "certificate.json is not written canonically", CERTIFICATE)
+    _, charged = _commit_and_charges(session)
+    n, first = len(charged), charged[0]
+    compare = Comparison(out)
+    odds = exp(n * fraction(asked["epsilon"]))
+    guess = odds / (1 + odds)
+    times = min(-int(-100 * guess // 1), 100)
+    due = {
+        key: asked[key] for key in ("plan_hash", "data_set", "unit", "neighbours", "epsilon", "rate", "base")
+    }
+    due |= {
+        "type": "topdown.selection.certificate",
+        "version": 1,
+        "exp_epsilon": exact_text(_question_odds(asked)),
+        "right_in_100": times,
+        "sentence": _choice_sentence(asked["unit"], asked["neighbours"], times),
+        "not_protected": _NOT_PROTECTED,
+        "loss_name": first.loss_name,
+        "loss": first.loss,
+        "n_attempts": n,
+    }
+    shown = {key: value for key, value in stated.items() if key in due}
+    compare.same("V140", "fields", due, shown)
+    compare.same(
+        "V140", "keys", sorted({*due, "engine", "best_guess", "everything_released"}), sorted(stated)
+    )
+    with compare.reading("V132", "best_guess"):
+        low, high = read_enclosure(stated["best_guess"])
+        if not low <= guess * (1 + ROUNDED) or not guess * (1 - ROUNDED) <= high <= low + Fraction(1, 10**12):
+            compare.wrong("V132", "best_guess", "is not what epsilon implies")
+    compare.deltas = ("1e-10",) if first.loss_name == "rho" else ("0",)
+    with compare.reading("V136", "everything_released"):
+        check_everything_released(
+            compare, session.ledger, stated["everything_released"], "everything_released"
+        )
+    return (
+        f"at most {times} right choices in 100, computed anew"
+        if out.ok
+        else "the certificate says something else"
+    )
+
+
+CHOICE_CHECKS: dict[str, Check] = {
+    "manifest": check_choice_manifest,
+    "question": check_choice_question,
+    "ledger": check_choice_ledger,
+    "result": check_choice_result,
+    "certificate": check_choice_certificate,
+}
+
+
+def _question(session: Session) -> dict[str, Any]:
+    return read_json(session.root, QUESTION, "V190", "topdown.selection")
+
+
+def _question_odds(asked: dict[str, Any]) -> Fraction:
+    return sampled_odds(fraction(asked["rate"]), fraction(asked["base"]), asked["neighbours"])
+
+
+def _commit_and_charges(session: Session) -> tuple[Commit | None, list[Choice]]:
+    """Return the commit that seals the answer in the folder, and the charges of its journal."""
+    mine = [c for c in session.ledger.commits if c.plan_hash == _question(session)["plan_hash"]]
+    due = hashlib.sha256(f"{session.sha256(ANSWER)}  {PART}.json\n".encode()).hexdigest()
+    commit = sealing_commit(mine, due, named_journal(session, JOURNAL)) or (mine[-1] if mine else None)
+    live = (i for seq, i in session.ledger.intents.items() if seq not in session.ledger.voided)
+    return commit, [i for i in live if isinstance(i, Choice) and commit and i.journal == commit.journal]
+
+
+def _n_chosen(question: dict[str, Any], districts: dict[str, str | None]) -> int:
+    if question["kind"] == "order":
+        return len(districts)
+    k = int(question["k"])
+    if question["per"] is None:
+        return k
+    return min(k, sum(min(int(question["most"]), n) for n in Counter(districts.values()).values()))
+
+
+def _district_full(question: dict[str, Any], districts: list[str | None]) -> bool:
+    if question["kind"] == "order" or question["per"] is None:
+        return False
+    return max(Counter(districts).values()) > int(question["most"])
+
+
+def _choice_sentence(unit: str, neighbours: str, times: int) -> str:
+    which = f"which of two answers one {unit} gave, both of which fit the public facts"
+    if neighbours == "add_remove":
+        which = f"whether one {unit}'s answers were there at all, where both fit the public facts"
+    return (
+        f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {which}, chooses "
+        f"rightly at most {times} times in 100; a coin gives 50."
+    )
+
+
+def _choice_finding(out: Findings, code: str, text: str, file: str) -> None:
+    out.add(Finding(code, text, file))
