@@ -126,12 +126,17 @@ def estimates(folder: Path) -> None:
 
 
 def tuned(folder: Path) -> None:
-    """Tune a run for the tree estimate and make its release."""
-    made = write_census(folder / "in", edit=lambda text: text.replace("[budget]", TREE))
-    goals, other = folder / "in" / "goals.toml", folder / "in" / "tuned.toml"
+    """Make the release of a run that was tuned for the tree estimate."""
+    run("generate", tuned_run(folder), "--out", folder / "release", *QUIET)
+
+
+def tuned_run(folder: Path) -> Path:
+    """Write a toy census with the tree estimate and tune its run; return the run file."""
+    made = write_census(folder / "tree", edit=lambda text: text.replace("[budget]", TREE))
+    goals, other = folder / "tree" / "goals.toml", folder / "tree" / "tuned.toml"
     goals.write_text(GOALS)
     run("tune", made, "--out", other, "--goals", goals)
-    run("generate", other, "--out", folder / "release", *QUIET)
+    return other
 
 
 def sections(folder: Path) -> None:
@@ -164,10 +169,11 @@ def pl94(folder: Path) -> None:
 
 
 def practice(folder: Path) -> None:
-    """Make two simulated replicates of the toy run, and a noise law."""
+    """Make two simulated replicates of the toy run, a tuned run file, and a noise law."""
     made = write_census(folder / "in")
     told = ("--truth-is-public", "nobody in it is real", "--replicates", "2", "--keep", "--workers", "1")
     run("simulate", made, "--truth", folder / "in" / "people.csv", *told, "--out", folder / "simulated")
+    tuned_run(folder)
     run("noise", "--epsilon", "1", "--delta", "1/1000", "--out", folder / "law.json")
 
 
@@ -219,7 +225,7 @@ def group_sizes(folder: Path) -> None:
     pgsr("release", folder / "in" / "run.toml", "--simulate", "7", "--out", folder / "simulated", "--quiet")
 
 
-SLOW = ("tuned", "pl94")  # most of a minute each: made when they are asked for by name, and by the slow tests
+SLOW = ("tuned", "pl94")  # most of a minute each: made when asked for by name, and by `make test-slow`
 KINDS = {
     "plain": plain,
     "policies": policies,
