@@ -21,25 +21,13 @@ from topdown.errors import ConfigError
 from topdown.formats.caps import read_json
 
 MOST_NAME_BYTES = 60
-
-
 MOST_FILE_BYTES = (
     200  # of names put together, such as a table's; file systems take 255 and need room for endings
 )
-
-
 MOST_PART_BYTES, MOST_PATH_BYTES = 255, 4000  # of a path
-
-
 INSIDE = "_-."
-
-
 _ENDINGS = (".tmp", ".json", ".jsonl", ".parquet", ".csv", ".gz", ".txt", ".toml", ".drawn", ".lock")
-
-
 _DEVICES = {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
-
-
 ALPHABET = (
     "a name has letters and digits of any script, and . _ - inside; it begins with a letter or digit, "
     f"has at most {MOST_NAME_BYTES} bytes and is no reserved name"
@@ -144,8 +132,6 @@ def _printable_name(name: str) -> str:
 
 
 _GIVE_ANOTHER_PATH = "give another path; nothing was written"
-
-
 _LOG_KEYS = {"time", "stage", "done", "total"}
 
 

@@ -34,11 +34,7 @@ def use_system_allocator() -> None:
 
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
-
-
 _SignalHandler = Callable[[int, FrameType | None], object]
 
 

@@ -87,9 +87,9 @@ def test_where_to_solve_is_one_thing(topdown, toy, tmp_path, monkeypatch):
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from topdown.pipeline import warm_up
-from topdown.plan.prepare import load_context
-from topdown.solve.release import solve_folder
+from topdown.app.pipeline import warm_up
+from topdown.plan.preparation import load_context
+from topdown.solve.solve_stage import solve_folder
 def refuse(event, arguments):
     writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     if writes or event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate"):

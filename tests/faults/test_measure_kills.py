@@ -102,8 +102,8 @@ from pathlib import Path
 from topdown.errors import TopdownError
 from topdown.privacy.ledger import Disk
 from topdown.measure import draw
-from topdown.measure.measure import measure
-from topdown.plan.prepare import prepare
+from topdown.measure.measurement import measure
+from topdown.plan.preparation import prepare
 draw.NUMBERS_PER_ROW_GROUP = draw.NUMBERS_PER_PART = 60
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 folder, what = Path(sys.argv[1]), sys.argv[2]

@@ -23,8 +23,8 @@ MEASURE = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[2]),) * 2)
 from pathlib import Path
-from topdown.pipeline import measure
-from topdown.plan.prepare import prepare
+from topdown.app.pipeline import measure
+from topdown.plan.preparation import prepare
 folder = Path(sys.argv[1])
 print(measure(prepare(folder / "run.toml"), folder / "release")[0].n_attempts)
 """
@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from topdown.measure.confidential import load_records
 from topdown.measure.records import form_of
-from topdown.plan.prepare import prepare
+from topdown.plan.preparation import prepare
 def most():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
 prepared = prepare(Path(sys.argv[1]) / "run.toml")

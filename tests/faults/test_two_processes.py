@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from topdown.errors import TopdownError
 from topdown.measure import draw
-from topdown.measure.measure import measure
-from topdown.plan.prepare import prepare
+from topdown.measure.measurement import measure
+from topdown.plan.preparation import prepare
 draw.NUMBERS_PER_ROW_GROUP = draw.NUMBERS_PER_PART = 60
 prepared = prepare(Path(sys.argv[1]))
 print("ready", flush=True)

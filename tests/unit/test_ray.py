@@ -70,6 +70,6 @@ def test_other_machines_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_importing_the_package_imports_no_ray() -> None:
     """Ray starts threads and reads its environment when it is imported, wanted or not."""
-    code = "import sys, topdown, topdown.pipeline, topdown.workers.ray; print('ray' in sys.modules)"
+    code = "import sys, topdown, topdown.app.pipeline, topdown.workers.ray; print('ray' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -24,7 +24,6 @@ TABLE_BYTES = 2**31  # of a table that is stored smaller than it is, once unpack
 TABLE_VARIABLE = "TOPDOWN_TABLE_BYTES"  # names another number of bytes
 CELLS = 2**21  # of a schema
 _BLOCK = 2**20  # bytes that are read at once
-
 RAISE_TABLE = (
     f"if the table is meant to be so large, allow more bytes: {TABLE_VARIABLE}=8000000000 before the command"
 )

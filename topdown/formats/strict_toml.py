@@ -22,14 +22,10 @@ from topdown.errors import ConfigError, TopdownError
 from topdown.formats.caps import DIGITS, TooMuchError, parse_toml, read_plain, too_much
 
 T = TypeVar("T")
-
-
 _ELSEWHERE = {  # keys that people look for in a file, and where the thing is
     "simulate": "remove the key; to simulate on made-up or public records: "
     "topdown simulate RUN.toml --truth FILE --out DIR",
 }
-
-
 _FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
 
 
@@ -253,11 +249,7 @@ def find_key(text: str, trail: list[str]) -> tuple[int | None, str | None]:
 
 
 WIDTH = 110
-
-
 _EMPTY: tuple[Any, ...] = (None, "", (), {})
-
-
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 
 

@@ -60,5 +60,4 @@ __all__ = [
     "source_exists",
     "whole_number_column",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 _DATABASE = re.compile(r"(sqlite|duckdb):(.*)", re.DOTALL)
-
-
 _MARK = "?table="
 
 
@@ -109,11 +107,7 @@ def location_text(table: TableLocation, folder: Path) -> str:
 
 
 _NAMELESS_INDEX = re.compile(r"__index_level_\d+__")  # rows of a pandas frame that were chosen or sorted
-
-
 _ROWS = 2**17  # of a batch
-
-
 T = TypeVar("T")
 
 
@@ -138,7 +132,7 @@ class MemoryTable:
     """
 
     __slots__ = ("__stream", "__table", "what")
-    stays_in_its_process = True  # `workers.guard` asks for it
+    stays_in_its_process = True  # `workers.tasks` asks for it
 
     def __init__(self, table: ArrowTable, what: str) -> None:
         if not isinstance(table, ArrowTable):

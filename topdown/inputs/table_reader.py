@@ -120,34 +120,16 @@ class CountedLines(io.RawIOBase):
 
 
 MOST_SHOWN = 60
-
-
 BATCH_ROWS = 2**17  # of a Parquet table that are read at once
-
-
 BUFFER_BYTES = 2**20  # of each of its columns
-
-
 PACKED = {".gz", ".bz2", ".zst", ".lz4", ".br", ".snappy"}
-
-
 TOO_LARGE = "the table is packed, and unpacked it has more bytes than are read"
-
-
 MISCOUNTED = "the rows do not agree with the lines of the file"
-
-
 MISCOUNTED_FIX = (
     'put a text with quotation marks or line breaks in quotation marks, doubling those inside ("a ""b"" c")'
 )
-
-
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
-
-
 SEPARATORS = ",;\t"
-
-
 _HEADER_BYTES = 2**16
 
 

@@ -101,5 +101,4 @@ __all__ = [
     "summed_total_variation",
     "write_evaluation",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

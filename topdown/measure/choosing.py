@@ -67,11 +67,7 @@ from topdown.selection import (
 )
 
 COVERAGE = "public/coverage.csv"
-
-
 MOST_SYMBOLS = 10**9
-
-
 AnswerFields = dict[str, Any]
 
 
@@ -229,8 +225,6 @@ def _symbol_document(query: Query, codes: Sequence[str], symbol: int) -> dict[st
 
 
 CHOICE_FOLDER, SELECTION_FILE = "choice", "selection.json"
-
-
 ANSWER_PART = MeasuredPart("answer", "part-000", "json")
 
 

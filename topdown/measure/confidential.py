@@ -42,8 +42,6 @@ from topdown.plan import MeasurementPlan, PublicContext
 from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, WeightedInteger
 
 MAX_COUNT = 2**31 - 1
-
-
 _NAME_END = b"."  # after every name: numpy takes no notice of zero bytes at the end of one
 
 
@@ -226,7 +224,7 @@ class Confidential:
     """
 
     __slots__ = ("__leaves",)
-    stays_in_its_process = True  # `workers.guard` asks for it
+    stays_in_its_process = True  # `workers.tasks` asks for it
 
     def __init__(self, leaves: LeafCounts) -> None:
         self.__leaves = leaves

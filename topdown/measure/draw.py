@@ -81,11 +81,7 @@ def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]
 
 
 NUMBERS_PER_PART = 2_000_000
-
-
 NUMBERS_PER_ROW_GROUP = 1 << 18
-
-
 _INT32_MAX = 2**31 - 1
 
 

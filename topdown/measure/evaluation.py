@@ -218,11 +218,7 @@ def _percent_met(n_met: int, n_checked: int) -> float:
 
 
 HEADING = "CONFIDENTIAL - DO NOT PUBLISH"
-
-
 POPULATION_BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1_000, 9_999), (10_000, None))
-
-
 _MOST_ANSWERS = 16  # of a one-way table whose answers are also shown one by one
 
 

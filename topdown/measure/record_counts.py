@@ -16,11 +16,7 @@ from topdown.model import Geography, Histogram
 from topdown.model.histogram import ENTRIES
 
 ROWS_AT_ONCE = 2**17  # that are sorted at once
-
-
 COUNTS_AT_ONCE = 2**18  # counts that are compared or moved at once
-
-
 Keys = NDArray[np.int64]
 
 

@@ -170,8 +170,6 @@ def type_name(column: pa.Array) -> str:
 
 
 PRIVATE_LIST = "PRIVATE-input-errors.csv"
-
-
 MOST_LISTED_ROWS = 100_000
 
 
@@ -206,8 +204,6 @@ def _without_formula(text: str) -> str:
 
 
 Found = TypeVar("Found")
-
-
 NOT_LISTED = "not listed: nothing of a table in memory is written to a disk"
 
 
@@ -277,11 +273,7 @@ def _file_name(source: TableSource) -> str | None:
 
 
 MOST_LABELS = 200  # a column with more values is no list of labels
-
-
 MOST_CHARACTERS = 80  # of a label that a person reads before confirming it
-
-
 AskPerson = Callable[[str, tuple[str, ...]], tuple[str, ...] | None]
 
 

@@ -106,7 +106,7 @@ def records_digest(leaves: LeafCounts, key: bytes) -> str:
 class Truth:
     """The true counts of the leaves and the exact statistics; shows nothing of itself, and is sent nowhere."""
 
-    stays_in_its_process = True  # `workers.guard` asks for it
+    stays_in_its_process = True  # `workers.tasks` asks for it
 
     def __init__(self, context: PublicContext, records: Confidential) -> None:
         self._context = context

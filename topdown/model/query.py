@@ -170,8 +170,6 @@ def parse_query(schema: Schema, name: str) -> Query:
 
 # attribute there -> the attribute here that decides it, and the value there of each value here
 AttributeMapping = Mapping[str, tuple[str, tuple[int, ...]]]
-
-
 ValueGroups = dict[
     str, tuple[int, ...]
 ]  # attribute -> group of each value; attributes left out make no difference

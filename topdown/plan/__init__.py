@@ -101,5 +101,4 @@ __all__ = [
     "run_file_text",
     "write_public",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -218,8 +218,6 @@ def toml_quote(text: str) -> str:
 
 
 MOST_WITH_INTERVALS = 6  # attributes: see topdown.solve.tree.coverage
-
-
 _WHOLE, _GROUPED = ("attribute", "label"), ("attribute", "label", "recode", "group")
 
 

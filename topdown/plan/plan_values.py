@@ -21,13 +21,9 @@ from topdown.plan.run_file import Mechanism
 from topdown.privacy.laws import LAWS, LawName, LossName, law_of_mechanism
 
 VERSION = 2  # of plan.json
-
-
 MEASURED_PLAN = (
     "measurements/plan.json"  # of a release that solves another one's measurement: the plan of that one
 )
-
-
 WORK = "work"  # inside the release folder: finished parts of a solve, gone before the release is sealed
 
 

@@ -171,15 +171,11 @@ def check_guarantee(policy: ReleaseChain) -> None:
 
 
 BASE_FOLDER, PLAN_FILE = "base", "plan.json"
-
-
 CARRIED_FILES = {  # inside an extension: inside the base release
     PLAN_FILE: PLAN_FILE,
     "manifest.json": "manifest.json",
     "persons.parquet": "microdata/persons.parquet",
 }
-
-
 LEAVES_FILE = "public/leaves.parquet"  # beside the plan, in a release and where it is carried
 
 

@@ -58,5 +58,4 @@ __all__ = [
     "tell_nobody",
     "workers_with",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -12,11 +12,7 @@ from topdown.workers.forked import Forked
 from topdown.workers.tasks import NameTask, ReportLoss, refuse_confidential, tell_nobody
 
 Shared = TypeVar("Shared")
-
-
 Task = TypeVar("Task")
-
-
 Result = TypeVar("Result")
 
 
@@ -46,8 +42,6 @@ class LocalWorker(Generic[Shared]):
 
 
 Shared_co = TypeVar("Shared_co", covariant=True)
-
-
 ExecutorChoice = int | Literal["ray"]  # so many processes of this machine, or a cluster
 
 

@@ -91,26 +91,12 @@ def require_same(own: Machine, other: Machine, folder: Path) -> None:
 
 
 Shared = TypeVar("Shared")
-
-
 Task = TypeVar("Task")
-
-
 Result = TypeVar("Result")
-
-
 OLDEST = (2, 55)
-
-
 AHEAD = 4  # tasks a core, under way or waiting
-
-
 ANSWER_SECONDS = 60  # within which each machine says what it is
-
-
 INSTALL = 'install the extra "cluster" on every machine: pip install "census-topdown[cluster]"'
-
-
 _held: tuple[str, Any] | None = None  # the shared value by its name; in workers only
 
 

@@ -35,17 +35,9 @@ def _inside(value: object) -> Iterable[object]:
 
 
 Task = TypeVar("Task")
-
-
 ReportLoss = Callable[[str], None]  # told one sentence about each lost worker
-
-
 NameTask = Callable[[Task], str]
-
-
 MOST_AGAIN = 3  # times that one task runs again
-
-
 MOST_NAMED = 12
 
 
@@ -108,8 +100,6 @@ def _shortened_list(names: list[str]) -> str:
 
 
 Shared = TypeVar("Shared")
-
-
 Result = TypeVar("Result")
 
 
