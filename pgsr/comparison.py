@@ -17,7 +17,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pgsr import level_noise as _engine
 from pgsr.estimators import (
     Groups,
     RowsDesign,
@@ -31,7 +30,7 @@ from pgsr.estimators import (
 )
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
 from pgsr.hierarchy import Sizes, Tree
-from pgsr.level_noise import Budget, Calibration, calibrate
+from pgsr.level_noise import Budget, Calibration, NoiseSource, calibrate
 from pgsr.vectors import ADAPTIVE, measure_exactly
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
@@ -81,12 +80,8 @@ def constraint_violations(tree: Tree, counts: Ints) -> int:
 
 
 KUO_FORMS = ("cumulative", "sizes")
-
-
 MOST_GROUPS = 3_000_000
 """Sorted sizes need one answer a group and level; past this many they are not compared."""
-
-
 Draw = Callable[[int, tuple[int, ...]], Ints]
 
 
@@ -245,7 +240,7 @@ def compare(
             l1, emd, held, violations, seconds = [], [], [], [], []
             for repeat in range(repeats):
                 report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
-                source = _engine.NoiseSource(seed * 1_000_003 + repeat)
+                source = NoiseSource(seed * 1_000_003 + repeat)
                 counts, widths, spent = _simulated_counts(run, tree, truth, plan, source, direction)
                 seconds.append(spent)
                 l1.append(l1_by_level(tree, counts, truth))
@@ -282,7 +277,7 @@ def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, directio
 
 
 def _simulated_counts(
-    run: Run, tree: Tree, truth: Ints, plan: Calibration, source: _engine.NoiseSource, direction: str
+    run: Run, tree: Tree, truth: Ints, plan: Calibration, source: NoiseSource, direction: str
 ) -> tuple[Ints, Ints | None, float]:
     """Return simulated counts, half widths if any, CPU seconds: of post-processing, and of a peer's noise too."""
     if run.mechanism in KUO:
@@ -315,8 +310,6 @@ def warm_up() -> None:
 
 
 MEASURES = ("L1 error, groups", "EMD, persons")
-
-
 LEAST = 0.5
 
 

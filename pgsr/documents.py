@@ -53,32 +53,14 @@ Exact = Annotated[
 
 
 Decimal = Annotated[str, Meta(pattern="^[0-9]{1,40}(\\.[0-9]{1,60})?(e-?[0-9]{1,3})?$")]
-
-
 Pair = Annotated[tuple[Decimal, Decimal], Meta(description="Lower and upper bound, rounded outward")]
-
-
 Text = Annotated[str, Meta(max_length=2000)]
-
-
 Whole = Annotated[int, Meta(ge=0, le=2**62)]
-
-
 Engine = Annotated[str, Meta(pattern="^[0-9]+(\\.[0-9]+)+([a-z0-9.+-]*)$", max_length=40)]
-
-
 Stamp = Literal["", "NOT-A-RELEASE"]
-
-
 Vector = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain"]
-
-
 CalibrationName = Literal["correct", "published"]
-
-
 LossName = Literal["epsilon", "rho"]
-
-
 Relation = Literal["move", "new", "dropped", "household", "appears"]
 
 
@@ -129,8 +111,6 @@ class Privacy(Part, frozen=True, kw_only=True):
 
 VERSION: Final = 4
 """Of the only certificates that are read."""
-
-
 LevelName = Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
 
 
@@ -290,8 +270,6 @@ class Microdata(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.mic
 
 
 NotNegative = Annotated[float, Meta(ge=0)]
-
-
 ByLevel = Annotated[list[NotNegative], Meta(min_length=1)]
 
 

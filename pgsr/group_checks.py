@@ -35,8 +35,6 @@ from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
 
 HALF_WIDTH_95 = 1.96
-
-
 MORE = 1e-6
 
 
@@ -389,7 +387,7 @@ def _total(files: ReleasedFiles) -> Check:
         if found != expected:
             check.fail(f"level {level} has {found} groups, not {expected}")
     public, held = files.certificate["public_totals"], files.counts.sum(axis=0)
-    if public and MECHANISMS[files.certificate["mechanism"]["name"]].informed:
+    if public and MECHANISMS[files.certificate["mechanism"]["name"]].keeps_totals:
         codes = {code: node for node, (code, _, _) in enumerate(files.certificate["regions"])}
         for region, number in public.items():
             check.n_checked += 1
@@ -406,7 +404,7 @@ def _optimality(files: ReleasedFiles) -> Check:
     check = Check("optimality", files.certificate["mechanism"]["claim"])
     proof, mechanism = files.certificate["optimality"], files.certificate["mechanism"]
     known = MECHANISMS.get(mechanism["name"])
-    if known is None or (known.claim, known.keeps) != (mechanism["claim"], mechanism["consistent"]):
+    if known is None or (known.claim, known.consistent) != (mechanism["claim"], mechanism["consistent"]):
         check.fail("the certificate claims something else of its mechanism than is known of it")
     if (mechanism["name"] == "M_H^dp") != bool(proof and proof["of_measurements"]):
         check.fail("the exchange certificate is missing, or is stated of another mechanism")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 Action = Literal["new", "found", "vouch", "void"]
-
-
 BOUND = ("data_set", "relations", "smallest", "unit")
 
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 
 TABLE_VERSION = "1"
-
-
 NO_RELEASE = b"""NOT-A-RELEASE
 This folder holds a simulation: its noise was drawn from a known seed, on made-up or public groups, and nothing was
 charged for it. It protects nobody.
@@ -130,7 +128,7 @@ def plan_sections(plan: Plan, hierarchy: Hierarchy, total: int, noise: Calibrati
             "name": mechanism.name,
             "measures": plan.kind,
             "claim": mechanism.claim,
-            "consistent": mechanism.keeps,
+            "consistent": mechanism.consistent,
         },
         "privacy": privacy_section(plan, hierarchy.tree, noise),
         "total": total,
@@ -190,7 +188,7 @@ def certificate_document(made: Release) -> dict[str, Any]:
 
 def _choice_section(made: Release) -> dict[str, list[tuple[int, int]]]:
     """Return how many columns and rows each region was measured by, if there are rows."""
-    public = made.prepared.sideways
+    public = made.prepared.rows_design
     if public is None:
         return {}
     choice = public.choice(made.noisy)
@@ -238,8 +236,6 @@ def table_bytes(plan: Prepared, values: Mapping[str, Ints], stamp: str, nodes: s
 
 
 MOST_ROWS = 2**31
-
-
 ROWS_A_TIME = 2**20
 
 

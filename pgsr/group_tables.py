@@ -32,17 +32,9 @@ GROUP_FORMS = {
 
 
 NUMBERS = ("quantity", "size", "count", "groups")
-
-
 IDS = ("user", "unit")  # names that numbers may stand for
-
-
 Table = Mapping[str, Sequence[Any]]
-
-
 LARGEST_COUNT = 2**40
-
-
 PRIVATE_ERRORS = "PRIVATE-input-errors.csv"
 
 

@@ -20,20 +20,10 @@ from topdown.arrays import Ints
 from topdown.errors import BudgetError, ConfigError
 
 Noise = Literal["geometric", "gaussian"]
-
-
 CALIBRATIONS = ("correct", "published")
-
-
 LOSS_NAMES = {"geometric": "epsilon", "gaussian": "rho"}
-
-
 NOT_A_RELEASE: Final = "NOT-A-RELEASE"
-
-
 WIDEST = {"geometric": 2**24, "gaussian": 2**54}  # scale and variance that the sampler draws
-
-
 LARGEST_LOSS = 10_000  # past it noise protects nothing, and the accountant takes minutes to say so
 
 

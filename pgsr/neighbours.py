@@ -53,8 +53,6 @@ def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:
 
 
 NUMBER = "number of groups"
-
-
 PUBLIC = "public numbers of groups of regions"
 
 
@@ -149,13 +147,7 @@ def unit_means(unit: str, relations: Sequence[str]) -> str:
 
 
 Relation = Literal["move", "new", "dropped", "household", "appears"]
-
-
 RELATIONS: tuple[Relation, ...] = ("move", "new", "dropped", "household", "appears")
-
-
 PERSON_STEPS = RELATIONS[:3]
-
-
 KEEP_NUMBERS: tuple[Relation, ...] = ("move", "household")
 """Steps that leave the number of groups of every region as it is: one person in or out, or any other size."""

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pgsr import level_noise as _engine
 from pgsr.documents import Stamp
 from pgsr.estimators import Estimate, Mechanism, RowsDesign, add_up_known, all_answers, count_bounds, estimate
 from pgsr.hierarchy import Hierarchy, Sizes
-from pgsr.level_noise import NOT_A_RELEASE, Calibration
+from pgsr.level_noise import NOT_A_RELEASE, Calibration, NoiseSource
 from pgsr.run_settings import Plan
 from pgsr.vectors import ADAPTIVE, Kind, measure_exactly
 from topdown.arrays import Ints
@@ -24,7 +23,7 @@ from topdown.output_paths import checked_name, refuse_same_file
 
 def refuse_unkept_totals(plan: Plan, regions: Hierarchy) -> None:
     """Refuse public numbers that the mechanism would contradict (ConfigError C182)."""
-    if plan.post_processing.informed or set(plan.public) <= {regions.regions[0]}:
+    if plan.post_processing.keeps_totals or set(plan.public) <= {regions.regions[0]}:
         return
     raise ConfigError(
         f"{plan.mechanism} does not keep public numbers of groups: it would publish others beside them",
@@ -63,7 +62,7 @@ def with_listed_units(plan: Plan, regions: Hierarchy, leaves: Ints) -> Plan:
     if (
         plan.sizes.smallest != 0
         or plan.steps not in (("move",), ("household",))
-        or not plan.post_processing.informed
+        or not plan.post_processing.keeps_totals
     ):
         return plan
     found = dict(zip(regions.geography.leaves.codes, leaves.sum(axis=0).tolist(), strict=True))
@@ -105,7 +104,7 @@ class Prepared:
         return found
 
     @property
-    def sideways(self) -> RowsDesign | None:
+    def rows_design(self) -> RowsDesign | None:
         """What columns and rows are chosen from, beside noisy answers; None where only sums over sizes are measured."""
         if self.kind != ADAPTIVE:
             return None
@@ -118,7 +117,7 @@ class Prepared:
         """Return the exact answers [size][node] of the counts [size][leaf], tail counts before rows; confidential."""
         return measure_exactly(self.kind, self.hierarchy.tree, self.hierarchy.tree.sums(leaves))
 
-    def made_of(
+    def release_from(
         self, noisy: Ints, *, seed: int | None = None, journal: str = "", origin: Origin | None = None
     ) -> Release:
         """Return the release that noisy answers give, the same each time.
@@ -131,20 +130,20 @@ class Prepared:
         Raises:
             InternalError: X145 the mechanism broke its promise.
         """
-        tree, facts = self.hierarchy.tree, self.known if self.mechanism.informed else None
-        found = estimate(self.mechanism, tree, noisy, self.total, self.kind, self.calibration, facts)
+        tree, known = self.hierarchy.tree, self.known if self.mechanism.keeps_totals else None
+        found = estimate(self.mechanism, tree, noisy, self.total, self.kind, self.calibration, known)
         made = Release(self, found, noisy, seed, journal, origin)
         _check_promises(made)
         return made
 
-    def rehearsed(self) -> Release:
+    def rehearsal(self) -> Release:
         """Return a release of made-up answers of the same shape: what it refuses is refused before a charge."""
         leaves = np.zeros((self.sizes.n_sizes, self.hierarchy.tree.n_leaves), dtype=np.int64)
         leaves[0, 0] = self.total
         noisy = all_answers(
-            _engine.NoiseSource(0), self.truth(leaves), self.calibration, self.hierarchy.tree, self.sideways
+            NoiseSource(0), self.truth(leaves), self.calibration, self.hierarchy.tree, self.rows_design
         )
-        return self.made_of(noisy, journal="0" * 32)
+        return self.release_from(noisy, journal="0" * 32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +186,7 @@ class Release:
             by_level = np.array([level["half_width_95"] for level in plan.sections["levels"]], dtype=np.int64)
             widths = np.broadcast_to(by_level[tree.level_of], self.counts.shape)
         most = np.where(plan.known < 0, plan.total, plan.known)
-        return count_bounds(self.counts, widths, most, valid=plan.mechanism.keeps)
+        return count_bounds(self.counts, widths, most, valid=plan.mechanism.consistent)
 
     @property
     def calibration(self) -> Calibration:
@@ -222,7 +221,7 @@ def check_shape(hierarchy: Hierarchy, sizes: Sizes) -> None:
 def _check_promises(made: Release) -> None:
     """Stop before anything is published if a promised property fails."""
     plan, counts = made.prepared, made.counts
-    if not plan.mechanism.keeps:
+    if not plan.mechanism.consistent:
         return
     tree = plan.hierarchy.tree
     consistent = np.array_equal(counts, tree.sums(counts[:, tree.n_inner :]))

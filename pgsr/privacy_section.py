@@ -34,18 +34,10 @@ if TYPE_CHECKING:
 
 
 DELTA = "1e-10"
-
-
 MOST_ATOMS = 500
 """With more values of the loss than this, the best guess is bounded by e**epsilon / (1 + e**epsilon)."""
-
-
 BITS = 256
-
-
 DIGITS = 12
-
-
 Parts = Sequence[tuple[Fraction, int]]
 
 

@@ -341,29 +341,13 @@ def _one_line(fields: dict[str, object]) -> bytes:
 
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
-
-
 STEPS = ("move", "new", "dropped", "household", "appears")
-
-
 SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
-
-
 UNIT = 1 << 400
-
-
 TERMS = 100
-
-
 MOST_ATOMS = 500
-
-
 MORE_DIGITS = 25
-
-
 MOST_LOSS, MOST_SPREAD = 40_000, 2**54
-
-
 Pair = tuple[Fraction, Fraction]
 
 

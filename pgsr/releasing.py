@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 
-from pgsr import level_noise as _engine
 from pgsr.documents import Certificate
 from pgsr.estimators import all_answers, rows_answers_of_level
 from pgsr.group_files import (
@@ -41,7 +40,7 @@ from pgsr.group_folder import (
 )
 from pgsr.group_tables import check_totals, origin_of_groups
 from pgsr.hierarchy import Hierarchy
-from pgsr.level_noise import Calibration, calibrate
+from pgsr.level_noise import Calibration, NoiseSource, calibrate
 from pgsr.prepared_release import (
     Prepared,
     Release,
@@ -82,26 +81,12 @@ if TYPE_CHECKING:
 
 
 LEDGER_LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
-
-
 QUERY = "group sizes"
-
-
 SPENT = "this run spent"
-
-
 NOTHING = "nothing"
-
-
 KEPT = "finished noise is kept: go on with --resume"
-
-
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
-
-
 LevelLaw = tuple[str, Fraction, int, int]
 
 
@@ -244,7 +229,7 @@ def refuse_lost_levels(plan: Prepared, journal: Journal, book: Book) -> None:
 
     A level is begun when all above it are recorded, so that no crash leads here: a file was damaged or removed.
     """
-    if plan.sideways is None or book.commit_of(journal.id) is not None:
+    if plan.rows_design is None or book.commit_of(journal.id) is not None:
         return
     names = plan.hierarchy.level_names
     whole = [journal.find(MeasuredPart(name, PART), book) is not None for name in names]
@@ -312,7 +297,7 @@ def run_release(
                 )
                 run_charged(journal, ledger, parts, spend, work, disk)
             book, lines = ledger.book, disk.read(ledger.path)
-        made = plan.made_of(_committed_answers(plan, folder, disk), journal=journal.id)
+        made = plan.release_from(_committed_answers(plan, folder, disk), journal=journal.id)
         report(Event("solve", 1, 1))
         publish_release(made, folder, release_contents(made, _own_lines(lines or b"", book, journal)), disk)
         intents = book.of_journal(journal.id)
@@ -379,7 +364,7 @@ class _LevelDrawing:
     ) -> None:
         self._plan, self._truth, self._report, self._check, self._above = plan, truth, report, check, above
         self._n_seen = 0
-        self._source = _engine.NoiseSource()
+        self._source = NoiseSource()
 
     def charged(self, entry: Entry) -> None:
         if isinstance(entry.event, Intent):
@@ -404,7 +389,7 @@ class _LevelDrawing:
         self._report(Event("measure", self._n_seen, total, part.level))
 
     def _make(self, part: MeasuredPart) -> bytes:
-        plan, public, source = self._plan, self._plan.sideways, self._source
+        plan, public, source = self._plan, self._plan.rows_design, self._source
         level = plan.hierarchy.level_names.index(part.level)
         if public is None:
             drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
@@ -422,7 +407,7 @@ def refuse_unverifiable(plan: Prepared) -> None:
     Raises:
         ConfigError: C175 the certificate would fail its own check; or what the estimator refuses.
     """
-    made = plan.rehearsed()
+    made = plan.rehearsal()
     document = certificate_document(made)
     try:
         release_contents(made)
@@ -535,9 +520,9 @@ def simulate(
     prepared, leaves = _prepare(plan, source, regions, noise, report)
     report(Event("measure", 0, 1))
     truth = prepared.truth(leaves)
-    noisy = all_answers(_engine.NoiseSource(seed), truth, noise, regions.tree, prepared.sideways)
+    noisy = all_answers(NoiseSource(seed), truth, noise, regions.tree, prepared.rows_design)
     report(Event("measure", 1, 1))
-    made = prepared.made_of(noisy, seed=seed, origin=origin)
+    made = prepared.release_from(noisy, seed=seed, origin=origin)
     report(Event("solve", 1, 1))
     return made if folder is None else _write_simulation(made, folder)
 

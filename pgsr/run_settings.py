@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 DATA_SET, UNIT = "groups", "person"
-
-
 FOLDER = "ledger"  # of the ledger, beside the groups; its witness lies with the groups
 
 
@@ -301,8 +299,6 @@ class Policy:
 
 
 PATHS = ("groups", "hierarchy", "public", "ledger", "witness", "out")
-
-
 Settings = Mapping[str, Any]
 
 

@@ -140,12 +140,8 @@ def _neighbours(leaves: Ints, relation: Relation, smallest: int) -> list[Ints]:
 
 
 Data = tuple[int, ...]
-
-
 REFERENCE_PAIR: tuple[Data, Data] = ((1, 3, 0, 2), (0, 4, 0, 2))
 """Six groups (n_1, n_2 of the first leaf, n_1, n_2 of the second); one group grows: 0.643 / 1.363 / 2.843 at least."""
-
-
 ROUNDING = 1e-9
 """More than float64 can add to a log-ratio of sums of a few million positive terms."""
 

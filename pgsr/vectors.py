@@ -20,11 +20,7 @@ from topdown.arrays import Ints
 from topdown.errors import InternalError
 
 Kind = Literal["histogram", "cumulative", "tail", "tail_rows", "chain", "tail_chain", "region_major"]
-
-
 KINDS: tuple[Kind, ...] = ("histogram", "cumulative", "tail", "chain", "tail_chain", "region_major")
-
-
 ADAPTIVE: Kind = "tail_rows"
 """Tail counts, some replaced by rows (`large_groups.py`): no neighbour step moves more of them than of tail counts."""
 

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     )
     from pgsr.estimators.exact_programs import (
         full_table_optimum,
-        merge_tables,
         model1_exact,
         model2_exact,
-        units_by_optimiser,
     )
     from pgsr.estimators.large_groups import (
         ColumnsAndRows,
@@ -94,7 +92,6 @@ __all__ = [
     "match_rows",
     "mechanism_named",
     "median_isotonic",
-    "merge_tables",
     "model1_exact",
     "model2_exact",
     "relaxed_histograms",
@@ -105,7 +102,6 @@ __all__ = [
     "smooth_counts_by_cell",
     "track",
     "tree_optimum",
-    "units_by_optimiser",
     "vector_kind",
     "whole_counts",
     "whole_totals",

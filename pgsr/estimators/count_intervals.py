@@ -3,7 +3,7 @@
 A count is one noisy answer (histograms) or the difference of two (cumulative, tail, chain). The interval covers
 that noise with at least the stated probability. Post-processing narrows the error of most cells but adds bias
 where many empty cells were clipped, worst at the root of M_H^dp: bench_pgsr.py measures the real coverage.
-`borrow.py` gives narrower ones where regions lean on their parent.
+`shrinkage.py` gives narrower ones where regions are shrunk to their parent.
 """
 
 from __future__ import annotations

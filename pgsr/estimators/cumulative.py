@@ -113,8 +113,6 @@ def admm_cumulative(
 
 
 METHODS = ("tracking", "M_c^dp", "M_c^r")
-
-
 ROUNDS = 8
 
 

@@ -2,7 +2,7 @@
 
 A tail count t_c is the number of groups in row c of the sizes or past it; rank i has e_i cells from column T on.
 Arithmetic of the choice is IEEE addition, multiplication, division and square root only, so that every machine
-chooses alike. Slow twin: `check_rows.py`. Source: pgsr_next.md 6.
+chooses alike. Slow twin: `check_choice`. Source: pgsr_next.md 6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Compiled kernels that fit how alike siblings are, and lean each on its parent; slow twin: `borrow_twin.py`.
+"""Compiled kernels that fit how alike siblings are, and shrink each to its parent.
 
 Rows are regions, columns sizes. The last size is left out: its cumulative count is the region's total.
+Slow twin: `shrink_by_rationals` in `tests/oracles/group_sizes.py`.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def fit_sibling_spread(
     base: Floats,
     noise: Floats,
     totals: Floats,
-    leans: NDArray[np.bool_],
+    shrinks: NDArray[np.bool_],
     phi: Floats,
     trust: Floats,
 ) -> None:
@@ -97,7 +98,7 @@ def fit_sibling_spread(
         parent: cumulative counts of the parent, the last its number of groups, >= 1.
         base, noise: cumulative counts and the variance of their noise, a row a child.
         totals: number of groups of every child.
-        leans: which children lean on the parent at all.
+        shrinks: which children are shrunk at all.
         phi, trust: filled.
     """
     n_children, n = base.shape[0], base.shape[1] - 1
@@ -105,7 +106,7 @@ def fit_sibling_spread(
     k = parent_chance(parent, chance, part)
     above, below = np.empty(n), np.empty(n)
     for c in range(n_children):
-        trust[c] = 1.0 if leans[c] else 0.0
+        trust[c] = 1.0 if shrinks[c] else 0.0
     for _ in range(TRUST_ROUNDS):
         phi[:] = PHI_START
         for _ in range(SPREAD_PASSES):
@@ -126,7 +127,7 @@ def fit_sibling_spread(
             for s in range(n):
                 phi[s] = max(above[s] / below[s], 0.0) if below[s] > 0.0 else 0.0
         for c in range(n_children):
-            if not leans[c]:
+            if not shrinks[c]:
                 continue
             a, odd = totals[c] / parent[n], 0.0
             random, scale = totals[c] * (1.0 - a), totals[c] * totals[c] * (1.0 - a)
@@ -146,7 +147,7 @@ def pooled_spread(
     Few siblings under much noise often look all alike; together those of a level tell how unlike they are in the mean.
 
     Args:
-        base, noise: as in `fit_family`, a row a node.
+        base, noise: as in `fit_sibling_spread`, a row a node.
         first_child: see `Tree.first_child`.
         first, stop: the regions of the level.
         out: filled.
@@ -187,16 +188,16 @@ def shrink_siblings(
     base: Floats,
     noise: Floats,
     totals: Floats,
-    leans: NDArray[np.bool_],
+    shrinks: NDArray[np.bool_],
     pooled: Floats,
     out: Floats,
     variance: Floats,
 ) -> None:
-    """Fill cumulative counts of siblings that lean on their parent's, summing to them, and their variances.
+    """Fill cumulative counts of siblings shrunk to their parent's, summing to them, and their variances.
 
     Args:
-        above: of the parent: cumulative counts before it leaned on its own parent, final ones, their variances.
-        base, noise, totals, leans: as in `fit_family`.
+        above: of the parent: cumulative counts before it was shrunk to its own parent, final ones, their variances.
+        base, noise, totals, shrinks: as in `fit_sibling_spread`.
         pooled: see `pooled_spread`; the variances allow for siblings that differ as much.
         out, variance: filled, a row a child.
     """
@@ -209,7 +210,7 @@ def shrink_siblings(
         variance[:] = 0.0
         return
     phi, trust = np.empty(n), np.empty(n_children)
-    fit_sibling_spread(parent, base, noise, totals, leans, phi, trust)
+    fit_sibling_spread(parent, base, noise, totals, shrinks, phi, trust)
     chance, part = np.empty(n + 1), np.empty(n + 1)
     parent_chance(parent, chance, part)
     lack, loose = smooth[:n].copy(), np.zeros(n)
@@ -220,12 +221,12 @@ def shrink_siblings(
         for s in range(n):
             w = 1.0 / noise[c, s]
             u = sure / max(random * chance[s] + phi[s] * scale, LEAST_SPREAD)
-            lean = u * a / (w + u)
+            pull = u * a / (w + u)
             inverse[c, s] = 1.0 / (w + u) if totals[c] > 0.0 else 0.0
             wide = max((random * chance[s] + pooled[s] * scale) * u, 1.0)
             own = min(inverse[c, s] * (w + u * wide) / (w + u), 1.0 / w)
-            out[c, s] = w * base[c, s] / (w + u) + lean * smooth[s] if totals[c] > 0.0 else 0.0
-            variance[c, s] = own + lean * lean * parent_variance[s]
+            out[c, s] = w * base[c, s] / (w + u) + pull * smooth[s] if totals[c] > 0.0 else 0.0
+            variance[c, s] = own + pull * pull * parent_variance[s]
             lack[s] -= out[c, s]
             loose[s] += inverse[c, s]
     for c in range(n_children):

@@ -8,7 +8,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgsr.estimators.exact_optima import TreeCertificate
+from pgsr.estimators.cumulative import cumulative_estimate
+from pgsr.estimators.exact_optima import (
+    TreeCertificate,
+    chain_estimate,
+    descend,
+    relaxed_histograms,
+    tree_optimum,
+)
+from pgsr.estimators.exact_programs import full_table_optimum, model1_exact, model2_exact
+from pgsr.estimators.large_groups import RowsDesign
+from pgsr.estimators.shrinkage import add_up_known, constrained_estimate, estimate_from_rows
 from pgsr.exact_arguments import refuse_inexact
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration
@@ -44,21 +54,19 @@ class Mechanism:
     Args:
         name: as published.
         family: "histogram", "cumulative", "rows" or "chain": the measured vector up to its direction.
-        keeps: whether the output is consistent, valid and faithful by construction.
+        consistent: whether the output is consistent, valid and faithful by construction.
         weighted: whether inverse-variance weights are used when levels have unequal budgets; they hurt
             estimators that work on histograms (pgsr.md 2.4).
-        small: whether it is an exact program or slow twin, for small sizes only.
         claim: what is claimed about optimality.
-        informed: whether public numbers of groups come out exactly.
+        keeps_totals: whether public numbers of groups come out exactly.
     """
 
     name: str
     family: str
-    keeps: bool
+    consistent: bool
     weighted: bool
-    small: bool
     claim: str
-    informed: bool = False
+    keeps_totals: bool = False
 
 
 _NONE = "none: consistent by construction"
@@ -66,19 +74,19 @@ _MODEL1 = "exact integer optimum of Model 1"
 MECHANISMS = {
     m.name: m
     for m in (
-        Mechanism("M_H", "histogram", True, False, True, f"{_MODEL1}, by an integer program"),
-        Mechanism("M_H^r", "histogram", False, False, False, "Model 1 without integrality, rounded"),
-        Mechanism("M_H^dp", "histogram", True, False, False, f"{_MODEL1}, certified by exchange"),
-        Mechanism("M_dp^OP", "histogram", True, False, True, f"{_MODEL1}, by tables and an optimiser"),
-        Mechanism("M_c", "cumulative", True, False, True, "exact integer optimum of Model 2, by a program"),
-        Mechanism("M_c^r", "cumulative", False, True, False, "Model 2 by ADMM without integrality, rounded"),
-        Mechanism("M_c^dp", "cumulative", True, False, False, "isotonic per region, then Model 1 exactly"),
-        Mechanism("M_c^ch", "chain", True, True, False, "exact integer optimum of the chain (Model 3)"),
-        Mechanism("TopDown", "histogram", True, False, False, "exact optimum of each step, not of the whole"),
-        Mechanism("tracking", "cumulative", True, True, False, _NONE, informed=True),
-        Mechanism("tracking+parent", "cumulative", True, True, False, _NONE, informed=True),
-        Mechanism("tracking+parent+rows", "rows", True, True, False, _NONE, informed=True),
-        Mechanism("tracking+ADMM", "cumulative", True, True, False, _NONE),
+        Mechanism("M_H", "histogram", True, False, f"{_MODEL1}, by an integer program"),
+        Mechanism("M_H^r", "histogram", False, False, "Model 1 without integrality, rounded"),
+        Mechanism("M_H^dp", "histogram", True, False, f"{_MODEL1}, certified by exchange"),
+        Mechanism("M_dp^OP", "histogram", True, False, f"{_MODEL1}, by tables and an optimiser"),
+        Mechanism("M_c", "cumulative", True, False, "exact integer optimum of Model 2, by a program"),
+        Mechanism("M_c^r", "cumulative", False, True, "Model 2 by ADMM without integrality, rounded"),
+        Mechanism("M_c^dp", "cumulative", True, False, "isotonic per region, then Model 1 exactly"),
+        Mechanism("M_c^ch", "chain", True, True, "exact integer optimum of the chain (Model 3)"),
+        Mechanism("TopDown", "histogram", True, False, "exact optimum of each step, not of the whole"),
+        Mechanism("tracking", "cumulative", True, True, _NONE, keeps_totals=True),
+        Mechanism("tracking+parent", "cumulative", True, True, _NONE, keeps_totals=True),
+        Mechanism("tracking+parent+rows", "rows", True, True, _NONE, keeps_totals=True),
+        Mechanism("tracking+ADMM", "cumulative", True, True, _NONE),
     )
 }
 ADMM_ITERATIONS = 30
@@ -136,10 +144,10 @@ def estimate(
         total: public number of groups G.
         kind: what the answers measure; sums from the largest size down are reversed first.
         calibration: noise per level, for mechanisms that weigh levels; None for equal weights.
-        known: public number of groups of every node, -1 where there is none; kept by mechanisms that are `informed`.
+        known: public number of groups of every node, -1 where there is none; kept by mechanisms that say so.
     """
     if mechanism.name in (PARENT, ROWS) or (
-        mechanism.informed and known is not None and known[1:].max(initial=-1) >= 0
+        mechanism.keeps_totals and known is not None and known[1:].max(initial=-1) >= 0
     ):
         return _constrained(mechanism, tree, noisy, total, kind, calibration, known)
     weights = inverse_variance(calibration) if calibration is not None and mechanism.weighted else None
@@ -160,20 +168,17 @@ def _constrained(
     calibration: Calibration | None,
     known: Ints | None,
 ) -> Estimate:
-    from pgsr.estimators.large_groups import RowsDesign
-    from pgsr.estimators.shrinkage import add_up_known, constrained_estimate, estimate_from_rows
-
-    facts = np.full(tree.n_nodes, -1, dtype=np.int64) if known is None else known.copy()
-    facts[0] = total
+    known = np.full(tree.n_nodes, -1, dtype=np.int64) if known is None else known.copy()
+    known[0] = total
     by_level = (Fraction(2),) * tree.n_levels if calibration is None else calibration.relative_variance
     variances = np.array([float(v) for v in by_level])[tree.level_of]
     refuse_inexact(noisy, total)
     if kind == ADAPTIVE:
-        public = RowsDesign(tree, add_up_known(tree, facts), tuple(map(float, by_level)))
+        public = RowsDesign(tree, add_up_known(tree, known), tuple(map(float, by_level)))
         rows = estimate_from_rows(public, noisy)
         return Estimate(rows.counts, None, mechanism.claim, rows.half_widths)
     found = constrained_estimate(
-        tree, noisy, variances, facts, tail=kind == "tail", parent=mechanism.name == PARENT
+        tree, noisy, variances, known, tail=kind == "tail", parent=mechanism.name == PARENT
     )
     if found is None:
         plain = estimate(MECHANISMS["tracking"], tree, noisy, total, kind, calibration)
@@ -189,73 +194,39 @@ def inverse_variance(calibration: Calibration) -> list[Fraction] | None:
     return None if all(w == 1 for w in weights) else weights
 
 
-def _model1_program(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
-    from pgsr.estimators.exact_programs import model1_exact
-
-    return model1_exact(tree, noisy, total)[0], None
-
-
-def _model2_program(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
-    from pgsr.estimators.exact_programs import model2_exact
-
-    return model2_exact(tree, noisy, total)[0], None
-
-
-def _model1_tables(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
-    from pgsr.estimators.exact_programs import full_table_optimum, units_by_optimiser
-
-    return full_table_optimum(tree, noisy, total, units=units_by_optimiser)[0], None
+def _relaxed(
+    tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
+) -> tuple[Ints, TreeCertificate | None]:
+    return np.floor(relaxed_histograms(tree, noisy, total, weights) + 0.5).astype(np.int64), None
 
 
 def _exact_tree(
     tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
 ) -> tuple[Ints, TreeCertificate | None]:
-    from pgsr.estimators.exact_optima import tree_optimum
-
     counts, _, certificate = tree_optimum(tree, noisy, total, weights)
     return counts, certificate
-
-
-def _relaxed(tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None) -> tuple[Ints, None]:
-    from pgsr.estimators.exact_optima import relaxed_histograms
-
-    return np.floor(relaxed_histograms(tree, noisy, total, weights) + 0.5).astype(np.int64), None
 
 
 def _cumulative(method: str, admm: int = 0) -> Estimator:
     def run(
         tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
     ) -> tuple[Ints, TreeCertificate | None]:
-        from pgsr.estimators.cumulative import cumulative_estimate
-
         found = cumulative_estimate(tree, noisy, total, method=method, weights=weights, admm=admm)
         return found.counts, found.certificate
 
     return run
 
 
-def _chain(tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None) -> tuple[Ints, None]:
-    from pgsr.estimators.exact_optima import chain_estimate
-
-    return chain_estimate(tree, noisy, total, weights)[0], None
-
-
-def _topdown(tree: Tree, noisy: Ints, total: int, _: list[Fraction] | None) -> tuple[Ints, None]:
-    from pgsr.estimators.exact_optima import descend
-
-    return descend(tree, noisy, total), None
-
-
 _ESTIMATORS: dict[str, Estimator] = {
-    "M_H": _model1_program,
+    "M_H": lambda tree, noisy, total, _: (model1_exact(tree, noisy, total)[0], None),
     "M_H^r": _relaxed,
     "M_H^dp": _exact_tree,
-    "M_dp^OP": _model1_tables,
-    "M_c": _model2_program,
+    "M_dp^OP": lambda tree, noisy, total, _: (full_table_optimum(tree, noisy, total)[0], None),
+    "M_c": lambda tree, noisy, total, _: (model2_exact(tree, noisy, total)[0], None),
     "M_c^r": _cumulative("M_c^r", ADMM_ITERATIONS),
     "M_c^dp": _cumulative("M_c^dp"),
-    "M_c^ch": _chain,
-    "TopDown": _topdown,
+    "M_c^ch": lambda tree, noisy, total, weights: (chain_estimate(tree, noisy, total, weights)[0], None),
+    "TopDown": lambda tree, noisy, total, _: (descend(tree, noisy, total), None),
     "tracking": _cumulative("tracking"),
     "tracking+ADMM": _cumulative("tracking", ADMM_ITERATIONS),
 }

@@ -139,13 +139,13 @@ def smooth_counts_by_cell(
     return SmoothedCounts(smooth, noise)
 
 
-def shrink_to_parent(tree: Tree, base: SmoothedCounts, leans: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return cumulative counts [node][size] that lean on the parent from the root down, and their variances.
+def shrink_to_parent(tree: Tree, base: SmoothedCounts, shrinks: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return cumulative counts [node][size] that are shrunk to the parent from the root down, and their variances.
 
     Args:
         tree: the regions.
         base: see `base_of`.
-        leans: which nodes lean on their parent; the others keep their own data.
+        shrinks: which nodes are shrunk to their parent; the others keep their own data.
     """
     final, variance = base.values.copy(), base.noise.copy()
     variance[:, -1] = 0.0
@@ -156,10 +156,10 @@ def shrink_to_parent(tree: Tree, base: SmoothedCounts, leans: NDArray[np.bool_])
         if g == level.start:
             pooled_spread(base.values, base.noise, tree.first_child, level.start, level.stop, pooled)
         b, e = tree.first_child[g], tree.first_child[g + 1]
-        if not leans[b:e].any():
+        if not shrinks[b:e].any():
             continue
         above = np.stack([base.values[g], final[g], variance[g]])
-        own = base.values[b:e], base.noise[b:e], totals[b:e], leans[b:e]
+        own = base.values[b:e], base.noise[b:e], totals[b:e], shrinks[b:e]
         shrink_siblings(above, *own, pooled, final[b:e], variance[b:e])
         final[b:e, -1] = np.inf
         isotonic_rows_real(final[b:e].copy(), np.zeros(e - b), totals[b:e], final[b:e])
@@ -195,8 +195,6 @@ def joint_precision(tree: Tree, own: Floats) -> Floats:
 
 TOO_SMALL = 5.0
 """A region whose estimated number of groups is below this many noise scales keeps its own data."""
-
-
 NORMAL_95 = 1.96
 
 
@@ -227,7 +225,7 @@ def constrained_estimate(
         variances: of one answer of every node.
         known: number of groups of every node, -1 where it is not public; the root's is known.
         tail: which sums were measured.
-        parent: whether regions lean on their parent (`tracking+parent`).
+        parent: whether regions are shrunk to their parent (`tracking+parent`).
     """
     known = add_up_known(tree, known)
     joint = 1.0 / joint_precision(tree, 1.0 / variances)
@@ -265,10 +263,10 @@ def estimate_from_rows(public: RowsDesign, noisy: Ints) -> ConstrainedEstimate:
 
 
 def _shrunk_estimate(
-    tree: Tree, base: SmoothedCounts, totals: Ints, leans: NDArray[np.bool_], of_total: Floats
+    tree: Tree, base: SmoothedCounts, totals: Ints, shrinks: NDArray[np.bool_], of_total: Floats
 ) -> ConstrainedEstimate:
     """Return whole counts and half widths; `of_total` is the variance of every node's number of groups."""
-    final, variance = shrink_to_parent(tree, base, leans)
+    final, variance = shrink_to_parent(tree, base, shrinks)
     first = of_total[:, None]
     # Sums from the largest size: all groups, then all but those of size 1, ...; the last is 0 for certain.
     sums = np.concatenate([first, variance[:, :-1], np.zeros_like(first)], axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 
 import numpy as np
@@ -288,3 +289,50 @@ def tables_down(
             for i in range(spare):
                 counts[s, owner[order[i]]] += 1
     return True
+
+
+def model_by_gurobi(tree: Tree, noisy: object, total: int, *, cumulative: bool) -> int:
+    """Return the optimal cost of Model 1, or of Model 2 with `cumulative`, by gurobi's quadratic program."""
+    import gurobipy as gp
+
+    a = check_matrix("noisy", noisy, tree)
+    with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
+        model.Params.MIPGap = 0.0
+        model.Params.Threads = 1
+        n = model.addMVar((len(a), tree.n_leaves), vtype=gp.GRB.INTEGER, lb=0.0, ub=float(total))
+        model.addConstr(n.sum() == total)
+        cost = 0
+        for g in range(tree.n_nodes):
+            below = n[:, tree.leaf_start[g] : tree.leaf_stop[g]].sum(axis=1)
+            for s in range(len(a)):
+                x = below[: s + 1].sum() if cumulative else below[s]
+                cost = cost + (x - int(a[s, g])) * (x - int(a[s, g]))
+        model.setObjective(cost, gp.GRB.MINIMIZE)
+        model.optimize()
+        assert model.Status == gp.GRB.OPTIMAL
+        return round(model.ObjVal)
+
+
+def merge_tables(tables: list[list[int]]) -> list[int]:
+    """Return phi(v) = min sum tau_c(x_c) s.t. sum x_c = v for v = 0, 1, ... (Algorithm 1, Table merge).
+
+    Line 2 of the printed algorithm takes the slopes below a minimum in the wrong direction; merging all slopes in
+    ascending order from v = 0 is the corrected reading (pgsr.md 1.3, item 4).
+
+    Args:
+        tables: convex tables tau_c(0), tau_c(1), ... of the children.
+    """
+    slopes = sorted(b - a for table in tables for a, b in pairwise(table))
+    values = [sum(table[0] for table in tables)]
+    for slope in slopes:
+        values.append(values[-1] + slope)
+    return values
+
+
+def units_by_slope(tables: list[list[int]], v: int) -> list[int]:
+    """Return the argmin x_c of phi(v): the v smallest slopes, each child's in order."""
+    slopes = sorted((b - a, c) for c, table in enumerate(tables) for a, b in pairwise(table))
+    counts = [0] * len(tables)
+    for _, c in slopes[:v]:
+        counts[c] += 1
+    return counts

@@ -15,7 +15,7 @@ WHOLE = {"relations": ("household",), "unit": "household"}
 SIMULATED = {"sizes": 4, "simulate": 1, "truth_is_public": WHY}
 
 
-def made_of(folder, **options):
+def release_from(folder, **options):
     """Release the groups under the relation household; return the folder and what its certificate promises."""
     named = book(folder, relations=("household",), unit="household") if "ledger" not in options else {}
     released(
@@ -26,7 +26,7 @@ def made_of(folder, **options):
 
 def test_a_release_protects_whole_households_and_says_so(tmp_path):
     """Two cells of a level change: noise for one person's step would cost twice what is stated."""
-    folder, stated = made_of(tmp_path)
+    folder, stated = release_from(tmp_path)
     row, other = stated["secrets"]
     assert set() == codes(verify(folder))
     assert (row["kind"], row["status"], row["n_counts_moved"], row["loss"]) == (
@@ -98,7 +98,7 @@ def test_what_cannot_be_said_of_households_is_refused(options, code):
 def test_a_ledger_of_persons_takes_no_household(tmp_path):
     """Losses to persons and to households do not add up in one book."""
     with pytest.raises(BudgetError) as caught:
-        made_of(tmp_path, **book(tmp_path))
+        release_from(tmp_path, **book(tmp_path))
     assert caught.value.code == "B007"
 
 
@@ -115,6 +115,6 @@ def test_a_ledger_of_persons_takes_no_household(tmp_path):
 )
 def test_other_words_or_numbers_are_found(tmp_path, edit):
     """A household's release that is passed off as a person's, or as cheaper, must not pass."""
-    folder, _ = made_of(tmp_path)
+    folder, _ = release_from(tmp_path)
     edit_document(folder, "certificate.json", lambda d: edit(d["privacy"]))
     assert "privacy" in codes(verify(folder))

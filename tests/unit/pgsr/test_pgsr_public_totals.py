@@ -33,7 +33,7 @@ COUNTS = {
 TOTALS = {"Ea": 95, "Eb": 54, "Wa": 116, "Wb": 6}
 
 
-def made_of(folder, **options):
+def release_from(folder, **options):
     """Release the towns with their totals public; return the folder."""
     options = {"sizes": 4, "too_large": "top-code", "public": TOTALS, "out": folder / "out"} | options
     released(COUNTS, TOWNS, options.pop("mechanism", "tracking+parent"), "1/2", **options, **book(folder))
@@ -44,7 +44,7 @@ def made_of(folder, **options):
 @pytest.mark.parametrize("direction", ["tail", "cumulative"])
 def test_a_release_agrees_with_the_numbers_it_was_given(tmp_path, mechanism, direction):
     """It published 94, 53, 116, 8 beside public 95, 54, 116, 6."""
-    folder = made_of(tmp_path, mechanism=mechanism, direction=direction)
+    folder = release_from(tmp_path, mechanism=mechanism, direction=direction)
     table = parquet.read_table(folder / "counts.parquet").to_pandas()
     held = table[table.level == "town"].groupby("region", observed=True)["count"].sum()
     assert held.to_dict() == TOTALS
@@ -54,7 +54,7 @@ def test_a_release_agrees_with_the_numbers_it_was_given(tmp_path, mechanism, dir
 def test_other_mechanisms_refuse_public_numbers(tmp_path):
     """A mechanism that estimates each region without them would contradict them; G alone is kept by all."""
     with pytest.raises(ConfigError) as caught:
-        made_of(tmp_path, mechanism="M_H^dp")
+        release_from(tmp_path, mechanism="M_H^dp")
     assert caught.value.code == "C182"
     made = released(COUNTS, TOWNS, "M_H^dp", 1, sizes=4, public={"N": 271}, simulate=1, truth_is_public=WHY)
     assert made.counts[:, 0].sum() == 271
@@ -81,7 +81,7 @@ def test_where_all_units_are_listed_their_numbers_are_exact_and_said_to_be(tmp_p
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Make one release with bounds from the model."""
-    return made_of(tmp_path_factory.mktemp("made"))
+    return release_from(tmp_path_factory.mktemp("made"))
 
 
 def with_column(folder, tmp_path, name, change):

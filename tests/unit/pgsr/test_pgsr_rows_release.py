@@ -32,7 +32,7 @@ def groups(seed):
     return {"region": [town for town in TOTALS for _ in range(6)], "size": size, "count": [1] * 36}
 
 
-def made_of(folder, seed=0, **options):
+def release_from(folder, seed=0, **options):
     """Release the towns; return the folder."""
     options = {"sizes": N_SIZES, "public": TOTALS, "out": folder / "out"} | options
     options = options if "ledger" in options else options | book(folder)
@@ -61,7 +61,7 @@ def files_of(folder):
 def whole(tmp_path_factory):
     """Return a folder with a release by rows."""
     place = tmp_path_factory.mktemp("rows")
-    return made_of(place)
+    return release_from(place)
 
 
 def test_a_release_by_rows_keeps_public_numbers_and_checks_out(whole):
@@ -79,11 +79,11 @@ def test_a_release_by_rows_keeps_public_numbers_and_checks_out(whole):
 def test_what_is_released_follows_from_noisy_answers_alone(tmp_path):
     """With other groups in the file and the same answers, every byte stays: no choice looks at the truth."""
     named = book(tmp_path)
-    folder = made_of(tmp_path, **named)
+    folder = release_from(tmp_path, **named)
     before = files_of(folder)
     for path in ("counts.parquet", "certificate.json", "manifest.json"):
         (folder / path).unlink()
-    made_of(tmp_path, seed=1, resume=True, **named)
+    release_from(tmp_path, seed=1, resume=True, **named)
     assert before == files_of(folder)
 
 
@@ -120,8 +120,8 @@ def test_an_interrupted_release_goes_on_by_the_answers_it_has(tmp_path, level):
     """Levels still to draw are chosen by the noise that was kept; nothing is charged twice."""
     named = book(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        made_of(tmp_path, report=stop_after(level), **named)
-    folder = made_of(tmp_path, resume=True, report=silent, **named)
+        release_from(tmp_path, report=stop_after(level), **named)
+    folder = release_from(tmp_path, resume=True, report=silent, **named)
     assert set() == codes(verify(folder))
     charged, _, _ = read_book((folder / "ledger.jsonl").read_bytes(), folder)
     assert charged.charged == 6
@@ -131,12 +131,12 @@ def test_a_lost_level_is_not_drawn_again_below_its_choices(tmp_path):
     """New noise of a level would not be what the levels below were chosen by; nothing more is charged."""
     named = book(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        made_of(tmp_path, report=stop_after("region"), **named)
+        release_from(tmp_path, report=stop_after("region"), **named)
     (lost,) = (tmp_path / "out" / "measurements" / "nation").glob("*.drawn")
     lost.unlink()
     before = named["ledger"].read_bytes()
     with pytest.raises(DataError) as caught:
-        made_of(tmp_path, resume=True, **named)
+        release_from(tmp_path, resume=True, **named)
     assert caught.value.code == "D139"
     assert before == named["ledger"].read_bytes()
 
