@@ -44,7 +44,7 @@ def test_every_command_has_examples_and_exit_codes(topdown, name):
 def test_group_and_command_say_the_same(name):
     """The list of commands is kept apart so that nothing is imported; it must not drift from the commands."""
     command = group.get_command(None, name)
-    title = next(names[name] for names in COMMANDS.values() if name in names)
+    title = next(names[name][0] for names in COMMANDS.values() if name in names)
     assert command is not None
     assert title == command.get_short_help_str(limit=200)
 

@@ -87,7 +87,8 @@ def on_this_machine(workers: int) -> int:
     return workers
 
 
-SPEND_NOTE = "this run spent: "  # how a note on an error begins that says what its run has spent
+SPENT = "this run spent"
+SPEND_NOTE = f"{SPENT}: "  # how a note on an error begins that says what its run has spent
 
 
 def spent_so_far(prepared: PreparedRun) -> Fraction:

@@ -1,0 +1,165 @@
+"""A command line: finds a command without importing the others, and ends every run with a message and an exit code.
+
+Both programs are values of `Program`: their commands are a table of sections, each with names, what the command does,
+and the module that declares it under its own name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import click
+
+from topdown.app.calls import SPENT
+from topdown.app.commands.command import version_option
+from topdown.app.screens.console import Screen, mute_stream, run_program, write_or_drop
+from topdown.app.screens.error_screen import as_topdown, show_error
+from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
+from topdown.process import signals_as_interrupt
+
+Commands = Mapping[str, Mapping[str, tuple[str, str]]]
+"""Title of a section -> command as typed -> (what it does, module of the package with a function of that name)."""
+
+
+def as_typed(arguments: Sequence[str]) -> list[str]:
+    """Return arguments as they are."""
+    return list(arguments)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program with commands.
+
+    Args:
+        name: as typed.
+        about: the first sentence of its help.
+        first: the last line of its help: what to do first.
+        package: where the modules are that declare commands.
+        commands: see `Commands`.
+        stopped: the error that says what an interrupt means: text and fix.
+        read: changes arguments before they are parsed.
+    """
+
+    name: str
+    about: str
+    first: str
+    package: str
+    commands: Commands
+    stopped: tuple[str, str]
+    read: Callable[[Sequence[str]], list[str]] = as_typed
+
+    @cached_property
+    def group(self) -> click.Group:
+        """The commands for click, each imported when it is called."""
+        listed = _ListedGroup(
+            self.name,
+            help=self.about,
+            epilog=self.first,
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+        )
+        listed.package, listed.sections = self.package, self.commands
+        return version_option(self.name)(listed)
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Run one command and return its exit code: 0 .. 5 or 130; 141 if whoever read the output has left."""
+        arguments = self.read(sys.argv[1:] if argv is None else argv)
+
+        def call() -> object:
+            with signals_as_interrupt():
+                return self.group.main(args=arguments, prog_name=self.name, standalone_mode=False)
+
+        return run_program(
+            call,
+            lambda raised: self._interrupted(arguments, raised),
+            lambda raised: self._failed(arguments, raised),
+        )
+
+    def _interrupted(self, arguments: Sequence[str], raised: BaseException) -> int:
+        text, fix = self.stopped
+        error = InternalError(text, code="X130", fix=fix)
+        return _show(
+            arguments, error, raised.__cause__ or raised, EXIT_INTERRUPTED
+        )  # click hides the interrupt
+
+    def _failed(self, arguments: Sequence[str], raised: Exception) -> int:
+        error = as_topdown(raised, self.name)
+        return _show(arguments, error, raised, error.exit_code)
+
+
+class _ListedGroup(click.Group):
+    """A group that imports a command only when it is called."""
+
+    package: str
+    sections: Commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the order of the help."""
+        del ctx
+        return [name for listed in self.sections.values() for name in listed]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        del ctx
+        for listed in self.sections.values():
+            if cmd_name in listed:
+                module = importlib.import_module(f"{self.package}.{listed[cmd_name][1]}")
+                found: click.Command = getattr(module, cmd_name)
+                return found
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that was probably meant."""
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            close = difflib.get_close_matches(args[0], names, n=1)
+            hint = f'; did you mean "{close[0]}"?' if close else ""
+            raise click.UsageError(f'there is no command "{args[0]}"{hint}', ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by section without importing one."""
+        del ctx
+        for title, listed in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, about) for name, (about, _) in listed.items()])
+
+
+def _show(arguments: Sequence[str], error: TopdownError, raised: BaseException, exit_code: int) -> int:
+    """Show an error with the notes of what ended the run: what it has spent; return the exit code."""
+    for note in getattr(raised, "__notes__", ()):
+        key, found, value = note.partition(": ")
+        if found and key == SPENT and key not in dict(error.details):
+            error.details += ((key, value),)
+    screen = _screen(arguments)
+    if error.code == "X005":
+        mute_stream(sys.stdout)
+        show_error(screen.err, error)
+    elif screen.json:
+        screen.document(error.to_json() | {"exit_code": exit_code})
+    else:
+        show_error(screen.err, error)
+        if error.code == "X001" and os.environ.get("TOPDOWN_DEBUG") == "1":
+            places = "".join(traceback.format_tb(raised.__traceback__))
+            write_or_drop(sys.stderr, f"{places}{type(raised).__name__}\n")
+    return exit_code
+
+
+def _screen(arguments: Sequence[str]) -> Screen:
+    color: Any = "auto"
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if argument.startswith("--color=") or before == "--color":
+            color = argument.removeprefix("--color=")
+    known = color in ("auto", "always", "never")
+    return Screen.open(
+        color=color if known else "auto", ascii_only="--ascii" in arguments, json_only="--json" in arguments
+    )
