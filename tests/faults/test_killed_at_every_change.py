@@ -15,7 +15,7 @@ from tests.helpers.extension import make_land
 from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.app.pipeline import generate
+from topdown.app.pipeline import RunOptions, generate
 from topdown.plan import PreparedRun, prepare
 from topdown.publish import release_certificate as certified
 
@@ -72,7 +72,7 @@ def killed_at(made: Made, out: Path, change: int, workers: int) -> bool:
 
     def act() -> None:
         watch_folder(out, count)
-        generate(made.prepared, out, workers=workers)
+        generate(made.prepared, out, RunOptions(workers=workers))
 
     return is_killed(act)
 
@@ -97,7 +97,7 @@ def test_killed_before_any_change_of_the_folder(
             break
         names |= set(files(out))
         began = time.monotonic()
-        assert not is_killed(lambda out=out: generate(made.prepared, out, workers=3 - workers))
+        assert not is_killed(lambda out=out: generate(made.prepared, out, RunOptions(workers=3 - workers)))
         assert time.monotonic() - began < LONGEST
         again = files(out)
         assert [name for name in made.whole | again if made.whole.get(name) != again.get(name)] == [], change

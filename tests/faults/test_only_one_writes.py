@@ -16,7 +16,7 @@ from tests.helpers.changes_on_disk import change_nothing
 from tests.helpers.extension import Land, make_land
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.app.pipeline import extend, generate
+from topdown.app.pipeline import RunOptions, generate
 from topdown.app.verify_by_solving import verify_and_solve
 from topdown.plan import prepare
 from topdown.workers import Forked, forked
@@ -76,7 +76,7 @@ def test_workers_that_may_not_write_make_the_same_release(land: Land, tmp_path: 
     shutil.copytree(land.base, out)
     whole = files(out)
     unsolve(out)
-    generate(prepare(land.folder / "base.toml"), out, workers=2)
+    generate(prepare(land.folder / "base.toml"), out, RunOptions(workers=2))
     assert set(told()) == SOLVE | PUBLISH
     assert whole == files(out)
     assert verify_and_solve(out, workers=2).ok
@@ -87,11 +87,11 @@ def test_workers_that_may_not_write_make_the_same_release(land: Land, tmp_path: 
 def test_workers_that_may_not_write_make_the_same_extension(land: Land, tmp_path: Path, told: Told) -> None:
     """Workers of an extension hold the whole tree, and read the base release."""
     prepared, out = prepare(land.run, land.base), tmp_path / "release"
-    extend(prepared, land.base, out)
+    generate(prepared, out, base=land.base)
     whole = files(out)
     unsolve(out)
     assert told() == []
-    extend(prepared, land.base, out, workers=2)
+    generate(prepared, out, RunOptions(workers=2), base=land.base)
     assert set(told()) == SOLVE | PUBLISH
     assert whole == files(out)
 

@@ -14,7 +14,7 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from tests.helpers.solved import Census
-from topdown.app.pipeline import GenerateResult, generate
+from topdown.app.pipeline import GenerateResult, RunOptions, generate
 from topdown.cli import main
 from topdown.measure import truth
 from topdown.plan import RunFileAnswers, prepare, run_file_text
@@ -294,7 +294,7 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
     start = time.monotonic()
-    made = generate(prepare(with_ledger(run)), tmp_path / "release", workers=2)
+    made = generate(prepare(with_ledger(run)), tmp_path / "release", RunOptions(workers=2))
     assert time.monotonic() - start <= 120
     assert made.checks.ok
     assert made.n_failsafe == 0

@@ -17,7 +17,7 @@ from tests.helpers.forged import forge, microdata, move_one, solved_release
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import write_crowded_land
 from tests.helpers.small_release import Small, edit_json, edit_table, reseal
-from topdown.app.pipeline import extend, generate
+from topdown.app.pipeline import generate
 from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
 from topdown.errors import CertificateError
 from topdown.measure import load_records
@@ -249,7 +249,7 @@ def test_statistics_that_cannot_be_met_are_a_finding(sound: Small, tmp_path: Pat
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an extension of a toy release."""
     land = make_land(tmp_path_factory.mktemp("extended"), 3)
-    extend(prepare(land.run, land.base), land.base, land.folder / "more")
+    generate(prepare(land.run, land.base), land.folder / "more", base=land.base)
     return land.folder / "more"
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.extension import INVARIANTS, make_land
-from topdown.app.pipeline import extend
+from topdown.app.pipeline import generate
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import load_context, prepare
@@ -181,7 +181,7 @@ def extended(folder: Path, seed: int, *, by_job: bool, rules: bool = True) -> tu
     text = path.read_text(encoding="utf-8")
     assert text.startswith(INVARIANTS)
     path.write_text(text + MORE_SOFT * rules, encoding="utf-8")
-    extend(prepare(land.run, land.base), land.base, land.folder / "more")
+    generate(prepare(land.run, land.base), land.folder / "more", base=land.base)
     out = land.folder / "more"
     document = json.loads((out / "solve.json").read_text(encoding="utf-8"))
     context = load_context(out)

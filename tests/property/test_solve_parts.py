@@ -17,7 +17,7 @@ from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
-from topdown.app.pipeline import generate
+from topdown.app.pipeline import RunOptions, generate
 from topdown.errors import NoSplitError
 from topdown.model import (
     Geography,
@@ -254,7 +254,7 @@ def test_generate_never_unpacks_the_leaf_table(tmp_path: Path, monkeypatch: pyte
         return unpacked(self)
 
     monkeypatch.setattr(PackedTable, "whole", whole)
-    made = generate(prepared, tmp_path / "release", csv=True)
+    made = generate(prepared, tmp_path / "release", RunOptions(csv=True))
     assert made.n_records == 500
     assert asked
     assert n_leaves not in asked, "the miniature of the rehearsal has fewer leaves"
@@ -280,7 +280,7 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
     monkeypatch.setattr(solve, "RUN_LEAVES", 5)
     monkeypatch.setattr(sections, "CHECKPOINT_LEAVES", 20)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
-    generate(prepared, release, workers=workers)
+    generate(prepared, release, RunOptions(workers=workers))
     again = contents(release)
     assert first.keys() == again.keys()
     assert [name for name in first if first[name] != again[name]] == []

@@ -15,7 +15,7 @@ from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import solve_small, unsolve
-from topdown.app.pipeline import generate
+from topdown.app.pipeline import RunOptions, generate
 from topdown.plan import PreparedRun, prepare
 from topdown.practice.synth import synth
 from topdown.progress import silent
@@ -152,6 +152,6 @@ def killed_after_a_part(prepared: PreparedRun, release: Path, workers: int) -> b
             die()
 
         Checkpoints._write = last
-        generate(prepared, release, workers=workers)
+        generate(prepared, release, RunOptions(workers=workers))
 
     return is_killed(act)

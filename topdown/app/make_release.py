@@ -6,42 +6,35 @@ An output folder that has something else in it is refused before anything is ope
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
+from topdown.app import pipeline
 from topdown.app.calls import (
     PathText,
+    add_spend_note,
     checked_workers,
     leaves_in_memory,
     on_this_machine,
     path_of,
     public_function,
+    spent_so_far,
 )
+from topdown.app.pipeline import GenerateResult, Measured, RunOptions
 from topdown.app.planned import Planned, opened, opened_again, require_answers
 from topdown.app.preflight import PREFLIGHT_FOLDER
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.output_paths import refuse_inside
 from topdown.plan import PreparedRun
+from topdown.process import signals_as_interrupt
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
-    from topdown.app.pipeline import GenerateResult
-    from topdown.inputs import ArrowTable, MemoryTable
-    from topdown.measure import MeasureResult
+    from topdown.inputs import ArrowTable
     from topdown.workers import ExecutorChoice
-
-
-T = TypeVar("T")
-
-
-class Measured(NamedTuple):
-    """What a measurement made, and its seconds by stage."""
-
-    result: MeasureResult
-    seconds: dict[str, float]
 
 
 @public_function
@@ -88,10 +81,12 @@ def generate(
         InfeasibleError: the constraints contradict each other.
         CertificateError: V900 the finished release fails its own verification; do not publish it.
     """
-    workers, people = checked_workers(workers), leaves_in_memory(records, "records")
-    planned = _opened_plan(run, leaves)
+    people = leaves_in_memory(records, "records")
+    options = RunOptions(checked_workers(workers), csv=csv, again=again, records=people, report=report)
+    planned = _opened_plan(run, None, leaves)
     target = _checked_start(planned, out, None, resume=resume, final=final)
-    return _spend_once(planned, target, workers, csv, again, people, report)
+    with _spending(planned):
+        return pipeline.generate(planned.prepared, target, options)
 
 
 @public_function
@@ -124,35 +119,20 @@ def measure(
     Raises:
         TopdownError: as `generate`, up to there.
     """
-    from topdown.app import pipeline
-
     below = None if base is None else path_of(base, "base")
-    open_it = opened_again if below is None else partial(opened, base=below)
-    n_workers = on_this_machine(workers)
-    planned, people = _opened_plan(run, leaves, open_it), leaves_in_memory(records, "records")
+    people = leaves_in_memory(records, "records")
+    options = RunOptions(on_this_machine(workers), again=again, records=people, report=report)
+    planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
-    return _with_spend_note(
-        planned,
-        lambda: Measured(
-            *pipeline.measure(
-                planned.prepared,
-                target,
-                base=below,
-                workers=n_workers,
-                again=again,
-                records=people,
-                report=report,
-            )
-        ),
-    )
+    with _spending(planned):
+        return pipeline.measure(planned.prepared, target, options, base=below)
 
 
-def _opened_plan(
-    run: PathText | Planned, leaves: ArrowTable | None, open_it: Callable[..., Planned] = opened_again
-) -> Planned:
+def _opened_plan(run: PathText | Planned, base: Path | None, leaves: ArrowTable | None) -> Planned:
     """Return a plan, made with leaves in memory if there are any; ConfigError C005 if it is made already."""
     if not isinstance(run, Planned):
-        return open_it(path_of(run, "run"), leaves=leaves_in_memory(leaves, "leaves"))
+        path, table = path_of(run, "run"), leaves_in_memory(leaves, "leaves")
+        return opened_again(path, table) if base is None else opened(path, base, table)
     if leaves is not None:
         raise ConfigError(
             "this plan was made with the leaves it has", code="C005", fix="use topdown.plan(run, leaves=...)"
@@ -207,13 +187,12 @@ def extend(
         InfeasibleError: I020 an area cannot be extended.
         DataError: as `generate`.
     """
-    below = path_of(base, "base")
-    planned, people = (
-        _opened_plan(run, leaves, partial(opened, base=below)),
-        leaves_in_memory(records, "records"),
-    )
+    below, people = path_of(base, "base"), leaves_in_memory(records, "records")
+    options = RunOptions(checked_workers(workers), csv=csv, again=again, records=people, report=report)
+    planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
-    return _spend_once(planned, target, checked_workers(workers), csv, again, people, report)
+    with _spending(planned):
+        return pipeline.generate(planned.prepared, target, options, base=below)
 
 
 def check_start(
@@ -229,42 +208,13 @@ def check_start(
     check_out(planned.prepared, out, resume=resume, command=go_on)
 
 
-def _spend_once(
-    planned: Planned,
-    out: Path,
-    workers: ExecutorChoice,
-    csv: bool,
-    again: bool,
-    records: MemoryTable | None,
-    report: Report,
-) -> GenerateResult:
-    from topdown.app import pipeline
-
-    base = planned.base
-    make = pipeline.generate if base is None else partial(pipeline.extend, base=base)
-    return _with_spend_note(
-        planned,
-        lambda: make(
-            planned.prepared,
-            out=out,
-            workers=workers,
-            csv=csv,
-            again=again,
-            records=records,
-            report=report,
-        ),
-    )
-
-
-def _with_spend_note(planned: Planned, run: Callable[[], T]) -> T:
+@contextmanager
+def _spending(planned: Planned) -> Iterator[None]:
     """Run what may spend; an error carries a note that says what was spent."""
-    from topdown.app.calls import add_spend_note, spent_so_far
-    from topdown.process import signals_as_interrupt
-
     before = spent_so_far(planned.prepared)
     try:
         with signals_as_interrupt():
-            return run()
+            yield
     except BaseException as error:
         add_spend_note(planned.prepared, error, before)
         raise

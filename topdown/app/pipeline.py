@@ -9,13 +9,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from topdown.app.preflight import preflight
+from topdown.app.resource_needs import check_memory
 from topdown.errors import BudgetError, CertificateError, DataError
+from topdown.measure import measurement
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
 from topdown.privacy.ledger import Disk, folder_lock
+from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.progress import Event, Report, silent
+from topdown.publish.publish_release import PublishOptions, publish
+from topdown.publish.release_certificate import certified_privacy
+from topdown.solve.extend.extension_checks import check_stages
+from topdown.solve.extend.patterns import find_patterns
+from topdown.solve.kernel_cache import compile_kernels, is_compiled
+from topdown.solve.precheck import check_solve
+from topdown.solve.solve_stage import solve_folder, write_document
+from topdown.verify.run_checks import verify, verify_measured, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
 if TYPE_CHECKING:
@@ -70,6 +82,40 @@ class GenerateResult:
         return card("Release", rows)
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How a release is made, given once and handed whole to what uses a part of it.
+
+    Args:
+        workers: processes that draw and solve, or "ray", where the release is solved; no file depends on it.
+        csv: also write one row a record.
+        again: measure although the ledger has this release or plan already, in another folder.
+        records: the confidential records in memory; those that the run file names if None.
+        report: called with each `Event`.
+    """
+
+    workers: ExecutorChoice = 1
+    csv: bool = False
+    again: bool = False
+    records: MemoryTable | None = None
+    report: Report = silent
+
+    @property
+    def processes(self) -> int:
+        """Processes of this machine: noise is drawn where the records are."""
+        return self.workers if isinstance(self.workers, int) else 1
+
+
+USUAL = RunOptions()
+
+
+class Measured(NamedTuple):
+    """What a measurement charged and drew, and its wall seconds by stage."""
+
+    result: MeasureResult
+    seconds: dict[str, float]
+
+
 @dataclass
 class StageClock:
     """Wall seconds by stage."""
@@ -96,10 +142,6 @@ def peak_memory_bytes(workers: ExecutorChoice) -> int:
 
 def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> None:
     """Refuse an extension whose base fails its verification, was paid for elsewhere, or cannot be extended."""
-    from topdown.solve.extend.extension_checks import check_stages
-    from topdown.solve.extend.patterns import find_patterns
-    from topdown.verify.run_checks import verify
-
     report(Event("base", 0, 1, "verifying the base release"))
     checks = verify(base)
     if not checks.ok:
@@ -116,8 +158,6 @@ def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> No
 
 def check_one_ledger(prepared: PreparedRun) -> None:
     """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
-    from topdown.privacy.ledger.ledger_file import read_ledger
-
     plan, path = prepared.context.plan, prepared.ledger_path
     if plan.base is None:
         return
@@ -133,57 +173,48 @@ def check_one_ledger(prepared: PreparedRun) -> None:
 
 
 def generate(
-    prepared: PreparedRun,
-    out: Path,
-    *,
-    workers: ExecutorChoice = 1,
-    csv: bool = False,
-    again: bool = False,
-    records: MemoryTable | None = None,
-    report: Report = silent,
+    prepared: PreparedRun, out: Path, options: RunOptions = USUAL, *, base: Path | None = None
 ) -> GenerateResult:
-    """Make a release, or go on with one that was interrupted.
+    """Make a release, or an extension of a published one, or go on with one that was interrupted.
 
     Everything that can fail without noise is tried before anything is spent. Measures only what is not measured
     yet; everything after the measurement is made again from its files, the same bytes each time, without the
-    confidential records.
+    confidential records. Of an extension, the base release passes its own verification first, and the same ledger paid
+    for it.
 
     Args:
-        prepared: run file, plan, public facts.
+        prepared: run file, plan, public facts; of an extension, made with the same base release.
         out: release folder.
-        workers: processes that draw and solve, or "ray", where the release is solved; what is solved does not depend on
-            it.
-        csv: also write one row a record.
-        again: measure although the ledger holds this release or plan already, in another folder.
-        records: given in memory; those that the run file names if None.
-        report: told about progress.
+        options: see `RunOptions`.
+        base: folder of the release that is extended, if one is.
 
     Raises:
-        ConfigError: C173 another run holds the folder.
+        ConfigError: C173 another run has the folder, C096 an area's least squares would be too large.
         DataError: D050 the disk is full or may not be written to.
-        TopdownError: as the stages do; CertificateError if the finished release fails its own verification.
+        BudgetError: B020 the ledger did not pay for the base release.
+        InfeasibleError: I020 an area cannot be extended.
+        TopdownError: as the stages do; CertificateError if the finished release fails its own verification (V900), or
+            the base release does (V164).
     """
+    clock = StageClock()
+    if base is not None:
+        check_base(prepared, base, options.report)
     with locked_folder(out):
-        return _generate_in_folder(prepared, out, workers, csv, again, records, report)
+        paid = _measure_once(prepared, out, clock, options)
+        context = load_context(out, prepared.context)
+        return finish_release(context, out, prepared.ledger_path, paid, clock, options)
 
 
 def measure(
-    prepared: PreparedRun,
-    out: Path,
-    *,
-    base: Path | None = None,
-    workers: int = 1,
-    again: bool = False,
-    records: MemoryTable | None = None,
-    report: Report = silent,
-) -> tuple[MeasureResult, dict[str, float]]:
-    """Do the part of `generate`, or `extend`, that opens the records; returns what was drawn, and seconds by stage."""
+    prepared: PreparedRun, out: Path, options: RunOptions = USUAL, *, base: Path | None = None
+) -> Measured:
+    """Do the part of `generate` that opens the records."""
     clock = StageClock()
     if base is not None:
-        check_base(prepared, base, report)
+        check_base(prepared, base, options.report)
     with locked_folder(out):
-        _, measured = _measure_once(prepared, out, clock, workers, again, records, report)
-    return measured, clock.seconds
+        _, measured = _measure_once(prepared, out, clock, options)
+    return Measured(measured, clock.seconds)
 
 
 @contextmanager
@@ -201,39 +232,16 @@ def locked_folder(out: Path) -> Iterator[None]:
         ) from None
 
 
-def _generate_in_folder(
-    prepared: PreparedRun,
-    out: Path,
-    workers: ExecutorChoice,
-    csv: bool,
-    again: bool,
-    records: MemoryTable | None,
-    report: Report,
-) -> GenerateResult:
-    clock = StageClock()
-    drawing = workers if isinstance(workers, int) else 1  # noise is drawn where the records are
-    paid = _measure_once(prepared, out, clock, drawing, again, records, report)
-    context = load_context(out, prepared.context)
-    return finish_release(
-        context, out, prepared.ledger_path, paid, clock, workers=workers, csv=csv, report=report
-    )
-
-
 def finish_release(
     context: PublicContext,
     out: Path,
     ledger: Path,
     paid: tuple[dict[str, Any], MeasureResult],
     clock: StageClock,
-    *,
-    workers: ExecutorChoice,
-    csv: bool,
-    report: Report,
+    options: RunOptions,
 ) -> GenerateResult:
-    """Solve, publish and verify what lies measured in `out`; `paid`: what is said of privacy, and what was drawn."""
-    from topdown.publish.publish_release import PublishOptions, publish
-    from topdown.verify.run_checks import verify_sealed
-
+    """Solve, publish and verify what lies measured in `out`; `paid`: the privacy statement, and what was drawn."""
+    workers, report = options.workers, options.report
     privacy, measured = paid
     with open_executor(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
         there = out if isinstance(place, int) else out.resolve()
@@ -246,7 +254,7 @@ def finish_release(
             context,
             solved.leaves,
             ledger,
-            csv=csv,
+            csv=options.csv,
             privacy=privacy,
             numbers=solved.numbers,
             running=PublishOptions(report, 1 if workers == "ray" else workers),
@@ -278,20 +286,12 @@ def _measure_once(
     prepared: PreparedRun,
     out: Path,
     clock: StageClock,
-    workers: int,
-    again: bool,
-    records: MemoryTable | None,
-    report: Report,
+    options: RunOptions,
 ) -> tuple[dict[str, Any], MeasureResult]:
     """Try all that can fail without noise, then charge and draw what is not measured yet."""
-    from topdown.app.preflight import preflight
-    from topdown.app.resource_needs import check_memory
-    from topdown.measure.measurement import is_measured, measure
-    from topdown.publish.release_certificate import certified_privacy
-    from topdown.solve.precheck import check_solve
-
+    report, again = options.report, options.again
     check_solve(prepared.context)
-    measured_before = is_measured(prepared, out, again=again)
+    measured_before = measurement.is_measured(prepared, out, again=again)
     if not measured_before:
         check_memory(prepared.context.plan)
     clock.run("compile", lambda: warm_up(report))
@@ -301,54 +301,21 @@ def _measure_once(
         clock.run("rehearse", lambda: preflight(prepared, out, privacy, _solve_and_publish))
         report(Event("rehearse", 1, 1, "passed, uncharged"))
     return privacy, clock.run(
-        "measure", lambda: measure(prepared, out, report, again=again, records=records, workers=workers)
+        "measure",
+        lambda: measurement.measure(
+            prepared, out, report, again=again, records=options.records, workers=options.processes
+        ),
     )
-
-
-def extend(
-    prepared: PreparedRun,
-    base: Path,
-    out: Path,
-    *,
-    workers: ExecutorChoice = 1,
-    csv: bool = False,
-    again: bool = False,
-    records: MemoryTable | None = None,
-    report: Report = silent,
-) -> GenerateResult:
-    """Extend a published release by the attributes of another schema, or go on with that.
-
-    Guarantees, beside those of `generate`: the base release passes its own verification first; its loss is in
-    the same ledger; nothing is spent if some area's base table has no extension that meets the constraints.
-
-    Args:
-        prepared: run file, plan, public facts, made with the same base release.
-        base: folder of the base release.
-        out, workers, csv, again, records, report: see `generate`.
-
-    Raises:
-        CertificateError: V164 the base release fails its verification.
-        BudgetError: B020 the ledger did not pay for the base release.
-        InfeasibleError: I020 an area cannot be extended.
-        ConfigError: C096 an area's least squares would be too large.
-        TopdownError: as `generate` does.
-    """
-    check_base(prepared, base, report)
-    return generate(prepared, out, workers=workers, csv=csv, again=again, records=records, report=report)
 
 
 def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
-    from topdown.publish.publish_release import publish
-
     solved = _solve_in_workers(release, prepared.context)
     publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
 
 
 def measured_checks(out: Path) -> tuple[CheckResult, ...]:
     """Check plan, ledger and measurements, before anything is solved."""
-    from topdown.verify.run_checks import verify_measured
-
     return verify_measured(out).checks
 
 
@@ -368,8 +335,6 @@ def _solve_in_workers(
     workers: Executor = 1,
     report: Report = silent,
 ) -> Solved:
-    from topdown.solve.solve_stage import solve_folder, write_document
-
     solved = solve_folder(release, context, work=work, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved
@@ -377,8 +342,6 @@ def _solve_in_workers(
 
 def warm_up(report: Report = silent) -> None:
     """Compile the kernels if this installation has not done so yet, and say so."""
-    from topdown.solve.kernel_cache import compile_kernels, is_compiled
-
     if not is_compiled():
         report(Event("compile", 0, 1, "compiling numeric kernels, once per installation (about 15 s)"))
         compile_kernels()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from topdown.app.calls import PathText, checked_workers, path_of, public_function
 from topdown.app.pipeline import (
     GenerateResult,
+    RunOptions,
     StageClock,
     finish_release,
     locked_folder,
@@ -19,12 +20,19 @@ from topdown.app.pipeline import (
 )
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
 from topdown.plan.plan_values import MEASURED_PLAN
+from topdown.plan.run_file import load_settings
+from topdown.privacy.exact_values import rational
 from topdown.privacy.ledger import read_book
+from topdown.process import signals_as_interrupt
 from topdown.progress import Report, silent
+from topdown.publish.release_certificate import certified_privacy
 from topdown.publish.release_files import write_bytes
+from topdown.resources import find
+from topdown.solve.tree.coverage import check_intervals
 from topdown.workers import ExecutorChoice
 
 if TYPE_CHECKING:
@@ -35,58 +43,6 @@ PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", 
 
 
 FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", JOURNAL)
-
-
-def solve_measurement_again(
-    source: Path,
-    out: Path,
-    wish: SolveChanges,
-    *,
-    ledger: Path | None = None,
-    workers: ExecutorChoice = 1,
-    csv: bool = False,
-    report: Report = silent,
-) -> GenerateResult:
-    """Make a release from the measurement of another one, solved in another way.
-
-    Guarantees: reads no confidential file, draws nothing and charges nothing; plan, ledger and measurements pass their
-    checks before anything is solved; what was measured is the same to the last value, and the release says whose
-    measurement it is. The folder has nothing in it that is not a copy or follows from the copies.
-
-    Args:
-        source: folder of a release, or of a whole measurement.
-        out: new or empty folder, or one in which the same call was stopped.
-        wish: how it is to be solved.
-        ledger: of the data set; the copy in `source` if None.
-        workers, csv, report: see `generate`.
-
-    Raises:
-        ConfigError: C085 `out` is not empty, C088 there is no ledger; or as `resolved_plan`.
-        CertificateError: V181 or the code of a check: the measurement is damaged or was not paid for; V900.
-        InfeasibleError: the constraints contradict each other.
-    """
-    from topdown.publish.release_certificate import certified_privacy
-    from topdown.solve.tree.coverage import check_intervals
-
-    clock = StageClock()
-    book = source / LEDGER if ledger is None else ledger
-    if not book.is_file():
-        raise ConfigError(
-            f"there is no ledger {book}, which says that the measurement was paid for",
-            code="C088",
-            fix="give the ledger of the data set, or a finished release",
-        )
-    there = load_context(source)
-    context = PublicContext(make_resolved_plan(there, wish), there.geography, there.facts)
-    check_intervals(context)
-    _refuse_other_folder(out, context.plan)
-    with locked_folder(out):
-        _copy_measurement(source, out, context, book)
-        _refuse_unsound(out)
-        clock.run("compile", lambda: warm_up(report))
-        privacy = clock.run("account", lambda: certified_privacy(context.policy))
-        paid = privacy, _measured_before(out, context)
-        return finish_release(context, out, book, paid, clock, workers=workers, csv=csv, report=report)
 
 
 def _refuse_other_folder(out: Path, plan: Plan) -> None:
@@ -197,24 +153,38 @@ def resolve(
         CertificateError: the measurement is damaged or was not paid for; V900 the new release fails its verification.
         InfeasibleError: the constraints contradict each other.
     """
-    from topdown.made_up import refuse_simulation
-    from topdown.plan.resolved_plan import SolveChanges
-    from topdown.plan.run_file import load_settings
-    from topdown.privacy.exact_values import rational
-    from topdown.process import signals_as_interrupt
-
-    run = solve_measurement_again
-    from topdown.resources import find
-
     source, target = path_of(release, "release"), path_of(out, "out")
     refuse_simulation(source)
     found = None
     if settings is not None:
         found = load_settings(find("settings", str(path_of(settings, "settings")), Path.cwd()))
     wanted = None if coverage is None else rational(coverage, "coverage")
-    wish = SolveChanges(settings=found, targets=targets, coverage=wanted, name=name)
-    book = None if ledger is None else path_of(ledger, "ledger")
+    changes = SolveChanges(settings=found, targets=targets, coverage=wanted, name=name)
+    book = source / LEDGER if ledger is None else path_of(ledger, "ledger")
+    options = RunOptions(checked_workers(workers), csv=csv, report=report)
     with signals_as_interrupt():
-        return run(
-            source, target, wish, ledger=book, workers=checked_workers(workers), csv=csv, report=report
+        return _solve_measurement_again(source, target, changes, book, options)
+
+
+def _solve_measurement_again(
+    source: Path, out: Path, changes: SolveChanges, book: Path, options: RunOptions
+) -> GenerateResult:
+    """Copy what was measured into `out`, check it, and solve it as `changes` says; `book`: the ledger's file."""
+    clock = StageClock()
+    if not book.is_file():
+        raise ConfigError(
+            f"there is no ledger {book}, which says that the measurement was paid for",
+            code="C088",
+            fix="give the ledger of the data set, or a finished release",
         )
+    there = load_context(source)
+    context = PublicContext(make_resolved_plan(there, changes), there.geography, there.facts)
+    check_intervals(context)
+    _refuse_other_folder(out, context.plan)
+    with locked_folder(out):
+        _copy_measurement(source, out, context, book)
+        _refuse_unsound(out)
+        clock.run("compile", lambda: warm_up(options.report))
+        privacy = clock.run("account", lambda: certified_privacy(context.policy))
+        paid = privacy, _measured_before(out, context)
+        return finish_release(context, out, book, paid, clock, options)
