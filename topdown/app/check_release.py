@@ -8,14 +8,43 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topdown.app.calls import PathText, checked_workers, path_of, public_function, records_source
+from msgspec import convert
+
+from topdown.app.calls import (
+    PathText,
+    checked_workers,
+    path_of,
+    public_function,
+    records_source,
+    require_release,
+)
 from topdown.app.planned import opened, opened_again
+from topdown.app.verify_by_solving import verify_and_solve
 from topdown.errors import BudgetError, ConfigError
+from topdown.formats.accuracy_documents import Evaluation
+from topdown.formats.privacy_documents import AuditLedger
+from topdown.inputs.sources import MemoryTable, containing_file, locate_table
+from topdown.made_up import refuse_simulation
+from topdown.measure.evaluation import evaluate as compare
+from topdown.measure.evaluation import write_evaluation
+from topdown.measure.records import RecordsForm
+from topdown.notebook import card
+from topdown.output_paths import refuse_existing, refuse_needed
+from topdown.plan.preparation import load_context, load_release_chain
+from topdown.practice.audit_by_runs import audit_by_runs as run_pairs
+from topdown.practice.audit_by_runs import runs_document
+from topdown.privacy.exact_values import delta_of
+from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.progress import Report, silent
+from topdown.publish.ledger_statement import ledger_document
+from topdown.publish.publish_release import verified_in
+from topdown.publish.release_certificate import statement_of
+from topdown.verify.run_checks import verify as check
+from topdown.verify.run_checks import verify_privacy
+from topdown.verify.verify_choice import is_choice, verify_choice
 
 if TYPE_CHECKING:
-    from topdown.formats.accuracy_documents import Evaluation
-    from topdown.formats.privacy_documents import AuditLedger, AuditRuns
+    from topdown.formats.privacy_documents import AuditRuns
     from topdown.inputs import ArrowTable
     from topdown.plan import PublicContext, ReleaseChain
     from topdown.verify import VerifyResult
@@ -42,9 +71,6 @@ def verify(
         ConfigError: C088 the folder is no release, C122 it holds a simulation, C005 no worker, C230-C234 Ray.
         InternalError: X046 a worker was killed too often.
     """
-    from topdown.app.calls import require_release
-    from topdown.verify.verify_choice import is_choice, verify_choice
-
     folder = path_of(release, "release")
     if is_choice(folder):
         if solve:
@@ -52,12 +78,7 @@ def verify(
         return verify_choice(folder)
     require_release(folder)
     if solve:
-        from topdown.app.verify_by_solving import verify_and_solve
-
         return verify_and_solve(folder, workers=checked_workers(workers), report=report)
-    from topdown.publish.publish_release import verified_in
-    from topdown.verify.run_checks import verify as check
-
     n_workers = checked_workers(workers)
     return check(folder, verified_in(n_workers if isinstance(n_workers, int) else 1))
 
@@ -93,16 +114,6 @@ def evaluate(
         CertificateError: the microdata are damaged.
         DataError: the records are not those of this geography and schema; no value of them is shown.
     """
-    from msgspec import convert
-
-    from topdown.app.calls import require_release
-    from topdown.formats.accuracy_documents import Evaluation
-    from topdown.inputs.sources import MemoryTable, containing_file, locate_table
-    from topdown.measure.evaluation import evaluate as compare
-    from topdown.measure.evaluation import write_evaluation
-    from topdown.measure.records import RecordsForm
-    from topdown.output_paths import refuse_existing, refuse_needed
-
     folder, given = path_of(release, "release"), records_source(truth, "truth")
     records = locate_table(given) if isinstance(given, Path) else given
     file = None if isinstance(records, MemoryTable) else containing_file(records)
@@ -160,8 +171,6 @@ class Audit:
         return f"Audit(plan {self.policy.plan.plan_hash[:8]}, agrees={self.agrees}): {self.sentence}"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [(row["name"], row["status"], row["sentence"]) for row in self.statement["secrets"]]
         agrees = {None: "no certificate to compare with", True: "its certificate agrees"}
         return card(
@@ -210,8 +219,6 @@ def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[st
         ConfigError: a file is no plan, C122 the folder holds a simulation, or a delta is none.
         DataError, BudgetError: as `topdown.plan`.
     """
-    from topdown.publish.release_certificate import statement_of
-
     path = path_of(source, "source")
     policy = _release_chain(path, None if base is None else path_of(base, "base"))
     return Audit(policy, statement_of(policy, tuple(deltas)), _contradictions_of(path))
@@ -229,12 +236,6 @@ def audit_ledger(ledger: PathText, *, deltas: Sequence[str] = (DELTA,)) -> Audit
         BudgetError: B006 the file is no ledger, or it is damaged.
         ConfigError: a delta is none.
     """
-    from msgspec import convert
-
-    from topdown.formats.privacy_documents import AuditLedger
-    from topdown.privacy.ledger.ledger_file import read_ledger
-    from topdown.publish.ledger_statement import ledger_document
-
     path = path_of(ledger, "ledger")
     book = read_ledger(path)
     if book.opened is None:
@@ -271,11 +272,6 @@ def audit_runs(
     Raises:
         ConfigError: as `audit`, or too few runs.
     """
-    from topdown.practice.audit_by_runs import audit_by_runs as run_pairs
-    from topdown.practice.audit_by_runs import runs_document
-    from topdown.privacy.exact_values import delta_of
-    from topdown.publish.release_certificate import statement_of
-
     context = _public_context(path_of(source, "source"), None if base is None else path_of(base, "base"))
     own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
     secrets = statement_of(own, (delta,))["secrets"]
@@ -287,24 +283,18 @@ def audit_runs(
 
 def _release_chain(source: Path, base: Path | None) -> ReleaseChain:
     """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
-    from topdown.plan.preparation import load_release_chain
-
     folder = _release_of_folder(source, base)
     return _audit_of_plan(source, base).policy if folder is None else load_release_chain(folder)
 
 
 def _public_context(source: Path, base: Path | None) -> PublicContext:
     """Read plan and public facts: of a release, or of a run file."""
-    from topdown.plan.preparation import load_context
-
     folder = _release_of_folder(source, base)
     return _audit_of_plan(source, base) if folder is None else load_context(folder)
 
 
 def _release_of_folder(source: Path, base: Path | None) -> Path | None:
     """Return the folder that holds a plan with its public facts; None for a run file."""
-    from topdown.made_up import refuse_simulation
-
     if source.is_dir():
         refuse_simulation(source)
     if base is not None:
@@ -321,8 +311,6 @@ def _audit_of_plan(source: Path, base: Path | None) -> PublicContext:
 
 def _contradictions_of(source: Path) -> tuple[str, ...] | None:
     """Return what the certificate of a release states that its files contradict; None if it has no certificate."""
-    from topdown.verify.run_checks import verify_privacy
-
     if not (source / "certificate.json").is_file():
         return None
     return tuple(finding.text for finding in verify_privacy(source).findings)

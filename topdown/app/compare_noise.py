@@ -1,4 +1,4 @@
-"""A plan's noise beside the best noise for single counts, under one (epsilon, delta) for all queries together.
+"""A plan under one (epsilon, delta): the budget that keeps it, and its noise beside the best for single counts.
 
 What is proposed in floats is certified exactly.
 """
@@ -12,13 +12,28 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from topdown.app.noise_law import LARGEST_DELTA
-from topdown.app.planned import check_epsilon, composition_of
 from topdown.errors import ConfigError, InternalError
+from topdown.optimal_noise.design import optimal_law
+from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA, NoiseRequest, Promise, Square
+from topdown.optimal_noise.splits import (
+    MOST_TAILS,
+    SHARES,
+    largest_scale,
+    law_variance,
+    n_steps,
+    spare_nats,
+    tails_law,
+)
+from topdown.privacy.accountant.calibrate import budget_scale, discrete_gaussian_variance
+from topdown.privacy.accountant.composition import Composition
+from topdown.privacy.accountant.events import FiniteLoss
+from topdown.privacy.accountant.finite_losses import delta_above
+from topdown.privacy.exact_values import significant
+from topdown.privacy.relation import counts_moved
 
 if TYPE_CHECKING:
     from topdown.optimal_noise import OptimalLaw
     from topdown.plan import Plan
-    from topdown.privacy.accountant import FiniteLoss
 
 
 _DIGITS = 6
@@ -28,6 +43,102 @@ Better = Literal["discrete_gaussian", "optimal", "neither"]
 
 
 Than = Literal["less", "more", "open"]
+
+
+EPSILON_OF_A_PLAN = (
+    Fraction(1, 1000),
+    Fraction(100),
+)  # least and most that may be asked of all queries together
+
+
+def composition_of(plan: Plan) -> Composition:
+    """Return everything one record moves in a plan that extends none, as discrete Gaussian noise of its variances."""
+    moved = counts_moved(plan.neighbours)
+    return Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
+
+
+def check_epsilon(epsilon: Fraction) -> None:
+    """Refuse an epsilon of everything together that no search is for (ConfigError C151)."""
+    least, most = EPSILON_OF_A_PLAN
+    if not least <= epsilon <= most:
+        raise ConfigError(
+            f"epsilon is {epsilon} for all queries together, outside {least} .. {most}",
+            code="C151",
+            fix="give one, as EPSILON:DELTA",
+        )
+
+
+USUAL_DELTA = Fraction(1, 10**10)
+
+
+_BUDGET_DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
+
+
+@dataclass(frozen=True)
+class BudgetFor:
+    """A budget for one release that extends none, all its shares as the plan has them.
+
+    Args:
+        loss_name: rho or epsilon, the key under [budget].
+        budget: exact, few digits.
+        epsilon: what was wished, at `delta`.
+        certified: what the budget costs at `delta`, at most; never above `epsilon`.
+    """
+
+    loss_name: str
+    budget: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    certified: Fraction
+
+    def document(self) -> dict[str, Any]:
+        """Return the part `budget_for` of the plan's summary; what it costs is rounded up."""
+        return {
+            "loss_name": self.loss_name,
+            "budget": str(self.budget),
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "certified": significant(self.certified, 9, up=True),
+        }
+
+
+def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = USUAL_DELTA) -> BudgetFor:
+    """Return the largest budget of four digits that keeps epsilon at delta for everything one record moves.
+
+    Args:
+        plan: its shares and neighbours; its own budget does not matter.
+        epsilon: 1/1000 .. 100. delta: above 0, below 1; a budget of pure epsilon holds for every delta.
+
+    Raises: ConfigError C005 for an extension or a budget of two numbers, C151 for epsilon, C152 for delta, A014 where
+        nothing could be certified.
+    """
+    if plan.base is not None or plan.delta:
+        raise ConfigError(
+            "a budget is found for a release that extends none, of mechanism discrete_gaussian or geometric",
+            code="C005",
+            fix="leave --budget-for out",
+        )
+    check_epsilon(epsilon)
+    if not 0 < delta < 1:
+        raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta between 0 and 1, e.g. 1e-10")
+    if plan.loss_name == "epsilon":
+        spent = plan.loss / plan.budget  # less than 1 where the geography lacks a level
+        budget = _at_most_four_digits(epsilon / spent)
+        return BudgetFor("epsilon", budget, epsilon, delta, budget * spent)
+    whole = composition_of(plan)
+    budget = _at_most_four_digits(plan.budget * budget_scale(whole, epsilon, delta).lower)
+    certified = whole.scaled(budget / plan.budget).epsilon(delta).upper
+    if certified > epsilon:
+        raise ConfigError(
+            f"no budget could be certified for epsilon {epsilon} at delta {delta}",
+            code="A014",
+            fix="try another delta",
+        )
+    return BudgetFor("rho", budget, epsilon, delta, certified)
+
+
+def _at_most_four_digits(budget: Fraction) -> Fraction:
+    return Fraction(significant(budget, _BUDGET_DIGITS, up=False))
 
 
 @dataclass(frozen=True)
@@ -85,8 +196,6 @@ class NoiseCompared:
 
     def document(self) -> dict[str, Any]:
         """Return the part `noise_compared` of the plan's summary; decimals are rounded up."""
-        from topdown.privacy.exact_values import significant
-
         return {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
@@ -129,9 +238,6 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
             fix="compare for the plan of the base, or for a plan without --base",
         )
     _check_delta(delta)
-    from topdown.privacy.accountant.calibrate import discrete_gaussian_variance
-    from topdown.privacy.relation import counts_moved
-
     moved = counts_moved(plan.neighbours)
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
     total = _certified_epsilon(plan, delta) if epsilon is None else epsilon
@@ -186,8 +292,6 @@ def _check_delta(delta: Fraction) -> None:
 
 def _certified_epsilon(plan: Plan, delta: Fraction) -> Fraction:
     """Return what the plan costs at delta: rounded up in the sixth digit, or its exact epsilon."""
-    from topdown.privacy.exact_values import significant
-
     if plan.loss_name != "rho":
         return plan.loss
     return Fraction(significant(composition_of(plan).epsilon(delta).upper, _DIGITS, up=True))
@@ -197,8 +301,6 @@ def _gaussian_scale(
     plan: Plan, epsilon: Fraction, delta: Fraction, *, is_own: bool
 ) -> tuple[Fraction, Fraction]:
     """Return (by what variances are divided, certified delta)."""
-    from topdown.privacy.accountant.calibrate import budget_scale
-
     whole = composition_of(plan)
     keeps_its_own = is_own and plan.loss_name == "rho"
     scale = Fraction(1) if keeps_its_own else budget_scale(whole, epsilon, delta).lower
@@ -249,8 +351,6 @@ class _Proposal:
 
     def size(self, counts: Counts) -> float:
         """Return the sum of logarithms of the variances: what proposals are compared by."""
-        from topdown.optimal_noise.splits import law_variance, tails_law
-
         return math.fsum(
             n * math.log(law_variance(tails_law(float(self.epsilons[v]), float(self.each))))
             for v, n in counts.items()
@@ -281,9 +381,6 @@ def certified_split(counts: Counts, epsilon: Fraction, delta: Fraction) -> Certi
 
 
 def _proposals(counts: Counts, epsilon: Fraction, delta: Fraction) -> Iterator[_Proposal]:
-    from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA
-    from topdown.optimal_noise.splits import MOST_TAILS, SHARES, largest_scale
-
     n = sum(counts.values())
     parts = {variance: 1 / math.sqrt(float(variance)) for variance in counts}
     by_part: dict[float, int] = {}
@@ -313,9 +410,6 @@ def _rounded_down(epsilon: Fraction) -> Fraction:
 
 def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fraction) -> CertifiedSplit | None:
     """Return the laws of a proposal, a little wider where floats proposed too much; None if that is not enough."""
-    from topdown.optimal_noise.splits import n_steps, spare_nats
-    from topdown.privacy.accountant.finite_losses import delta_above
-
     if one.method == "sums":  # basic composition; each law was checked when it was made
         laws = {variance: _law_of_share(own, one.each) for variance, own in one.epsilons.items()}
         return CertifiedSplit(laws, sum((n * one.each for n in counts.values()), Fraction(0)), "sums")
@@ -334,9 +428,6 @@ def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fractio
 
 
 def _law_of_share(epsilon: Fraction, delta: Fraction) -> OptimalLaw:
-    from topdown.optimal_noise.design import optimal_law
-    from topdown.optimal_noise.noise_request import NoiseRequest, Promise, Square
-
     return optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, Square()))
 
 
@@ -345,8 +436,6 @@ def _tail_pairs(law: OptimalLaw) -> FiniteLoss:
 
     The law is symmetric, so the pair is the same in both directions and whichever way the answer moves.
     """
-    from topdown.privacy.accountant.events import FiniteLoss
-
     if law.weights != law.weights[::-1] or law.first != -law.last:
         raise InternalError("a law of one count is not symmetric", code="X052", fix="please report this plan")
     unit = 1 << law.bits

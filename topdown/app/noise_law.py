@@ -17,6 +17,10 @@ from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import TooMuchError, read_json, too_much
 from topdown.formats.noise_documents import NoiseLaw, NoiseMultipliers, NoisePromise
 from topdown.optimal_noise import Multipliers, NoiseRequest, OptimalLaw, Promise, parse_loss
+from topdown.optimal_noise.design import optimal_law
+from topdown.optimal_noise.integer_baselines import baselines
+from topdown.optimal_noise.splits import COUNTS, shared_noise
+from topdown.privacy.exact_values import fixed, rational, significant
 
 if TYPE_CHECKING:
     from topdown.optimal_noise import ErrorLoss
@@ -59,9 +63,7 @@ def optimal_noise(
             C155 too many values.
         InternalError: X051, X052 no law could be made and proved; X050 a linear program failed.
     """
-    from topdown.optimal_noise.design import optimal_law
     from topdown.optimal_noise.noise_request import NoiseRequest, Promise, parse_loss
-    from topdown.privacy.exact_values import rational
 
     promises = tuple(
         Promise(rational(e, "epsilon"), rational(d, "delta")) for e, d in ((epsilon, delta), *also)
@@ -87,10 +89,6 @@ def noise_document(law: OptimalLaw, *, compare: bool = False) -> dict[str, Any]:
 
     Raises: ConfigError C005 to compare a law with several promises.
     """
-    import msgspec
-
-    from topdown.privacy.exact_values import significant
-
     found: dict[str, Any] = {
         "type": "topdown.noise",
         "version": 1,
@@ -113,9 +111,6 @@ def _shift_of_neighbours(law: OptimalLaw) -> list[Fraction]:
 
 
 def _other_mechanisms(law: OptimalLaw) -> list[dict[str, str]]:
-    from topdown.optimal_noise.integer_baselines import baselines
-    from topdown.privacy.exact_values import fixed, significant
-
     if len(law.ask.promises) > 1:
         raise ConfigError(
             "noise of other kinds is compared for one promise", code="C005", fix="compare without --also"
@@ -132,9 +127,6 @@ def _other_mechanisms(law: OptimalLaw) -> list[dict[str, str]]:
 
 
 def _shared_among_counts(law: OptimalLaw) -> list[dict[str, Any]]:
-    from topdown.optimal_noise.splits import COUNTS, shared_noise
-    from topdown.privacy.exact_values import significant
-
     promise = law.ask.promises[0]
     if law.ask.sensitivity > 1 or not promise.epsilon or promise.delta > LARGEST_DELTA:
         return []

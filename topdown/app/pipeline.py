@@ -15,6 +15,7 @@ from topdown.app.preflight import preflight
 from topdown.app.resource_needs import check_memory
 from topdown.errors import BudgetError, CertificateError, DataError
 from topdown.measure import measurement
+from topdown.notebook import card
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
 from topdown.privacy.ledger import Disk, folder_lock
@@ -70,8 +71,6 @@ class GenerateResult:
         return f"GenerateResult({str(self.release)!r}, {self.n_records:,} records, {passed})"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [
             ("folder", self.release),
             ("records", f"{self.n_records:,}"),

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from topdown.app.compare_noise import gaussian_needs
+from topdown.app.pipeline import check_one_ledger
 from topdown.app.resource_needs import estimate_needs, memory_warning
 from topdown.app.screens import figures
 from topdown.errors import BudgetError, InternalError
 from topdown.formats.strict_toml import exact_text
+from topdown.measure.run_ledger import check_ledger_of_run
 from topdown.model import Basis, leaf_rows, rows_of_kinds
 from topdown.plan import Plan, PreparedRun, PublicContext, ReleaseChain, RunFile, plan_from_document
 from topdown.plan.release_chain import read_plan_document
@@ -31,6 +33,9 @@ from topdown.publish.release_certificate import (
 from topdown.publish.table_intervals import is_exact
 from topdown.solve import check_solve
 from topdown.solve.extend import Patterns
+from topdown.solve.extend.extension_checks import check_stages, extension_verdicts, split_sizes
+from topdown.solve.extend.patterns import find_patterns
+from topdown.solve.implied.level_verdicts import plan_verdicts
 from topdown.solve.tree import choose_levels, expected_deviations
 
 
@@ -41,9 +46,6 @@ def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
     ledger = view_ledger(prepared.ledger_path, run.ledger.limit, run.ledger.delta_limit)
     patterns = None
     if plan.base is not None:
-        from topdown.solve.extend.extension_checks import check_stages
-        from topdown.solve.extend.patterns import find_patterns
-
         patterns = find_patterns(context)  # I020: a leaf that cannot be extended
         check_stages(context, patterns)  # C096: least squares that would be too large
     levels: list[dict[str, Any]] = [
@@ -157,9 +159,6 @@ def _ledger_deltas(plan: Plan, ledger: LedgerView) -> dict[str, str]:
 
 def _proved_verdicts(context: PublicContext, patterns: Patterns | None) -> dict[str, Any]:
     """Tell what is proved about the constraints; contradictions were refused when the plan was made."""
-    from topdown.solve.extend.extension_checks import extension_verdicts
-    from topdown.solve.implied.level_verdicts import plan_verdicts
-
     found = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
     return {"ok": True, "verdicts": [asdict(verdict) for verdict in found]}
 
@@ -167,8 +166,6 @@ def _proved_verdicts(context: PublicContext, patterns: Patterns | None) -> dict[
 def solve_sizes(context: PublicContext, depth: int, patterns: Patterns | None = None) -> dict[str, int]:
     """Count the solves of a level and bound the largest: children of one node times cells open at it."""
     if patterns is not None:
-        from topdown.solve.extend.extension_checks import split_sizes
-
         return split_sizes(context, patterns, depth)
     rules, geography = context.rules, context.geography
     class_sizes = np.bincount(rules.class_of_cell, minlength=rules.open[0].shape[1])
@@ -239,9 +236,6 @@ def _privacy_section(policy: ReleaseChain) -> dict[str, Any]:
 
 def ledger_problem(prepared: PreparedRun) -> list[dict[str, str]]:
     """Warn of a ledger that `generate` would refuse."""
-    from topdown.errors import BudgetError
-    from topdown.measure.run_ledger import check_ledger_of_run
-
     try:
         check_ledger_of_run(prepared)
     except BudgetError as error:
@@ -349,8 +343,6 @@ def base_summary(prepared: PreparedRun, patterns: Patterns) -> dict[str, Any]:
 
 def ledger_warning(prepared: PreparedRun) -> list[dict[str, str]]:
     """Warn if the ledger did not pay for the base release, as `topdown extend` would refuse (B020)."""
-    from topdown.app.pipeline import check_one_ledger
-
     try:
         check_one_ledger(prepared)
     except BudgetError as error:

@@ -17,18 +17,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function
+from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
+from topdown.app.plan_summary import plan_summary
+from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.inputs import MemoryTable
+from topdown.made_up import refuse_simulation
+from topdown.notebook import card
 from topdown.output_paths import refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.release_chain import read_plan_document
+from topdown.privacy.exact_values import rational
+from topdown.publish.release_certificate import open_answers
 
 if TYPE_CHECKING:
     from topdown.app.compare_noise import NoiseCompared
     from topdown.inputs import ArrowTable
     from topdown.plan import Plan
-    from topdown.privacy.accountant import Composition
     from topdown.privacy.exact_values import Exact
 
 
@@ -67,8 +73,6 @@ class Planned:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
-        from topdown.app.plan_summary import plan_summary
-
         return plan_summary(self.prepared)
 
     def compare_noise(self, delta: Exact, epsilon: Exact | None = None) -> NoiseCompared:
@@ -88,9 +92,6 @@ class Planned:
 
         Cost: seconds, more for many queries of different noise.
         """
-        from topdown.app.compare_noise import compare_noise
-        from topdown.privacy.exact_values import rational
-
         wanted = None if epsilon is None else rational(epsilon, "epsilon")
         return compare_noise(self.plan, rational(delta, "delta"), wanted)
 
@@ -118,8 +119,6 @@ class Planned:
 
         Cost: a second or two.
         """
-        from topdown.privacy.exact_values import rational
-
         return budget_for(self.plan, rational(epsilon, "epsilon"), rational(delta, "delta"))
 
     def save(self, path: PathText) -> None:
@@ -140,8 +139,6 @@ class Planned:
         )
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         plan = self.plan
         rows = [
             (at.name, f"{at.n_nodes:,}", f"{plan.numbers_at(depth):,}", at.loss)
@@ -177,8 +174,6 @@ def plan(
 
     Cost: seconds; `summary` computes the certified loss when it is first asked for.
     """
-    from topdown.app.resource_needs import check_memory
-
     found = opened(
         path_of(run, "run"),
         None if base is None else path_of(base, "base"),
@@ -191,7 +186,6 @@ def plan(
 
 def opened(run: Path, base: Path | None = None, leaves: MemoryTable | None = None) -> Planned:
     """Open a run file with the release it extends."""
-    from topdown.made_up import refuse_simulation
     from topdown.plan.preparation import prepare
 
     if base is not None:
@@ -206,8 +200,6 @@ def opened_again(run: Path, leaves: MemoryTable | None = None) -> Planned:
 
 def require_answers(planned: Planned, *, final: bool) -> None:
     """Refuse a final release while answers are open (H001)."""
-    from topdown.publish.release_certificate import open_answers
-
     unanswered = open_answers(planned.plan) if final else []
     if unanswered:
         raise ConfigError(
@@ -420,104 +412,3 @@ def _stddev_by_answer(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str]
 
 def _deviation_row(one: ComparedNumber) -> dict[str, Any]:
     return {"level": one.level, "query": one.query, "stddev": one.here, "other": one.there}
-
-
-USUAL_DELTA = Fraction(1, 10**10)
-
-
-_DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
-
-
-@dataclass(frozen=True)
-class BudgetFor:
-    """A budget for one release that extends none, all its shares as the plan has them.
-
-    Args:
-        loss_name: rho or epsilon, the key under [budget].
-        budget: exact, few digits.
-        epsilon: what was wished, at `delta`.
-        certified: what the budget costs at `delta`, at most; never above `epsilon`.
-    """
-
-    loss_name: str
-    budget: Fraction
-    epsilon: Fraction
-    delta: Fraction
-    certified: Fraction
-
-    def document(self) -> dict[str, Any]:
-        """Return the part `budget_for` of the plan's summary; what it costs is rounded up."""
-        from topdown.privacy.exact_values import significant
-
-        return {
-            "loss_name": self.loss_name,
-            "budget": str(self.budget),
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "certified": significant(self.certified, 9, up=True),
-        }
-
-
-def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = USUAL_DELTA) -> BudgetFor:
-    """Return the largest budget of four digits that keeps epsilon at delta for everything one record moves.
-
-    Args:
-        plan: its shares and neighbours; its own budget does not matter.
-        epsilon: 1/1000 .. 100. delta: above 0, below 1; a budget of pure epsilon holds for every delta.
-
-    Raises: ConfigError C005 for an extension or a budget of two numbers, C151 for epsilon, C152 for delta, A014 where
-        nothing could be certified.
-    """
-    if plan.base is not None or plan.delta:
-        raise ConfigError(
-            "a budget is found for a release that extends none, of mechanism discrete_gaussian or geometric",
-            code="C005",
-            fix="leave --budget-for out",
-        )
-    check_epsilon(epsilon)
-    if not 0 < delta < 1:
-        raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta between 0 and 1, e.g. 1e-10")
-    if plan.loss_name == "epsilon":
-        spent = plan.loss / plan.budget  # less than 1 where the geography lacks a level
-        budget = _at_most_four_digits(epsilon / spent)
-        return BudgetFor("epsilon", budget, epsilon, delta, budget * spent)
-    from topdown.privacy.accountant.calibrate import budget_scale
-
-    whole = composition_of(plan)
-    budget = _at_most_four_digits(plan.budget * budget_scale(whole, epsilon, delta).lower)
-    certified = whole.scaled(budget / plan.budget).epsilon(delta).upper
-    if certified > epsilon:
-        raise ConfigError(
-            f"no budget could be certified for epsilon {epsilon} at delta {delta}",
-            code="A014",
-            fix="try another delta",
-        )
-    return BudgetFor("rho", budget, epsilon, delta, certified)
-
-
-def _at_most_four_digits(budget: Fraction) -> Fraction:
-    from topdown.privacy.exact_values import significant
-
-    return Fraction(significant(budget, _DIGITS, up=False))
-
-
-SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
-
-
-def composition_of(plan: Plan) -> Composition:
-    """Return everything one record moves in a plan that extends none, as discrete Gaussian noise of its variances."""
-    from topdown.privacy.accountant.composition import Composition
-    from topdown.privacy.relation import counts_moved
-
-    moved = counts_moved(plan.neighbours)
-    return Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
-
-
-def check_epsilon(epsilon: Fraction) -> None:
-    """Refuse an epsilon of everything together that no search is for (ConfigError C151)."""
-    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise ConfigError(
-            f"epsilon is {epsilon} for all queries together, outside {SMALLEST_EPSILON} .. {LARGEST_EPSILON}",
-            code="C151",
-            fix="give one, as EPSILON:DELTA",
-        )

@@ -6,11 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topdown.app.calls import PathText, path_of, public_function
+from msgspec import convert
+
+from topdown.app.calls import SPEND_NOTE, PathText, path_of, public_function
+from topdown.app.plan_summary import view_ledger
 from topdown.errors import ConfigError
+from topdown.formats.caps import read_json
+from topdown.formats.choice_documents import CheckedRatio, SelectionCheck, SelectionResult
+from topdown.measure import choosing as questions
+from topdown.measure.choosing import ChoiceRequest, choose
+from topdown.output_paths import refuse_inside
+from topdown.plan.candidates import Within, read_candidates
+from topdown.plan.preparation import prepare
+from topdown.privacy.exact_values import rational
+from topdown.privacy.ledger.durable import Disk, folder_lock
+from topdown.process import signals_as_interrupt
+from topdown.publish.publish_choice import RESULT, publish_choice
+from topdown.selection.sampling_rate import subsampling
+from topdown.selection.selection_check import check_selection
 
 if TYPE_CHECKING:
-    from topdown.formats.choice_documents import SelectionCheck, SelectionResult
     from topdown.measure import ChoiceRequest as Asked  # commands name it
     from topdown.measure.choosing import Question
     from topdown.plan import PreparedRun
@@ -102,11 +117,6 @@ def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
         ConfigError: a file says something impossible, C191 epsilon, C192-C195 what is asked.
         DataError: a public table breaks a rule.
     """
-    from topdown.measure.choosing import ChoiceRequest  # commands name it
-    from topdown.plan.preparation import prepare
-    from topdown.privacy.exact_values import rational
-    from topdown.selection.sampling_rate import subsampling
-
     asked = rational(epsilon, "epsilon")
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
@@ -139,17 +149,6 @@ def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = F
         DataError: the records break a rule, D050 the disk refuses.
         BudgetError: the ledger refuses; nothing was drawn.
     """
-    from msgspec import convert
-
-    from topdown.app.calls import SPEND_NOTE
-    from topdown.app.plan_summary import view_ledger
-    from topdown.formats.caps import read_json
-    from topdown.formats.choice_documents import SelectionResult
-    from topdown.measure.choosing import choose
-    from topdown.privacy.ledger.durable import Disk, folder_lock
-    from topdown.process import signals_as_interrupt
-    from topdown.publish.publish_choice import RESULT, publish_choice
-
     target, spend, ledger = path_of(out, "out"), asked.spend, asked.prepared.ledger_path
     check_folder(asked, target, resume=resume)
     before = view_ledger(ledger, spend.limit).spent_on(spend.plan_hash)
@@ -169,9 +168,6 @@ def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = F
 
 def check_folder(asked: Asked, out: Path, *, resume: bool) -> None:
     """Refuse a folder that holds something else, before anybody is asked; errors as `select`."""
-    from topdown.formats.caps import read_json
-    from topdown.output_paths import refuse_inside
-
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
     refuse_inside(out, "--out", asked.prepared.needed)
@@ -200,9 +196,6 @@ def check_folder(asked: Asked, out: Path, *, resume: bool) -> None:
 
 def select_check() -> SelectionCheck:
     """Compute the exact ratios of the shipped choices on small data sets, and hold them to what they promise."""
-    from topdown.formats.choice_documents import CheckedRatio, SelectionCheck
-    from topdown.selection.selection_check import check_selection
-
     rows = [
         CheckedRatio(
             question=row.question,
@@ -217,8 +210,6 @@ def select_check() -> SelectionCheck:
 
 
 def _question_of(prepared: PreparedRun, wish: Wish, plan: Subsampling) -> Question:
-    from topdown.measure import choosing as questions
-
     context = prepared.context
     geography = context.geography
     if isinstance(wish, Frequent):
@@ -244,8 +235,6 @@ def _question_of(prepared: PreparedRun, wish: Wish, plan: Subsampling) -> Questi
 
 
 def _candidates(prepared: PreparedRun, cover: Cover, per: str | None) -> Candidates:
-    from topdown.plan.candidates import Within, read_candidates
-
     if (cover.radius is None) != (cover.centres is None) or not (cover.radius is None or cover.radius > 0):
         raise ConfigError(
             "a radius above 0 and a table of centres belong together",

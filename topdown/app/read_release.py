@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from topdown.app.calls import PathText, path_of, require_release
-from topdown.errors import CertificateError, ConfigError
+from topdown.app.tables_and_intervals import numbers_of
+from topdown.errors import CertificateError, ConfigError, TopdownError
+from topdown.formats.caps import read_json
+from topdown.measure.released import read_open_microdata
+from topdown.model.sections import part_path
+from topdown.notebook import card
+from topdown.plan.plan_values import plan_from_document
+from topdown.plan.preparation import load_context
+from topdown.plan.release_chain import read_plan_document
+from topdown.publish.release_tables import PERSONS, table_path, workload
+from topdown.publish.table_intervals import is_exact
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,9 +66,6 @@ class Release:
 
         Raises: ConfigError C016 plan.json is damaged.
         """
-        from topdown.plan.plan_values import plan_from_document
-        from topdown.plan.release_chain import read_plan_document
-
         return plan_from_document(read_plan_document(self.path / "plan.json"))
 
     @cached_property
@@ -64,8 +74,6 @@ class Release:
 
         Raises: CertificateError V090 it is damaged.
         """
-        from topdown.formats.caps import read_json
-
         path = self.path / "certificate.json"
         try:
             return dict(read_json(path))
@@ -80,8 +88,6 @@ class Release:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the queries that have a table at every level."""
-        from topdown.publish.release_tables import workload
-
         return tuple(query.name for query in workload(self.plan))
 
     def table(self, query: str, level: str) -> pd.DataFrame:
@@ -102,8 +108,6 @@ class Release:
 
     def arrow(self, query: str, level: str) -> pa.Table:
         """Return the table of a query at a level as an Arrow table; arguments and errors as `table`."""
-        from topdown.publish.release_tables import table_path
-
         _named_one_of("table", query, self.tables)
         _named_one_of("level", level, self.levels)
         return self._read(table_path(self.plan.query(query), level))
@@ -140,8 +144,6 @@ class Release:
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
-        from topdown.formats.caps import read_json
-
         path = self.path / "manifest.json"
         try:
             return {str(file["path"]): file for file in read_json(path)["files"]}
@@ -150,8 +152,6 @@ class Release:
 
     def _files(self, name: str) -> list[Path]:
         """Return the file of a table, or those parts of it that the manifest lists, in order."""
-        from topdown.model.sections import part_path
-
         parts: list[str] = []
         while name not in self._manifest and (part := part_path(name, len(parts))) in self._manifest:
             parts.append(part)
@@ -161,9 +161,6 @@ class Release:
         return f"Release({str(self.path)!r})"
 
     def _repr_html_(self) -> str:
-        from topdown.errors import TopdownError
-        from topdown.notebook import card
-
         try:
             plan, note = self.plan, "Opened without a check: topdown.verify is the check."
             rows = [
@@ -238,8 +235,6 @@ class EstimatedTable:
         return f"EstimatedTable({self.query!r} at {self.level!r}, areas x answers {n:,} x {k:,})"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [
             (code, ", ".join(labels), f"{x:.1f}", f"{s:.1f}")
             for code, xs, sds in zip(self.geocodes[:2], self.estimate[:2], self.stddev[:2], strict=True)
@@ -251,16 +246,6 @@ class EstimatedTable:
 
 def estimates_of(folder: Path, query: str, level: str) -> EstimatedTable:
     """Return the estimates of a table; see `Release.estimates`."""
-    from itertools import product
-
-    import numpy as np
-
-    from topdown.app.tables_and_intervals import numbers_of
-    from topdown.measure.released import read_open_microdata
-    from topdown.plan.preparation import load_context
-    from topdown.publish.release_tables import PERSONS
-    from topdown.publish.table_intervals import is_exact
-
     context = load_context(folder)
     asked, depth = context.plan.query(query), context.geography.index(level)
     areas = context.geography.levels[depth]

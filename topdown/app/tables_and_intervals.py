@@ -10,19 +10,46 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from topdown.app.calls import PathText, path_of, public_function
+import numpy as np
+
+from topdown.app.calls import PathText, path_of, public_function, require_release
 from topdown.errors import ConfigError
+from topdown.formats.accuracy_documents import (
+    IntervalOfAnswer,
+    Intervals,
+    IntervalsOfUnion,
+    Tables,
+    TablesFile,
+)
+from topdown.formats.strict_toml import exact_text, parse_exact
+from topdown.measure.released import read_open_microdata
+from topdown.output_paths import joined_name, refuse_release, refuse_same_file
+from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
+from topdown.plan.preparation import load_context
+from topdown.plan.public_tables import read_area_names, read_unions
+from topdown.publish.release_certificate import stamps
+from topdown.publish.release_tables import PERSONS
+from topdown.publish.sheets import SheetAnswers, SheetAreas, long_sheet, wide_sheet, write_package
+from topdown.publish.table_intervals import (
+    TableRows,
+    intervals_of,
+    intervals_of_unions,
+    intervals_sentence,
+    rows_of,
+    rows_of_unions,
+)
+from topdown.solve.node_totals import exact_tables, exact_totals
+from topdown.solve.noisy_answers import MeasurementReader
+from topdown.solve.tree.coverage import check_intervals
+from topdown.solve.tree.published_estimates import tree_estimates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from topdown.formats.accuracy_documents import Intervals, IntervalsOfUnion, Tables
     from topdown.model import Histogram, Query
     from topdown.plan import PublicContext
     from topdown.plan.public_tables import AreaUnion
-    from topdown.publish.sheets import SheetAnswers
     from topdown.publish.table_intervals import Intervals as Columns
-    from topdown.publish.table_intervals import TableRows
     from topdown.solve.tree import TreeEstimates
 
 
@@ -59,17 +86,6 @@ def tables(
 
     Cost: with intervals one reading of all measurements, and another for each table of a list of areas.
     """
-    from topdown.app.calls import require_release
-    from topdown.formats.accuracy_documents import Tables
-    from topdown.formats.strict_toml import exact_text
-    from topdown.measure.released import read_open_microdata
-    from topdown.output_paths import refuse_release
-    from topdown.plan.preparation import load_context
-    from topdown.plan.public_tables import read_area_names, read_unions
-    from topdown.publish.release_tables import PERSONS
-    from topdown.publish.sheets import write_package
-    from topdown.publish.table_intervals import intervals_sentence
-
     folder, target = path_of(release, "release"), path_of(out, "out")
     require_release(folder)
     refuse_release(target, "--out")
@@ -109,18 +125,12 @@ class _TablesRequest:
 
     @property
     def sentence(self) -> str:
-        from topdown.publish.table_intervals import intervals_sentence
-
         return "" if self.chance is None else intervals_sentence(self.chance)
 
 
 def _answers_of_levels(
     asked: _TablesRequest, queries: Sequence[Query], chosen: Sequence[int], named: dict[str, str]
 ) -> list[SheetAnswers]:
-    from topdown.output_paths import joined_name
-    from topdown.publish.sheets import SheetAnswers, SheetAreas
-    from topdown.publish.table_intervals import TableRows, intervals_of, rows_of
-
     if not chosen:
         return []
     context = asked.context
@@ -158,10 +168,6 @@ def _answers_of_levels(
 def _answers_of_unions(
     asked: _TablesRequest, queries: Sequence[Query], unions: Sequence[AreaUnion]
 ) -> list[SheetAnswers]:
-    from topdown.output_paths import joined_name
-    from topdown.publish.sheets import SheetAnswers, SheetAreas
-    from topdown.publish.table_intervals import intervals_of_unions, rows_of_unions
-
     out = []
     for query in queries if unions else ():
         rows, at = rows_of_unions(asked.context, query, unions, asked.leaves), None
@@ -183,9 +189,6 @@ def _answers_of_unions(
 
 
 def _write_sheets(found: Sequence[SheetAnswers]) -> tuple[list[Any], list[Any]]:
-    from topdown.formats.accuracy_documents import TablesFile
-    from topdown.publish.sheets import long_sheet, wide_sheet
-
     sheets, listed = [], []
     for of in found:
         for sheet, wide in ((long_sheet(of), False), (wide_sheet(of), True)):
@@ -206,9 +209,6 @@ def _write_sheets(found: Sequence[SheetAnswers]) -> tuple[list[Any], list[Any]]:
 
 
 def _about_release(context: PublicContext, chance: Fraction | None) -> dict[str, Any]:
-    from topdown.publish.release_certificate import stamps
-    from topdown.publish.table_intervals import intervals_sentence
-
     release = context.plan.release
     words = ", ".join(stamps(context.plan))
     said = [f"{words}: not for use as official statistics."] if words else []
@@ -238,8 +238,6 @@ def _chosen_levels(context: PublicContext, given: Sequence[str], has_areas: bool
 
 
 def _chosen_queries(context: PublicContext, by: Sequence[str]) -> list[Query]:
-    from topdown.output_paths import refuse_same_file
-
     schema = context.plan.schema
     given = [" * ".join(part.strip() for part in name.replace("*", ",").split(",")) for name in by]
     alone = [n for a in schema.attributes for n in (a.name, *(r.name for r in a.recodes))]
@@ -253,11 +251,6 @@ def _chosen_queries(context: PublicContext, by: Sequence[str]) -> list[Query]:
 
 def numbers_of(folder: Path, context: PublicContext, *, asked: bool) -> TreeEstimates:
     """Return what the measurements in a release say of any answer; ConfigError C211 if the plan has no such numbers."""
-    from topdown.solve.node_totals import exact_tables, exact_totals
-    from topdown.solve.noisy_answers import MeasurementReader
-    from topdown.solve.tree.coverage import check_intervals
-    from topdown.solve.tree.published_estimates import tree_estimates
-
     check_intervals(context, asked=asked)
     reader = MeasurementReader(folder, context)
     values = reader.exact()
@@ -290,19 +283,6 @@ def interval(
 
     Cost: one reading of all measurements, some seconds for 50 million.
     """
-    from topdown.app.calls import require_release
-    from topdown.formats.accuracy_documents import Intervals
-    from topdown.formats.strict_toml import exact_text
-    from topdown.measure.released import read_open_microdata
-    from topdown.plan.preparation import load_context
-    from topdown.plan.public_tables import read_unions
-    from topdown.publish.release_tables import PERSONS
-    from topdown.publish.table_intervals import intervals_of_unions, intervals_sentence, rows_of_unions
-    from topdown.solve.node_totals import exact_tables, exact_totals
-    from topdown.solve.noisy_answers import MeasurementReader
-    from topdown.solve.tree.coverage import check_intervals
-    from topdown.solve.tree.published_estimates import tree_estimates
-
     folder = path_of(release, "release")
     require_release(folder)
     context = load_context(folder)
@@ -330,9 +310,6 @@ def interval(
 
 def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
     """Return a chance that was asked for, or the usual one; ConfigError C210 outside the range."""
-    from topdown.formats.strict_toml import parse_exact
-    from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
-
     try:
         chance = usual if given is None else given if isinstance(given, Fraction) else parse_exact(given)
         if not LEAST_COVERAGE <= chance <= MOST_COVERAGE:
@@ -349,10 +326,6 @@ def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
 def _intervals_of_union(
     context: PublicContext, query: Query, union: AreaUnion, of: tuple[TableRows, Columns, int]
 ) -> IntervalsOfUnion:
-    import numpy as np
-
-    from topdown.formats.accuracy_documents import IntervalOfAnswer, IntervalsOfUnion
-
     rows, columns, number = of
     shape = tuple(len(f.group_labels) for f in query.factors)
     answers = []

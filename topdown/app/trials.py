@@ -12,17 +12,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.app.calls import PathText, path_of, public_function, records_source
+from topdown.app.pipeline import warm_up
+from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, InternalError
+from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel, TunedQuery
+from topdown.formats.strict_toml import exact_text, toml_text
+from topdown.measure.run_ledger import create_run_ledger
+from topdown.output_paths import refuse_existing, refuse_needed, write_new
+from topdown.plan.planning import make_plan
+from topdown.plan.preparation import PublicContext, prepare
+from topdown.practice import simulation as folder
+from topdown.practice.simulation import DEFAULT_SEED, ErrorSums, open_simulation
+from topdown.practice.synth.write_census import synth as make
+from topdown.practice.tune_shares import Goals, load_goals, tuned_run
+from topdown.practice.tune_shares import best_exact_shares as find_shares
 from topdown.progress import Event, Report, silent
+from topdown.publish.release_tables import workload
+from topdown.publish.table_intervals import is_exact
+from topdown.solve.tree.coverage import choose_levels, lattice_form
 
 if TYPE_CHECKING:
-    from topdown.formats.accuracy_documents import SimulationErrors, Tune, TunedDeviation, TunedLevel
+    from topdown.formats.accuracy_documents import SimulationErrors
     from topdown.inputs import ArrowTable
-    from topdown.plan import PreparedRun, PublicContext, RunFile
+    from topdown.plan import PreparedRun, RunFile
     from topdown.practice.simulation import Replicate
     from topdown.practice.synth import SynthResult
-    from topdown.practice.tune_shares import Goals
     from topdown.solve.tree import LatticeForm
 
 
@@ -67,10 +82,6 @@ def simulate(
         DataError: the truth breaks a rule.
         InfeasibleError: the constraints contradict each other.
     """
-    from topdown.app.pipeline import warm_up
-    from topdown.practice import simulation as folder
-    from topdown.practice.simulation import DEFAULT_SEED, ErrorSums, open_simulation
-
     target = None if out is None else path_of(out, "out")
     if target is not None:
         folder.refuse_filled_out(target)
@@ -131,9 +142,6 @@ def synth(
         ConfigError: C080 a file is there, C065 or C066 a size or level cannot be; or a file is wrong.
         BudgetError: the ledger that is there belongs to something else.
     """
-    from topdown.measure.run_ledger import create_run_ledger
-    from topdown.practice.synth.write_census import synth as make
-
     folder = path_of(out, "out")
     names = ["persons.csv.gz", "blocks.csv.gz", "run.toml"]
     if (
@@ -196,10 +204,6 @@ def tune(run: PathText, out: PathText, *, goals: PathText | None = None, force: 
 
     Cost: half a minute for 25,000 leaves.
     """
-    from topdown.output_paths import refuse_existing, refuse_needed, write_new
-    from topdown.plan.preparation import prepare
-    from topdown.practice.tune_shares import Goals, load_goals
-
     source, target = path_of(run, "run"), path_of(out, "out")
     wished = None if goals is None else path_of(goals, "goals")
     prepared = prepare(source)
@@ -218,17 +222,6 @@ def tune(run: PathText, out: PathText, *, goals: PathText | None = None, force: 
 
 
 def _tuned_run(prepared: PreparedRun, goals: Goals, source: str, target: str) -> TunedRun:
-    from topdown.errors import InternalError
-    from topdown.formats.accuracy_documents import Tune
-    from topdown.formats.strict_toml import exact_text, toml_text
-    from topdown.plan.planning import make_plan
-    from topdown.plan.preparation import PublicContext
-    from topdown.practice.tune_shares import best_exact_shares as find_shares
-    from topdown.practice.tune_shares import tuned_run
-    from topdown.publish.release_tables import workload
-    from topdown.publish.table_intervals import is_exact
-    from topdown.solve.tree.coverage import choose_levels
-
     context, plan = prepared.context, prepared.context.plan
     form = _lattice_form(context)
     queries = workload(plan)
@@ -268,8 +261,6 @@ def _tuned_run(prepared: PreparedRun, goals: Goals, source: str, target: str) ->
 
 def _lattice_form(context: PublicContext) -> LatticeForm:
     """Return the lattice form of a plan that is fitted to the tree estimate wherever something is below (C213)."""
-    from topdown.solve.tree.coverage import choose_levels, lattice_form
-
     if not context.plan.fits_tree:
         why = 'each area is fitted to its own measurements only: [estimates] targets is not "tree"'
     else:
@@ -287,9 +278,6 @@ def _lattice_form(context: PublicContext) -> LatticeForm:
 
 
 def _tuned_levels(old: RunFile, new: RunFile, context: PublicContext) -> list[TunedLevel]:
-    from topdown.formats.accuracy_documents import TunedLevel, TunedQuery
-    from topdown.formats.strict_toml import exact_text
-
     before, after = ({table.name: table for table in run.level} for run in (old, new))
     out = []
     for level in context.plan.levels:
@@ -311,10 +299,6 @@ def _tuned_levels(old: RunFile, new: RunFile, context: PublicContext) -> list[Tu
 
 
 def _tuned_deviations(old: PublicContext, new: PublicContext, goals: Goals) -> list[TunedDeviation]:
-    from topdown.app.plan_summary import mean_deviations
-    from topdown.formats.accuracy_documents import TunedDeviation
-    from topdown.formats.strict_toml import exact_text
-
     before, after = (
         {(at["level"], at["query"]): at["stddev"] for at in mean_deviations(c)} for c in (old, new)
     )

@@ -44,7 +44,7 @@ from topdown.measure.draw import PartPlan
 from topdown.model import Histogram, Query, parse_query
 from topdown.model.sections import files_at
 from topdown.plan import PreparedRun, PublicContext
-from topdown.plan.release_chain import read_plan_document
+from topdown.plan.release_chain import file_sha256, read_plan_document
 from topdown.privacy import SimulationBits
 from topdown.progress import silent
 from topdown.publish.release_files import write_bytes, write_parquet
@@ -57,6 +57,7 @@ from topdown.solve import (
     records_sha256,
     solve_tree,
 )
+from topdown.verify.run_checks import verify
 from topdown.workers import workers_with
 
 
@@ -107,8 +108,6 @@ def _frame_origin(reason: str) -> Origin:
 
 
 def _release_origin(folder: Path, reason: str) -> Origin:
-    from topdown.verify.run_checks import verify
-
     reason = check_reason(reason)
     refuse_simulation(folder)
     checks = verify(folder)
@@ -123,8 +122,6 @@ def _release_origin(folder: Path, reason: str) -> Origin:
         )
     release = read_plan_document(folder / "plan.json")["release"]
     name = str(release["id"]) if isinstance(release, dict) else folder.name
-    from topdown.plan.release_chain import file_sha256
-
     return Origin("release", name, file_sha256(folder / "manifest.json"), reason)
 
 

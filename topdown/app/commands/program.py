@@ -66,7 +66,8 @@ class Program:
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
         )
         listed.package, listed.sections = self.package, self.commands
-        return version_option(self.name)(listed)
+        group: click.Group = version_option(self.name)(listed)
+        return group
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run one command and return its exit code: 0 .. 5 or 130; 141 if whoever read the output has left."""

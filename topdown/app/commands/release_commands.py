@@ -19,7 +19,7 @@ from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from topdown import GenerateResult, Planned
-    from topdown.app.make_release import Measured
+    from topdown.app.pipeline import Measured
     from topdown.formats.command_documents import Generate
     from topdown.plan import Plan, PreparedRun
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from topdown.app.compare_noise import NoiseCompared
-from topdown.app.planned import USUAL_DELTA, BudgetFor, ComparedNumber, PlanChange, Planned, PlansCompared
+from topdown.app.compare_noise import USUAL_DELTA, BudgetFor, NoiseCompared
+from topdown.app.planned import ComparedNumber, PlanChange, Planned, PlansCompared
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.loss_words import (

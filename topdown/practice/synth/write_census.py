@@ -20,6 +20,7 @@ import numpy as np
 from topdown.errors import ConfigError
 from topdown.made_up import write_mark
 from topdown.model import Histogram, Invariants, Schema, base_labels
+from topdown.notebook import card
 from topdown.output_paths import checked_name, refuse_same_file
 from topdown.plan import (
     RunFileAnswers,
@@ -240,8 +241,6 @@ class SynthResult:
         return f"SynthResult({str(self.records.parent)!r}, {self.n_people:,} made-up people)"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [("records", self.records), ("leaves", self.leaves), ("run file", self.run_file)]
         areas = ", ".join(f"{n:,} {name}" for name, n in self.nodes)
         return card(f"{self.n_people:,} made-up people", [*rows, ("areas", areas)])
