@@ -49,16 +49,18 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.app.check_release import Audit, audit, audit_ledger, audit_runs, evaluate, verify
+    from topdown.app.audits import Audit, audit, audit_ledger, audit_runs
+    from topdown.app.check_release import evaluate, verify
     from topdown.app.make_release import extend, generate
     from topdown.app.noise_law import optimal_noise
-    from topdown.app.pipeline import GenerateResult
     from topdown.app.planned import Planned, plan
     from topdown.app.read_release import Release
     from topdown.app.resolve_release import resolve
-    from topdown.app.trials import simulate, synth
+    from topdown.app.synthetic_census import synth
+    from topdown.app.trials import simulate
     from topdown.errors import TopdownError
     from topdown.formats.accuracy_documents import Evaluation, SimulationErrors
+    from topdown.formats.command_documents import GenerateResult
     from topdown.formats.privacy_documents import AuditLedger
     from topdown.practice.synth import SynthResult
     from topdown.privacy import Enclosure

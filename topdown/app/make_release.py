@@ -22,11 +22,12 @@ from topdown.app.calls import (
     public_function,
     spent_so_far,
 )
-from topdown.app.pipeline import GenerateResult, Measured, RunOptions
+from topdown.app.pipeline import RunOptions
 from topdown.app.planned import Planned, opened, opened_again, require_answers
 from topdown.app.preflight import PREFLIGHT_FOLDER
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.formats.command_documents import GenerateResult, Measure
 from topdown.output_paths import refuse_inside
 from topdown.plan import PreparedRun
 from topdown.process import signals_as_interrupt
@@ -102,7 +103,7 @@ def measure(
     resume: bool = False,
     final: bool = False,
     report: Report = silent,
-) -> Measured:
+) -> Measure:
     """Do the part of `generate` that opens the records: spend the budget once, and write the noisy answers.
 
     `generate` with `resume` goes on from there, anywhere, and needs the records no more; so does `extend` where `base`

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import UNSET, convert
+
+from topdown import __version__
 from topdown.app.preflight import preflight
 from topdown.app.resource_needs import check_memory
 from topdown.errors import BudgetError, CertificateError, DataError
+from topdown.formats.command_documents import GenerateResult, Measure, Verify
 from topdown.measure import measurement
-from topdown.notebook import card
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
 from topdown.privacy.ledger import Disk, folder_lock
@@ -35,50 +38,10 @@ if TYPE_CHECKING:
     from topdown.inputs import MemoryTable
     from topdown.measure import MeasureResult
     from topdown.solve import Solved
-    from topdown.verify import CheckResult, VerifyResult
+    from topdown.verify import CheckResult
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class GenerateResult:
-    """A finished release.
-
-    Args:
-        release: its folder.
-        seconds: wall seconds by stage (compile, account, rehearse, measure, solve, publish, verify).
-        n_records: records in the microdata.
-        n_splits: least-squares splits solved; n_failsafe: of them by the failsafe.
-        peak_memory_bytes: an upper bound, since processes share pages: largest resident size of this process plus
-            that of its largest child times workers;
-            of this process alone where the workers are Ray's.
-        checks: what `verify` found; every check passed.
-        measured: what the measure stage charged and drew.
-    """
-
-    release: Path
-    seconds: dict[str, float]
-    n_records: int
-    n_splits: int
-    n_failsafe: int
-    peak_memory_bytes: int
-    checks: VerifyResult
-    measured: MeasureResult
-
-    def __repr__(self) -> str:
-        passed = f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} checks"
-        return f"GenerateResult({str(self.release)!r}, {self.n_records:,} records, {passed})"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ("folder", self.release),
-            ("records", f"{self.n_records:,}"),
-            ("checks", f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} passed"),
-            ("charged for the measurement", f"{self.measured.loss_name} {self.measured.loss}"),
-            ("seconds", round(sum(self.seconds.values()), 1)),
-        ]
-        return card("Release", rows)
 
 
 @dataclass(frozen=True)
@@ -108,13 +71,6 @@ class RunOptions:
 USUAL = RunOptions()
 
 
-class Measured(NamedTuple):
-    """What a measurement charged and drew, and its wall seconds by stage."""
-
-    result: MeasureResult
-    seconds: dict[str, float]
-
-
 @dataclass
 class StageClock:
     """Wall seconds by stage."""
@@ -127,6 +83,10 @@ class StageClock:
         result = work()
         self.seconds[stage] = time.monotonic() - start
         return result
+
+    def rounded(self) -> dict[str, float]:
+        """Return the seconds for a document."""
+        return {stage: round(value, 2) for stage, value in self.seconds.items()}
 
 
 def peak_memory_bytes(workers: ExecutorChoice) -> int:
@@ -206,14 +166,26 @@ def generate(
 
 def measure(
     prepared: PreparedRun, out: Path, options: RunOptions = USUAL, *, base: Path | None = None
-) -> Measured:
+) -> Measure:
     """Do the part of `generate` that opens the records."""
     clock = StageClock()
     if base is not None:
         check_base(prepared, base, options.report)
     with locked_folder(out):
         _, measured = _measure_once(prepared, out, clock, options)
-    return Measured(measured, clock.seconds)
+    plan = prepared.context.plan
+    return Measure(
+        release_id=plan.release.id,
+        release=str(out),
+        plan_hash=plan.plan_hash,
+        loss_name=plan.loss_name,
+        loss=str(measured.loss),
+        delta=str(plan.delta_of(measured.loss)) if plan.delta else UNSET,
+        seconds=clock.rounded(),
+        n_attempts=measured.n_attempts,
+        n_drawn=measured.n_drawn,
+        n_adopted=measured.n_adopted,
+    )
 
 
 @contextmanager
@@ -269,15 +241,23 @@ def finish_release(
             code="V900",
             fix=f"see: topdown verify {out} --all; the noise is kept, nothing more is spent by trying again",
         )
+    plan = context.plan
     return GenerateResult(
-        release=out,
-        seconds=clock.seconds,
+        engine=__version__,
+        release_id=plan.release.id,
+        release=str(out),
+        plan_hash=plan.plan_hash,
+        loss_name=plan.loss_name,
+        loss=str(plan.loss),
+        delta=str(plan.delta_of(plan.loss)) if plan.delta else UNSET,
+        seconds=clock.rounded(),
+        peak_memory_bytes=peak_memory_bytes(workers),
         n_records=solved.leaves.n_records,
         n_splits=sum(level["n_splits"] for level in solved.document["levels"]),
         n_failsafe=len(solved.document["failsafe"]),
-        peak_memory_bytes=peak_memory_bytes(workers),
-        checks=checks,
-        measured=measured,
+        n_attempts=measured.n_attempts,
+        n_drawn=measured.n_drawn,
+        checks=convert(checks.to_json(), Verify),
     )
 
 

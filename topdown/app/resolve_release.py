@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from topdown.app.calls import PathText, checked_workers, path_of, public_function
 from topdown.app.pipeline import (
-    GenerateResult,
     RunOptions,
     StageClock,
     finish_release,
@@ -20,6 +19,7 @@ from topdown.app.pipeline import (
 )
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.formats.command_documents import GenerateResult
 from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan

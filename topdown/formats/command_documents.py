@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats.common import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
+from topdown.notebook import card
 
 
 class Error(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.error"):
@@ -203,9 +204,17 @@ class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.ver
     checks: list[Check]
     not_checked: Annotated[list[str], Meta(description="What none of the checks looks at, in words")]
 
+    def check(self, name: str) -> Check:
+        """Return one check by name; KeyError if there is none."""
+        return {check.name: check for check in self.checks}[name]
 
-class Generate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.generate"):
-    """The result of topdown generate --json, and of resolve, extend and demo."""
+
+class GenerateResult(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.generate"):
+    """A finished release: the result of topdown generate --json, and of resolve, extend and demo.
+
+    `peak_memory_bytes` is an upper bound, since processes share pages: largest resident size of this process plus that
+    of its largest child times workers; of this process alone where the workers are Ray's.
+    """
 
     version: Literal[1] = 1
     engine: str
@@ -220,4 +229,20 @@ class Generate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.g
     n_records: Count
     n_splits: Count
     n_failsafe: Count
+    n_attempts: Annotated[Count, Meta(description="Charges; 1 without a crash")]
+    n_drawn: Annotated[Count, Meta(description="Files of noisy answers drawn now")]
     checks: Verify
+
+    def __repr__(self) -> str:
+        passed = f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} checks"
+        return f"GenerateResult({self.release!r}, {self.n_records:,} records, {passed})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("folder", self.release),
+            ("records", f"{self.n_records:,}"),
+            ("checks", f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} passed"),
+            ("charged for the measurement", f"{self.loss_name} {self.loss}"),
+            ("seconds", round(sum(self.seconds.values()), 1)),
+        ]
+        return card("Release", rows)

@@ -94,7 +94,7 @@ DOCUMENTS = {
     "error": "topdown.formats.command_documents:Error",
     "evaluation": "topdown.formats.accuracy_documents:Evaluation",
     "explain": "topdown.formats.command_documents:Explain",
-    "generate": "topdown.formats.command_documents:Generate",
+    "generate": "topdown.formats.command_documents:GenerateResult",
     "implied": "topdown.formats.plan_documents:Implied",
     "init": "topdown.formats.command_documents:Init",
     "interval": "topdown.formats.accuracy_documents:Intervals",

@@ -8,6 +8,7 @@ import click
 
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import Column, bold, dim
 from topdown.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -100,8 +101,6 @@ def account(
 
 
 def _show_composition(screen: Screen, document: dict[str, Any]) -> None:
-    from topdown.app.screens.text_layout import Column, bold
-
     n, moved = document["n_measurements"], document["n_counts_moved"]
     relation = RELATIONS[document["neighbours"]]
     screen.say(
@@ -126,8 +125,6 @@ def _show_composition(screen: Screen, document: dict[str, Any]) -> None:
 
 
 def _show_dhc_losses(screen: Screen, document: dict[str, Any]) -> None:
-    from topdown.app.screens.text_layout import Column, bold
-
     n_paths = document["n_paths"]
     pairs = f"{document['n_pairs']:,} pairs of {n_paths:,} paths" if n_paths > 1 else "one path with itself"
     relation = RELATIONS[document["neighbours"]]
@@ -149,8 +146,6 @@ def _show_dhc_losses(screen: Screen, document: dict[str, Any]) -> None:
 
 
 def _usual_formula(screen: Screen, usual: dict[str, Any], relation: str) -> None:
-    from topdown.app.screens.text_layout import dim
-
     for delta, value in usual["bun_steinke"].items():
         tight = usual["canonne_kamath_steinke"][delta]
         screen.say(

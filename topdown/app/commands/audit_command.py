@@ -10,12 +10,17 @@ import click
 
 import topdown
 from topdown.app.commands.command import Picture, command
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
+from topdown.app.screens.loss_words import conditional_line, disclosed_lines
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
+from topdown.privacy.statement import trade_off_svg
 
 if TYPE_CHECKING:
     from topdown import Audit
-    from topdown.app.screens.text_layout import Chunk, Column
+    from topdown.app.screens.text_layout import Chunk
     from topdown.formats.privacy_documents import AuditRuns, Pair, ReachedSecret, UnreachedSecret
 
 
@@ -24,8 +29,6 @@ PAIRS_SHOWN = 5  # pairs that beat their claim; --json lists them all
 
 def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple[str, ...], runs: int) -> int:
     """Run and show; opens no records and spends nothing."""
-    from topdown.app.screens.progress_bars import follow
-
     if len(deltas) != 1:
         raise ConfigError("--runs takes one delta", code="C005", fix="give --delta once")
     progress = follow(screen)
@@ -40,8 +43,6 @@ def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple
 
 
 def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
-    from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
-
     screen.say(
         bold("What the drawing code shows"),
         f", {made.runs:,} runs on each side of {made.n_pairs} pairs of made-up neighbours "
@@ -77,8 +78,6 @@ def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
 
 
 def _delta_words(made: AuditRuns) -> str:
-    from topdown.app.screens import figures
-
     delta = Fraction(made.delta)
     power = len(str(delta.denominator)) - 1
     return f"1e-{power}" if delta == Fraction(1, 10**power) else figures.exact(delta)
@@ -90,7 +89,6 @@ def _false_alarm_words(made: AuditRuns) -> str:
 
 
 def _test_row(secret: ReachedSecret | UnreachedSecret) -> tuple[str, ...]:
-    from topdown.app.screens import figures
     from topdown.formats.privacy_documents import ReachedSecret
 
     if not isinstance(secret, ReachedSecret):
@@ -126,9 +124,6 @@ def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...]) -> int:
 
 
 def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import WARN, Column, bold
-
     chosen = any(r["what"] == "choice" for r in said["releases"])
     how = ", sums of ε and δ" if "charged_delta" in said else "" if chosen else ", exact"
     screen.say(
@@ -246,7 +241,6 @@ def audit(
     found = topdown.audit(source, base=base, deltas=deltas)
     if plot is not None:
         from topdown.app.commands.command import write_new
-        from topdown.privacy.statement import trade_off_svg
         from topdown.publish.release_certificate import first_loss
 
         policy = found.policy
@@ -257,9 +251,6 @@ def audit(
 
 
 def _show_audit(screen: Screen, found: Audit) -> None:
-    from topdown.app.screens.loss_words import conditional_line, disclosed_lines
-    from topdown.app.screens.text_layout import FAIL, OK, WARN, bold, dim
-
     policy, said, wrong = found.policy, found.statement, found.contradictions
     plan = policy.plan
     change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[plan.neighbours]
@@ -298,9 +289,6 @@ def _show_audit(screen: Screen, found: Audit) -> None:
 
 def _loss_pairs(said: dict[str, Any]) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
     """Return columns and rows where losses are pairs: every secret has a delta of its own."""
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import Column
-
     columns = [Column("secret", wraps=True), Column("status")]
     columns += [Column(name, right=True) for name in ("ε", "δ", "right in 100")]
     rows: list[tuple[Chunk, ...]] = []
@@ -319,9 +307,6 @@ def _loss_pairs(said: dict[str, Any]) -> tuple[list[Column], list[tuple[Chunk, .
 
 def _change_table(said: dict[str, Any], delta: str) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
     """Return columns and rows of one table: every secret, its status, and its numbers if it has any."""
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import Column
-
     usual = "usual" in said["secrets"][0] and not said["steps"]
     alone = said["steps"][-1]["secrets"] if said["steps"] else [None] * len(said["secrets"])
     names = ["status", "ε at every δ" if delta == "0" else f"ε at δ {delta}"]

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import topdown
-from topdown.app.commands.command import command
+from topdown import app
+from topdown.app.commands.command import Solving, command, solving_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import FAIL, OK, WARN, Chunk, Span, dim
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import FAIL, OK, WARN, Chunk, Column, Span, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+from topdown.progress import silent
 
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import IntervalsOfUnion
     from topdown.verify import Finding, VerifyResult
-    from topdown.workers import ExecutorChoice
 
 
 SHOWN_A_CHECK = 3
@@ -102,37 +104,28 @@ def _show_finding(screen: Screen, finding: Finding, release: Path, said: set[tup
 @click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
 @click.option("--solve", is_flag=True, help="Solve again from the measurements and compare the records.")
-@click.option("--workers", type=click.IntRange(1, 1024), help="Processes; default: one a core.")
-@click.option(
-    "--on", type=click.Choice(["here", "ray"]), default="here", help="--solve here, or on a Ray cluster."
-)
-def verify(
-    screen: Screen, release: Path, *, everything: bool, solve: bool, workers: int | None, on: str
-) -> int:
+@solving_options("Processes; default: one a core.", "--solve here, or on a Ray cluster.")
+def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, solving: Solving) -> int:
     """Check a release from its files alone.
 
     Needs no confidential data and no solver: sums, invariants, budget and ledger are
     recomputed in whole numbers. With --solve the records are also solved again.
     """
-    from topdown.app.calls import require_release
-    from topdown.app.commands.command import executor_of
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import FAIL, OK
-    from topdown.verify.verify_choice import is_choice
-
-    if on == "ray" and not solve:
+    if solving.on == "ray" and not solve:
         raise ConfigError(
             "without --solve, verify stays on this machine",
             code="C005",
             fix="leave --on out, or add --solve",
         )
-    place = executor_of(workers, on)
-    if not is_choice(release):
-        require_release(release)
+    executor = solving.executor
+    if not app.is_choice(release):
+        app.require_release(release)
     how = "Solves again what was measured." if solve else "Needs no confidential data and no solver."
     screen.say(f"Reads only the files of {release}. {how}")
     screen.blank()
-    result = _solved_line(screen, release, place) if solve else topdown.verify(release, workers=place)
+    with follow(screen) as progress:
+        report = progress if solve else silent
+        result = topdown.verify(release, solve=solve, workers=executor, report=report)
     screen.document(result.to_json())
     show_checks(screen, result, everything=everything)
     screen.blank()
@@ -150,16 +143,6 @@ def verify(
     )
     screen.last(text, symbol=OK)
     return EXIT_OK
-
-
-def _solved_line(screen: Screen, release: Path, workers: ExecutorChoice) -> VerifyResult:
-    from topdown.app.screens.progress_bars import follow
-
-    progress = follow(screen)
-    try:
-        return topdown.verify(release, solve=True, workers=workers, report=progress)
-    finally:
-        progress.close()
 
 
 _MAIN_FIGURES = 6  # tables of a level shown without --details
@@ -210,8 +193,6 @@ def evaluate(
     """
     from msgspec import to_builtins
 
-    from topdown.app.screens.text_layout import Span
-
     called = dict(pair.split("=", 1) for pair in columns if "=" in pair)
     if len(called) < len(columns):
         raise click.UsageError("--column needs pairs of different columns, as geocode=settlement")
@@ -239,8 +220,6 @@ def evaluate(
 
 
 def _show_level_errors(screen: Screen, level: dict[str, Any], warning: Any, details: bool) -> None:
-    from topdown.app.screens.text_layout import Column, dim
-
     screen.heading(
         level["level"], f", {level['n_nodes']:,} area{'s' if level['n_nodes'] != 1 else ''}   ", warning
     )
@@ -275,8 +254,6 @@ def _show_level_errors(screen: Screen, level: dict[str, Any], warning: Any, deta
 
 
 def _show_kept_invariants(screen: Screen, invariants: dict[str, Any], warning: Any) -> None:
-    from topdown.app.screens.text_layout import Column
-
     screen.heading("Invariants", "   ", warning)
     columns = [Column("", wraps=True), Column("exact at", right=True), Column("of", right=True)]
     rows = [[c["name"], f"{c['n_met']:,}", f"{c['n_checked']:,}"] for c in invariants["checks"]]
@@ -352,8 +329,6 @@ def interval(screen: Screen, release: Path, *, areas: Path, query: str, coverage
 
 
 def _show_intervals(screen: Screen, union: IntervalsOfUnion) -> None:
-    from topdown.app.screens.text_layout import Column, dim
-
     areas = f"{union.n_areas:,} area{'' if union.n_areas == 1 else 's'}"
     screen.heading(union.area, f", {areas}, {union.n_leaves:,} of the lowest level")
     rows = [
@@ -418,7 +393,6 @@ def tables(
     CSV with every area, names and intervals, a dictionary, codes, datapackage.json, and wide tables for maps. Reads
     published files only; costs no privacy.
     """
-    from topdown.app.screens.text_layout import bold
     from topdown.app.tables_and_intervals import tables as write
 
     made = write(release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage)

@@ -6,6 +6,8 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +121,25 @@ def with_options(*options: Option) -> Option:
     return give
 
 
+def packed(name: str, value: type[Any]) -> Option:
+    """Return a decorator that hands options to a command as one value.
+
+    Args:
+        name: argument of the command.
+        value: dataclass with a field for each option.
+    """
+
+    def make(function: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> int:
+            packed_value = value(**{field.name: options.pop(field.name) for field in fields(value)})
+            return function(*args, **{name: packed_value}, **options)
+
+        return call
+
+    return make
+
+
 def _screen_options(json_option: bool) -> list[Option]:
     as_json = click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON document, also for errors."
@@ -143,8 +164,6 @@ def version_option(program: str) -> Callable[[Any], Any]:
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         del param
         if value:
-            from importlib.metadata import version
-
             click.echo(f"{program} {version('census-topdown')}")
             ctx.exit(0)
 
@@ -177,35 +196,45 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
     outputs.write_new(path, text.encode("utf-8"), force=force)
 
 
-solving_options = with_options(
-    click.option(
-        "--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core."
-    ),
-    click.option(
-        "--on", type=click.Choice(["here", "ray"]), default="here", help="Solve here, or on a Ray cluster."
-    ),
-)
-"""So many processes of this machine, or a cluster; `where` reads both."""
-
-
 def cores() -> int:
     """Return the cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def executor_of(workers: int | None, on: str) -> ExecutorChoice:
-    """Return where to solve by two options; ConfigError C005 if they exclude each other."""
-    if on == "here":
-        return workers or cores()
-    if workers is not None:
-        raise ConfigError(
-            "--workers counts processes of this machine; --on ray takes the whole cluster",
-            code="C005",
-            fix="leave one of the two out",
-        )
-    return "ray"
+@dataclass(frozen=True)
+class Solving:
+    """Where a command solves: so many processes of this machine, or a cluster."""
+
+    workers: int | None
+    on: str
+
+    @property
+    def executor(self) -> ExecutorChoice:
+        """Where to solve; ConfigError C005 if the two options exclude each other."""
+        if self.on == "here":
+            return self.workers or cores()
+        if self.workers is not None:
+            raise ConfigError(
+                "--workers counts processes of this machine; --on ray takes the whole cluster",
+                code="C005",
+                fix="leave one of the two out",
+            )
+        return "ray"
+
+    @property
+    def text(self) -> str:
+        """The option as it stands in a command line that goes on with a run."""
+        return " --on ray" if self.on == "ray" else ""
 
 
-def on_text(on: str) -> str:
-    """Return the option as it stands in a command line."""
-    return " --on ray" if on == "ray" else ""
+def solving_options(workers: str, on: str) -> Option:
+    """Return a decorator that gives a command these options, as one argument `solving`.
+
+    Args:
+        workers, on: help texts.
+    """
+    options = with_options(
+        click.option("--workers", type=click.IntRange(1, 1024), help=workers),
+        click.option("--on", type=click.Choice(["here", "ray"]), default="here", help=on),
+    )
+    return lambda function: options(packed("solving", Solving)(function))

@@ -12,8 +12,14 @@ import click
 
 import topdown
 from topdown.app.commands.command import command
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
+from topdown.app.screens.loss_words import accuracy_lines
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.progress import Event
+from topdown.resources import bundled_root
 
 if TYPE_CHECKING:
     from topdown.app.screens.progress_bars import Progress
@@ -54,12 +60,6 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
     from topdown.app.commands.command import cores
-    from topdown.app.commands.release_commands import result_document
-    from topdown.app.screens import figures
-    from topdown.app.screens.loss_words import accuracy_lines
-    from topdown.app.screens.progress_bars import follow
-    from topdown.app.screens.text_layout import bold
-    from topdown.progress import Event
     from topdown.publish.release_certificate import certified_loss
 
     started = time.monotonic()
@@ -83,7 +83,7 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     finally:
         progress.close()
     right = accuracy_lines(certified_loss(planned.prepared.context.policy))[0]
-    screen.document(result_document(planned.plan, out, result))
+    screen.document(result)
     screen.blank()
     total = figures.seconds(time.monotonic() - started)
     folder = f"{out}{os.sep}"
@@ -115,8 +115,6 @@ def make_base(source: Path, progress: Progress, workers: int) -> Path:
 
 def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
     """Return the mean absolute error of the total population at each level; the demo's truth is made up."""
-    from topdown.app.screens import figures
-
     found = []
     for level in topdown.evaluate(release, truth).levels:
         total = next(table for table in level.tables if table.query == "total")
@@ -132,7 +130,6 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     """
     from topdown.app.make_release import run_in_folder
     from topdown.measure.run_ledger import create_run_ledger
-    from topdown.resources import bundled_root
 
     source = out.with_name(out.name + "-input")
     mark = source / "DEMO.txt"

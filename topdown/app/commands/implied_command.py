@@ -13,6 +13,9 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Chunk, Column
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.resources import find
+from topdown.solve.implied.linear_systems import eliminate, equivalent, row_text, system_lines
+from topdown.solve.implied.worked_examples import EXAMPLES
 
 if TYPE_CHECKING:
     from topdown.formats.plan_documents import AlgebraLine, Area, ExampleName, RefusedTable, TitledVerdict
@@ -104,7 +107,6 @@ def judge_area(
     from topdown.model.feasibility import find_contradiction
     from topdown.plan.invariants_file import load_invariants
     from topdown.plan.run_file import load_schema
-    from topdown.resources import find
     from topdown.solve.implied.area_constraints import node_constraints
     from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, public_polytopes
 
@@ -270,7 +272,6 @@ def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str 
     from topdown.formats.plan_documents import Implied
     from topdown.plan.invariants_file import load_invariants
     from topdown.plan.run_file import load_schema
-    from topdown.resources import find
     from topdown.solve.implied.area_constraints import node_lines
     from topdown.solve.implied.level_verdicts import verdicts
 
@@ -325,8 +326,6 @@ def _implied_of_area(
 
 
 def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> None:
-    from topdown.app.screens.text_layout import Column
-
     screen.heading("Verdict", " by level")
     screen.table(
         [Column("level"), Column("promise"), Column("by")],
@@ -364,8 +363,6 @@ def _verdict_title(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
 
 def _show_example(screen: Screen, name: ExampleName) -> int:
     from topdown.formats.plan_documents import AlgebraLine, Implied
-    from topdown.solve.implied.linear_systems import eliminate, equivalent, system_lines
-    from topdown.solve.implied.worked_examples import EXAMPLES
 
     example = EXAMPLES[name]
     system = example.implied
@@ -397,7 +394,6 @@ def _show_example(screen: Screen, name: ExampleName) -> int:
 
 def _refused_table(example: Example) -> RefusedTable | None:
     from topdown.formats.plan_documents import RefusedTable
-    from topdown.solve.implied.linear_systems import row_text
 
     broken = example.implied.broken(example.refused) if example.refused else None
     if broken is None:

@@ -12,7 +12,10 @@ from click.shell_completion import CompletionItem
 
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.inputs.sources import StoreError, TooLargeError, UnreadableError, containing_file, locate_table
+from topdown.resources import bundled_names
 
 if TYPE_CHECKING:
     from topdown.inputs import TableLocation
@@ -22,8 +25,6 @@ DRAFTED = ("schema.toml", "invariants.toml", "settings.toml")
 
 
 def _bundled_or_file(kind: str) -> list[CompletionItem]:
-    from topdown.resources import bundled_names
-
     return [CompletionItem(name) for name in bundled_names(kind)]
 
 
@@ -122,9 +123,7 @@ def init(
     person can give are marked "?" in it.
     """
     from topdown.app.commands.draft_dialogue import DraftRequest, drafted_by, settings_beside
-    from topdown.app.screens.text_layout import bold
     from topdown.formats.command_documents import Init, LedgerPlace
-    from topdown.inputs.sources import containing_file, locate_table
     from topdown.measure.run_ledger import create_run_ledger
     from topdown.output_paths import checked_path, refuse_existing, refuse_needed, refuse_release, write_new
     from topdown.plan.drafts import run_file_text
@@ -201,7 +200,6 @@ def init(
 
 def _from_leaves(leaves: TableLocation, levels: tuple[str, ...]) -> RunFileAnswers:
     """Say what the header of the public table of leaves tells of levels and names of columns."""
-    from topdown.inputs.sources import StoreError, TooLargeError, UnreadableError
     from topdown.inputs.table_reader import read_header
     from topdown.plan.drafts import RunFileAnswers
 

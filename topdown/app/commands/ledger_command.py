@@ -10,7 +10,10 @@ import click
 
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.privacy.ledger.ledger_records import exact_text
+from topdown.publish.ledger_statement import delta_charged
 
 if TYPE_CHECKING:
     from topdown.formats.common import LossName
@@ -74,12 +77,9 @@ def ledger(
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:
     from msgspec import UNSET
 
-    from topdown.app.screens.text_layout import bold
     from topdown.formats.command_documents import LedgerState
     from topdown.plan.run_file import load_run_file
     from topdown.privacy.ledger.ledger_file import read_ledger
-    from topdown.privacy.ledger.ledger_records import exact_text
-    from topdown.publish.ledger_statement import delta_charged
 
     book, bound = read_ledger(place.path), place.binding
     beside, limits = delta_charged(book), load_run_file(source).ledger

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from topdown.app.commands.command import command
+from topdown.app.help_pages import FAMILIES, TITLES, pages, reference
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import bold
+from topdown.app.screens.text_layout import bold, dim
 from topdown.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 
 def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    from topdown.app.help_pages import pages
-
     del ctx, param
     return [
         CompletionItem(code, help=page.title)
@@ -41,7 +41,6 @@ def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> li
 @click.argument("code", required=False, shell_complete=_complete_codes)
 def explain(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    from topdown.app.help_pages import pages
     from topdown.formats.command_documents import Explain
 
     return show_pages(screen, pages(), code, lambda found: Explain(pages=found), "topdown")
@@ -66,8 +65,6 @@ def show_pages(
     Raises:
         ConfigError: no such code.
     """
-    from topdown.app.help_pages import FAMILIES
-    from topdown.app.screens.text_layout import bold, dim
     from topdown.formats.command_documents import ErrorPage
 
     if code is None:
@@ -93,7 +90,6 @@ def show_pages(
 
 
 def _complete_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    from topdown.app.help_pages import TITLES
     from topdown.formats.json_schema import document_names
 
     del ctx, param
@@ -115,7 +111,6 @@ def schema(screen: Screen, *, name: str | None) -> int:
     Every file and every --json output that starts with a type has a schema. Input files are run, schema, invariants,
     settings and geography: key, type, default, meaning, example, error codes.
     """
-    from topdown.app.help_pages import TITLES, reference
     from topdown.formats.command_documents import Schemas
     from topdown.formats.json_schema import document_names, document_schema
 
@@ -176,8 +171,6 @@ def show_schemas(
         raise ConfigError(
             f'there is no document "{name}"', code="C089", fix="use one of: " + ", ".join(names)
         )
-    import json
-
     screen.out.put(json.dumps(schema_of(name), indent=2, ensure_ascii=screen.out.look.ascii) + "\n")
     return EXIT_OK
 
@@ -210,8 +203,6 @@ def print_script(screen: Screen, shell: str, group: click.Group, program: str) -
     Args:
         shell: one of `SHELLS`. group: the program's commands. program: as typed.
     """
-    from click.shell_completion import get_completion_class
-
     found = get_completion_class(shell)
     if found is None:
         raise LookupError(shell)

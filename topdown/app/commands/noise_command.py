@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import topdown
 from topdown.app.commands.command import Picture, command
 from topdown.app.screens.console import Screen
+from topdown.app.screens.noise_screen import (
+    CountNoiseRequest,
+    RealNoiseRequest,
+    make_continuous,
+    make_dependent,
+    refuse_mixed,
+    whole_number,
+)
+from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.optimal_noise.law_picture import law_svg
+from topdown.privacy.exact_values import significant
 
 if TYPE_CHECKING:
     from topdown.optimal_noise import OptimalLaw
@@ -94,15 +107,6 @@ def noise(
     --continuous for a real query, with --dependent for a count whose noise may depend on it. Nothing is read, drawn
     or charged. It is made for one answer: see docs/how-to/optimal-noise.md.
     """
-    from topdown.app.screens.noise_screen import (
-        CountNoiseRequest,
-        RealNoiseRequest,
-        make_continuous,
-        make_dependent,
-        refuse_mixed,
-        whole_number,
-    )
-
     if check is not None:
         if any((epsilon, delta, sensitivity, loss, also, large_delta, integer, continuous, dependent)):
             raise ConfigError(
@@ -150,9 +154,6 @@ def make_noise(
     screen: Screen, wish: NoiseRequest, *, compare: bool, out: Path | None, plot: Path | None, force: bool
 ) -> int:
     """Make a law, save it where asked, and show it."""
-    import json
-
-    import topdown
     from topdown.app.commands.command import write_new
 
     law = topdown.optimal_noise(
@@ -200,7 +201,6 @@ def _noise_document(law: OptimalLaw, compare: bool) -> dict[str, Any]:
 def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:
     if plot is not None:
         from topdown.app.commands.command import write_new
-        from topdown.optimal_noise.law_picture import law_svg
 
         write_new(plot, law_svg(law, f"Noise for one answer: {_promise_words(law)}"), force=force)
 
@@ -210,9 +210,6 @@ def _promise_words(law: OptimalLaw) -> str:
 
 
 def _show_law(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
-    from topdown.app.screens.text_layout import Column, bold
-    from topdown.privacy.exact_values import significant
-
     moved = law.ask.sensitivity
     screen.say(
         bold("Noise for one whole-number answer"),
@@ -263,8 +260,6 @@ def _show_law(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None
 
 
 def _show_shared_budget(screen: Screen, rows: list[dict[str, Any]]) -> None:
-    from topdown.app.screens.text_layout import Column
-
     if not rows:
         return
     screen.blank()

@@ -10,7 +10,9 @@ import click
 
 import topdown
 from topdown.app.commands.command import command
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
@@ -170,7 +172,6 @@ def tune(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force
     Opens the run file and the public tables; neither records nor ledger. The budget stays what it is; only its parts
     change.
     """
-    from topdown.app.screens.text_layout import bold
     from topdown.app.trials import tune as find
 
     found = find(run_file, out, goals=goals, force=force).document
@@ -190,8 +191,6 @@ def tune(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force
 
 
 def _show_shares(screen: Screen, found: Tune) -> None:
-    from topdown.app.screens.text_layout import Column
-
     names = list(dict.fromkeys(q.query for level in found.levels for q in level.queries))
     screen.heading("Shares", ", per cent, of the budget and of each level; before > after")
     of = {
@@ -209,14 +208,10 @@ def _show_shares(screen: Screen, found: Tune) -> None:
 
 
 def _share_change(before: str, after: str) -> str:
-    from topdown.app.screens import figures
-
     return " > ".join(figures.decimal(100 * Fraction(share), 1) for share in (before, after))
 
 
 def _show_tuned_deviations(screen: Screen, found: Tune) -> None:
-    from topdown.app.screens.text_layout import Column
-
     screen.heading("Estimates", ", mean standard deviation; before > after")
     levels = [level.level for level in found.levels]
     of = {(at.query, at.level): f"{at.before:,.1f} > {at.after:,.1f}" for at in found.deviations}

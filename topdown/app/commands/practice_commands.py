@@ -10,6 +10,8 @@ import click
 import topdown
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ def synth(
 
     The same options give the same tables on every machine. Nobody in them is real.
     """
-    from topdown.app.screens.text_layout import bold
     from topdown.formats.command_documents import LevelSize, Synth
 
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
@@ -145,7 +146,6 @@ def simulate(
     Nothing is spent and nothing it writes is a release: the records are made up or public.
     """
     from topdown.app.commands.command import cores
-    from topdown.app.screens.progress_bars import follow
 
     progress = follow(screen)
     try:
@@ -168,8 +168,6 @@ def simulate(
 
 
 def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
-    from topdown.app.screens.text_layout import Column
-
     truth = made.truth
     kind = {"made_up": "made-up records", "release": "published release", "public": "public records"}
     screen.say(

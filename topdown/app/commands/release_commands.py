@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 import topdown
-from topdown.app.commands.command import command, executor_of, on_text, solving_options
-from topdown.app.commands.spending import run_and_report, spending_options
+from topdown import app
+from topdown.app.commands.command import Solving, command, cores, solving_options
+from topdown.app.commands.spending import Spending, SpendingRun, spending_options
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from topdown import GenerateResult, Planned
-    from topdown.app.pipeline import Measured
-    from topdown.formats.command_documents import Generate
-    from topdown.plan import Plan, PreparedRun
+    from topdown import GenerateResult
+
+SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a Ray cluster.")
 
 
 @command(
@@ -41,128 +42,53 @@ if TYPE_CHECKING:
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
 @spending_options
-@solving_options
+@solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
-@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option(
     "--log-json", metavar="FILE", type=click.Path(path_type=Path), help="Write progress as JSON lines."
 )
 def generate(
-    screen: Screen,
-    source: Path,
-    *,
-    out: Path,
-    approve: str | None,
-    yes: bool,
-    resume: bool,
-    again: bool,
-    workers: int | None,
-    on: str,
-    csv: bool,
-    final: bool,
-    log_json: Path | None,
+    screen: Screen, source: Path, *, spending: Spending, solving: Solving, csv: bool, log_json: Path | None
 ) -> int:
     """Spend the budget once and write the release.
 
     Reads the confidential records, draws the noise, and never needs them again.
     """
-    from topdown.app.commands.spending import ask_approval
-    from topdown.app.make_release import check_start
-    from topdown.app.planned import opened_again
-    from topdown.output_paths import open_log
-
-    place = executor_of(workers, on)
-    planned = opened_again(source)
-    line = f"topdown generate {source} --out {out} --resume{on_text(on)}"
-    check_start(planned, out, resume=resume, final=final, go_on=line)
-    needed = planned.prepared.needed
-    if log_json is not None:
-        open_log(log_json, needed).close()
-    ask_approval(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
-    with ExitStack() as stack:
-        log = stack.enter_context(open_log(log_json, needed)) if log_json else None
-        call = partial(
-            topdown.generate,
+    executor, planned = solving.executor, app.opened_again(source)
+    go_on = f"topdown generate {source} --out {spending.out} --resume{solving.text}"
+    with SpendingRun(screen, planned, spending, go_on, log_json) as run:
+        made = topdown.generate(
             planned,
-            out,
-            workers=place,
+            spending.out,
+            workers=executor,
             csv=csv,
-            again=again,
-            resume=resume,
-            final=final,
+            again=spending.again,
+            resume=spending.resume,
+            final=spending.final,
+            report=run.progress,
         )
-        return spend(screen, planned, out, line, call, log)
+        run.progress.close()
+        show_release(screen, made)
+    return run.code
 
 
-def spend(
-    screen: Screen,
-    planned: Planned,
-    out: Path,
-    line: str,
-    call: Callable[..., GenerateResult],
-    log: TextIO | None = None,
-) -> int:
-    """Run to the end; show the release, or what an interrupted run has spent.
-
-    Args:
-        screen: gets both.
-        planned, out: what is made, and where.
-        line: command line that goes on with it.
-        call: runs, and tells its `report` about progress.
-        log: gets progress as JSON lines.
-    """
-    prepared = planned.prepared
-    return run_and_report(
-        screen, prepared, line, call, partial(show_result, screen, prepared.context.plan, out), log
-    )
-
-
-def result_document(plan: Plan, out: Path, result: GenerateResult) -> Generate:
-    """Return the `topdown.generate` document."""
-    from importlib.metadata import version
-
-    from msgspec import UNSET, convert
-
-    from topdown.formats.command_documents import Generate, Verify
-
-    return Generate(
-        engine=version("census-topdown"),
-        release_id=plan.release.id,
-        release=str(out),
-        plan_hash=plan.plan_hash,
-        loss_name=plan.loss_name,
-        loss=str(plan.loss),
-        delta=str(plan.delta_of(plan.loss)) if plan.delta else UNSET,
-        seconds={stage: round(value, 2) for stage, value in result.seconds.items()},
-        peak_memory_bytes=result.peak_memory_bytes,
-        n_records=result.n_records,
-        n_splits=result.n_splits,
-        n_failsafe=result.n_failsafe,
-        checks=convert(result.checks.to_json(), Verify),
-    )
-
-
-def show_result(screen: Screen, plan: Plan, out: Path, result: GenerateResult) -> int:
-    """Show a finished release; return the exit code."""
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import bold
-
-    n = result.checks.n_checks
-    screen.document(result_document(plan, out, result))
+def show_release(screen: Screen, made: GenerateResult) -> None:
+    """Show a finished release."""
+    screen.document(made)
     screen.blank()
-    total = figures.seconds(sum(result.seconds.values()))
-    memory = figures.size(result.peak_memory_bytes)
-    screen.last("Release ", bold(plan.release.id), f" in {out}{os.sep}, {total}, at most {memory}")
+    n, folder = made.checks.n_checks, f"{made.release}{os.sep}"
+    seconds, memory = sum(made.seconds.values()), figures.size(made.peak_memory_bytes)
+    screen.last(
+        "Release ", bold(made.release_id), f" in {folder}, {figures.seconds(seconds)}, at most {memory}"
+    )
     screen.say(
-        f"{n} of {n} checks, {result.n_failsafe:,} failsafe, {result.n_splits:,} solves, "
-        f"{result.n_records:,} records",
+        f"{n} of {n} checks, {made.n_failsafe:,} failsafe, {made.n_splits:,} solves, {made.n_records:,} records",
         indent=2,
     )
     screen.next(
-        (f"topdown verify {out}{os.sep}", "what an auditor would run"),
-        (f"topdown audit {out}{os.sep}", "what it costs, exactly"),
+        (f"topdown verify {folder}", "what an auditor would run"),
+        (f"topdown audit {folder}", "what it costs, exactly"),
     )
-    return EXIT_OK
 
 
 @command(
@@ -185,50 +111,33 @@ def show_result(screen: Screen, plan: Plan, out: Path, result: GenerateResult) -
     help="The published release to extend.",
 )
 @spending_options
-@solving_options
+@solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
-@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def extend(
-    screen: Screen,
-    source: Path,
-    *,
-    base: Path,
-    out: Path,
-    approve: str | None,
-    yes: bool,
-    resume: bool,
-    again: bool,
-    workers: int | None,
-    on: str,
-    csv: bool,
-    final: bool,
+    screen: Screen, source: Path, *, base: Path, spending: Spending, solving: Solving, csv: bool
 ) -> int:
     """Extend a release by new attributes and keep its table.
 
     Every count of the base release stays as it is, in every area; only what it leaves open is measured, from
     the same records, charged to the same ledger.
     """
-    from topdown.app.commands.spending import ask_approval
-    from topdown.app.make_release import check_start
-    from topdown.app.planned import opened
-
-    place = executor_of(workers, on)
-    planned = opened(source, base)
-    line = f"topdown extend {source} --base {base} --out {out} --resume{on_text(on)}"
-    check_start(planned, out, resume=resume, final=final, go_on=line)
-    ask_approval(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
-    call = partial(
-        topdown.extend,
-        planned,
-        base,
-        out,
-        workers=place,
-        csv=csv,
-        again=again,
-        resume=resume,
-        final=final,
-    )
-    return spend(screen, planned, out, line, call)
+    executor, planned = solving.executor, app.opened(source, base)
+    go_on = f"topdown extend {source} --base {base} --out {spending.out} --resume{solving.text}"
+    with SpendingRun(screen, planned, spending, go_on) as run:
+        made = topdown.extend(
+            planned,
+            base,
+            spending.out,
+            workers=executor,
+            csv=csv,
+            again=spending.again,
+            resume=spending.resume,
+            final=spending.final,
+            report=run.progress,
+        )
+        run.progress.close()
+        show_release(screen, made)
+    return run.code
 
 
 @command(
@@ -251,19 +160,8 @@ def extend(
 )
 @spending_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that draw; default: one a core.")
-@click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 def measure(
-    screen: Screen,
-    source: Path,
-    *,
-    base: Path | None,
-    workers: int | None,
-    out: Path,
-    approve: str | None,
-    yes: bool,
-    resume: bool,
-    again: bool,
-    final: bool,
+    screen: Screen, source: Path, *, base: Path | None, workers: int | None, spending: Spending
 ) -> int:
     """Spend the budget once and write noisy answers only.
 
@@ -272,52 +170,30 @@ def measure(
     and the files of the run; the records may be gone. With --base it is the
     same of extend, and topdown extend --resume goes on.
     """
-    from topdown.app.commands.command import cores
-    from topdown.app.commands.spending import ask_approval
-    from topdown.app.make_release import check_start
-    from topdown.app.make_release import measure as spend
-    from topdown.app.planned import opened, opened_again
-
-    planned = opened_again(source) if base is None else opened(source, base)
-    below = "" if base is None else f" --base {base}"
-    line = f"topdown measure {source}{below} --out {out} --resume"
-    check_start(planned, out, resume=resume, final=final, go_on=line)
-    ask_approval(screen, planned.prepared, approve=approve, yes=yes, resume=resume)
-    call = partial(
-        spend, planned, out, base=base, workers=workers or cores(), again=again, resume=resume, final=final
-    )
-    go_on = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
-    show = partial(_show_measured, screen, planned.prepared, go_on, out)
-    return run_and_report(screen, planned.prepared, line, call, show)
-
-
-def _show_measured(screen: Screen, prepared: PreparedRun, go_on: str, out: Path, made: Measured) -> int:
-    from msgspec import UNSET
-
-    from topdown.app.screens import figures
-    from topdown.formats.command_documents import Measure
-
-    result, seconds = made
-    plan = prepared.context.plan
-    spent = figures.loss(plan.loss_name, result.loss, plan.delta_of(result.loss))
-    screen.document(
-        Measure(
-            release_id=plan.release.id,
-            release=str(out),
-            plan_hash=plan.plan_hash,
-            loss_name=plan.loss_name,
-            loss=str(result.loss),
-            delta=str(plan.delta_of(result.loss)) if plan.delta else UNSET,
-            seconds={stage: round(value, 2) for stage, value in seconds.items()},
-            n_attempts=result.n_attempts,
-            n_drawn=result.n_drawn,
-            n_adopted=result.n_adopted,
+    planned = app.opened_again(source) if base is None else app.opened(source, base)
+    below, out = "" if base is None else f" --base {base}", spending.out
+    go_on = f"topdown measure {source}{below} --out {out} --resume"
+    with SpendingRun(screen, planned, spending, go_on) as run:
+        made = app.measure(
+            planned,
+            out,
+            base=base,
+            workers=workers or cores(),
+            again=spending.again,
+            resume=spending.resume,
+            final=spending.final,
+            report=run.progress,
         )
-    )
-    screen.blank()
-    screen.last(f"Measured in {out}{os.sep}, {spent} charged, {figures.seconds(sum(seconds.values()))}")
-    screen.next((go_on, "make the release; no records needed"))
-    return EXIT_OK
+        run.progress.close()
+        screen.document(made)
+        screen.blank()
+        spent = figures.loss(made.loss_name, Fraction(made.loss), Fraction(made.delta or 0))
+        screen.last(
+            f"Measured in {out}{os.sep}, {spent} charged, {figures.seconds(sum(made.seconds.values()))}"
+        )
+        make = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
+        screen.next((make, "make the release; no records needed"))
+    return run.code
 
 
 Targets = Literal["own", "tree"]
@@ -350,7 +226,7 @@ Targets = Literal["own", "tree"]
     type=click.Path(path_type=Path, dir_okay=False),
     help="Ledger of the data set; default: the copy in RELEASE.",
 )
-@solving_options
+@solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 def resolve(
     screen: Screen,
@@ -362,8 +238,7 @@ def resolve(
     coverage: str | None,
     name: str,
     ledger: Path | None,
-    workers: int | None,
-    on: str,
+    solving: Solving,
     csv: bool,
 ) -> int:
     """Solve the measurement of a release in another way.
@@ -371,13 +246,10 @@ def resolve(
     Draws no noise, charges nothing and opens no confidential file: the same noisy
     numbers become another release, which says whose measurement it is.
     """
-    from topdown.app.screens.progress_bars import follow
-
-    place = executor_of(workers, on)
+    executor = solving.executor
     screen.say(f"Solves the measurement of {release} in another way. Nothing is drawn or charged.")
     screen.blank()
-    progress = follow(screen)
-    try:
+    with follow(screen) as progress:
         made = topdown.resolve(
             release,
             out,
@@ -386,10 +258,9 @@ def resolve(
             coverage=coverage,
             name=name,
             ledger=ledger,
-            workers=place,
+            workers=executor,
             csv=csv,
             report=progress,
         )
-    finally:
-        progress.close()
-    return show_result(screen, topdown.Release(out).plan, out, made)
+    show_release(screen, made)
+    return EXIT_OK

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from topdown.app.commands.command import can_ask, command
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import FAIL, OK
+from topdown.app.screens.text_layout import FAIL, OK, Column, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -147,8 +148,6 @@ def advice_on(asked: ChoiceRequest) -> list[str]:
 def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
     """Get an approval on a terminal (C084 without one; click.Abort if the person left)."""
     from topdown.app.commands.spending import check_approval
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import bold
 
     if yes:
         return
@@ -191,8 +190,6 @@ def _say_stopped_choice(screen: Screen, error: KeyboardInterrupt) -> int:
 
 
 def _show_choice(screen: Screen, asked: ChoiceRequest, out: Path, made: SelectionResult) -> None:
-    from topdown.app.screens import figures
-
     for number, name in enumerate(made.chosen, 1):
         screen.item(f"{number:>4}", name)
     for answer in made.frequent:
@@ -212,7 +209,6 @@ def _show_choice(screen: Screen, asked: ChoiceRequest, out: Path, made: Selectio
 
 def _show_selection_check(screen: Screen) -> int:
     from topdown.app.private_choice import select_check
-    from topdown.app.screens.text_layout import Column
 
     said = select_check()
     screen.document(said)
@@ -232,6 +228,4 @@ def _show_selection_check(screen: Screen) -> int:
 
 
 def _decimal_text(ratio: str | None) -> str:
-    from topdown.app.screens import figures
-
     return "without bound" if ratio is None else figures.decimal(Fraction(ratio), 6, up=True)

@@ -4,47 +4,159 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 import click
 
-from topdown.app.commands.command import can_ask, with_options
+from topdown import app
+from topdown.app.commands.command import can_ask, packed, with_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.loss_words import accuracy_lines, certified_epsilon
+from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_INTERRUPTED, ConfigError
+from topdown.errors import EXIT_INTERRUPTED, EXIT_OK, ConfigError, InternalError
+from topdown.output_paths import open_log
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from topdown.plan import Plan, PreparedRun
+    from topdown import Planned
+    from topdown.plan import PreparedRun
 
 
 SHORTEST_APPROVAL = 4
 
 
-def ask_approval(
-    screen: Screen, prepared: PreparedRun, *, approve: str | None, yes: bool, resume: bool
-) -> None:
+@dataclass(frozen=True)
+class Spending:
+    """Where a run writes, how its plan is approved, and what may be gone on with or spent again.
+
+    Args:
+        out: folder of the release.
+        approve: first characters of the plan's hash, given on the command line; yes: whatever the plan is.
+        resume: go on with an interrupted run in `out`.
+        again: spend a second time on a release that the ledger has already.
+        final: refuse answers that are still open.
+    """
+
+    out: Path
+    approve: str | None
+    yes: bool
+    resume: bool
+    again: bool
+    final: bool
+
+
+_OPTIONS = with_options(
+    click.option(
+        "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
+    ),
+    click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash."),
+    click.option("--yes", is_flag=True, help="Approve whatever the plan is."),
+    click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR."),
+    click.option("--again", is_flag=True, help="Spend a second time on a release the ledger has already."),
+    click.option("--final", is_flag=True, help="Refuse answers that are still open."),
+)
+
+
+def spending_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command these options, as one argument `spending`."""
+    return _OPTIONS(packed("spending", Spending)(function))
+
+
+class SpendingRun:
+    """A run that may spend: asks first, shows progress, and says what is spent if it is interrupted.
+
+    In its `with` block the run is made and shown. An interrupt ends the block with `code` 130; other errors carry a
+    note.
+
+    Args:
+        screen: where people are asked and told.
+        planned: what is run.
+        spending: see `Spending`.
+        go_on: the command line that goes on with it.
+        log_file: gets progress as JSON lines.
+
+    Raises:
+        TopdownError: what can be refused before anybody is asked, and what `ask_approval` refuses.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        planned: Planned,
+        spending: Spending,
+        go_on: str,
+        log_file: Path | None = None,
+    ) -> None:
+        app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
+        prepared = planned.prepared
+        log = None if log_file is None else open_log(log_file, prepared.needed)
+        ask_approval(screen, prepared, spending)
+        self.code = EXIT_OK
+        self._screen, self._prepared, self._go_on, self._log = screen, prepared, go_on, log
+        self._before = app.spent_so_far(prepared)
+        self.progress = follow(screen, log)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """End; True for an interrupt, which is said here."""
+        self.progress.close()
+        if self._log is not None:
+            self._log.close()
+        if isinstance(error, KeyboardInterrupt | click.Abort):
+            text, spent = spent_text(self._prepared, self.progress.where, self._before)
+            self.code = say_stopped(self._screen, text, spent, self._go_on)
+            return True
+        if isinstance(error, Exception):
+            app.add_spend_note(self._prepared, error, self._before)
+        return False
+
+
+def say_stopped(screen: Screen, text: str, spent: str, go_on: str) -> int:
+    """Say what an interrupted run has spent and how to go on; return the exit code.
+
+    Args:
+        screen: where.
+        text: the sentence.
+        spent: exact loss, "0" if none.
+        go_on: the command line that goes on with it.
+    """
+    fix = f"go on with: {go_on}" if spent != "0" else "run the command again"
+    error = InternalError(text, code="X130", details=(("spent", spent),), fix=fix)
+    screen.document(error.to_json() | {"exit_code": EXIT_INTERRUPTED})
+    if not screen.json:
+        screen.err.line(text)
+        if spent != "0":
+            screen.err.line("Go on, with the same noise:")
+            screen.err.raw(("  ", go_on))
+    return EXIT_INTERRUPTED
+
+
+def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> None:
     """Get the approval of a plan, on a terminal or from the command line.
 
     Raises:
         ConfigError: C083 the approval names another plan; C084 nobody can be asked.
         click.Abort: the person left.
     """
-    from topdown.app.plan_summary import view_ledger
-    from topdown.publish.release_certificate import certified_loss
-
     plan = prepared.context.plan
     full = plan.plan_hash
-    if approve is not None:
-        check_approval(approve, full)
+    if spending.approve is not None:
+        check_approval(spending.approve, full)
         return
-    if yes:
+    if spending.yes:
         return
-    ledger = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
+    ledger = app.view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
     if not can_ask(screen):
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
@@ -52,7 +164,7 @@ def ask_approval(
             fix=f"add --approve {full[:8]} (this plan), or --yes (any plan)",
         )
     loss = figures.loss(plan.loss_name, plan.loss, plan.delta_of(plan.loss))
-    certified = certified_loss(prepared.context.policy)
+    certified = app.certified_loss(prepared.context.policy)
     based = "" if plan.base is None else " with its base"
     shown = f" (ε\u00a0{certified_epsilon(certified, 2)}{based})"
     already = ledger.spent_on(full)
@@ -60,7 +172,7 @@ def ask_approval(
     out.line("Plan ", bold(full[:8]), f' spends {loss}{shown} of data set "{plan.release.data_set}".')
     for line in accuracy_lines(certified):
         out.line(line[0].upper() + line[1:] + ".")
-    if resume and already:
+    if spending.resume and already:
         name = figures.loss(plan.loss_name, already, plan.delta_of(already))
         out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")
     out.line("This cannot be undone. Type the first four characters of the plan to go on.")
@@ -88,89 +200,15 @@ def check_approval(answer: str, plan_hash: str) -> None:
         )
 
 
-T = TypeVar("T")
-
-
-spending_options = with_options(
-    click.option(
-        "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
-    ),
-    click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash."),
-    click.option("--yes", is_flag=True, help="Approve whatever the plan is."),
-    click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR."),
-    click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already."),
-)
-"""Where a run writes, how its plan is approved, and what may be spent again."""
-
-
-def run_and_report(
-    screen: Screen,
-    prepared: PreparedRun,
-    line: str,
-    call: Callable[..., T],
-    show: Callable[[T], int],
-    log: TextIO | None = None,
-) -> int:
-    """Run what may spend and show it, or say what an interrupted run has spent; return the exit code."""
-    from topdown.app.calls import add_spend_note, spent_so_far
-    from topdown.app.screens.progress_bars import follow
-
-    before = spent_so_far(prepared)
-    progress = follow(screen, log)
-    try:
-        result = call(report=progress)
-        progress.close()
-        return show(result)
-    except (KeyboardInterrupt, click.Abort):
-        progress.close()
-        return say_stopped(screen, prepared, progress.where, line, before)
-    except Exception as error:
-        add_spend_note(prepared, error, before)
-        raise
-    finally:
-        progress.close()
-
-
-def say_stopped(screen: Screen, prepared: PreparedRun, where: str, again: str, before: Fraction) -> int:
-    """Say what an interrupted run has spent and how to go on; return the exit code."""
-    from topdown.formats.command_documents import Error
-
-    text, spent = spent_text(prepared, where, before)
-    screen.document(
-        Error(
-            code="X130",
-            text=text,
-            details=[["spent", spent]],
-            file=None,
-            line=None,
-            column=None,
-            node=None,
-            key=None,
-            fix=f"go on with: {again}" if spent != "0" else "run the command again",
-            exit_code=EXIT_INTERRUPTED,
-        )
-    )
-    if not screen.json:
-        screen.err.line(text)
-        if spent != "0":
-            screen.err.line("Go on, with the same noise:")
-            screen.err.raw(("  ", again))
-    return EXIT_INTERRUPTED
-
-
-def _loss_words(plan: Plan, spent: Fraction) -> str:
-    from topdown.app.screens import figures
-
-    return figures.loss(plan.loss_name, spent, plan.delta_of(spent))
-
-
 def spent_text(prepared: PreparedRun, where: str, before: Fraction) -> tuple[str, str]:
     """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
-    from topdown.app.calls import spent_so_far
+    plan, now = prepared.context.plan, app.spent_so_far(prepared)
 
-    plan, now = prepared.context.plan, spent_so_far(prepared)
+    def loss(spent: Fraction) -> str:
+        return figures.loss(plan.loss_name, spent, plan.delta_of(spent))
+
     stopped = f"Stopped {where}".rstrip() + "."
     if now == before:
-        kept = f" {_loss_words(plan, before)} was spent before; its noise is kept." if before else ""
+        kept = f" {loss(before)} was spent before; its noise is kept." if before else ""
         return f"{stopped} Nothing {'more ' if before else ''}is spent.{kept}", "0"
-    return f"{stopped} {_loss_words(plan, now - before)} is spent and its noise is kept.", str(now - before)
+    return f"{stopped} {loss(now - before)} is spent and its noise is kept.", str(now - before)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.app.screens.console import Screen
+from topdown.app.screens.text_layout import Column
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.optimal_noise import (
     LATTICE_BITS,
@@ -27,7 +28,9 @@ from topdown.optimal_noise import (
     sandwich,
     truncated_laplace,
 )
-from topdown.privacy.exact_values import significant
+from topdown.optimal_noise.law_picture import kernel_svg, lattice_svg
+from topdown.optimal_noise.noise_request import parse_loss
+from topdown.privacy.exact_values import rational, significant
 
 if TYPE_CHECKING:
     from topdown.formats.noise_documents import NoiseContinuous, NoiseDependent
@@ -63,8 +66,6 @@ def whole_number(text: str) -> int:
 
     Raises: ConfigError (C153) for another number.
     """
-    from topdown.privacy.exact_values import rational
-
     number = rational(text, "the sensitivity")
     if number.denominator != 1:
         raise ConfigError(
@@ -78,8 +79,6 @@ def promise_of(epsilon: str, delta: str, *, large_delta: bool) -> Promise:
 
     Raises: ConfigError (C151, C152, C154).
     """
-    from topdown.privacy.exact_values import rational
-
     found = Promise(rational(epsilon, "epsilon"), rational(delta, "delta"))
     refuse_large(found.delta, large_delta=large_delta)
     return found
@@ -125,15 +124,12 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
         ConfigError: C080, C132, C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
 
     """
-    from topdown.privacy.exact_values import rational
-
     promise = promise_of(wish.epsilon, wish.delta, large_delta=wish.large_delta)
     cells = default_cells(promise) if wish.cells is None else wish.cells
     question = RealQuestion(promise, rational(wish.sensitivity, "the sensitivity"), cells)
     found = sandwich(question, wish.loss)
     if plot is not None:
         from topdown.app.commands.command import write_new
-        from topdown.optimal_noise.law_picture import lattice_svg
 
         title = (
             f"Noise on multiples of {question.width} for a real query: \u03b5 {promise.epsilon} "
@@ -146,8 +142,6 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
 
 def show_continuous(screen: Screen, found: RealNoise) -> int:
     """Show an enclosure."""
-    from topdown.app.screens.text_layout import Column
-
     document = continuous_document(found)
     screen.document(document)
     screen.heading("Least expected loss", f" of noise for a real query, {_LOSS_WORDS[found.loss]}")
@@ -269,9 +263,6 @@ def make_dependent(screen: Screen, wish: CountNoiseRequest, *, plot: Path | None
         ConfigError: C080, C132, C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
 
     """
-    from topdown.optimal_noise.noise_request import parse_loss
-    from topdown.privacy.exact_values import rational
-
     delta = rational(wish.delta, "delta")
     refuse_large(delta, large_delta=wish.large_delta)
     question = CountQuestion(
@@ -294,14 +285,11 @@ def show_dependent(
         NoSolutionError, InternalError: nothing is shown.
 
     """
-    from topdown.app.screens.text_layout import Column
-
     answer = best_kernel(question)
     law = additive_law(question)
     document = dependent_document(answer, rules_of(question, law))
     if plot is not None:
         from topdown.app.commands.command import write_new
-        from topdown.optimal_noise.law_picture import kernel_svg
 
         title = (
             f"Answers that depend on the count: \u03b5 {question.epsilon} at \u03b4 {question.delta}, "

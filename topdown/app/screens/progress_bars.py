@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Self, TextIO
 
 from topdown.app.screens import figures
 from topdown.app.screens.console import Painter, Screen, write_or_drop
@@ -82,6 +82,14 @@ class Progress:
         if ended:
             self._ended = event
             del self._began[event.stage]
+
+    def __enter__(self) -> Self:
+        """Follow what is run in the block."""
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Close."""
+        self.close()
 
     def close(self) -> None:
         """Leave an unfinished bar on its own line."""
