@@ -46,7 +46,7 @@ def release(
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', f'rho = "{rho}"'))
     made = generate(prepare(with_ledger(run)), folder / "release")
-    check_release(made.release)
+    check_release(Path(made.release))
     return census, made
 
 
@@ -267,7 +267,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
     made = generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert made.checks.ok
     assert made.n_failsafe > 0  # misses once in about 2^9 runs
-    check_release(made.release)
+    check_release(Path(made.release))
     assert made.n_records == 9 * 33
     uses = json.loads((tmp_path / "release" / "solve.json").read_text())["failsafe"]
     warnings = " ".join(made.checks.check("solver").warnings)
@@ -327,7 +327,7 @@ def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
     made = generate(prepare(with_ledger(run)), folder / "release")
-    check_release(made.release)
+    check_release(Path(made.release))
     return census, made
 
 

@@ -44,7 +44,7 @@ def test_generate_gives_the_bytes_of_the_command(own, tmp_path):
     made = topdown.generate(own, out, csv=True, resume=True)
     assert by_command == files(out)
     assert charged == ledger.read_bytes()
-    assert (out, 300) == (made.release, made.n_records)
+    assert (str(out), 300) == (made.release, made.n_records)
 
 
 def test_extend_gives_the_bytes_of_the_command(tmp_path):

@@ -131,7 +131,7 @@ def test_a_release_of_frames_needs_no_files_and_goes_on_with_the_same_people(own
     (own.parent / "elsewhere-persons.csv.gz").rename(own.parent / "persons.csv.gz")
     planned = topdown.plan(own, leaves=pa.table(leaves))
     by_file = topdown.generate(planned, out, resume=True)  # the file holds the people of the frame
-    assert (by_file.measured.n_attempts, by_file.n_records, by_file.checks.ok) == (1, 400, True)
+    assert (by_file.n_attempts, by_file.n_records, by_file.checks.ok) == (1, 400, True)
     with pytest.raises(topdown.TopdownError, match="made with the leaves it has"):
         topdown.generate(planned, out, leaves=leaves)
 
