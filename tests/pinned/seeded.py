@@ -55,6 +55,7 @@ def seeded(seed: str) -> Iterator[None]:
 
         return give
 
+    _modules()  # libraries ask for bytes as they are imported
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", giver("system"))
         patch.setattr(random, "_urandom", giver("secrets"))
