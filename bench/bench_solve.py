@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
-from topdown.inputs import read_table
+from topdown.inputs import read_table, text_columns
 from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
@@ -33,13 +33,11 @@ class Answers:
     def __init__(self, context: PublicContext, folder: Path) -> None:
         schema, tree = context.plan.schema, context.geography
         names = ("geocode", *(a.name for a in schema.attributes), "count")
-        table = read_table(folder / "persons.csv.gz", names, ignored=None)
+        table = read_table(folder / "persons.csv.gz", text_columns(*names), ignored=None)
         place = {code: i for i, code in enumerate(tree.leaves.codes)}
-        node = np.array([place[code] for code in table.column("geocode").to_pylist()])
-        values = [
-            np.array([a.labels.index(v) for v in table.column(a.name).to_pylist()]) for a in schema.attributes
-        ]
-        count = np.array(table.column("count").to_pylist(), dtype=np.int64)
+        node = np.array([place[code] for code in table.texts("geocode")])
+        values = [np.array([a.labels.index(v) for v in table.texts(a.name)]) for a in schema.attributes]
+        count = np.array(table.texts("count"), dtype=np.int64)
         leaves = Histogram.build(len(tree.leaves), schema.n_cells, node, schema.cells(tuple(values)), count)
         self.context, self.tables = context, leaves.at_every_level(tree)
         self.rng = np.random.default_rng(1)

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from pgsr.hierarchy import Hierarchy, Sizes, hierarchy_of
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
-from topdown.inputs import find_header_problem, printable
-from topdown.inputs.table_reader import toml_name_list
+from topdown.formats.caps import RAISE_TABLE
+from topdown.inputs import Column, TableProblem, TableReader, printable, read_header
+from topdown.inputs.table_reader import MISCOUNTED, MISCOUNTED_FIX, TOO_LARGE, check_header, toml_name_list
 from topdown.made_up import Origin, check_reason, origin_of
 
 GROUP_FORMS = {
@@ -66,21 +67,39 @@ def form_of(header: list[str], ignored: Sequence[str] = ()) -> tuple[str, ...]:
 
 def check_columns(header: list[str], needed: tuple[str, ...], ignored: Sequence[str] = ()) -> None:
     """Refuse a header that lacks a column, has one twice (D132), or one nobody asked for (D040)."""
-    odd = find_header_problem(header, needed, tuple(ignored))
-    if odd is None:
-        return
-    name = printable(odd.name)
-    if odd.kind == "missing":
-        near = f"; it has {printable(odd.near)!r}" if odd.near else ""
-        text, code = f"the table has no column {name!r}{near}", "D132"
-        fix = f"give columns {', '.join(needed)}"
-    elif odd.kind == "twice":
-        text, code, fix = f"the table has two columns called {name!r}", "D132", "keep one of them"
-    else:
-        text, code = f"the table has a column {name!r} that is not read", "D040"
-        fix = f"rename it to {odd.near!r} if it is that; " if odd.near else ""
-        fix += f"if it is not needed, say so in the run file: ignore = {toml_name_list(odd.unasked)}"
-    raise DataError(text, code=code, fix=fix)
+    try:
+        check_header(header, needed, ignored)
+    except TableProblem as problem:
+        raise _table_error(None, problem, needed) from None
+
+
+def _table_error(path: Path | None, problem: TableProblem, needed: tuple[str, ...]) -> DataError:
+    """Return what is wrong with a table, which may be confidential: columns and their types, nothing it holds."""
+    column, near = printable(problem.column), printable(problem.near)
+    file = None if path is None else str(path)
+    match problem.kind:
+        case "missing":
+            return DataError(f"there is no file {path}", code="D130", fix="check the path")
+        case "too large":
+            return DataError(f"{path}: {TOO_LARGE}", code="D043", file=file, fix=RAISE_TABLE)
+        case "miscounted":
+            return DataError(f"{path}: {MISCOUNTED}", code="D042", fix=MISCOUNTED_FIX)
+        case "missing column":
+            text = f"the table has no column {column!r}" + (f"; it has {near!r}" if near else "")
+            return DataError(text, code="D132", fix=f"give columns {', '.join(needed)}")
+        case "column twice":
+            return DataError(
+                f"the table has two columns called {column!r}", code="D132", fix="keep one of them"
+            )
+        case "unread column":
+            fix = f"rename it to {near!r} if it is that; " if near else ""
+            fix += f"if it is not needed, say so in the run file: ignore = {toml_name_list(problem.unread)}"
+            return DataError(f"the table has a column {column!r} that is not read", code="D040", fix=fix)
+        case "wrong type":
+            fix = "write numbers as integers, names as text with their leading zeros"
+            return DataError(f"{path}: column {column!r} does not hold {problem.near}", code="D024", fix=fix)
+        case _:
+            return DataError(f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet")
 
 
 def leaf_counts(
@@ -281,44 +300,25 @@ def read_table(path: Path, needed: tuple[str, ...], ignored: Sequence[str] = ())
 
 
 def _read_columns(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    from topdown.formats.caps import RAISE_TABLE
-    from topdown.inputs.sources import MiscountedError, TooLargeError, UnreadableError
-    from topdown.inputs.table_reader import MISCOUNTED, MISCOUNTED_FIX, TOO_LARGE, read_header, read_rows
-
-    if not path.is_file():
-        raise DataError(f"there is no file {path}", code="D130", fix="check the path")
+    """Read columns whose values are checked later: numbers are -1, names empty, where there is none."""
     try:
-        columns = choose(read_header(path))
-        table = read_rows(path, dict.fromkeys(columns, pa.string()))
-    except UnreadableError:
-        raise DataError(f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet") from None
-    except TooLargeError:
-        raise DataError(f"{path}: {TOO_LARGE}", code="D043", file=str(path), fix=RAISE_TABLE) from None
-    except MiscountedError:
-        raise DataError(f"{path}: {MISCOUNTED}", code="D042", fix=MISCOUNTED_FIX) from None
-    return {name: _column(path, name, table.column(name)) for name in columns}
+        names = choose(read_header(path))
+        columns = [
+            Column(n, "whole" if n in NUMBERS else "text", most=2**63, integers=n in IDS) for n in names
+        ]
+        reader = TableReader(path, columns, ignored=None, may_be_empty=True)
+        batches = list(reader.batches())
+        reader.check("wrong type")
+    except TableProblem as problem:
+        raise _table_error(path, problem, ()) from None
+    return {name: _joined([batch[name] for batch in batches]) for name in names}
 
 
-def _column(path: Path, name: str, column: Any) -> Any:
-    import pyarrow as pa
-
-    from topdown.inputs.table_reader import is_text, parse_whole_numbers
-
-    if name in NUMBERS:
-        numbers = parse_whole_numbers(column)
-        if numbers is not None:
-            return numbers
-    else:
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if is_text(kind) or (name in IDS and pa.types.is_integer(kind)):
-            return ["" if value is None else str(value) for value in column.to_pylist()]
-    raise DataError(
-        f"{path}: column {name!r} does not hold {'whole numbers' if name in NUMBERS else 'text'}",
-        code="D024",
-        fix="write numbers as integers, names as text with their leading zeros",
-    )
+def _joined(pieces: list[Any]) -> Any:
+    """Return a column in one piece: numbers as int64, names as texts."""
+    if isinstance(pieces[0], np.ndarray):
+        return np.concatenate(pieces)
+    return [value or "" for piece in pieces for value in piece.to_pylist()]
 
 
 def read_hierarchy(path: Path, ignored: Sequence[str] = ()) -> Hierarchy:

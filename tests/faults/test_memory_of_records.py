@@ -32,13 +32,13 @@ LOAD = """
 import sys
 from pathlib import Path
 from topdown.measure.confidential import load_records
-from topdown.measure.records import form_of
+from topdown.measure.records import records_form
 from topdown.plan.preparation import prepare
 def most():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
 prepared = prepare(Path(sys.argv[1]) / "run.toml")
 before = most()
-counts = load_records(prepared.records_path, prepared.context, form_of(prepared.run)).open_counts()
+counts = load_records(prepared.records_path, prepared.context, records_form(prepared.run)).open_counts()
 print(most() - before, len(counts.key), counts.n_records)
 """
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from tests.helpers.solved import make_census
 from tests.helpers.whole_records import whole_histogram
-from topdown.inputs import table_reader
-from topdown.measure import AggregatedCounts, LeafCounts, NameIndex, RecordsForm, Refused, confidential
+from topdown.inputs import LabelIndex, file_formats
+from topdown.measure import AggregatedCounts, LeafCounts, RecordsForm, Refused, confidential
 from topdown.measure import record_counts as leaf_counts
 from topdown.measure import record_counts as runs
 from topdown.model import Histogram
@@ -87,7 +87,7 @@ def test_streamed_records_are_the_whole_table(census, data):
         rows[i] = wrong
     path = written(rows, form, data.draw(st.sampled_from(["csv", "csv.gz", "parquet"])))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_reader, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 2**17])))
+        patch.setattr(file_formats, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 2**17])))
         patch.setattr(runs.SortedRuns.__init__, "__defaults__", (data.draw(st.sampled_from([1, 7, 2**17])),))
         assert found_by(whole_histogram, path, census, form) == found_by(
             confidential._count_records, (path,), census, form
@@ -139,7 +139,7 @@ def test_the_last_merge_takes_half_as_much_memory_again(monkeypatch):
 def test_names_are_found_as_a_dictionary_finds_them(names, texts):
     """Bytes that a library takes no notice of would count people in places that are not theirs."""
     known = {name: i for i, name in enumerate(names)}
-    assert [known.get(text, -1) for text in texts] == NameIndex(names).find(
+    assert [known.get(text, -1) for text in texts] == LabelIndex(names).find(
         pa.array(texts, pa.string())
     ).tolist()
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from topdown.app.pipeline import warm_up
 from topdown.errors import TopdownError
-from topdown.measure.released import label_positions, read_table_rows, released_counts
+from topdown.inputs import label_positions
+from topdown.measure.released import read_table_rows, released_counts
 from topdown.model import sections_of
 from topdown.plan import PublicContext, load_context
 from topdown.progress import Report, silent

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 
-from topdown.inputs.sources import DatabaseTable, StoreError
+from topdown.inputs.sources import DatabaseTable, TableProblem
 from topdown.inputs.sqlite_tables import no_such_table
 
 _AT_ONCE = 2**17  # rows
@@ -25,7 +25,7 @@ def names(table: DatabaseTable) -> list[str]:
     """Return the columns of a table or view.
 
     Raises:
-        StoreError: D070 no such table, D073 the library is not installed.
+        TableProblem: D070 no such table, D073 the library is not installed.
         ValueError: it is no database of DuckDB, or another program has it open.
     """
     library = _library()
@@ -36,7 +36,7 @@ def names(table: DatabaseTable) -> list[str]:
         raise ValueError(str(error)) from None
 
 
-def batches(table: DatabaseTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
     """Read columns as Arrow has them; the first batch is empty.
 
     Raises: as `names`.
@@ -64,9 +64,9 @@ def _library() -> Any:
     return duckdb
 
 
-def _library_error(found: str) -> StoreError:
+def _library_error(found: str) -> TableProblem:
     text = f"a table of DuckDB needs the library duckdb {_OLDEST} or newer; {found}"
-    return StoreError("D073", text, f'pip install "duckdb>={_OLDEST}"')
+    return TableProblem("database", text, code="D073", fix=f'pip install "duckdb>={_OLDEST}"')
 
 
 def _open_duckdb(library: Any, table: DatabaseTable) -> Any:

@@ -8,19 +8,54 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, final, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, final, runtime_checkable
 
 from topdown.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-_DATABASE = re.compile(r"(sqlite|duckdb):(.*)", re.DOTALL)
+DATABASES = ("sqlite", "duckdb")
+_DATABASE = re.compile(rf"({'|'.join(DATABASES)}):(.*)", re.DOTALL)
 _MARK = "?table="
+ProblemKind = Literal[
+    "missing", "empty file", "unreadable", "too large", "miscounted", "database", "no rows",
+    "missing column", "column twice", "unread column", "wrong type", "empty value", "no whole number", "no label",
+]  # fmt: skip
+
+
+class TableProblem(Exception):  # noqa: N818 - becomes an error in the words of who reads
+    """What is wrong with a table. Who reads it says it in an error; only a public table's may quote values.
+
+    Args:
+        kind: the rule that is broken.
+        text: of an unreadable table, the reader's words, which may quote the file; of a database, the message; of a
+            wrong type, the type.
+        column: the one concerned; of the file only if all needed ones are there: else the first row may be data.
+        near: a column of the file that was probably meant for a missing one, or one that is read for an unread one;
+            of a wrong type, what is read there.
+        unread: all columns of the file that nobody reads.
+        rows: the first rows concerned, counted from 0, and what is in them. CONFIDENTIAL if the table is.
+        code, fix: of a database's message.
+    """
+
+    def __init__(
+        self,
+        kind: ProblemKind,
+        text: str = "",
+        *,
+        column: str = "",
+        near: str = "",
+        unread: tuple[str, ...] = (),
+        rows: tuple[tuple[int, str], ...] = (),
+        code: str = "",
+        fix: str = "",
+    ) -> None:
+        super().__init__(kind)
+        self.kind, self.text, self.column, self.near = kind, text, column, near
+        self.unread, self.rows, self.code, self.fix = unread, rows, code, fix
 
 
 @dataclass(frozen=True)
@@ -28,7 +63,7 @@ class DatabaseTable:
     """A table or view of a database.
 
     Args:
-        kind: sqlite or duckdb.
+        kind: one of `DATABASES`.
         file: the database.
         table: its name there, any text; never read as SQL.
     """
@@ -54,25 +89,13 @@ class DatabaseTable:
 TableLocation = Path | DatabaseTable
 
 
-class StoreError(Exception):
-    """A table cannot be had from its store.
-
-    Args:
-        code, text, fix: of the message; nothing that rows hold.
-    """
-
-    def __init__(self, code: str, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.code, self.text, self.fix = code, text, fix
-
-
 def locate_table(
     text: str | os.PathLike[str], beside: Path | None = None, *, key: tuple[str, ...] = ()
 ) -> TableLocation:
     """Return the place that a text names.
 
     Args:
-        text: a path, or KIND:FILE?table=NAME with kind sqlite or duckdb.
+        text: a path, or KIND:FILE?table=NAME with one of the kinds of `DATABASES`.
         beside: folder that relative paths start from; None for the current one.
         key: place in the run file, for the message.
 
@@ -104,11 +127,6 @@ def location_text(table: TableLocation, folder: Path) -> str:
     """Return the text that names a table for a reader in a folder."""
     relative = os.path.relpath(containing_file(table).resolve(), folder)
     return f"{table.kind}:{relative}{_MARK}{table.table}" if isinstance(table, DatabaseTable) else relative
-
-
-_NAMELESS_INDEX = re.compile(r"__index_level_\d+__")  # rows of a pandas frame that were chosen or sorted
-_ROWS = 2**17  # of a batch
-T = TypeVar("T")
 
 
 @runtime_checkable
@@ -150,48 +168,23 @@ class MemoryTable:
         """What messages call it; files have a name too."""
         return f"the {self.what} given as a data frame"
 
-    def header(self) -> list[str]:
-        """Return the names of its columns.
-
-        Raises:
-            UnreadableError: the library that holds it raises something, whose words may quote a value.
-        """
-        return _call_library(
-            lambda: [name for name in self._opened().schema.names if not _is_nameless_index(name)]
-        )
-
-    def _opened(self) -> pa.RecordBatchReader:
-        """Return the stream that is open, or open one: a table may be converted for it, and some give only one."""
-        import pyarrow as pa
-
-        if self.__stream is None:
-            self.__stream = pa.RecordBatchReader.from_stream(self.__table)
-        return self.__stream
-
-    def batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some columns, 131,072 at a time; the first batch has no rows. Text is decoded from views.
+    def open_stream(self, *, last: bool = False) -> pa.RecordBatchReader:
+        """Return the stream that is open, or open one: a table may be converted for it, and some give only one.
 
         Args:
-            names: of `header`, each there once.
+            last: its rows are taken from it, so that the next call opens another.
 
-        Raises: as `header`.
+        Raises: whatever its library raises, in words that may quote a value.
         """
-        batches = self._batches(names)
-        while (batch := _call_library(lambda: next(batches, None))) is not None:
-            yield batch
-
-    def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        with self._opened() as reader:
-            self.__stream = None
-            kinds = [reader.schema.field(name).type for name in names]
-            yield _decode_batch(
-                pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in kinds], names), names
-            )
-            for batch in reader:
-                for at in range(0, batch.num_rows, _ROWS):
-                    yield _decode_batch(batch.slice(at, _ROWS), names)
+        stream = self.__stream or pa.RecordBatchReader.from_stream(self.__table)
+        self.__stream = None if last else stream
+        return stream
+
+    def is_file(self) -> bool:
+        """Tell whether there is a table to read."""
+        return True
 
     def __repr__(self) -> str:
         return self.name
@@ -209,51 +202,3 @@ class MemoryTable:
 
 
 TableSource = TableLocation | MemoryTable
-
-
-def source_exists(source: TableSource) -> bool:
-    """Tell whether there is a table to read."""
-    return isinstance(source, MemoryTable) or source.is_file()
-
-
-def _call_library(take: Callable[[], T]) -> T:
-    """Take something of a table, of whatever library; the error carries no context and no value."""
-    kind = ""
-    try:
-        return take()
-    except Exception as error:
-        kind = type(error).__name__
-    raise UnreadableError(f"its library raises {kind}")
-
-
-def _is_nameless_index(name: str) -> bool:
-    return _NAMELESS_INDEX.fullmatch(name) is not None
-
-
-def _decode_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([_decode_text_views(batch.column(name)) for name in names], names=names)
-
-
-def _decode_text_views(column: pa.Array) -> pa.Array:
-    """Return a column with text as text: polars hands out views of text, which few functions take."""
-    import pyarrow as pa
-
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
-        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
-    return column
-
-
-class UnreadableError(Exception):
-    """The file is not a whole table. The reader's words may quote the file: only for public ones."""
-
-
-class TooLargeError(Exception):
-    """The file is packed, and unpacked it is larger than is read."""
-
-
-class MiscountedError(Exception):
-    """The reader and the count of lines disagree on the number of rows."""

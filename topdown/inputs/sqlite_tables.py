@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from topdown.inputs.sources import DatabaseTable, StoreError
+from topdown.inputs.sources import DatabaseTable, TableProblem
 
 _AT_ONCE = 2**14  # rows; each value is a Python object
 _BESIDE = ("-wal", "-journal")  # what a program leaves there that has the database open, or was killed
@@ -22,7 +22,7 @@ def names(table: DatabaseTable) -> list[str]:
     """Return the columns of a table or view.
 
     Raises:
-        StoreError: D070 no such table, D071 the database is being written.
+        TableProblem: D070 no such table, D071 the database is being written.
         ValueError: it is no database of SQLite.
     """
     try:
@@ -32,13 +32,13 @@ def names(table: DatabaseTable) -> list[str]:
         raise ValueError(str(error)) from None
 
 
-def batches(table: DatabaseTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
     """Read columns in the order of the table: the first batch is empty, and each has the same types.
 
     A column of whole numbers is int64, one of texts is text. Empty values may stand in both.
 
     Raises:
-        StoreError: as `names`; D072 a column holds values of several kinds; D071 the file was changed meanwhile.
+        TableProblem: as `names`; D072 a column holds values of several kinds; D071 the file was changed meanwhile.
         ValueError: it cannot be read to its end.
     """
     try:
@@ -105,10 +105,11 @@ def _column_type(connection: sqlite3.Connection, column: str, source: str) -> pa
     query = f"SELECT DISTINCT typeof({name}) {source} WHERE {name} IS NOT NULL LIMIT 2"
     found = [_KINDS[row[0]] for row in connection.execute(query)]
     if len(found) > 1:
-        raise StoreError(
-            "D072",
+        raise TableProblem(
+            "database",
             f"column {column!r} holds values of several kinds, such as texts and numbers",
-            "store the column as text, or give a view that does: CAST(column AS TEXT)",
+            code="D072",
+            fix="store the column as text, or give a view that does: CAST(column AS TEXT)",
         )
     return found[0] if found else pa.null()
 
@@ -127,12 +128,13 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _busy_error() -> StoreError:
-    return StoreError("D071", "the database is being written, or was not closed", _CLOSE)
-
-
-def no_such_table(table: DatabaseTable) -> StoreError:
-    """Return the error of a table that the database lacks."""
-    return StoreError(
-        "D070", f"the database has no table or view {table.table!r}", "correct the name after ?table="
+def _busy_error() -> TableProblem:
+    return TableProblem(
+        "database", "the database is being written, or was not closed", code="D071", fix=_CLOSE
     )
+
+
+def no_such_table(table: DatabaseTable) -> TableProblem:
+    """Return the error of a table that the database lacks."""
+    text = f"the database has no table or view {table.table!r}"
+    return TableProblem("database", text, code="D070", fix="correct the name after ?table=")

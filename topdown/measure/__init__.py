@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from topdown.measure.choosing import ChoiceRequest, choose
     from topdown.measure.confidential import (
         Confidential,
-        CountColumn,
-        NameColumn,
-        NameIndex,
         check_against_public,
         load_records,
         noise_law,
@@ -59,12 +56,9 @@ __all__ = [
     "AggregatedCounts",
     "ChoiceRequest",
     "Confidential",
-    "CountColumn",
     "ErrorStatistics",
     "LeafCounts",
     "MeasureResult",
-    "NameColumn",
-    "NameIndex",
     "PartDrawer",
     "RecordsForm",
     "Refused",

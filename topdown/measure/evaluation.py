@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 import topdown
 from topdown.errors import ConfigError
-from topdown.inputs import TableSource
+from topdown.inputs import TableSource, label_positions
 from topdown.measure.confidential import load_records
 from topdown.measure.record_counts import AggregatedCounts, LeafCounts
 from topdown.measure.records import PLAIN_FORM, RecordsForm
-from topdown.measure.released import damaged_file_error, label_positions, read_table_rows, released_counts
+from topdown.measure.released import damaged_file_error, read_table_rows, released_counts
 from topdown.model import Histogram, Query, leaf_rows, parse_query
 from topdown.output_paths import refuse_needed, write_new
 from topdown.plan import Plan, PublicContext, load_context

@@ -9,39 +9,35 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from topdown.errors import DataError, InternalError, TopdownError
 from topdown.formats.caps import RAISE_TABLE
 from topdown.inputs import (
+    Column,
     MemoryTable,
-    MiscountedError,
-    StoreError,
     TableLocation,
+    TableProblem,
+    TableReader,
     TableSource,
-    TooLargeError,
-    UnreadableError,
-    column_names,
     containing_file,
-    find_header_problem,
+    header_if_readable,
     printable,
-    read_header,
-    read_source_batches,
-    source_exists,
 )
 from topdown.inputs.table_reader import (
+    MAX_COUNT,
     MISCOUNTED,
     MISCOUNTED_FIX,
+    MOST_ROWS_KEPT,
     TOO_LARGE,
-    HeaderProblem,
     is_text,
-    names_in_file,
     toml_name_list,
+    type_name,
 )
 from topdown.output_paths import is_same_file
 from topdown.plan import RunFile
@@ -97,80 +93,102 @@ def records_form(run: RunFile) -> RecordsForm:
     return RecordsForm(run.input.ignore, run.input.count, run.input.columns)
 
 
-def read_records(source: TableSource, names: tuple[str, ...], form: RecordsForm) -> Iterator[pa.RecordBatch]:
-    """Read the named columns, and `count` if the form has it, of a file or a table in memory, batch by batch.
+def read_records(
+    source: TableSource,
+    columns: Sequence[Column],
+    form: RecordsForm,
+    unknown: Mapping[str, Refused] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Read columns, and `count` if the form has it, of a file or a table in memory; see `TableReader.batches`.
+
+    Args:
+        source: the records. columns: beside `count`. form: the other columns.
+        unknown: what is said of values of label columns that are no label, by column.
 
     Raises:
-        Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for;
-            a database that cannot give it; whatever is wrong with a batch, it counts only once all were read.
-
+        Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for, a
+            database that cannot give it, a value that is not of its column; that counts only once all rows were read.
     """
-    if not source_exists(source):
-        raise Refused("D020", "the records file does not exist", fix="correct input.records in the run file")
-    refused, n_rows = None, 0
+    problem, wanted = None, (*columns, Column("count", "whole")) if form.has_count else columns
     try:
-        header = column_names(source)
-        wanted = (*names, "count") if form.has_count else names
-        theirs = names_in_file(header, wanted, form.called)
-        odd = find_header_problem(header, theirs, form.ignored)
-        if odd is not None:
-            raise _refuse_header(odd)
-        text, coded = pa.string(), pa.dictionary(pa.int32(), pa.string())
-        types = {of: text if name == "count" else coded for name, of in zip(wanted, theirs, strict=True)}
-        for batch in read_source_batches(source, types):
-            n_rows += batch.num_rows
-            yield batch.rename_columns(list(wanted))
-    except UnreadableError:
-        refused = Refused(
-            "D021",
-            "the records file cannot be read to its end",
-            fix="give columns that Arrow can hold, each of one type"
-            if isinstance(source, MemoryTable)
-            else "give a whole table, a CSV with as many fields throughout as in its header",
-        )
-    except TooLargeError:
-        refused = Refused("D043", TOO_LARGE, fix=RAISE_TABLE)
-    except MiscountedError:
-        refused = Refused("D042", MISCOUNTED, fix=MISCOUNTED_FIX)
-    except StoreError as error:
-        refused = Refused(error.code, error.text, fix=error.fix)
-    if refused is not None:  # raised here, so that it carries no context that quotes the file
-        raise refused
-    if n_rows == 0:
-        raise Refused("D022", "the records file has no rows", fix="give a table with at least one row")
+        reader = TableReader(source, wanted, ignored=form.ignored, called=form.called)
+        yield from reader.batches()
+        reader.check()
+    except TableProblem as found:
+        problem = found
+    if problem is not None:  # raised here, so that it carries no context that quotes the file
+        raise _refusal(source, problem, unknown or {})
 
 
-def _refuse_header(odd: HeaderProblem) -> Refused:
-    name, has = printable(odd.name), "the records file has"
-    details = (("not read", toml_name_list(odd.unasked)),) if odd.unasked else ()
-    if odd.kind == "missing" and name == "count":
-        near = f" (it has {printable(odd.near)!r})" if odd.near else ""
-        fix = f"rename {printable(odd.near)!r} if it is the count; " if odd.near else ""
-        fix += "if the rows are single records, say so in the run file: [input] count = false (evaluate: --no-count)"
-        return Refused("D041", f"{has} no column 'count'{near}", column=name, details=details, fix=fix)
-    if odd.kind == "missing":
-        near = f" (it has {printable(odd.near)!r})" if odd.near else ""
-        fix = "give one column each: geocode, the attributes of the schema, and count"
-        return Refused("D023", f"{has} no column {name!r}{near}", column=name, details=details, fix=fix)
-    if odd.kind == "twice":
-        return Refused("D023", f"{has} two columns called {name!r}", column=name, fix="keep one of them")
-    fix = f"rename it to {odd.near!r} if it is that; " if odd.near else ""
-    return Refused(
-        "D040",
-        f"{has} a column {name!r} that is not read",
-        column=name,
-        details=details,
-        fix=f"{fix}if it is not needed, say so in the run file: [input] ignore = {toml_name_list(odd.unasked)}",
-    )
+_TABLE_REFUSALS = {
+    "missing": ("D020", "the records file does not exist", "correct input.records in the run file"),
+    "no rows": ("D022", "the records file has no rows", "give a table with at least one row"),
+    "miscounted": ("D042", MISCOUNTED, MISCOUNTED_FIX),
+    "too large": ("D043", TOO_LARGE, RAISE_TABLE),
+}
 
 
-def type_name(column: pa.Array) -> str:
-    """Return the name of a column's type without the names of its fields."""
-    return str(column.type).partition("<")[0].partition("[")[0]
+def _refusal(source: TableSource, problem: TableProblem, unknown: Mapping[str, Refused]) -> Refused:
+    """Return what may be said of a table of records: which rule it breaks, nothing that it holds."""
+    has, column, near = "the records file has", printable(problem.column), printable(problem.near)
+    details = (("not read", toml_name_list(problem.unread)),) if problem.unread else ()
+    like = f" (it has {near!r})" if near else ""
+    if problem.kind in _TABLE_REFUSALS:
+        code, text, fix = _TABLE_REFUSALS[problem.kind]
+        return Refused(code, text, fix=fix)
+    match problem.kind:
+        case "unreadable":
+            fix = "give a whole table, a CSV with as many fields throughout as in its header"
+            if isinstance(source, MemoryTable):
+                fix = "give columns that Arrow can hold, each of one type"
+            return Refused("D021", "the records file cannot be read to its end", fix=fix)
+        case "database":
+            return Refused(problem.code, problem.text, fix=problem.fix)
+        case "missing column" if column == "count":
+            fix = f"rename {near!r} if it is the count; " if near else ""
+            fix += "if the rows are single records, say so in the run file: "
+            fix += "[input] count = false (evaluate: --no-count)"
+            return Refused("D041", f"{has} no column 'count'{like}", column=column, details=details, fix=fix)
+        case "missing column" | "empty file":
+            fix = "give one column each: geocode, the attributes of the schema, and count"
+            return Refused(
+                "D023", f"{has} no column {column!r}{like}", column=column, details=details, fix=fix
+            )
+        case "column twice":
+            return Refused(
+                "D023", f"{has} two columns called {column!r}", column=column, fix="keep one of them"
+            )
+        case "unread column":
+            fix = f"rename it to {near!r} if it is that; " if near else ""
+            fix += "if it is not needed, say so in the run file: [input] ignore = "
+            fix += toml_name_list(problem.unread)
+            text = f"{has} a column {column!r} that is not read"
+            return Refused("D040", text, column=column, details=details, fix=fix)
+        case "wrong type" | "empty value":
+            return wrong_type(column, problem.text, problem.near)
+        case "no whole number":
+            refused = Refused(
+                "D032",
+                f"some counts are not whole numbers from 0 to {MAX_COUNT:,}",
+                column=column,
+                fix="correct the records; a count is the number of records in one cell",
+            )
+        case "no label":
+            refused = unknown[problem.column]
+    refused.rows = lambda: ((f"row {row + 1}", value) for row, value in problem.rows)
+    return refused
+
+
+def wrong_type(column: str, found: str, wanted: str) -> Refused:
+    """Return the refusal of a column that holds values of another kind (D024)."""
+    fix = "write the column as text; numbers lose their leading zeros"
+    if wanted != "text":
+        fix = "write the counts as integers, or as text of digits"
+    text = f"column {column!r} of the records holds {found}, not {wanted}"
+    return Refused("D024", text, column=column, fix=fix)
 
 
 PRIVATE_LIST = "PRIVATE-input-errors.csv"
-MOST_LISTED_ROWS = 100_000
 
 
 def write_private_errors(records: Path, rows: Iterable[tuple[str, str, str, str]]) -> str:
@@ -193,7 +211,7 @@ def write_private_errors(records: Path, rows: Iterable[tuple[str, str, str, str]
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("rule", "column", "place", "value"))
-        for _, row in zip(range(MOST_LISTED_ROWS), rows, strict=False):
+        for _, row in zip(range(MOST_ROWS_KEPT), rows, strict=False):
             writer.writerow(_without_formula(text) for text in row)
     return f"listed beside the input, {path} (mode 0600)"
 
@@ -321,24 +339,17 @@ def confirmed_labels(table: TableLocation, form: RecordsForm, ask: AskPerson) ->
 def _labels_by_column(table: TableLocation, form: RecordsForm) -> dict[str, tuple[str, ...]]:
     own = {"geocode", "count"} if form.has_count else {"geocode"}
     taken = own | {form.called.get(name, name) for name in own} | set(form.ignored)
-    names = tuple(name for name in _header_if_readable(table) if name not in taken)
+    names = tuple(name for name in header_if_readable(table) if name not in taken)
     values: dict[str, set[str] | None] = {name: set() for name in names}
-    for batch in read_records(table, ("geocode", *names), form):
+    for batch in read_records(table, [Column(name, "any") for name in ("geocode", *names)], form):
         for name in names:
             known = values[name]
             if known is not None:
-                known |= _labels_in_batch(name, batch.column(name))
+                known |= _labels_in_batch(name, batch[name])
                 values[name] = (
                     None if len(known) > MOST_LABELS or not all(map(_is_readable, known)) else known
                 )
     return {name: tuple(sorted(held or (), key=_label_order)) for name, held in values.items()}
-
-
-def _header_if_readable(table: TableLocation) -> list[str]:
-    try:
-        return read_header(table)
-    except (UnreadableError, TooLargeError, StoreError):
-        return []  # read_records says what is wrong
 
 
 def _labels_in_batch(name: str, column: pa.Array) -> set[str]:
@@ -348,13 +359,7 @@ def _labels_in_batch(name: str, column: pa.Array) -> set[str]:
     if pa.types.is_integer(unique.type):
         unique = unique.cast(pa.string())
     if not is_text(unique.type) and not pa.types.is_null(unique.type):
-        fix = "write the column as text"
-        raise Refused(
-            "D024",
-            f"column {name!r} of the records holds {type_name(column)}, not text",
-            column=name,
-            fix=fix,
-        )
+        raise wrong_type(name, type_name(column), "text")
     held = unique.to_pylist()
     if None in held or "" in held:
         fix = "give every record a label, such as unknown"

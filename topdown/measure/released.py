@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from topdown.arrays import Ints
 from topdown.errors import CertificateError
-from topdown.inputs import codes_to_arrow
+from topdown.inputs import codes_to_arrow, label_positions
 from topdown.measure.record_counts import ROWS_AT_ONCE, LeafCounts, SortedRuns
 from topdown.model import Histogram, Query, sections_of
 from topdown.output_paths import joined_name
@@ -98,13 +97,6 @@ def read_table_rows(
 def _read_parquet_columns(path: Path, columns: list[str]) -> pa.Table:
     with pq.ParquetFile(path, pre_buffer=False) as file:
         return file.read(columns=columns)
-
-
-def label_positions(column: pa.Array | pa.ChunkedArray, labels: Sequence[str] | pa.Array) -> Ints:
-    """Return the place of every text among the labels, -1 for one that is none of them."""
-    known = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
-    found = pc.index_in(column.cast(pa.string()), value_set=known)
-    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def damaged_file_error(path: Path, why: str, what: str = "the microdata") -> CertificateError:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
-from topdown.inputs import UnreadableError, printable, read_header, read_table
+from topdown.inputs import header_if_readable, printable, read_table, text_columns
 from topdown.model import Geography
 
 EARTH_KM = 6371.0088
@@ -64,10 +64,7 @@ def read_candidates(
         ConfigError: lists with a radius, or coordinates without one (C194); no such column or level (C195).
         DataError: as `read_table`; an unknown geocode, a name twice, a place that is none (D062).
     """
-    try:
-        header = read_header(path) if path.is_file() else []
-    except UnreadableError:
-        header = []  # read_table says what is wrong
+    header = header_if_readable(path)
     listed = "geocode" in header or "latitude" not in header
     if listed == (within is not None) and header:
         raise ConfigError(
@@ -85,8 +82,7 @@ def read_candidates(
             code="C195",
             fix=f"name a column that says each candidate's district, or one of: {', '.join(geography.level_names)}",
         )
-    table = read_table(path, ("candidate", *(("geocode",) if listed else _PLACE), *column), ignored=ignored)
-    values = {name: table.column(name).to_pylist() for name in table.column_names}
+    values = _read_texts(path, ("candidate", *(("geocode",) if listed else _PLACE), *column), ignored)
     names = tuple(dict.fromkeys(values["candidate"]))
     if listed or within is None:
         pairs = _pairs_from_lists(path, values, names, geography)
@@ -102,6 +98,11 @@ def read_candidates(
     elif per is not None:
         districts = _districts_from_level(path, names, pairs, geography, per)
     return Candidates(names, *pairs, districts, places)
+
+
+def _read_texts(path: Path, names: tuple[str, ...], ignored: tuple[str, ...]) -> dict[str, list[str]]:
+    table = read_table(path, text_columns(*names), ignored=ignored)
+    return {name: table.texts(name) for name in names}
 
 
 def _pairs_from_lists(
@@ -147,8 +148,7 @@ def _pairs_within_radius(
     at: NDArray[np.float64], geography: Geography, within: Within, ignored: tuple[str, ...]
 ) -> tuple[Ints, Ints]:
     """Return pairs of candidate and leaf with a great circle of at most the radius between them."""
-    table = read_table(within.centres, ("geocode", *_PLACE), ignored=ignored)
-    values = {name: table.column(name).to_pylist() for name in table.column_names}
+    values = _read_texts(within.centres, ("geocode", *_PLACE), ignored)
     index = {code: i for i, code in enumerate(geography.leaves.codes)}
     if len(set(values["geocode"])) < len(values["geocode"]) or set(values["geocode"]) != set(index):
         raise _candidates_error(

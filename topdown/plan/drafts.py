@@ -18,13 +18,12 @@ from topdown.errors import ConfigError, DataError
 from topdown.formats.strict_toml import exact_text
 from topdown.inputs import (
     TableLocation,
-    TooLargeError,
-    UnreadableError,
     containing_file,
+    header_if_readable,
     location_text,
     printable,
-    read_header,
     read_table,
+    text_columns,
 )
 from topdown.model import Attribute, Recode, Schema
 from topdown.output_paths import checked_name
@@ -246,15 +245,10 @@ def read_code_list(path: Path, name: str, unit: str = "person") -> Schema:
         DataError: as `read_table`; D065 a row is there twice, or a label is in no group or in two of a recode.
         ConfigError: C020-C023, C130 as every schema.
     """
-    try:
-        grouped = path.is_file() and "recode" in read_header(path)
-    except (UnreadableError, TooLargeError):
-        grouped = False  # read_table says what is wrong
+    grouped = "recode" in header_if_readable(path)
     columns = _GROUPED if grouped else _WHOLE
-    table = read_table(path, columns, integers=True)
-    rows = list(zip(*(table.column(column).to_pylist() for column in columns), strict=True))
-    if not grouped:
-        rows = [(*row, "", "") for row in rows]
+    table = read_table(path, text_columns(*columns, integers=True))
+    rows = [(*row, *(() if grouped else ("", ""))) for row in zip(*map(table.texts, columns), strict=True)]
     labels: dict[str, dict[str, None]] = {}
     groups: dict[tuple[str, str], dict[str, str]] = {}
     seen: set[tuple[str, str, str]] = set()

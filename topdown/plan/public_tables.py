@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from topdown.errors import DataError
 from topdown.inputs import (
     TableSource,
-    TooLargeError,
-    UnreadableError,
     codes_from_arrow,
     codes_to_arrow,
+    header_if_readable,
     printable,
-    read_header,
     read_table,
-    whole_number_column,
+    text_columns,
+    whole_columns,
 )
 from topdown.model import (
     Codes,
@@ -62,20 +61,19 @@ def read_public(
         called: what columns are called in the table of leaves, where that is another name.
 
     Raises:
-        DataError: see `read_table`, `whole_numbers`, `from_prefixes`, `from_parents`; also a leaf listed twice, or
-            leaves that differ between the two tables (D012, D018).
+        DataError: see `read_table`, `from_prefixes`, `from_parents`; also a leaf listed twice, or leaves that differ
+            between the two tables (D012, D018).
     """
     parts = [[part.strip() for part in name.split("+")] for name in geography.columns]
     above = tuple(dict.fromkeys(part for names in parts for part in names))
-    table = read_table(
-        leaves_path, ("geocode", *above), columns, ignored=ignored, called=called, integers=bool(parts)
-    )
-    codes = codes_from_arrow(table.column("geocode"))
+    texts = text_columns("geocode", *above, integers=bool(parts))
+    table = read_table(leaves_path, (*texts, *whole_columns(*columns)), ignored=ignored, called=called)
+    codes = codes_from_arrow(table.text("geocode"))
     _check_once(leaves_path, codes)
     if parts:
-        held = {name: table.column(name).to_pylist() for name in above}
+        areas = {name: table.texts(name) for name in above}
         tree = from_columns(
-            geography.levels, [joined_codes([held[part] for part in names]) for names in parts], codes
+            geography.levels, [joined_codes([areas[part] for part in names]) for names in parts], codes
         )
     else:
         tree = _read_tree(geography, codes, beside, ignored)
@@ -89,7 +87,7 @@ def read_public(
             fix="list the same leaves in both",
             node=odd,
         )
-    facts = {name: narrow(whole_number_column(table, name, leaves_path)[order]) for name in columns}
+    facts = {name: narrow(table.numbers(name)[order]) for name in columns}
     del table
     pa.default_memory_pool().release_unused()
     return tree, PublicFacts(NarrowColumns(facts))
@@ -135,10 +133,7 @@ def _read_tree(
     if geography.prefix_lengths:
         return from_prefixes(geography.levels, geography.prefix_lengths, codes)
     path = beside / geography.table
-    table = read_table(path, ("geocode", "parent", "level"), ignored=ignored)
-    tree = from_parents(
-        list(zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True))
-    )
+    tree = _tree_from_rows(path, ignored)
     if tree.level_names != geography.levels:
         raise DataError(
             f"{path} has the levels {', '.join(tree.level_names)}; the run file names {', '.join(geography.levels)}",
@@ -147,6 +142,12 @@ def _read_tree(
             fix="make geography.levels and the table agree",
         )
     return tree
+
+
+def _tree_from_rows(path: Path, ignored: tuple[str, ...] | None = ()) -> Geography:
+    table = read_table(path, text_columns("geocode", "parent", "level"), ignored=ignored)
+    rows = zip(table.texts("geocode"), table.texts("parent"), table.texts("level"), strict=True)
+    return from_parents(list(rows))
 
 
 _AT_ONCE = 65_536  # geocodes hashed
@@ -199,9 +200,7 @@ def read_release_public(folder: Path) -> tuple[Geography, PublicFacts]:
     path = folder / "geography.parquet"
     tree = _tree_from_listing(path)
     if tree is None:
-        table = read_table(path, ("geocode", "parent", "level"))
-        rows = zip(*(table.column(c).to_pylist() for c in ("geocode", "parent", "level")), strict=True)
-        tree = from_parents([(code, parent, level) for code, parent, level in rows])
+        tree = _tree_from_rows(path)
     leaves = read_leaves(folder / "leaves.parquet", tree)
     pa.default_memory_pool().release_unused()  # as much as tree and facts, and kept by Arrow otherwise
     return tree, leaves
@@ -224,12 +223,12 @@ def _tree_from_listing(path: Path) -> Geography | None:
 
 
 def _read_text_column(path: Path, name: str) -> pa.ChunkedArray:
-    return read_table(path, (name,), ignored=None).column(name)
+    return read_table(path, text_columns(name), ignored=None).text(name)
 
 
 def read_leaves(path: Path, geography: Geography) -> PublicFacts:
     """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
-    names = tuple(name for name in _column_names(path) if name != "geocode")
+    names = tuple(name for name in header_if_readable(path) if name != "geocode")
     if codes_from_arrow(_read_text_column(path, "geocode")) != geography.leaves.codes:
         raise DataError(
             f"{path} has other leaves than the geography",
@@ -237,21 +236,10 @@ def read_leaves(path: Path, geography: Geography) -> PublicFacts:
             file=str(path),
             fix="get the release again; do not mix files of two runs",
         )
-    return PublicFacts(
-        NarrowColumns(  # one at a time: all of them at once are as much as everything else of a nation
-            {
-                name: narrow(whole_number_column(read_table(path, (), (name,), ignored=None), name, path))
-                for name in names
-            }
-        )
-    )
-
-
-def _column_names(path: Path) -> list[str]:
-    try:
-        return read_header(path)
-    except (UnreadableError, TooLargeError):
-        return []
+    facts = {}
+    for name in names:  # one at a time: all of them at once are as much as everything else of a nation
+        facts[name] = narrow(read_table(path, whole_columns(name), ignored=None).numbers(name))
+    return PublicFacts(NarrowColumns(facts))
 
 
 def _write_parquet(path: Path, table: pa.Table, document_type: str) -> None:
@@ -277,10 +265,10 @@ def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
         DataError: as `read_table`; D064 a geocode has two names, or none is an area of the release.
     """
     leaf = {"geocode": geography.leaves.name}
-    called = {} if path.is_file() and "geocode" in _header_if_readable(path) else leaf
-    table = read_table(path, ("geocode", "name"), ignored=None, called=called)
+    called = {} if "geocode" in header_if_readable(path) else leaf
+    table = read_table(path, text_columns("geocode", "name"), ignored=None, called=called)
     found: dict[str, str] = {}
-    for code, name in zip(table.column("geocode").to_pylist(), table.column("name").to_pylist(), strict=True):
+    for code, name in zip(table.texts("geocode"), table.texts("name"), strict=True):
         if found.setdefault(code, name) != name:
             raise _area_names_error(path, f"geocode {printable(code)!r} has two names")
     known = Counter(code for level in geography.levels for code in level.codes)
@@ -288,13 +276,6 @@ def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
     if not named:
         raise _area_names_error(path, "it names no area of the release")
     return named
-
-
-def _header_if_readable(path: Path) -> list[str]:
-    try:
-        return read_header(path)
-    except (UnreadableError, TooLargeError):
-        return []  # read_table says what is wrong
 
 
 def _area_names_error(path: Path, text: str) -> DataError:
@@ -343,13 +324,10 @@ def read_unions(path: Path, geography: Geography) -> tuple[AreaUnion, ...]:
     Raises:
         DataError: as `read_table`; D063 an unknown or repeated geocode, or an area inside another of its union.
     """
-    try:
-        named = path.is_file() and "area" in read_header(path)
-    except UnreadableError:
-        named = False  # read_table says what is wrong
-    table = read_table(path, ("geocode", "area") if named else ("geocode",))
-    codes = table.column("geocode").to_pylist()
-    names = table.column("area").to_pylist() if named else [UNNAMED_UNION] * len(codes)
+    named = "area" in header_if_readable(path)
+    table = read_table(path, text_columns("geocode", *(["area"] if named else [])))
+    codes = table.texts("geocode")
+    names = table.texts("area") if named else [UNNAMED_UNION] * len(codes)
     place: dict[str, list[tuple[int, int]]] = {}
     for depth, level in enumerate(geography.levels):
         for i, code in enumerate(level.codes):

@@ -7,7 +7,6 @@ and plan and public facts of whatever that extends.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import PLAN_BYTES, read_json
-from topdown.inputs import codes_to_arrow
+from topdown.inputs import label_positions
 from topdown.model import (
     ZERO_KINDS,
     AttributeMapping,
@@ -313,8 +310,8 @@ def read_support(
     try:
         columns = ["geocode", *(a.name for a in base.attributes), "count"]
         read = pa.concat_tables(_read_columns(path, columns) for path in files_at(table))
-        leaf = _label_positions(read.column("geocode"), leaves)
-        values = tuple(_label_positions(read.column(a.name), a.labels) for a in base.attributes)
+        leaf = label_positions(read.column("geocode"), leaves)
+        values = tuple(label_positions(read.column(a.name), a.labels) for a in base.attributes)
         count = read.column("count").cast(pa.int64()).to_numpy().astype(np.int64)
         sound = not any((v < 0).any() for v in values) and bool((count > 0).all())
     except (pa.ArrowException, OSError, KeyError, ValueError):
@@ -339,11 +336,6 @@ def read_support(
 def _read_columns(path: Path, columns: list[str]) -> pa.Table:
     with pq.ParquetFile(path) as file:
         return file.read(columns=columns)
-
-
-def _label_positions(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int64]:
-    found = pc.index_in(column.cast(pa.string()), value_set=codes_to_arrow(labels))
-    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def refuse_resolved(there: Plan) -> None:

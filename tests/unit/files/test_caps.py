@@ -30,7 +30,7 @@ from topdown.app.resource_needs import (
 from topdown.errors import TopdownError
 from topdown.formats import caps
 from topdown.formats.strict_toml import read_toml
-from topdown.inputs import TooLargeError, read_header
+from topdown.inputs import TableProblem, read_header
 from topdown.model import Attribute, Invariants, Schema
 from topdown.plan import Estimates, Pass
 from topdown.privacy.ledger import Disk
@@ -120,7 +120,7 @@ def test_a_packed_table_has_an_end(tmp_path, monkeypatch):
     monkeypatch.setenv(caps.TABLE_VARIABLE, str(len(text)))
     assert read_header(path) == ["geocode", "count"]
     monkeypatch.setenv(caps.TABLE_VARIABLE, str(len(text) - 1))
-    with pytest.raises(TooLargeError):
+    with pytest.raises(TableProblem, match="too large"):
         read_header(path)
 
 
@@ -131,7 +131,7 @@ def test_a_parquet_table_has_an_end(tmp_path, monkeypatch):
     monkeypatch.setenv(caps.TABLE_VARIABLE, "1600")
     assert read_header(path) == ["a", "b"]
     monkeypatch.setenv(caps.TABLE_VARIABLE, "1599")
-    with pytest.raises(TooLargeError):
+    with pytest.raises(TableProblem, match="too large"):
         read_header(path)
 
 

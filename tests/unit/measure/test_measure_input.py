@@ -15,7 +15,7 @@ from msgspec import structs
 from tests.helpers.ledgers import n_intents
 from tests.unit.measure.conftest import HEADER
 from topdown.errors import DataError
-from topdown.inputs import table_reader as columns
+from topdown.inputs import file_formats, text_columns
 from topdown.measure import (
     PRIVATE_LIST,
     RecordsForm,
@@ -100,7 +100,7 @@ def test_a_bad_value_is_listed_only_in_private(toy, column, value, code):
 @pytest.mark.parametrize("rows", [1, 7, 2**17])
 def test_an_error_in_the_last_batch(toy, monkeypatch, rows):
     """Batches that were counted before must not be charged for, and the row is that of the file, not of its batch."""
-    monkeypatch.setattr(columns, "BATCH_ROWS", rows)
+    monkeypatch.setattr(file_formats, "BATCH_ROWS", rows)
     monkeypatch.setattr(SortedRuns.__init__, "__defaults__", (rows,))
     toy.rows[-1][1] = "CANARY"
     records = toy.folder / "records.parquet"
@@ -303,8 +303,10 @@ def test_a_quoted_line_break_at_the_edge_of_a_block_makes_nobody(toy, shift, end
     pad = "x" * shift
     hidden = f'1101,home,male,0_17,1,"{pad}{end}{planted * 40}"{end}'
     toy.records.write_text(head + row * n + hidden + row * 9, newline="")
-    found = read_records(toy.records, ("geocode", "dwelling", "sex", "age"), RecordsForm(ignored=("note",)))
-    assert n + 10 == sum(batch.num_rows for batch in found)
+    found = read_records(
+        toy.records, text_columns("geocode", "dwelling", "sex", "age"), RecordsForm(ignored=("note",))
+    )
+    assert n + 10 == sum(len(batch["sex"]) for batch in found)
 
 
 @pytest.mark.parametrize("text", ['5" pipe', '"open', 'a"b"c"'])

@@ -44,13 +44,13 @@ def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> 
     Raises:
         ConfigError: C102 levels that are not understood. DataError: see `plan.public_tables.read_public`.
     """
-    from topdown.inputs.table_reader import read_table
+    from topdown.inputs import read_table, text_columns
     from topdown.plan.drafts import CENSUS_PREFIXES
     from topdown.plan.public_tables import read_public
     from topdown.plan.run_file import GeographyTable
 
     if levels is None:
-        code = str(read_table(path, ("geocode",), ignored=None).column("geocode")[0])
+        code = str(read_table(path, text_columns("geocode"), ignored=None).text("geocode")[0])
         if len(code) != CENSUS_PREFIXES["block"]:
             raise ConfigError(
                 f"the geocodes of {path} are not those of census blocks, so the levels are unknown",

@@ -14,7 +14,7 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.inputs.sources import StoreError, TooLargeError, UnreadableError, containing_file, locate_table
+from topdown.inputs.sources import containing_file, locate_table
 from topdown.resources import bundled_names
 
 if TYPE_CHECKING:
@@ -200,13 +200,10 @@ def init(
 
 def _from_leaves(leaves: TableLocation, levels: tuple[str, ...]) -> RunFileAnswers:
     """Say what the header of the public table of leaves tells of levels and names of columns."""
-    from topdown.inputs.table_reader import read_header
+    from topdown.inputs import header_if_readable
     from topdown.plan.drafts import RunFileAnswers
 
-    try:
-        header = read_header(leaves) if leaves.is_file() else []
-    except (UnreadableError, TooLargeError, StoreError):
-        header = []  # plan says what is wrong
+    header = header_if_readable(leaves)  # plan says what is wrong
     above = levels[:1] if levels[:1] and levels[0] in header else ()  # else the root is everything
     columns = (*above, *levels[1:-1])
     if len(levels) < 2 or not columns or not set(columns) <= set(header):
