@@ -26,11 +26,6 @@ def part_file(level: str) -> str:
     return f"{MEASUREMENTS}/{level}/{PART}.parquet"
 
 
-def drawn_name(seq: int, sha256: str) -> str:
-    """Return the name of a level's noisy answers before the commit, under the intent they were drawn by."""
-    return f"{PART}.{seq}.{sha256}.drawn"
-
-
 def release_files(levels: Sequence[str], *, is_release: bool) -> tuple[str, ...]:
     """Return the path of every file but the manifest: they follow from the levels alone."""
     own = (f"{MEASUREMENTS}/{EXACT}", f"{MEASUREMENTS}/{JOURNAL}", LEDGER) if is_release else (WARNING_FILE,)

@@ -10,10 +10,9 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -33,7 +32,6 @@ from pgsr.group_folder import (
     ANSWER,
     MEASUREMENTS,
     PART,
-    drawn_name,
     part_file,
     refuse_strangers,
     refuse_used_folder,
@@ -53,27 +51,23 @@ from pgsr.privacy_section import refuse_empty_promise
 from pgsr.released_groups import ReleasedFiles, check_form, check_privacy
 from pgsr.run_settings import LedgerFile, Plan, Policy, Source, ledger_place, refuse_unnamed
 from topdown.arrays import Ints
-from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
+from topdown.errors import SPEND_NOTE, ConfigError, DataError, TopdownError
 from topdown.formats import json_bytes
 from topdown.output_paths import refuse_inside, refuse_needed
 from topdown.privacy.ledger import (
     Book,
     Disk,
-    Entry,
-    Intent,
     Journal,
     Ledger,
     LedgerLocation,
     MeasuredPart,
-    check_new_charge,
+    PartSize,
+    disk_errors,
     folder_lock,
     keyed_digest,
-    open_journal,
-    open_ledger,
     run_charged,
-    start_journal,
+    spend_note,
 )
-from topdown.process import interrupt_between_parts
 from topdown.progress import Event, Report, silent
 
 if TYPE_CHECKING:
@@ -84,7 +78,6 @@ LEDGER_LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussia
 QUERY = "group sizes"
 SPENT = "this run spent"
 NOTHING = "nothing"
-KEPT = "finished noise is kept: go on with --resume"
 P = ParamSpec("P")
 R = TypeVar("R")
 LevelLaw = tuple[str, Fraction, int, int]
@@ -98,58 +91,12 @@ def with_spend_note(run: Callable[P, R]) -> Callable[P, R]:
         try:
             return run(*args, **kwargs)
         except TopdownError as error:
+            notes = [note for note in getattr(error, "__notes__", ()) if note.startswith(SPEND_NOTE)]
             if SPENT not in dict(error.details):
-                error.details += ((SPENT, NOTHING),)
+                error.details += ((SPENT, notes[0].removeprefix(SPEND_NOTE) if notes else NOTHING),)
             raise
 
     return telling
-
-
-@contextmanager
-def spend_note(place: LedgerLocation, plan_hash: str) -> Iterator[None]:
-    """Add to whatever ends the block what the ledger says that it has spent on a plan, and how to go on.
-
-    Raises:
-        DataError: D050 in place of an OSError.
-    """
-    before = spent_on(place, plan_hash)
-    try:
-        yield
-    except OSError as error:
-        where = str(error.filename or place.path)
-        raise DataError(
-            f"cannot write {where}: {error.strerror or type(error).__name__}",
-            code="D050",
-            file=where,
-            details=((SPENT, _spend_in_words(place, plan_hash, before)),),
-            fix="make room or correct the rights, then run the same command again, with --resume if it spent anything",
-        ) from None
-    except TopdownError as error:
-        error.details += ((SPENT, _spend_in_words(place, plan_hash, before)),)
-        raise
-    except (KeyboardInterrupt, Exception) as error:
-        error.add_note(f"{SPENT}: {_spend_in_words(place, plan_hash, before)}")
-        raise
-
-
-def spent_on(place: LedgerLocation, plan_hash: str) -> Fraction:
-    """Return what a ledger was charged for a plan, in all folders and attempts; 0 if there is none.
-
-    Raises:
-        BudgetError: damaged (B006).
-    """
-    from topdown.privacy.ledger.ledger_file import read_ledger
-
-    intents = read_ledger(place.path).live.values()
-    return sum((intent.loss for intent in intents if intent.plan_hash == plan_hash), Fraction(0))
-
-
-def _spend_in_words(place: LedgerLocation, plan_hash: str, before: Fraction) -> str:
-    try:
-        spent = spent_on(place, plan_hash) - before
-    except BudgetError:
-        return "unknown: the ledger cannot be read"
-    return f"{place.binding.loss_name} {spent}; {KEPT}" if spent else NOTHING
 
 
 def planned_spend(plan: Prepared, place: LedgerLocation, policy: Policy, so_far: Fraction) -> NoiseCharge:
@@ -206,21 +153,18 @@ def answers_in(data: bytes | None, n_sizes: int) -> Ints:
     return np.asarray(table.column(ANSWER).to_numpy().reshape(-1, n_sizes).T)
 
 
-def resumed_answers(plan: Prepared, journal: Journal, ledger: Ledger, disk: Disk, n_levels: int) -> Ints:
+def resumed_answers(plan: Prepared, n_levels: int, drawn: Callable[[MeasuredPart], bytes]) -> Ints:
     """Return the noisy answers [size][node] of the first levels of a run, 0 below them.
 
     Args:
         plan: what is released.
-        journal, ledger: of the run; the ledger has recorded the parts of these levels.
-        disk: how files are read.
-        n_levels: how many levels.
+        n_levels: how many levels; the ledger has recorded their parts.
+        drawn: reads the file of such a part.
     """
     tree = plan.hierarchy.tree
     noisy = np.zeros((plan.sizes.n_sizes, tree.n_nodes), dtype=np.int64)
     for level, name in enumerate(plan.hierarchy.level_names[:n_levels]):
-        seq, sha256 = journal.find(MeasuredPart(name, PART), ledger.book) or (0, "")
-        data = disk.read(journal.folder / name / drawn_name(seq, sha256))
-        noisy[:, tree.columns(level)] = answers_in(data, len(noisy))
+        noisy[:, tree.columns(level)] = answers_in(drawn(MeasuredPart(name, PART)), len(noisy))
     return noisy
 
 
@@ -275,60 +219,23 @@ def run_release(
         DataError: a file cannot be written (D050), or answers that others were chosen by are lost (D139).
         KeyboardInterrupt: between two parts; going on later costs nothing more.
     """
-    levels = plan.hierarchy.level_names
-    parts = [MeasuredPart(level, PART) for level in levels]
-    with ExitStack() as stack:
-        stack.enter_context(spend_note(place, plan.plan_hash))
-        with open_ledger(place, disk) as ledger:
-            stack.enter_context(folder_lock(folder, disk, MEASUREMENTS))
-            refuse_strangers(folder, levels)
-            journal = _resumed_journal(plan, folder, ledger, policy, disk)
-            spend = planned_spend(plan, place, policy, _charged(ledger.book, journal))
-            if journal is None:
-                check_new_charge(spend, ledger, again=policy.again)
-            _check_room(plan, folder)
-            disk.make_folder(folder / MEASUREMENTS)
-            journal = journal or start_journal(folder / MEASUREMENTS, {"plan_hash": plan.plan_hash}, disk)
-            refuse_lost_levels(plan, journal, ledger.book)
-            with interrupt_between_parts() as check:
-                check()
-                work = _LevelDrawing(
-                    plan, truth, report, check, partial(resumed_answers, plan, journal, ledger, disk)
-                )
-                run_charged(journal, ledger, parts, spend, work, disk)
-            book, lines = ledger.book, disk.read(ledger.path)
-        made = plan.release_from(_committed_answers(plan, folder, disk), journal=journal.id)
+    work = _GroupSizes(plan, truth, place, folder, policy, disk)
+    with (
+        spend_note(place, plan.plan_hash),
+        disk_errors(folder),
+        folder_lock(folder, disk, MEASUREMENTS),
+    ):
+        refuse_strangers(folder, plan.hierarchy.level_names)
+        receipt = run_charged(work, again=policy.again, resume=policy.resume, report=report, disk=disk)
+        made = plan.release_from(_committed_answers(plan, folder, disk), journal=receipt.journal)
         report(Event("solve", 1, 1))
-        publish_release(made, folder, release_contents(made, _own_lines(lines or b"", book, journal)), disk)
-        intents = book.of_journal(journal.id)
-        return replace(made, folder=folder, charged=_charged(book, journal), n_attempts=len(intents))
+        publish_release(made, folder, release_contents(made, receipt.lines), disk)
+        return replace(made, folder=folder, charged=receipt.loss, n_attempts=len(receipt.charges))
 
 
 def exact_bytes(plan: Prepared) -> bytes:
     """Return exact.json: the statistics that are published exactly, in the order of the ledger's intent."""
     return json_bytes({"total": plan.total, "public_totals": plan.sections["public_totals"]})
-
-
-def _charged(book: Book, journal: Journal | None) -> Fraction:
-    """Return what a run was charged so far, all attempts together."""
-    intents = book.of_journal(journal.id).values() if journal else ()
-    return sum((intent.loss for intent in intents), Fraction(0))
-
-
-def _resumed_journal(
-    plan: Prepared, folder: Path, ledger: Ledger, policy: Policy, disk: Disk
-) -> Journal | None:
-    """Return the journal of the run that the folder holds, None if there is none; refuse it without `resume` (C086)."""
-    journal = open_journal(folder / MEASUREMENTS, {"plan_hash": plan.plan_hash}, disk)
-    if journal is None or policy.resume:
-        return journal
-    spent = _charged(ledger.book, journal)
-    raise ConfigError(
-        f"{folder} holds a run of this very release, {plan.plan_hash[:8]}",
-        code="C086",
-        details=(("that run spent", f"{ledger.book.binding.loss_name} {spent}" if spent else "nothing yet"),),
-        fix="run the same command with --resume: its noise is kept; another folder would spend the budget again",
-    )
 
 
 def _check_room(plan: Prepared, folder: Path) -> None:
@@ -345,59 +252,68 @@ def _committed_answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
     return np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64)
 
 
-def _own_lines(data: bytes, book: Book, journal: Journal) -> bytes:
-    """Return a ledger up to the commit of a run: what later releases add is theirs to publish."""
-    last = next(e.seq for e in book.entries if e.event is book.commit_of(journal.id))
-    return b"".join(data.splitlines(keepends=True)[: last + 1])
+@dataclass(frozen=True, eq=False)
+class _GroupSizes:
+    """Group sizes as a charged run of one part a level; see `ChargedWork`."""
 
+    plan: Prepared
+    truth: Ints
+    location: LedgerLocation
+    out: Path
+    policy: Policy
+    disk: Disk
 
-class _LevelDrawing:
-    """How the protocol's parts are made; see `topdown.privacy.ledger.charged_run.ChargedWork`."""
+    @property
+    def folder(self) -> Path:
+        return self.out / MEASUREMENTS
 
-    def __init__(
-        self,
-        plan: Prepared,
-        truth: Ints,
-        report: Report,
-        check: Callable[[], None],
-        above: Callable[[int], Ints],
-    ) -> None:
-        self._plan, self._truth, self._report, self._check, self._above = plan, truth, report, check, above
-        self._n_seen = 0
-        self._source = NoiseSource()
+    @property
+    def binds(self) -> dict[str, str]:
+        return {"plan_hash": self.plan.plan_hash}
 
-    def charged(self, entry: Entry) -> None:
-        if isinstance(entry.event, Intent):
-            again = f" again, for {', '.join(entry.event.covers)}" if entry.event.attempt > 1 else ""
-            self._report(Event("ledger", 1, 2, f"intent {entry.event.attempt} written{again}"))
+    @cached_property
+    def parts(self) -> list[MeasuredPart]:
+        return [MeasuredPart(level, PART) for level in self.plan.hierarchy.level_names]
+
+    @cached_property
+    def noise_source(self) -> NoiseSource:
+        return NoiseSource()
+
+    def charge(self, so_far: Fraction) -> NoiseCharge:
+        return planned_spend(self.plan, self.location, self.policy, so_far)
+
+    def open_records(self) -> None:
+        """Go on: the groups were read and checked before."""
+
+    def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
+        _check_room(self.plan, self.out)
+        if journal is not None:
+            refuse_lost_levels(self.plan, journal, ledger.book)
 
     def exact(self) -> bytes:
-        return exact_bytes(self._plan)
+        return exact_bytes(self.plan)
 
     def digest(self, key: bytes) -> str:
-        return keyed_digest(key, [np.ascontiguousarray(self._truth, dtype="<i8").data])
+        return keyed_digest(key, [np.ascontiguousarray(self.truth, dtype="<i8").data])
 
-    def ready(self, part: MeasuredPart) -> None:
-        self._check()
+    def size(self, part: MeasuredPart) -> PartSize:
+        return PartSize()
 
-    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
-        yield from map(self._make, parts)
+    def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
+        for part in parts:
+            yield self._draw_level(part, drawn)
 
-    def done(self, part: MeasuredPart, drawn: bool) -> None:
-        self._n_seen += 1
-        total = len(self._plan.hierarchy.level_names)
-        self._report(Event("measure", self._n_seen, total, part.level))
-
-    def _make(self, part: MeasuredPart) -> bytes:
-        plan, public, source = self._plan, self._plan.rows_design, self._source
+    def _draw_level(self, part: MeasuredPart, drawn: Callable[[MeasuredPart], bytes]) -> bytes:
+        plan, public, source = self.plan, self.plan.rows_design, self.noise_source
         level = plan.hierarchy.level_names.index(part.level)
         if public is None:
-            drawn = source.add_level(self._truth, plan.calibration, plan.hierarchy.tree, level)
+            answers = source.add_level(self.truth, plan.calibration, plan.hierarchy.tree, level)
         else:
             draw = partial(source.noise, plan.calibration)
-            drawn = rows_answers_of_level(draw, self._truth, self._above(level), level, public)
-        noisy = np.zeros_like(self._truth)
-        noisy[:, plan.hierarchy.tree.columns(level)] = drawn
+            above = resumed_answers(plan, level, drawn)
+            answers = rows_answers_of_level(draw, self.truth, above, level, public)
+        noisy = np.zeros_like(self.truth)
+        noisy[:, plan.hierarchy.tree.columns(level)] = answers
         return answers_bytes(plan, noisy, level, "")
 
 
@@ -555,15 +471,6 @@ def _prepare(
 
 def _write_simulation(made: Release, folder: Path) -> Release:
     disk = Disk()
-    try:
-        with folder_lock(folder, disk, MEASUREMENTS):
-            publish_release(made, folder, release_contents(made), disk)
-    except OSError as error:
-        where = str(error.filename or folder)
-        raise DataError(
-            f"cannot write {where}: {error.strerror}",
-            code="D050",
-            file=where,
-            fix="make room or correct the rights",
-        ) from None
+    with disk_errors(folder), folder_lock(folder, disk, MEASUREMENTS):
+        publish_release(made, folder, release_contents(made), disk)
     return replace(made, folder=folder)

@@ -6,6 +6,8 @@ One root, few leaves. The leaf decides the exit code; the code (`C012`, `D031`, 
 
 from __future__ import annotations
 
+SPEND_NOTE = "this run spent: "
+"""How a note on an error begins that says what its run has spent."""
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USER, EXIT_INFEASIBLE, EXIT_INTERNAL, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 

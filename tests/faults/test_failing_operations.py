@@ -19,18 +19,16 @@ from tests.helpers.sections import cut_small
 from tests.helpers.small_release import build, certified
 from topdown.errors import TopdownError
 from topdown.privacy.ledger import (
-    Disk,
     LedgerBinding,
     LedgerLocation,
     MeasuredPart,
-    check_new_charge,
+    NoiseCharge,
+    PartSize,
     create_ledger,
     durable,
-    open_journal,
     open_ledger,
     read_ledger,
     run_charged,
-    start_journal,
 )
 from topdown.publish import release_files as atomic
 from topdown.publish.publish_release import publish
@@ -86,11 +84,25 @@ def failing(n: int, why: str) -> Iterator[FailingOs]:
 class Tokens:
     """Parts that are countable: each draw is another."""
 
-    def __init__(self) -> None:
+    binds, parts = BINDS, PARTS
+
+    def __init__(self, location: LedgerLocation, folder: Path) -> None:
+        self.location, self.folder = location, folder
         self.drawn: list[str] = []
 
-    def charged(self, entry: object) -> None:
-        """Hear of a charge."""
+    def charge(self, so_far: Fraction) -> NoiseCharge:
+        """Return what may be charged."""
+        return SPEND
+
+    def open_records(self) -> None:
+        """Go on."""
+
+    def preflight(self, journal: object, ledger: object) -> None:
+        """Go on."""
+
+    def size(self, part: MeasuredPart) -> PartSize:
+        """Return one unit."""
+        return PartSize()
 
     def exact(self) -> bytes:
         """Return some bytes."""
@@ -100,10 +112,7 @@ class Tokens:
         """Return what changes with the key."""
         return key.hex()
 
-    def ready(self, part: MeasuredPart) -> None:
-        """Go on."""
-
-    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+    def draw(self, parts: Iterator[MeasuredPart], drawn: object) -> Generator[bytes]:
         """Draw tokens."""
         yield from map(self.token, parts)
 
@@ -111,21 +120,6 @@ class Tokens:
         """Draw one."""
         self.drawn.append(part.key)
         return f"{part.key} {len(self.drawn)}".encode()
-
-    def done(self, part: object, drawn: bool) -> None:
-        """Hear of a part."""
-
-
-def measure(place: LedgerLocation, out: Path, work: Tokens) -> None:
-    """Run the real protocol on the real disk."""
-    disk = Disk()
-    with open_ledger(place, disk) as ledger:
-        disk.make_folder(out)
-        journal = open_journal(out, BINDS, disk)
-        if journal is None:
-            check_new_charge(SPEND, ledger, again=False)
-            journal = start_journal(out, BINDS, disk)
-        run_charged(journal, ledger, PARTS, SPEND, work, disk)
 
 
 @pytest.mark.parametrize("why", [WHYS[0], *(pytest.param(why, marks=pytest.mark.slow) for why in WHYS[1:])])
@@ -137,11 +131,12 @@ def test_a_measurement_ends_whatever_fails(why, tmp_path):
         place = LedgerLocation(
             folder / "l.jsonl", folder, create_ledger(folder / "l.jsonl", folder, BINDING), BINDING
         )
-        out, work = folder / "out", Tokens()
+        out = folder / "out"
+        work = Tokens(place, out)
         with failing(n, why) as fake, suppress(OSError, TopdownError):
-            measure(place, out, work)
+            run_charged(work)
         with failing(0, why):  # nothing fails
-            measure(place, out, work)
+            run_charged(work)
         book = read_ledger(place.path)
         intents = list(book.intents.values())
         assert len(book.committed) == len(intents) <= 2, n

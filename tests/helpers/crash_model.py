@@ -22,13 +22,11 @@ from topdown.privacy.ledger import (
     LedgerLocation,
     MeasuredPart,
     NoiseCharge,
-    check_new_charge,
+    PartSize,
     create_ledger,
     open_journal,
-    open_ledger,
     read_book,
     run_charged,
-    start_journal,
 )
 
 OUT = Path("/out")
@@ -131,11 +129,24 @@ def journal_id(disk: ModelDisk) -> str:
 class ModelWork:
     """Make parts that are countable tokens."""
 
-    def __init__(self, disk: ModelDisk, world: World) -> None:
-        self.disk, self.world = disk, world
+    folder, binds, parts = OUT, BINDS, PARTS
 
-    def charged(self, entry: object) -> None:
-        """Hear of a charge."""
+    def __init__(self, disk: ModelDisk, world: World) -> None:
+        self.disk, self.world, self.location = disk, world, world.place
+
+    def charge(self, so_far: Fraction) -> NoiseCharge:
+        """Return what may be charged."""
+        return SPEND
+
+    def open_records(self) -> None:
+        """Go on."""
+
+    def preflight(self, journal: object, ledger: object) -> None:
+        """Go on."""
+
+    def size(self, part: MeasuredPart) -> PartSize:
+        """Return one unit."""
+        return PartSize()
 
     def exact(self) -> bytes:
         """Return some bytes."""
@@ -145,10 +156,7 @@ class ModelWork:
         """Return what changes with the key."""
         return key.hex()
 
-    def ready(self, part: MeasuredPart) -> None:
-        """Go on."""
-
-    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+    def draw(self, parts: Iterator[MeasuredPart], drawn: object) -> Generator[bytes]:
         """Make every part a token, several before the first is handed over if the world says so."""
         waiting: deque[bytes] = deque()
         for part in parts:
@@ -156,9 +164,6 @@ class ModelWork:
             if len(waiting) > self.world.under_way:
                 yield waiting.popleft()
         yield from waiting
-
-    def done(self, part: MeasuredPart, drawn: bool) -> None:
-        """Hear of a part."""
 
 
 def fresh() -> tuple[ModelDisk, World]:
@@ -170,15 +175,9 @@ def fresh() -> tuple[ModelDisk, World]:
 
 
 def measured(disk: ModelDisk, world: World) -> Journal:
-    """Run the real protocol once, as `measure` does: look, lock, look again, go on."""
-    open_journal(OUT, BINDS, disk)
-    with open_ledger(world.place, disk) as ledger:
-        journal = open_journal(OUT, BINDS, disk)
-        if journal is None:
-            check_new_charge(SPEND, ledger, again=False)
-            journal = start_journal(OUT, BINDS, disk)
-        run_charged(journal, ledger, PARTS, SPEND, ModelWork(disk, world), disk)
-        return journal
+    """Run the real protocol once."""
+    run_charged(ModelWork(disk, world), disk=disk)
+    return Journal(OUT, disk, journal_id(disk))
 
 
 def proposed(disk: ModelDisk, world: World) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from topdown.errors import ConfigError, disk_error
+from topdown.errors import SPEND_NOTE, ConfigError, disk_error
 from topdown.made_up import refuse_simulation
 from topdown.output_paths import checked_path
 from topdown.progress import Report, open_report
@@ -87,8 +87,7 @@ def on_this_machine(workers: int) -> int:
     return workers
 
 
-SPENT = "this run spent"
-SPEND_NOTE = f"{SPENT}: "  # how a note on an error begins that says what its run has spent
+SPENT = SPEND_NOTE.removesuffix(": ")
 
 
 def spent_so_far(prepared: PreparedRun) -> Fraction:

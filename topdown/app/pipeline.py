@@ -16,12 +16,12 @@ from msgspec import UNSET, convert
 from topdown import __version__
 from topdown.app.preflight import preflight
 from topdown.app.resource_needs import check_memory
-from topdown.errors import BudgetError, CertificateError, DataError
+from topdown.errors import BudgetError, CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
 from topdown.measure import measurement
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
-from topdown.privacy.ledger import Disk, folder_lock
+from topdown.privacy.ledger import Disk, disk_errors, folder_lock
 from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import PublishOptions, publish
@@ -191,16 +191,8 @@ def measure(
 @contextmanager
 def locked_folder(out: Path) -> Iterator[None]:
     """Hold the folder of a run; DataError D050 for what the disk refuses."""
-    try:
-        with folder_lock(out, Disk()):
-            yield
-    except OSError as error:
-        raise DataError(
-            f"cannot write {error.filename or out}: {error.strerror}",
-            code="D050",
-            file=str(error.filename or out),
-            fix="make room or correct the rights, then go on with --resume; noise that is drawn is kept",
-        ) from None
+    with disk_errors(out), folder_lock(out, Disk()):
+        yield
 
 
 def finish_release(

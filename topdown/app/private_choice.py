@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import convert
 
-from topdown.app.calls import SPEND_NOTE, PathText, path_of, public_function
-from topdown.app.plan_summary import view_ledger
+from topdown.app.calls import PathText, path_of, public_function
 from topdown.errors import ConfigError
 from topdown.formats.caps import read_json
 from topdown.formats.choice_documents import CheckedRatio, SelectionCheck, SelectionResult
 from topdown.measure import choosing as questions
 from topdown.measure.choosing import ChoiceRequest, choose
+from topdown.measure.run_ledger import ledger_location
 from topdown.output_paths import refuse_inside
 from topdown.plan.candidates import Within, read_candidates
 from topdown.plan.preparation import prepare
 from topdown.privacy.exact_values import rational
-from topdown.privacy.ledger.durable import Disk, folder_lock
+from topdown.privacy.ledger import Disk, folder_lock, spend_note
 from topdown.process import signals_as_interrupt
 from topdown.publish.publish_choice import RESULT, publish_choice
 from topdown.selection.sampling_rate import subsampling
@@ -151,18 +152,17 @@ def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = F
     """
     target, spend, ledger = path_of(out, "out"), asked.spend, asked.prepared.ledger_path
     check_folder(asked, target, resume=resume)
-    before = view_ledger(ledger, spend.limit).spent_on(spend.plan_hash)
-    try:
-        with signals_as_interrupt(), folder_lock(target, Disk(), "choice", "public"):
-            made = choose(asked, target, again=again)
-            publish_choice(target, asked.document, ledger, made.journal)
-    except BaseException as error:
-        spent = view_ledger(ledger, spend.limit).spent_on(spend.plan_hash) - before
-        said = (
-            f"{spend.loss_name} {spent}; what was drawn is kept, go on with --resume" if spent else "nothing"
-        )
-        error.add_note(f"{SPEND_NOTE}{said}")
-        raise
+
+    def words(spent: Fraction) -> str:
+        return f"{spend.loss_name} {spent}; what was drawn is kept, go on with --resume"
+
+    with (
+        spend_note(ledger_location(asked.prepared), spend.plan_hash, words),
+        signals_as_interrupt(),
+        folder_lock(target, Disk(), "choice", "public"),
+    ):
+        made = choose(asked, target, again=again)
+        publish_choice(target, asked.document, ledger, made.journal)
     return convert(read_json(target / RESULT), SelectionResult)
 
 

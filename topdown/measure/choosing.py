@@ -9,9 +9,9 @@ import csv
 import hashlib
 import io
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,19 +32,14 @@ from topdown.privacy.ledger import (
     Choice,
     Commit,
     Disk,
-    Entry,
     Journal,
     Ledger,
+    LedgerLocation,
     MeasuredPart,
+    PartSize,
     canonical_line,
-    check_new_charge,
-    open_journal,
-    open_ledger,
-    publish_committed,
     run_charged,
-    start_journal,
 )
-from topdown.process import interrupt_between_parts
 from topdown.selection import (
     FAILING,
     Chance,
@@ -281,7 +276,7 @@ class ChoiceRequest:
 
 @dataclass(frozen=True)
 class ChoiceSpend:
-    """What a choice may charge; see `protocol.Spending`."""
+    """What a choice may charge; see `Chargeable`."""
 
     release: str
     plan_hash: str
@@ -330,83 +325,64 @@ def choose(asked: ChoiceRequest, out: Path, *, again: bool = False, disk: Disk |
         CertificateError: committed files are missing or altered.
         KeyboardInterrupt: once the choice is drawn.
     """
-    run = _ChoiceRun(asked, out / CHOICE_FOLDER, asked.spend, disk or Disk())
-    with run.ledger() as ledger:  # what it refuses is refused before the records are read
-        journal, made = run.begun(ledger, again=again)
-        if journal is not None and made is not None:
-            publish_committed(journal, ledger, [ANSWER_PART], made, run.disk)
-            return made
-    prepared = asked.prepared
-    records = load_records(prepared.records_path, prepared.context, records_form(prepared.run))
-    with run.ledger() as ledger:
-        journal, _ = run.begun(ledger, again=again)
-        _write_question(asked, out, run.disk)
-        run.disk.make_folder(run.folder)
-        journal = journal or start_journal(run.folder, run.binds, run.disk)
-        with interrupt_between_parts() as check:
-            check()
-            work = _Choosing(asked, records.open_counts())
-            run_charged(journal, ledger, [ANSWER_PART], run.spend, work, run.disk)
-        made = ledger.book.commit_of(journal.id)
-        if made is None:
-            raise ValueError("the protocol ended without a commit")
-        return made
+    work = _ChoiceWork(asked, out, disk or Disk())
+    return run_charged(work, again=again, disk=work.disk).commit
 
 
 @dataclass(frozen=True, eq=False)
-class _ChoiceRun:
-    """One call of `choose`: what stays the same from step to step."""
+class _ChoiceWork:
+    """A choice as a charged run of one part; see `ChargedWork`."""
 
     asked: ChoiceRequest
-    folder: Path
-    spend: ChoiceSpend
+    out: Path
     disk: Disk
+    parts: ClassVar[tuple[MeasuredPart, ...]] = (ANSWER_PART,)
+
+    @property
+    def location(self) -> LedgerLocation:
+        return ledger_location(self.asked.prepared)
+
+    @property
+    def folder(self) -> Path:
+        return self.out / CHOICE_FOLDER
 
     @property
     def binds(self) -> dict[str, str]:
-        return {"plan_hash": self.spend.plan_hash}
+        return {"plan_hash": self.asked.spend.plan_hash}
 
-    def ledger(self) -> AbstractContextManager[Ledger]:
-        return open_ledger(ledger_location(self.asked.prepared), self.disk)
+    def charge(self, so_far: Fraction) -> ChoiceSpend:
+        return self.asked.spend
 
-    def begun(self, ledger: Ledger, *, again: bool) -> tuple[Journal | None, Commit | None]:
-        journal = open_journal(self.folder, self.binds, self.disk)
-        if journal is None:
-            check_new_charge(self.spend, ledger, again=again)
-            return None, None
-        return journal, ledger.book.commit_of(journal.id)
+    @cached_property
+    def leaves(self) -> LeafCounts:
+        """Counts of the leaves: the records are opened where they are first asked for."""
+        prepared = self.asked.prepared
+        return load_records(prepared.records_path, prepared.context, records_form(prepared.run)).open_counts()
 
+    def open_records(self) -> None:
+        _ = self.leaves
 
-class _Choosing:
-    """How the one part is made of confidential records; see `protocol.Work`."""
-
-    def __init__(self, asked: ChoiceRequest, leaves: LeafCounts) -> None:
-        self._asked, self._leaves = asked, leaves
-
-    def charged(self, entry: Entry) -> None:
-        """Tell nobody: the screen says what is spent at the end."""
+    def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
+        _write_question(self.asked, self.out, self.disk)
 
     def exact(self) -> None:
         """Publish nothing exactly."""
 
     def digest(self, key: bytes) -> str:
-        return records_digest(self._leaves, key)
+        return records_digest(self.leaves, key)
 
-    def ready(self, part: MeasuredPart) -> None:
-        """Go on: there is one part."""
+    def size(self, part: MeasuredPart) -> PartSize:
+        return PartSize()
 
-    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
-        yield from map(self._make, parts)
+    def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
+        yield from map(self._draw_part, parts)
 
-    def done(self, part: MeasuredPart, drawn: bool) -> None:
-        """Tell nobody."""
-
-    def _make(self, _: MeasuredPart) -> bytes:
-        answer = self._asked.question.answer(self._leaves.whole(), RealChance(AesBits()))
+    def _draw_part(self, _: MeasuredPart) -> bytes:
+        answer = self.asked.question.answer(self.leaves.whole(), RealChance(AesBits()))
         head = {
             "type": "topdown.selection.result",
             "version": 1,
-            "plan_hash": self._asked.document["plan_hash"],
+            "plan_hash": self.asked.document["plan_hash"],
         }
         return json_bytes(head | answer)
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 
-from topdown.errors import ConfigError, DataError
+from topdown.errors import ConfigError
 from topdown.inputs import MemoryTable, TableSource
 from topdown.measure.children import draw_in_children
 from topdown.measure.confidential import load_records
@@ -34,23 +30,17 @@ from topdown.plan import Plan, PreparedRun, PublicContext, plan_from_document, w
 from topdown.plan.release_chain import BaseFiles, check_same_base, read_plan_document
 from topdown.privacy import AesBits, BitSource
 from topdown.privacy.ledger import (
-    Commit,
     Disk,
-    Entry,
-    Intent,
     Journal,
     Ledger,
+    LedgerLocation,
     MeasuredPart,
     NoiseCharge,
-    check_new_charge,
-    open_journal,
-    open_ledger,
-    publish_committed,
+    PartSize,
+    is_committed,
     run_charged,
-    start_journal,
 )
-from topdown.process import interrupt_between_parts
-from topdown.progress import Event, Report, silent
+from topdown.progress import Report, silent
 
 
 def write_public_side(out: Path, prepared: PreparedRun, disk: Disk) -> None:
@@ -116,7 +106,7 @@ def draw_files(
 
     Args:
         drawer: makes what draws, from a source of bits.
-        parts: taken one by one, see `ledger.protocol.Work`.
+        parts: taken one by one, see `ChargedWork.draw`.
         n_children: forked processes that draw; 0: this one does.
 
     Raises:
@@ -127,9 +117,6 @@ def draw_files(
         yield from draw_in_children(lambda: drawer(AesBits()), parts, n_children)
     else:
         yield from map(drawer(AesBits()).file_of, parts)
-
-
-SPARE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -193,25 +180,17 @@ def measure(
     process that draws.
 
     """
-    disk = disk or Disk()
-    try:
-        return _measure(
-            prepared,
-            out,
-            report,
-            again,
-            prepared.records_path if records is None else records,
-            disk,
-            workers,
-        )
-    except OSError as error:
-        where = f" {error.filename}" if error.filename else f" {out}"
-        raise DataError(
-            f"cannot write{where}: {error.strerror}",
-            code="D050",
-            file=str(error.filename or out),
-            fix="make room or correct the rights, then go on with --resume; whole parts are kept",
-        ) from None
+    work = _measurement(prepared, out, prepared.records_path if records is None else records, workers, disk)
+    receipt = run_charged(work, again=again, report=report, disk=work.disk)
+    return MeasureResult(
+        folder=work.folder,
+        loss=receipt.loss,
+        loss_name=prepared.context.plan.loss_name,
+        n_attempts=len(receipt.charges),
+        n_drawn=receipt.n_drawn,
+        n_adopted=len(work.parts) - receipt.n_drawn,
+        ledger_head=receipt.head,
+    )
 
 
 def is_measured(prepared: PreparedRun, out: Path, *, again: bool = False) -> bool:
@@ -219,146 +198,85 @@ def is_measured(prepared: PreparedRun, out: Path, *, again: bool = False) -> boo
 
     Args, Raises: as `measure`.
     """
-    run = _start_run(prepared, out, silent, Disk())
-    with run.ledger() as ledger:
-        return run.begun(ledger, again=again)[1] is not None
+    work = _measurement(prepared, out, prepared.records_path, 1, None)
+    return is_committed(work, again=again, disk=work.disk)
 
 
-def _measure(
-    prepared: PreparedRun,
-    out: Path,
-    report: Report,
-    again: bool,
-    records: TableSource,
-    disk: Disk,
-    workers: int,
-) -> MeasureResult:
-    context, plan = prepared.context, prepared.context.plan
-    run = _start_run(prepared, out, report, disk)
-    with run.ledger() as ledger:  # what it refuses is refused before the records are read
-        journal, made = run.begun(ledger, again=again)
-        if journal is not None and made is not None:
-            publish_committed(journal, ledger, run.parts, made, run.disk)
-            report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
-            return run.result(journal, ledger, 0)
-    truth = Truth(context, load_records(records, context, records_form(prepared.run)))
-    found = truth.contradiction()
-    if found is not None:
-        raise found.error()
-    with run.ledger() as ledger:
-        _refuse_other_plan(out, plan)  # again: until the ledger was locked, another run could write here
-        journal, _ = run.begun(ledger, again=again)
-        write_public_side(out, prepared, disk)
-        disk.make_folder(run.folder)
-        journal = journal or start_journal(run.folder, run.binds, disk)
-        with interrupt_between_parts() as check:
-            check()
-            work = _Measuring(run, truth, check, workers)
-            run_charged(journal, ledger, run.parts, run.spend, work, disk)
-        report(Event("ledger", 2, 2, "commit written; the confidential file is closed"))
-        return run.result(journal, ledger, work.n_drawn)
-
-
-def _start_run(prepared: PreparedRun, out: Path, report: Report, disk: Disk) -> _MeasurementRun:
+def _measurement(
+    prepared: PreparedRun, out: Path, records: TableSource, workers: int, disk: Disk | None
+) -> _Measurement:
     context = prepared.context
     _refuse_other_plan(out, context.plan)
-    parts = plan_parts(context)
+    plans = plan_parts(context)
     context.let_go()  # of what the parts were derived from: the records need the room
-    return _MeasurementRun(prepared, out / "measurements", parts, report, disk)
+    return _Measurement(
+        prepared, out, records, plans, choose_children(context, plans, workers), disk or Disk()
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _MeasurementRun:
-    """One call of `measure`: what stays the same from step to step."""
+class _Measurement:
+    """The measurement of a plan as a charged run; see `ChargedWork`."""
 
     prepared: PreparedRun
-    folder: Path
-    part_plans: tuple[PartPlan, ...]
-    report: Report
+    out: Path
+    records: TableSource
+    plans: tuple[PartPlan, ...]
+    n_children: int
     disk: Disk
 
     @property
-    def parts(self) -> list[MeasuredPart]:
-        return [p.part for p in self.part_plans]
+    def location(self) -> LedgerLocation:
+        return ledger_location(self.prepared)
+
+    @property
+    def folder(self) -> Path:
+        return self.out / "measurements"
 
     @property
     def binds(self) -> dict[str, str]:
-        """What the journal of this run is bound to."""
-        plan_hash = self.prepared.context.plan.plan_hash
-        return {"plan_hash": plan_hash, "layout": layout_hash(self.part_plans)}
-
-    def begun(self, ledger: Ledger, *, again: bool) -> tuple[Journal | None, Commit | None]:
-        """Return the journal in the folder, if any, and its commit; refuse a new measurement that cannot be charged."""
-        journal = open_journal(self.folder, self.binds, self.disk)
-        if journal is None:
-            check_new_charge(self.spend, ledger, again=again)
-            return None, None
-        return journal, ledger.book.commit_of(journal.id)
-
-    def ledger(self) -> AbstractContextManager[Ledger]:
-        """Open the data set's ledger."""
-        return open_ledger(ledger_location(self.prepared), self.disk)
+        return {"plan_hash": self.prepared.context.plan.plan_hash, "layout": layout_hash(self.plans)}
 
     @cached_property
-    def spend(self) -> NoiseCharge:
-        """What it charges."""
+    def parts(self) -> list[MeasuredPart]:
+        return [plan.part for plan in self.plans]
+
+    @cached_property
+    def _plan_of(self) -> dict[MeasuredPart, PartPlan]:
+        return {plan.part: plan for plan in self.plans}
+
+    def charge(self, so_far: Fraction) -> NoiseCharge:
         return planned_spend(self.prepared)
 
-    def result(self, journal: Journal, ledger: Ledger, n_drawn: int) -> MeasureResult:
-        """Say what the measurement cost, all attempts together."""
-        plan, intents = self.prepared.context.plan, ledger.book.of_journal(journal.id)
-        return MeasureResult(
-            folder=self.folder,
-            loss=sum((i.loss for i in intents.values()), Fraction(0)),
-            loss_name=plan.loss_name,
-            n_attempts=len(intents),
-            n_drawn=n_drawn,
-            n_adopted=len(self.part_plans) - n_drawn,
-            ledger_head=ledger.book.head,
-        )
+    @cached_property
+    def truth(self) -> Truth:
+        """True counts: the records are opened where they are first asked for."""
+        context = self.prepared.context
+        return Truth(context, load_records(self.records, context, records_form(self.prepared.run)))
 
+    def open_records(self) -> None:
+        found = self.truth.contradiction()
+        if found is not None:
+            raise found.error()
 
-class _Measuring:
-    """How the protocol's parts are made of confidential records; see `protocol.Work`."""
-
-    def __init__(self, run: _MeasurementRun, truth: Truth, check: Callable[[], None], workers: int) -> None:
-        self._run, self._check, self._context = run, check, run.prepared.context
-        self._truth = truth
-        self._plans = {plan.part: plan for plan in run.part_plans}
-        self._n_children = choose_children(self._context, run.part_plans, workers)
-        self._n_nodes = sum(len(plan.nodes) for plan in run.part_plans)
-        self._n_seen = self.n_drawn = 0
-
-    def charged(self, entry: Entry) -> None:
-        if isinstance(entry.event, Intent):
-            again = f" for {', '.join(entry.event.covers)}" if entry.event.attempt > 1 else ""
-            self._run.report(Event("ledger", 1, 2, f"intent {entry.event.attempt} written{again}"))
+    def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
+        _refuse_other_plan(self.out, self.prepared.context.plan)
+        write_public_side(self.out, self.prepared, self.disk)
 
     def exact(self) -> bytes:
-        return exact_bytes(self._context, self._truth.exact, self._run.folder, self._run.disk)
+        return exact_bytes(self.prepared.context, self.truth.exact, self.folder, self.disk)
 
     def digest(self, key: bytes) -> str:
-        return self._truth.digest(key)
+        return self.truth.digest(key)
 
-    def ready(self, part: MeasuredPart) -> None:
-        self._check()
-        self._check_room(self._plans[part])
+    def size(self, part: MeasuredPart) -> PartSize:
+        plan = self._plan_of[part]
+        under_way = self.n_children + 1
+        return PartSize(len(plan.nodes), 4 * part_size(self.prepared.context, plan) * under_way)
 
-    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
-        drawer = partial(PartDrawer, self._context, self._truth, self._run.part_plans)
-        return draw_files(drawer, parts, self._n_children)
-
-    def done(self, part: MeasuredPart, drawn: bool) -> None:
-        self.n_drawn += drawn
-        self._n_seen += len(self._plans[part].nodes)
-        self._run.report(Event("measure", self._n_seen, self._n_nodes, part.level))
-
-    def _check_room(self, plan: PartPlan) -> None:
-        """Refuse to begin a part that the disk has no room for, with those under way: a torn one costs a new charge."""
-        under_way = self._n_children + 1
-        n_bytes = 4 * part_size(self._context, plan) * under_way + SPARE_BYTES
-        if shutil.disk_usage(self._run.folder).free < n_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._run.folder))
+    def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
+        drawer = partial(PartDrawer, self.prepared.context, self.truth, self.plans)
+        return draw_files(drawer, parts, self.n_children)
 
 
 def _refuse_other_plan(out: Path, plan: Plan) -> None:

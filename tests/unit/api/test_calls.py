@@ -13,8 +13,8 @@ import pytest
 import topdown
 from tests.helpers.extension import make_land
 from tests.helpers.folders import files
-from topdown.app.calls import SPEND_NOTE
 from topdown.cli import main
+from topdown.errors import SPEND_NOTE
 from topdown.process import STOP_SIGNALS
 
 MEASURED = ("plan.json", "public", "measurements", "base")

@@ -13,11 +13,11 @@ from pgsr import Budget, Plan, Sizes, new_ledger, tree_of
 from pgsr.level_noise import calibrate
 from pgsr.neighbours import NUMBER, PUBLIC, relation_name
 from pgsr.privacy_section import account_step, privacy_section
-from pgsr.releasing import laws_drawn, ledger_laws, spend_note, with_spend_note
+from pgsr.releasing import laws_drawn, ledger_laws, with_spend_note
 from pgsr.sensitivity_audit import compositions, naive_vector
 from tests.helpers.groups import place_of
 from topdown.errors import ConfigError, TopdownError
-from topdown.privacy.ledger import DrawnLaw, Intent, open_ledger
+from topdown.privacy.ledger import DrawnLaw, Intent, disk_errors, open_ledger, spend_note
 
 TREE = tree_of([[-1], [0, 0]])
 STEPS = ("move", "new", "dropped")
@@ -191,7 +191,7 @@ def test_whatever_ends_a_run_says_what_it_spent(tmp_path, kind):
 
     @with_spend_note
     def run(charge):
-        with spend_note(place, "plan"):
+        with spend_note(place, "plan"), disk_errors(tmp_path):
             if charge:
                 with open_ledger(place) as ledger:
                     ledger.intent(Intent("r", "plan", (law,), (), 1, ("nation",), "j"), Fraction(9))

@@ -171,7 +171,7 @@ def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
 
 def _say_stopped_choice(screen: Screen, error: KeyboardInterrupt) -> int:
     """Say what an interrupted choice has spent; a choice that was begun is whole before it stops."""
-    from topdown.app.calls import SPEND_NOTE
+    from topdown.errors import SPEND_NOTE
     from topdown.formats.command_documents import Error
 
     spent = next(note.removeprefix(SPEND_NOTE) for note in error.__notes__ if note.startswith(SPEND_NOTE))

@@ -1,32 +1,47 @@
-"""Charge, draw, commit, publish: the order of steps that no crash can turn into a second spend.
+"""The one charged run: check, charge, draw, commit, publish, in the order that no crash can turn into a second spend.
 
-Knows files and ledger records, no confidential data and no noise: whoever calls it says how a part is made.
-`tests/faults/test_measure_crashes.py` runs it through every crash of a modelled disk.
+A measurement, a private choice and a release of group sizes are each a `ChargedWork` that `run_charged` carries out.
+It opens and locks the ledger, refuses what the ledger would refuse, lets the work open its records, charges before
+the first bit of noise, draws each part once under a charge, commits, and gives the files their names. It goes on
+where an interrupted run stopped, holds signals back while a part is drawn, and reports progress.
+
+It knows files and ledger records, no confidential data and no noise. `tests/faults/test_measure_crashes.py` runs it
+through every crash of a modelled disk.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Protocol
 
-from topdown.errors import InternalError
-from topdown.privacy.ledger.book import Entry
-from topdown.privacy.ledger.durable import Disk
+from topdown.errors import SPEND_NOTE, BudgetError, ConfigError, InternalError
+from topdown.privacy.ledger.book import Book
+from topdown.privacy.ledger.durable import Disk, disk_errors
 from topdown.privacy.ledger.journal import (
     Journal,
     MeasuredPart,
     check_not_rolled_back,
     files_digest,
     forget_records,
+    open_journal,
     records_changed,
     require_same_records,
+    start_journal,
 )
-from topdown.privacy.ledger.ledger_file import Ledger
+from topdown.privacy.ledger.ledger_file import Ledger, LedgerLocation, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent
+from topdown.process import interrupt_between_parts
+from topdown.progress import Event, Report, silent
+
+_SPARE_BYTES = 1 << 20
 
 
 class Chargeable(Protocol):
@@ -50,19 +65,6 @@ class Chargeable(Protocol):
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Charge:
         """Return the intent that pays for drawing some of it once."""
-
-
-def check_new_charge(spend: Chargeable, ledger: Ledger, *, again: bool) -> None:
-    """Refuse a new charge that the ledger would refuse, before anything is written for it.
-
-    Raises:
-        BudgetError: over the limit (B004); this release or plan is in the ledger already and `again` is not
-            given (B013).
-
-    """
-    intent = spend.intent(spend.covers, 1, "new")
-    ledger.check_first(intent, again=again)
-    ledger.check_affordable(intent, spend.limit, spend.delta_limit)
 
 
 @dataclass(frozen=True)
@@ -98,123 +100,346 @@ class NoiseCharge:
 
 
 class ChargedWork(Protocol):
-    """What only the caller knows: how things are made, and whom to tell."""
+    """What is paid for: a measurement, a choice, group sizes; only it knows the records and how parts are made."""
 
-    def charged(self, entry: Entry) -> None:
-        """Hear that an intent was written."""
+    @property
+    def location(self) -> LedgerLocation:
+        """The ledger that pays."""
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the parts."""
+
+    @property
+    def binds(self) -> Mapping[str, str]:
+        """What the folder remembers of the work, its `plan_hash` first: no other work goes on in it."""
+
+    @property
+    def parts(self) -> Sequence[MeasuredPart]:
+        """Everything that is drawn, in order."""
+
+    def charge(self, so_far: Fraction) -> Chargeable:
+        """Return what may be charged; `so_far`: what this work was charged in this folder before."""
+
+    def open_records(self) -> None:
+        """Open the confidential records and refuse those that cannot be drawn from; the ledger would accept the charge.
+
+        Called without the ledger's lock, once, and not at all where everything is committed already.
+        """
+
+    def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
+        """Try what can fail without noise and is only known now, and write public files; nothing is charged yet.
+
+        Args:
+            journal: of the folder; None if nothing was begun in it.
+            ledger: open.
+        """
 
     def exact(self) -> bytes | None:
         """Return the content of exact.json, once what it names is on the disk; None if there is no such file."""
 
     def digest(self, key: bytes) -> str:
-        """Return the HMAC-SHA256 of the records under a key; see `same_records`."""
+        """Return the HMAC-SHA256 of the records under a key, in hexadecimal; see `journal.keyed_digest`."""
 
-    def ready(self, part: MeasuredPart) -> None:
-        """Hear which part is begun next; may raise to stop before it."""
+    def size(self, part: MeasuredPart) -> PartSize:
+        """Return how large a part is."""
 
-    def draw(self, parts: Iterator[MeasuredPart]) -> Generator[bytes]:
+    def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         """Yield the files of parts, with fresh noise, in their order.
 
         A part that is taken is begun: its noise is drawn at most once, and is lost if its file is not yielded. Several
         may be taken before the first is yielded.
+
+        Args:
+            parts: those that are not whole yet.
+            drawn: reads the file of a part that is whole, for work whose later parts are chosen by earlier ones.
         """
 
-    def done(self, part: MeasuredPart, drawn: bool) -> None:
-        """Hear that a part is whole, and whether it was drawn now."""
+
+@dataclass(frozen=True)
+class PartSize:
+    """How large a part is.
+
+    Args:
+        n_units: for progress, such as nodes.
+        n_bytes: the most that it may need on the disk, with those under way; 0: it is not looked whether there is room.
+    """
+
+    n_units: int = 1
+    n_bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Receipt:
+    """What a charged run has spent and made.
+
+    Args:
+        journal: id under which the ledger knows it.
+        commit: the ledger's record of its files.
+        charges: every charge for it, all attempts.
+        n_drawn: parts drawn in this call; 0 if everything was committed before.
+        head: SHA-256 of the ledger's last line.
+        lines: the ledger up to the commit: what later runs add is theirs to publish.
+    """
+
+    journal: str
+    commit: Commit
+    charges: tuple[Charge, ...]
+    n_drawn: int
+    head: str
+    lines: bytes
+
+    @property
+    def loss(self) -> Fraction:
+        """Everything charged for it."""
+        return sum((charge.loss for charge in self.charges), Fraction(0))
 
 
 def run_charged(
-    journal: Journal,
-    ledger: Ledger,
-    parts: Sequence[MeasuredPart],
-    spend: Chargeable,
     work: ChargedWork,
-    disk: Disk,
-) -> None:
-    """Bring a measurement to its end from wherever it stands; a second call changes nothing.
+    *,
+    again: bool = False,
+    resume: bool = True,
+    report: Report = silent,
+    disk: Disk | None = None,
+) -> Receipt:
+    """Bring a work to its end from wherever it stands; a second call after success changes and charges nothing.
+
+    Guarantees: nothing is charged or drawn before ledger, records and folder are checked; a charge is durable before
+    the noise it pays for; no noise is drawn twice under one charge, whatever crashes; nothing has a name that readers
+    know before the ledger holds the commit.
+
+    Args:
+        work: what is paid for.
+        again: charge although the ledger holds this release or plan already, in another folder.
+        resume: go on with what the folder holds; else that is refused.
+        report: told about every charge, part and the commit.
+        disk: another model of the disk, for tests.
 
     Raises:
-        BudgetError: the limit is reached, or the ledger was rolled back.
-        CertificateError: committed files are missing or altered.
+        BudgetError: the ledger is missing, another one, in use, damaged, rolled back or refuses the loss; or it holds
+            this release already and `again` is not given (B013).
+        ConfigError: the folder belongs to another plan (C070), is damaged (C071), or holds this run and `resume` is not
+            given (C086).
         DataError: the records differ from those of an earlier attempt (D037), or nobody can tell (D039).
-
+        CertificateError: committed files are missing or altered (V020).
+        DataError: D050 the disk is full or may not be written to.
+        KeyboardInterrupt: after the parts under way were completed; going on later costs nothing more.
     """
-    made = ledger.book.commit_of(journal.id)
-    if made is None:
-        check_not_rolled_back(journal, parts, ledger.book, ledger.path)
-        require_same_records(journal, ledger, parts, work, disk)
-        intent = _charge(journal, ledger, parts, spend)
-        if intent is not None:
-            work.charged(intent)
-        exact = work.exact()
-        if exact is not None:
-            _write_exact(journal, disk, exact)
-        _draw_missing(journal, ledger, parts, work)
-        made = _commit(journal, ledger, parts, disk)
-    publish_committed(journal, ledger, parts, made, disk)
+    disk = disk or Disk()
+    with disk_errors(work.folder):
+        with open_ledger(
+            work.location, disk
+        ) as ledger:  # what it refuses is refused before the records are read
+            journal = _resumed(work, ledger, disk, again=again, resume=resume)
+            if journal is not None and ledger.book.commit_of(journal.id) is not None:
+                receipt = _publish(work, journal, ledger, disk, 0)
+                report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
+                return receipt
+        work.open_records()
+        with open_ledger(work.location, disk) as ledger:  # until now, another run could write here
+            journal = _resumed(work, ledger, disk, again=again, resume=resume)
+            work.preflight(journal, ledger)
+            disk.make_folder(work.folder)
+            journal = journal or start_journal(work.folder, dict(work.binds), disk)
+            with interrupt_between_parts() as check:
+                check()
+                receipt = _finish(work, journal, ledger, _Progress(work, check, report), disk)
+            report(Event("ledger", 2, 2, "commit written; the confidential file is closed"))
+            return receipt
 
 
-def publish_committed(
-    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], made: Commit, disk: Disk
-) -> None:
-    """Give the parts of a committed measurement the names readers know; harmless if it was done before.
+def is_committed(work: ChargedWork, *, again: bool = False, disk: Disk | None = None) -> bool:
+    """Tell whether everything is drawn and committed; refuse what `run_charged` would refuse without records."""
+    disk = disk or Disk()
+    with open_ledger(work.location, disk) as ledger:
+        journal = _resumed(work, ledger, disk, again=again, resume=True)
+        return journal is not None and ledger.book.commit_of(journal.id) is not None
+
+
+@contextmanager
+def spend_note(
+    location: LedgerLocation, plan_hash: str, words: Callable[[Fraction], str] | None = None
+) -> Iterator[None]:
+    """Note on whatever ends the block what the ledger was charged for a plan within it.
+
+    Args:
+        location: the ledger; it need not exist.
+        plan_hash: of the plan, in whatever folder.
+        words: say a loss above 0 and how to go on; by default in the ledger's own unit.
 
     Raises:
-        CertificateError: committed files are missing or altered.
-
+        BudgetError: the ledger is damaged before anything is run (B006).
     """
+    before = charged_for(location.path, plan_hash)
+    try:
+        yield
+    except BaseException as error:
+        if not any(note.startswith(SPEND_NOTE) for note in getattr(error, "__notes__", ())):
+            error.add_note(SPEND_NOTE + _spent_words(location, plan_hash, before, words))
+        raise
+
+
+def charged_for(path: Path, plan_hash: str) -> Fraction:
+    """Return what a ledger was charged for a plan, in all folders and attempts; 0 if there is no ledger.
+
+    Raises:
+        BudgetError: damaged (B006).
+    """
+    charges = read_ledger(path).live.values()
+    return sum((charge.loss for charge in charges if charge.plan_hash == plan_hash), Fraction(0))
+
+
+def _spent_words(
+    location: LedgerLocation, plan_hash: str, before: Fraction, words: Callable[[Fraction], str] | None
+) -> str:
+    try:
+        spent = charged_for(location.path, plan_hash) - before
+    except BudgetError:
+        return "unknown: the ledger cannot be read"
+    if not spent:
+        return "nothing"
+    if words is not None:
+        return words(spent)
+    return f"{location.binding.loss_name} {spent}; finished noise is kept: go on with --resume"
+
+
+def _resumed(work: ChargedWork, ledger: Ledger, disk: Disk, *, again: bool, resume: bool) -> Journal | None:
+    """Return the journal that the folder holds, if any; refuse a new charge that the ledger would refuse."""
+    journal = open_journal(work.folder, dict(work.binds), disk)
+    if journal is None:
+        charge = work.charge(Fraction(0))
+        intent = charge.intent(charge.covers, 1, "new")
+        ledger.check_first(intent, again=again)
+        ledger.check_affordable(intent, charge.limit, charge.delta_limit)
+        return None
+    if resume:
+        return journal
+    spent = _so_far(journal, ledger.book)
+    raise ConfigError(
+        f"{work.folder.parent} holds a run of this very release, {work.binds['plan_hash'][:8]}",
+        code="C086",
+        details=(("that run spent", f"{ledger.book.binding.loss_name} {spent}" if spent else "nothing yet"),),
+        fix="run the same command with --resume: its noise is kept; another folder would spend the budget again",
+    )
+
+
+def _so_far(journal: Journal, book: Book) -> Fraction:
+    return sum((charge.loss for charge in book.of_journal(journal.id).values()), Fraction(0))
+
+
+class _Progress:
+    """Looks before a part is begun, and reports what is done."""
+
+    def __init__(self, work: ChargedWork, check: Callable[[], None], report: Report) -> None:
+        self._work, self._check, self._report = work, check, report
+        self._total, self._done = sum(work.size(part).n_units for part in work.parts), 0
+
+    def charged(self, intent: Charge) -> None:
+        again = f" for {', '.join(intent.covers)}" if intent.attempt > 1 else ""
+        self._report(Event("ledger", 1, 2, f"intent {intent.attempt} written{again}"))
+
+    def ready(self, part: MeasuredPart) -> None:
+        """Refuse to begin a part after a signal, or that the disk has no room for: a torn one costs a new charge."""
+        self._check()
+        n_bytes = self._work.size(part).n_bytes
+        if n_bytes and shutil.disk_usage(self._work.folder).free < n_bytes + _SPARE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._work.folder))
+
+    def done(self, part: MeasuredPart) -> None:
+        self._done += self._work.size(part).n_units
+        self._report(Event("measure", self._done, self._total, part.level))
+
+
+def _finish(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress, disk: Disk) -> Receipt:
+    """Charge, draw and commit what is not whole yet, and publish it."""
+    n_drawn = 0
+    if ledger.book.commit_of(journal.id) is None:
+        n_drawn = _charge_and_draw(work, journal, ledger, progress, disk)
+        _commit(journal, ledger, work.parts)
+    return _publish(work, journal, ledger, disk, n_drawn)
+
+
+def _charge_and_draw(
+    work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress, disk: Disk
+) -> int:
+    """Charge what is not whole yet and draw it; return how many parts were drawn."""
+    check_not_rolled_back(journal, work.parts, ledger.book, ledger.path)
+    require_same_records(journal, ledger, work.parts, work, disk)
+    _charge(work, journal, ledger, progress)
+    exact = work.exact()
+    if exact is not None:
+        _write_exact(journal, disk, exact)
+    return _draw_missing(work, journal, ledger, progress)
+
+
+def _publish(work: ChargedWork, journal: Journal, ledger: Ledger, disk: Disk, n_drawn: int) -> Receipt:
+    """Give the parts of a committed run the names readers know; harmless if it was done before."""
+    book, commit = ledger.book, ledger.book.commit_of(journal.id)
+    if commit is None:
+        raise InternalError("the run ended without a commit", code="X022", fix="run it again")
     forget_records(journal, ledger, disk)
-    journal.publish(parts, ledger.book, made.files)
+    journal.publish(work.parts, book, commit.files)
+    n_lines = 1 + next(entry.seq for entry in book.entries if entry.event is commit)
+    lines = b"".join((disk.read(ledger.path) or b"").splitlines(keepends=True)[:n_lines])
+    return Receipt(journal.id, commit, tuple(book.of_journal(journal.id).values()), n_drawn, book.head, lines)
 
 
-def _charge(
-    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], spend: Chargeable
-) -> Entry | None:
-    """Make sure that every part which is not whole has an unused intent; return the intent written, if any.
+def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress) -> None:
+    """Make sure that every part which is not whole has an unused intent.
 
-    The first call of a measurement covers all levels. A later one covers the levels of parts that were begun
-    under every intent there is and are not whole.
+    The first call of a run covers all levels. A later one covers the levels of parts that were begun under every intent
+    there is and are not whole.
     """
+    book = ledger.book
     short = {
         part.level
-        for part in parts
-        if journal.find(part, ledger.book) is None and journal.usable(part, ledger.book) is None
+        for part in work.parts
+        if journal.find(part, book) is None and journal.usable(part, book) is None
     }
     if not short:
-        return None
-    attempt = 1 + ledger.book.n_attempts(journal.id)
-    covers = tuple(level for level in spend.covers if level in short)
-    intent = spend.intent(covers, attempt, journal.id)
-    return ledger.intent(intent, spend.limit, spend.limit_reason, spend.delta_limit)
+        return
+    charge = work.charge(_so_far(journal, book))
+    covers = tuple(level for level in charge.covers if level in short)
+    intent = charge.intent(covers, 1 + book.n_attempts(journal.id), journal.id)
+    ledger.intent(intent, charge.limit, charge.limit_reason, charge.delta_limit)
+    progress.charged(intent)
 
 
-def _draw_missing(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], work: ChargedWork) -> None:
+def _draw_missing(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress) -> int:
     """Draw every part that is not whole, each under an intent it was never begun under; adopt and record the others.
 
-    What stops the next part from being begun is raised once those that are under way are whole.
+    What stops the next part from being begun is raised once those that are under way are whole. Returns how many were
+    drawn.
     """
     under_way: deque[tuple[MeasuredPart, int]] = deque()
     stopped: list[Exception | KeyboardInterrupt] = []
+    n_drawn = 0
 
     def begun() -> Iterator[MeasuredPart]:
         try:
-            for part in parts:
+            for part in work.parts:
                 if _is_adopted(journal, ledger, part):
-                    work.done(part, False)
+                    progress.done(part)
                     continue
-                work.ready(part)
+                progress.ready(part)
                 under_way.append((part, _begin(journal, ledger, part)))
                 yield part
         except (Exception, KeyboardInterrupt) as error:
             stopped.append(error)
 
-    with closing(work.draw(begun())) as files:
+    def drawn(part: MeasuredPart) -> bytes:
+        return journal.read(part, ledger.book)
+
+    with closing(work.draw(begun(), drawn)) as files:
         for data in files:
             part, seq = under_way.popleft()
             journal.write(part, seq, ledger, data)
-            work.done(part, True)
+            n_drawn += 1
+            progress.done(part)
     if stopped:
         raise stopped[0]
+    return n_drawn
 
 
 def _is_adopted(journal: Journal, ledger: Ledger, part: MeasuredPart) -> bool:
@@ -247,7 +472,7 @@ def _write_exact(journal: Journal, disk: Disk, data: bytes) -> None:
     disk.replace(path, data)
 
 
-def _commit(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], disk: Disk) -> Commit:
+def _commit(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart]) -> None:
     """Record the digest of all files; every part must be recorded as drawn, and its file whole."""
     files = journal.exact()
     for part in parts:
@@ -257,6 +482,4 @@ def _commit(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], dis
         files[part.path] = found[1]
     intents = tuple(ledger.book.of_journal(journal.id))
     plan_hash = ledger.book.intents[intents[0]].plan_hash
-    made = Commit(intents, plan_hash, journal.id, files_digest(files))
-    ledger.commit(made)
-    return made
+    ledger.commit(Commit(intents, plan_hash, journal.id, files_digest(files)))

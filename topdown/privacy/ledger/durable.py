@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, DataError
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -248,6 +248,28 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Raise what the disk refuses within the block as DataError D050, its notes kept.
+
+    Args:
+        folder: where the run writes, named where the error names no file.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = str(error.filename or folder)
+        refusal = DataError(
+            f"cannot write {where}: {error.strerror or type(error).__name__}",
+            code="D050",
+            file=where,
+            fix="make room or correct the rights, then go on with --resume; what is whole is kept",
+        )
+        for note in getattr(error, "__notes__", ()):
+            refusal.add_note(note)
+        raise refusal from None
 
 
 @contextmanager

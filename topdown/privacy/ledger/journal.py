@@ -93,6 +93,12 @@ class Journal:
             return None
         return used[-1], found[1]
 
+    def read(self, part: MeasuredPart, book: Book) -> bytes:
+        """Return the file of a part that is whole and not published yet; empty if it is not whole."""
+        whole = self.find(part, book)
+        found = None if whole is None else self._drawn(part, whole[0])
+        return b"" if found is None else self._disk.read(found[0]) or b""
+
     def _drawn(self, part: MeasuredPart, seq: int) -> tuple[Path, str] | None:
         """Return the whole file of a part under an intent, and its SHA-256, which its name states."""
         for name in self._names(part):
