@@ -336,7 +336,7 @@ class _Progress:
         self._total, self._done = sum(work.size(part).n_units for part in work.parts), 0
 
     def charged(self, intent: Charge) -> None:
-        again = f" for {', '.join(intent.covers)}" if intent.attempt > 1 else ""
+        again = f" again, for {', '.join(intent.covers)}" if intent.attempt > 1 else ""
         self._report(Event("ledger", 1, 2, f"intent {intent.attempt} written{again}"))
 
     def ready(self, part: MeasuredPart) -> None:
