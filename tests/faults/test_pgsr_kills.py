@@ -230,7 +230,7 @@ def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):
     assert (caught.value.code, caught.value.exit_code) == ("D050", 2)
     made = released(GROUPS, REGIONS, "tracking", "1/2", resume=True, report=said.append, **settings)
     assert (Fraction(3, 4), 2) == (made.charged, made.n_attempts)
-    assert [e.text for e in said if e.stage == "ledger"][0] == "intent 2 written again, for nation"
+    assert next(e.text for e in said if e.stage == "ledger") == "intent 2 written again, for nation"
     assert all(one.ok for one in verify(tmp_path / "out"))
     tight = options(tmp_path / "tight" if (tmp_path / "tight").mkdir() is None else tmp_path)
     with pytest.raises(Exception, match="cannot write"):
