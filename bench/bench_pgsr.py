@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from pgsr import Budget, Sizes, Tree
 from pgsr.comparison import emd_by_level, l1_by_level, warm_up
 from pgsr.estimators import (
     cumulative_estimate,
@@ -26,8 +27,7 @@ from pgsr.estimators import (
     tree_optimum,
     vector_kind,
 )
-from pgsr.hierarchy import Sizes, Tree
-from pgsr.level_noise import Budget, calibrate
+from pgsr.level_noise import calibrate
 from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import measure_exactly
 from tests.oracles.group_sizes import table_optimum

@@ -20,10 +20,10 @@ from topdown.arrays import Floats, Ints
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from pgsr import Budget, Sizes, Tree, tree_of
 from pgsr.comparison import MOST_GROUPS, emd_by_level, kuo_counts, l1_by_level, warm_up
 from pgsr.estimators import Estimate, RowsDesign, estimate, half_width, mechanism_named, rows_answers
-from pgsr.hierarchy import Sizes, Tree, tree_of
-from pgsr.level_noise import Budget, Calibration, calibrate
+from pgsr.level_noise import Calibration, calibrate
 from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import ADAPTIVE, Kind, measure_exactly
 

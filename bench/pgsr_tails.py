@@ -19,10 +19,10 @@ from topdown.arrays import Floats, Ints
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from pgsr import Budget, Sizes, Tree
 from pgsr.comparison import emd_by_level, l1_by_level, warm_up
 from pgsr.estimators import cumulative_estimate
-from pgsr.hierarchy import Sizes, Tree
-from pgsr.level_noise import Budget, NoiseSource, calibrate
+from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import Kind, measure_exactly
 

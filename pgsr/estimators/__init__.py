@@ -24,6 +24,17 @@ if TYPE_CHECKING:
         model1_exact,
         model2_exact,
     )
+    from pgsr.estimators.kernels_isotonic import isotonic_rows, kernel
+    from pgsr.estimators.kernels_rows import choose_columns_and_rows, steady_tails
+    from pgsr.estimators.kernels_shrinkage import (
+        LEAST_SPREAD,
+        PHI_START,
+        SPREAD_PASSES,
+        TRUST_ROUNDS,
+        fit_tree_rows,
+        shrink_siblings,
+    )
+    from pgsr.estimators.kernels_split import split, split_bounded
     from pgsr.estimators.large_groups import (
         ColumnsAndRows,
         DecodedAnswers,
@@ -60,11 +71,15 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LEAST_SPREAD",
     "MEANING",
     "MECHANISMS",
     "OF_MODEL",
     "OF_NOISE",
     "PARENT",
+    "PHI_START",
+    "SPREAD_PASSES",
+    "TRUST_ROUNDS",
     "ColumnsAndRows",
     "DecodedAnswers",
     "Estimate",
@@ -77,6 +92,7 @@ __all__ = [
     "chain_estimate",
     "chain_optimum",
     "chain_order",
+    "choose_columns_and_rows",
     "constrained_estimate",
     "count_bounds",
     "cumulative_estimate",
@@ -84,10 +100,13 @@ __all__ = [
     "estimate",
     "estimate_from_rows",
     "exact_answers",
+    "fit_tree_rows",
     "full_table_optimum",
     "half_width",
     "inverse_variance",
     "is_asked",
+    "isotonic_rows",
+    "kernel",
     "match_groups",
     "match_rows",
     "mechanism_named",
@@ -97,9 +116,13 @@ __all__ = [
     "relaxed_histograms",
     "rows_answers",
     "rows_answers_of_level",
+    "shrink_siblings",
     "shrink_to_parent",
     "smooth_counts",
     "smooth_counts_by_cell",
+    "split",
+    "split_bounded",
+    "steady_tails",
     "track",
     "tree_optimum",
     "vector_kind",

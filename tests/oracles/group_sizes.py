@@ -10,10 +10,10 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.estimators.kernels_isotonic import kernel
-from pgsr.estimators.kernels_shrinkage import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS
+from pgsr import Tree, tree_of
+from pgsr.estimators import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS, kernel
 from pgsr.exact_arguments import scaled_weights, squared_cost
-from pgsr.hierarchy import Tree, check_matrix, tree_of
+from pgsr.hierarchy import check_matrix
 from pgsr.sensitivity_audit import compositions
 from topdown.arrays import Ints
 

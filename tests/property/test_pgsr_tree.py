@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of, tree_optimum
-from pgsr.estimators import TreeLeastSquares, descend, full_table_optimum, relaxed_histograms
-from pgsr.estimators.kernels_split import split
+from pgsr.estimators import TreeLeastSquares, descend, full_table_optimum, relaxed_histograms, split
 from pgsr.group_checks import exchange_gain_plain
 from tests.helpers.depth import DEPTH
 from tests.oracles.group_sizes import enumerate_model1, split_by_units, table_optimum, units_by_slope

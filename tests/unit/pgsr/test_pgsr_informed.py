@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr import tree_of
+from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
     TreeLeastSquares,
     add_up_known,
     constrained_estimate,
     estimate,
+    fit_tree_rows,
     mechanism_named,
+    shrink_siblings,
     shrink_to_parent,
     smooth_counts,
+    split_bounded,
     whole_counts,
     whole_totals,
 )
-from pgsr.estimators.kernels_shrinkage import fit_tree_rows, shrink_siblings
-from pgsr.estimators.kernels_split import split_bounded
-from pgsr.hierarchy import Sizes
-from pgsr.level_noise import Budget, calibrate
+from pgsr.level_noise import calibrate
 from pgsr.vectors import measure_exactly
 from tests.oracles.group_sizes import shrink_by_rationals
 

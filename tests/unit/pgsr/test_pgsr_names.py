@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import pgsr
-from pgsr import Budget, Plan, Sizes
+from pgsr import Budget, Plan, Sizes, tree_of
 from pgsr.comparison import Run, compare
-from pgsr.hierarchy import tree_of
 from pgsr.level_noise import calibrate
 from topdown.errors import ConfigError
 

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pgsr import hierarchy_of, verify
+from pgsr import Sizes, hierarchy_of, verify
 from pgsr.estimators import OF_MODEL, OF_NOISE
 from pgsr.group_checks import check_folder
 from pgsr.group_tables import leaf_counts
-from pgsr.hierarchy import Sizes
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
 from topdown.errors import ConfigError
 

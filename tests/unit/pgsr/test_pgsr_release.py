@@ -84,7 +84,7 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
 
 def test_tracking_ends_at_the_public_total():
     """Targets that end elsewhere must not change the number of groups."""
-    from pgsr.estimators.cumulative import track
+    from pgsr.estimators import track
 
     counts = track(REGIONS.tree, np.array([[1.0, 1.0, 0.0], [4.2, 3.0, 1.0]]), 6)
     assert counts[:, 0].sum() == 6

@@ -14,14 +14,15 @@ from pgsr import tree_of
 from pgsr.estimators import (
     ColumnsAndRows,
     RowsDesign,
+    choose_columns_and_rows,
     estimate_from_rows,
     exact_answers,
     is_asked,
     rows_answers,
     smooth_counts,
     smooth_counts_by_cell,
+    steady_tails,
 )
-from pgsr.estimators.kernels_rows import choose_columns_and_rows, steady_tails
 from pgsr.group_checks import _steady_tails, choice_of
 from pgsr.vectors import measure_exactly
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 import pytest
 
 from pgsr import level_noise as budget
-from pgsr import verify
+from pgsr import tree_of, verify
 from pgsr.group_files import hash_sections
-from pgsr.hierarchy import tree_of
 from pgsr.neighbours import RELATIONS
 from pgsr.privacy_section import account_step
 from pgsr.released_groups import _answers_moved, _geometric_accuracy

@@ -13,10 +13,10 @@ from pgsr.estimators import (
     chain_estimate,
     chain_order,
     full_table_optimum,
+    isotonic_rows,
     model1_exact,
     model2_exact,
 )
-from pgsr.estimators.kernels_isotonic import isotonic_rows
 from pgsr.sensitivity_audit import enumerate_sensitivity
 from pgsr.vectors import sensitivity
 from tests.oracles.group_sizes import (
