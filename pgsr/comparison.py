@@ -64,12 +64,12 @@ def coverage_by_level(tree: Tree, counts: Ints, truth: Ints, half_widths: Ints) 
 
     Empty cells are left out: there are many, and nearly every interval holds them.
     """
-    held = np.abs(counts - truth) <= half_widths
+    covered = np.abs(counts - truth) <= half_widths
     found = []
     for level in range(tree.n_levels):
         here = tree.columns(level)
         some = truth[:, here] > 0
-        found.append(float(held[:, here][some].mean()) if some.any() else 1.0)
+        found.append(float(covered[:, here][some].mean()) if some.any() else 1.0)
     return found
 
 
@@ -79,7 +79,8 @@ def constraint_violations(tree: Tree, counts: Ints) -> int:
     return int((sums[:, : tree.n_inner] != counts[:, : tree.n_inner]).sum())
 
 
-KUO_FORMS = ("cumulative", "sizes")
+KUO = {"Kuo counts": "cumulative", "Kuo sizes": "sizes"}
+"""Peers by name, with what Kuo et al. (2018) measure; no release has them."""
 MOST_GROUPS = 3_000_000
 """Sorted sizes need one answer a group and level; past this many they are not compared."""
 Draw = Callable[[int, tuple[int, ...]], Ints]
@@ -91,7 +92,7 @@ def kuo_counts(tree: Tree, truth: Ints, forms: Sequence[str], scales: Sequence[f
     Args:
         tree: the regions.
         truth: true counts [size][node]; only the numbers of groups are taken to be public.
-        forms: of `FORMS`, one a level, root first.
+        forms: of `KUO`, one a level, root first.
         scales: of the noise of every level.
         draw: returns noise of a level in a shape.
     """
@@ -139,10 +140,6 @@ def _kuo_sorted_sizes(truth: Ints, scale: float, draw: Callable[[tuple[int, ...]
         size = np.clip(np.floor(fitted[0, start] + 0.5), 0, len(truth) - 1).astype(np.int64)
         found.append(Groups(size, 2.0 * scale * scale / block, block.astype(np.int64)))
     return found
-
-
-KUO = {"Kuo counts": "cumulative", "Kuo sizes": "sizes"}
-"""Peers by name, with what Kuo et al. (2018) measure; no release has them."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +234,7 @@ def compare(
     for epsilon in epsilons:
         for run in runs:
             plan = _calibration(run, tree, len(truth), epsilon, direction)
-            l1, emd, held, violations, seconds = [], [], [], [], []
+            l1, emd, coverage, violations, seconds = [], [], [], [], []
             for repeat in range(repeats):
                 report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
                 source = NoiseSource(seed * 1_000_003 + repeat)
@@ -245,7 +242,7 @@ def compare(
                 seconds.append(spent)
                 l1.append(l1_by_level(tree, counts, truth))
                 emd.append(emd_by_level(tree, counts, truth))
-                held += [] if widths is None else [coverage_by_level(tree, counts, truth, widths)]
+                coverage += [] if widths is None else [coverage_by_level(tree, counts, truth, widths)]
                 violations.append(constraint_violations(tree, counts))
                 done += 1
             rows.append(
@@ -255,7 +252,7 @@ def compare(
                     plan.loss,
                     tuple(np.mean(l1, axis=0).tolist()),
                     tuple(np.mean(emd, axis=0).tolist()),
-                    tuple(np.mean(held, axis=0).tolist()) if held else None,
+                    tuple(np.mean(coverage, axis=0).tolist()) if coverage else None,
                     float(np.mean(violations)),
                     float(np.median(seconds)),
                     repeats,

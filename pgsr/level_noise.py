@@ -149,7 +149,9 @@ def calibrate(
             Fraction(s) / (2 * claimed * q) if s else Fraction(1) for s, q in zip(moved, split, strict=True)
         )
     else:
-        assumed = _published(kind, moved) if budget.calibration == "published" else moved
+        # The paper assumes one unit a level for the chain (Lemma 6).
+        published = budget.calibration == "published" and kind in ("chain", "tail_chain")
+        assumed = (1,) * len(moved) if published else moved
         parameters = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
     half = 2 if noise == "gaussian" else 1
     loss = sum((Fraction(s) / (half * p) for s, p in zip(moved, parameters, strict=True)), Fraction(0))
@@ -171,11 +173,6 @@ def _refuse_out_of_range(budget: Budget, parameters: tuple[Fraction, ...]) -> No
             code="C171",
             fix=f"lower {name}; nothing was spent",
         )
-
-
-def _published(kind: Kind, derived: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the sensitivity per level that the paper assumes: one unit a level for the chain (Lemma 6)."""
-    return (1,) * len(derived) if kind in ("chain", "tail_chain") else derived
 
 
 def _shares(shares: Sequence[object] | None, n_levels: int) -> tuple[Fraction, ...]:

@@ -25,8 +25,6 @@ from pgsr.neighbours import PERSON_STEPS, Relation
 from pgsr.vectors import KINDS, Kind, Sensitivity, sensitivity
 from topdown.arrays import Floats, Ints
 
-LARGEST_ENUMERATION = 200_000
-
 
 @dataclass(frozen=True)
 class Enumerated:
@@ -296,23 +294,6 @@ def _all_moves(total: int) -> Iterator[tuple[Data, Data]]:
         for leaf in (0, 2):
             if data[leaf] > 0:
                 yield data, tuple(v + (i == leaf + 1) - (i == leaf) for i, v in enumerate(data))
-
-
-def output_probability(
-    claimed: Fraction, data: tuple[int, int, int, int], output: tuple[int, int, int]
-) -> float:
-    """Return the probability of one output (c1, c2, c3) of the published chain.
-
-    Args:
-        claimed: claimed epsilon.
-        data: n_1, n_2 of the first leaf, then of the second.
-        output: released c1, c2, c3.
-    """
-    total = sum(data)
-    engine = ChainOutputLaw(claimed, total)
-    law = engine.law(data[0], data[0] + data[2], data[0] + data[2] + data[1])
-    base = total + 1
-    return float(law[(output[0] * base + output[1]) * base + output[2]])
 
 
 SMALL = (

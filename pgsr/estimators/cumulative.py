@@ -151,7 +151,7 @@ def cumulative_estimate(
     """Return counts of groups from noisy cumulative counts of every region.
 
     `tracking` and `M_c^dp` are consistent, valid and faithful by construction; `M_c^r` rounds each cell and
-    need not be. None of the three claims to solve Model 2 exactly (see `programs.model2_exact`).
+    need not be. None of the three claims to solve Model 2 exactly (see `model2_exact`).
 
     Args:
         levels: parents level by level, nondecreasing; or a Tree.
@@ -181,8 +181,15 @@ def cumulative_estimate(
     if method == "M_c^dp":
         counts, certificate = histogram_route(tree, up, total, weights)
     else:
-        smooth, gap = _smoothed_or_admm(tree, up, total, scaled.astype(np.float64), rounds, admm)
-        counts = track(tree, smooth, total) if method == "tracking" else _rounded(smooth)
+        precision = scaled.astype(np.float64)
+        if admm > 0:
+            smooth, _, gap = admm_cumulative(tree, up, total, precision, admm)
+        else:
+            smooth = smoothed(tree, up, total, precision[tree.level_of], rounds)
+        if method == "tracking":
+            counts = track(tree, smooth, total)
+        else:
+            counts = np.floor(np.diff(smooth, axis=0, prepend=0.0) + 0.5).astype(np.int64)
     cost = squared_cost(scaled[tree.level_of][None, :], np.cumsum(counts, axis=0) - up, denominator)
     consistent = bool(np.array_equal(counts, tree.sums(counts[:, tree.n_inner :])))
     if tail:
@@ -229,15 +236,6 @@ def track(tree: Tree, smooth: Floats, total: int) -> Ints:
     return counts
 
 
-def _smoothed_or_admm(
-    tree: Tree, noisy: Ints, total: int, weights: Floats, rounds: int, iterations: int
-) -> tuple[Floats, float | None]:
-    if iterations > 0:
-        smooth, _, gap = admm_cumulative(tree, noisy, total, weights, iterations)
-        return smooth, gap
-    return smoothed(tree, noisy, total, weights[tree.level_of], rounds), None
-
-
 def smoothed(tree: Tree, noisy: Ints, total: int, weights: Floats, rounds: int = ROUNDS) -> Floats:
     """Return isotonic regression and tree least squares of cumulative counts in turn, [size][node].
 
@@ -253,8 +251,3 @@ def smoothed(tree: Tree, noisy: Ints, total: int, weights: Floats, rounds: int =
     for _ in range(rounds):
         smooth = isotonic(solver.fit(smooth, float(total)), 0.0, float(total))
     return smooth
-
-
-def _rounded(smooth: Floats) -> Ints:
-    """Return each cell of the continuous histogram rounded half up, as M_c^r does."""
-    return np.floor(np.diff(smooth, axis=0, prepend=0.0) + 0.5).astype(np.int64)

@@ -228,12 +228,6 @@ def exchange_gain(noisy: Ints, w: Ints, first_child: Ints, counts: Ints) -> tupl
 
 
 @kernel
-def leaf_position(price: float, weight: float, target: int) -> float:
-    """Return the unclipped continuous position of a leaf at the price that reaches it."""
-    return target + price / (2.0 * weight)
-
-
-@kernel
 def windows_of_size(
     a: Ints,
     w: Ints,
@@ -257,7 +251,7 @@ def windows_of_size(
     for g in range(n_inner):
         below = price[g] - 2.0 * w[g] * (x[g] - a[g])
         for c in range(max(first_child[g], n_inner), max(first_child[g + 1], n_inner)):
-            base = int(np.floor(leaf_position(below, float(w[c]), a[c])))
+            base = int(np.floor(a[c] + below / (2.0 * float(w[c]))))
             low[c] = max(0, base - h)
             width[c] = max(0, base + 1 + h) - low[c]
             for k in range(width[c]):

@@ -272,21 +272,17 @@ def match_rows(public: RowsDesign, choice: ColumnsAndRows, read: DecodedAnswers,
     leaves = counts[:, tree.n_inner :].copy()
     for g in range(tree.n_inner):
         below = range(int(tree.first_child[g]), int(tree.first_child[g + 1]))
-        if below.start < tree.n_inner or 2 * _in_rows(choice, counts, below) < max(int(public.totals[g]), 1):
+        n_in_rows = sum(int(counts[choice.columns[c] :, c].sum()) for c in below)
+        if below.start < tree.n_inner or 2 * n_in_rows < max(int(public.totals[g]), 1):
             continue
-        said = [_counts_from_rows(counts[:, c], read.tails[:, c], int(choice.columns[c])) for c in below]
-        parts = [_groups_of_counts(own, LOOSE * spread[c]) for own, c in zip(said, below, strict=True)]
+        from_rows = [_counts_from_rows(counts[:, c], read.tails[:, c], int(choice.columns[c])) for c in below]
+        parts = [_groups_of_counts(own, LOOSE * spread[c]) for own, c in zip(from_rows, below, strict=True)]
         for c, part in zip(
             below, match_groups(_groups_of_counts(counts[:, g], spread[g]), parts, n_sizes), strict=True
         ):
             leaves[:, c - tree.n_inner] = 0
             np.add.at(leaves[:, c - tree.n_inner], part.size, part.count)
     return tree.sums(leaves)
-
-
-def _in_rows(choice: ColumnsAndRows, counts: Ints, below: range) -> int:
-    """Return how many groups of some regions are counted past the columns."""
-    return sum(int(counts[choice.columns[c] :, c].sum()) for c in below)
 
 
 def _counts_from_rows(counts: Ints, tails: Ints, columns: int) -> Ints:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of
-from pgsr.comparison import KUO_FORMS, kuo_counts
+from pgsr.comparison import KUO, kuo_counts
 from pgsr.estimators import Groups, match_groups, median_isotonic
 
 TREE = tree_of([[-1], [0, 0], [0, 0, 1]])
@@ -30,7 +30,7 @@ def test_medians_are_the_nearest_ascending_values(values):
     assert least == pytest.approx(float(np.abs(found - values).sum()))
 
 
-@pytest.mark.parametrize("form", KUO_FORMS)
+@pytest.mark.parametrize("form", KUO.values())
 def test_without_noise_the_peer_returns_the_truth(form):
     """Any slip in sizes, regions or matching shows when the noise is gone."""
     truth = TREE.sums(np.array([[3, 0, 1], [2, 0, 5], [0, 0, 1], [1, 0, 0]], dtype=np.int64))
