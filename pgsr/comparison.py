@@ -16,7 +16,9 @@ from functools import partial
 from typing import BinaryIO
 
 import numpy as np
+from msgspec import convert
 
+from pgsr.documents import Compare, ComparedMechanism, Truth
 from pgsr.estimators import (
     Groups,
     RowsDesign,
@@ -29,11 +31,16 @@ from pgsr.estimators import (
     vector_kind,
 )
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
-from pgsr.hierarchy import Sizes, Tree
+from pgsr.group_tables import origin_of_groups
+from pgsr.hierarchy import Sizes, Tree, tree_of
 from pgsr.level_noise import Budget, Calibration, NoiseSource, calibrate
+from pgsr.run_settings import Source
+from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import ADAPTIVE, measure_exactly
+from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
+from topdown.made_up import Origin
 from topdown.progress import Event, Report, silent
 
 
@@ -140,6 +147,54 @@ def _kuo_sorted_sizes(truth: Ints, scale: float, draw: Callable[[tuple[int, ...]
         size = np.clip(np.floor(fitted[0, start] + 0.5), 0, len(truth) - 1).astype(np.int64)
         found.append(Groups(size, 2.0 * scale * scale / block, block.astype(np.int64)))
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCounts:
+    """True counts that may be compared on, because they are made up or public.
+
+    Args:
+        name: of the shape or file.
+        tree: the regions.
+        counts: true counts [size][node].
+        level_names: root first.
+        origin: why a file may be used; None of a shape.
+    """
+
+    name: str
+    tree: Tree
+    counts: Ints
+    level_names: tuple[str, ...]
+    origin: Origin | None = None
+
+    @property
+    def total(self) -> int:
+        """Number of groups G."""
+        return int(self.counts[:, 0].sum())
+
+
+def shape_counts(shape: str, seed: int = 0, n_sizes: int | None = None) -> KnownCounts:
+    """Return made-up counts of a shape; see `synthesize`."""
+    made = synthesize(shape, seed, n_sizes)
+    return KnownCounts(shape, made.hierarchy.tree, made.counts, made.hierarchy.level_names)
+
+
+def file_counts(source: Source, n_sizes: int, reason: str = "") -> KnownCounts:
+    """Return the counts of a file of groups, sizes from 1, larger groups counted as the last size.
+
+    Args:
+        source: the file and its regions.
+        n_sizes: number of sizes N.
+        reason: why a file without the mark of made-up data is public.
+
+    Raises:
+        ConfigError: the groups are not known to be made up or public (C121).
+        DataError: see `Source`.
+    """
+    origin = origin_of_groups(source.groups, reason)
+    hierarchy = source.regions()
+    counts = hierarchy.tree.sums(source.leaves(hierarchy, Sizes(n_sizes, 1, "top-code")))
+    return KnownCounts(str(source.groups), hierarchy.tree, counts, hierarchy.level_names, origin)
 
 
 @dataclass(frozen=True)
@@ -262,9 +317,55 @@ def compare(
     return rows
 
 
+def chosen_runs(names: Sequence[str]) -> list[Run]:
+    """Return the default runs, or all ways of running the named mechanisms (ConfigError C153: unknown)."""
+    for name in names:
+        if name not in KUO:
+            mechanism_named(name)
+    known = {run.mechanism for run in DEFAULT_RUNS}
+    return [
+        *(run for run in DEFAULT_RUNS if not names or run.mechanism in names),
+        *(Run(name) for name in names if name not in known),
+    ]
+
+
 def possible_runs(runs: Sequence[Run], total: int) -> list[Run]:
     """Return the runs that a number of groups allows: sorted sizes are one answer a group and level."""
     return [run for run in runs if KUO.get(run.mechanism) != "sizes" or total <= MOST_GROUPS]
+
+
+def published_loss(known: KnownCounts, claimed: Fraction) -> Fraction:
+    """Return the true epsilon of the published chain at a claim."""
+    budget = Budget(claimed, calibration="published")
+    return calibrate("chain", known.tree, Sizes(len(known.counts)), budget).loss
+
+
+def compare_document(known: KnownCounts, rows: Sequence[MechanismRow]) -> Compare:
+    """Return the result of `compare` as a document."""
+    origin = known.origin
+    return Compare(
+        engine=__version__,
+        truth=None if origin is None else convert(origin.to_document(), Truth),
+        shape=known.name,
+        levels=list(known.level_names),
+        rows=[
+            ComparedMechanism(
+                mechanism=row.run.mechanism,
+                calibration="published" if row.run.calibration == "published" else "correct",
+                totals="public" if row.run.public else "not public",
+                claimed=str(row.claimed),
+                true_epsilon=str(row.true_epsilon),
+                private_as_claimed=row.private,
+                l1=list(row.l1),
+                emd=list(row.emd),
+                coverage=None if row.coverage is None else list(row.coverage),
+                violations=row.violations,
+                seconds=row.seconds,
+                repeats=row.repeats,
+            )
+            for row in rows
+        ],
+    )
 
 
 def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, direction: str) -> Calibration:
@@ -299,8 +400,6 @@ def _simulated_counts(
 
 def warm_up() -> None:
     """Compile every kernel on a toy instance, so that times are those of cached kernels."""
-    from pgsr.hierarchy import tree_of
-
     tree = tree_of([[-1], [0, 0], [0, 0, 1]])
     truth = tree.sums(np.array([[1, 2, 3], [2, 0, 1]], dtype=np.int64))
     compare(tree, truth, [Fraction(1)], repeats=1)

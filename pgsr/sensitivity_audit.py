@@ -19,11 +19,21 @@ from math import ceil, exp
 import numpy as np
 from numpy.typing import NDArray
 
+from pgsr.documents import Audit, ChainOutput, Enumeration, VectorSensitivity
 from pgsr.hierarchy import Sizes, Tree, tree_of
 from pgsr.level_noise import Budget, calibrate
 from pgsr.neighbours import PERSON_STEPS, Relation
-from pgsr.vectors import KINDS, Kind, Sensitivity, sensitivity
+from pgsr.vectors import KINDS, Kind, sensitivity
+from topdown import __version__
 from topdown.arrays import Floats, Ints
+from topdown.privacy.exact_values import fixed
+
+
+def compositions(total: int, n_parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to write `total` as a sum of nonnegative integers."""
+    for bars in combinations_with_replacement(range(total + 1), n_parts - 1):
+        cuts = (0, *bars, total)
+        yield tuple(b - a for a, b in pairwise(cuts))
 
 
 @dataclass(frozen=True)
@@ -308,53 +318,32 @@ SMALL = (
 CLAIMS = (Fraction(1, 2), Fraction(1), Fraction(2))
 
 
-@dataclass(frozen=True)
-class SensitivityRow:
-    """Sensitivities of one vector.
-
-    Args:
-        kind: measured vector.
-        moves, new, dropped: derived sensitivity of each neighbour step.
-        published_epsilon: what a claim of epsilon 1 is really worth with the paper's noise, for moves.
-    """
-
-    kind: Kind
-    moves: Sensitivity
-    new: Sensitivity
-    dropped: Sensitivity
-    published_epsilon: Fraction
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """One enumeration over all data sets of a small hierarchy.
-
-    Args:
-        levels: regions a level.
-        n_sizes, total: sizes N and groups G.
-        n_pairs: pairs of neighbours compared, over all vectors and steps.
-        agreed: whether every derived sensitivity was attained and never exceeded, by entries that change by one.
-    """
-
-    levels: tuple[int, ...]
-    n_sizes: int
-    total: int
-    n_pairs: int
-    agreed: bool
-
-
-def sensitivity_table(tree: Tree, n_sizes: int) -> list[SensitivityRow]:
-    """Return the derived sensitivities of every vector for a hierarchy."""
+def sensitivity_table(tree: Tree, n_sizes: int) -> list[VectorSensitivity]:
+    """Return the derived sensitivities of every vector, and what a claim of 1 is worth with the paper's noise."""
     rows, paper = [], Budget(1, calibration="published")
     for kind in KINDS:
         moves, new, dropped = (sensitivity(kind, relation, tree, n_sizes) for relation in PERSON_STEPS)
-        published = calibrate(kind, tree, Sizes(n_sizes), paper).loss
-        rows.append(SensitivityRow(kind, moves, new, dropped, published))
+        rows.append(
+            VectorSensitivity(
+                vector=kind,
+                move_l1=moves.l1,
+                move_l2_squared=moves.l2_squared,
+                move_l1_by_level=list(moves.l1_by_level),
+                new_l1=new.l1,
+                dropped_l1=dropped.l1,
+                true_epsilon_of_published_noise_at_1=str(calibrate(kind, tree, Sizes(n_sizes), paper).loss),
+            )
+        )
     return rows
 
 
-def confirm_by_enumeration() -> list[Confirmation]:
-    """Compare derived sensitivities with brute force on all data sets of small hierarchies."""
+def confirm_by_enumeration() -> list[Enumeration]:
+    """Compare derived sensitivities with brute force on all data sets of small hierarchies.
+
+    Returns:
+        One row a hierarchy: the pairs of neighbours compared, over all vectors and steps, and whether every derived
+        sensitivity was attained and never exceeded, by entries that change by one.
+    """
     found = []
     for levels, n_sizes, total in SMALL:
         tree = tree_of(levels)
@@ -369,18 +358,45 @@ def confirm_by_enumeration() -> list[Confirmation]:
                     derived.l2_squared,
                     derived.l1_by_level,
                 )
-        found.append(Confirmation(tuple(len(level) for level in levels), n_sizes, total, n_pairs, agreed))
+        regions = [len(level) for level in levels]
+        found.append(Enumeration(regions=regions, n_sizes=n_sizes, total=total, n_pairs=n_pairs, ok=agreed))
     return found
+
+
+def audit_sensitivities(tree: Tree, n_sizes: int, hierarchy: str) -> Audit:
+    """Return the audit of a hierarchy: derived sensitivities, their enumeration, the leak of the published chain.
+
+    Args:
+        tree: the regions.
+        n_sizes: number of sizes N.
+        hierarchy: what the regions are called.
+
+    Cost: some seconds, mostly enumeration.
+    """
+    confirmed = confirm_by_enumeration()
+    return Audit(
+        engine=__version__,
+        hierarchy=hierarchy,
+        regions=[len(level) for level in tree.parents],
+        n_sizes=n_sizes,
+        ok=all(found.ok for found in confirmed),
+        sensitivities=sensitivity_table(tree, n_sizes),
+        enumerations=confirmed,
+        published_chain_output=[
+            ChainOutput(
+                claimed=str(leak.claimed),
+                epsilon=float(fixed(Fraction(leak.epsilon), 6, up=False)),
+                bound=str(leak.bound),
+                output=list(leak.output),
+                data=(list(leak.first), list(leak.second)),
+                smallest_probability=leak.floor,
+            )
+            for leak in chain_leaks()
+        ],
+    )
 
 
 @lru_cache(maxsize=1)  # seconds of enumeration, the same every time
 def chain_leaks() -> tuple[OutputLeak, ...]:
     """Return the exact output-level epsilon of the published chain at claims 1/2, 1 and 2."""
     return tuple(published_chain_epsilon(claimed) for claimed in CLAIMS)
-
-
-def compositions(total: int, n_parts: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way to write `total` as a sum of nonnegative integers."""
-    for bars in combinations_with_replacement(range(total + 1), n_parts - 1):
-        cuts = (0, *bars, total)
-        yield tuple(b - a for a, b in pairwise(cuts))

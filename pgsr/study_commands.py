@@ -18,9 +18,7 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.privacy.exact_values import fixed, significant
 
 if TYPE_CHECKING:
-    from pgsr.comparison import MechanismRow, Run
-    from pgsr.documents import Compare
-    from topdown.made_up import Origin
+    from pgsr.comparison import KnownCounts, MechanismRow
 
 
 @command(
@@ -85,10 +83,20 @@ def compare(
 
     The table is computed from true counts, of made-up or public data only. It is not a release.
     """
+    from pgsr.comparison import (
+        Run,
+        chosen_runs,
+        compare_document,
+        plot_svg,
+        possible_runs,
+        published_loss,
+        refuse_without_plotting,
+        warm_up,
+    )
     from pgsr.comparison import compare as run_all
-    from pgsr.comparison import plot_svg, refuse_without_plotting, warm_up
     from pgsr.exact_arguments import fraction
-    from pgsr.level_noise import NOT_A_RELEASE
+    from pgsr.hierarchy import Sizes
+    from pgsr.level_noise import NOT_A_RELEASE, Budget, calibrate
     from topdown.app.screens.progress_bars import follow
     from topdown.output_paths import refuse_existing, write_new
 
@@ -96,18 +104,17 @@ def compare(
         refuse_existing(plot, force=False)
         refuse_without_plotting()
     budgets = [fraction("epsilon", value) for value in epsilon]
-    runs = _chosen_runs(options["mechanisms"])
-    tree, truth, names, origin = _load_counts(shape, options)
-    runs, left_out = _allowed_runs(
-        runs, int(truth[:, 0].sum()), own=origin is not None and not options["anyway"]
-    )
-    for budget in budgets:
-        _refuse_budget(tree, len(truth), budget)
+    runs, published = chosen_runs(options["mechanisms"]), Run("M_c^ch", "published")
+    known = _known_counts(shape, options)
+    left_out = known.origin is not None and not options["anyway"] and published in runs
+    runs = [run for run in possible_runs(runs, known.total) if not (left_out and run == published)]
+    for budget in budgets:  # refused before any time is spent
+        calibrate("histogram", known.tree, Sizes(len(known.counts)), Budget(budget))
     progress = follow(screen)
     warm_up()
     rows = run_all(
-        tree,
-        truth,
+        known.tree,
+        known.counts,
         budgets,
         runs=runs,
         direction=options["direction"],
@@ -116,23 +123,23 @@ def compare(
         report=progress,
     )
     progress.close()
-    screen.document(_compare_document(shape, names, rows, origin))
+    screen.document(compare_document(known, rows))
     screen.say(
-        f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, tree.parents))} regions, "
-        f"{len(truth):,} sizes, {int(truth[:, 0].sum()):,} groups; mean of {options['repeats']}"
+        f"Mechanisms on {shape}: {'/'.join(f'{n:,}' for n in map(len, known.tree.parents))} regions, "
+        f"{len(known.counts):,} sizes, {known.total:,} groups; mean of {options['repeats']}"
     )
     for budget in budgets:
-        _show_errors(screen, [row for row in rows if row.claimed == budget], names)
+        _show_errors(screen, [row for row in rows if row.claimed == budget], known.level_names)
     if left_out:
-        tops = "; ".join(f"{_loss_text(_published_loss(tree, len(truth), b))} at claim {b}" for b in budgets)
+        tops = "; ".join(f"{_loss_text(published_loss(known, b))} at claim {b}" for b in budgets)
         screen.warn(
             f"M_c^ch as published is not private (true epsilon {tops}): not run on own data; --anyway to see (A103)"
         )
     if plot is not None:
         drawing = BytesIO()
-        made_up = origin is None or origin.kind == "made_up"
+        made_up = known.origin is None or known.origin.kind == "made_up"
         stamp = f"{NOT_A_RELEASE}: {shape}, {'made up' if made_up else 'public data'}; mean of {options['repeats']}"
-        plot_svg(rows, names, stamp, drawing)
+        plot_svg(rows, known.level_names, stamp, drawing)
         write_new(plot, drawing.getvalue())
     screen.blank()
     screen.last(
@@ -142,49 +149,15 @@ def compare(
     return EXIT_OK
 
 
-def _chosen_runs(chosen: Sequence[str]) -> list[Run]:
-    """Return the default runs, or all ways of running the chosen mechanisms (ConfigError C153: unknown)."""
-    from pgsr.comparison import DEFAULT_RUNS, KUO, Run
-    from pgsr.estimators.mechanism import mechanism_named
-
-    for name in chosen:
-        if name not in KUO:
-            mechanism_named(name)
-    known = {run.mechanism for run in DEFAULT_RUNS}
-    return [
-        *(run for run in DEFAULT_RUNS if not chosen or run.mechanism in chosen),
-        *(Run(name) for name in chosen if name not in known),
-    ]
-
-
-def _allowed_runs(runs: list[Run], total: int, *, own: bool) -> tuple[list[Run], bool]:
-    """Return what is run on the data, and whether the published chain is left out."""
-    from pgsr.comparison import Run, possible_runs
-
-    published = Run("M_c^ch", "published")
-    left_out = own and published in runs
-    return [run for run in possible_runs(runs, total) if not (own and run == published)], left_out
-
-
-def _refuse_budget(tree: Any, n_sizes: int, budget: Any) -> None:
-    """Refuse a budget that no noise is drawn for before any time is spent (ConfigError C171)."""
-    from pgsr.hierarchy import Sizes
-    from pgsr.level_noise import Budget, calibrate
-
-    calibrate("histogram", tree, Sizes(n_sizes), Budget(budget))
-
-
-def _load_counts(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...], Origin | None]:
-    from pgsr.hierarchy import Sizes
+def _known_counts(shape: str, options: dict[str, Any]) -> KnownCounts:
+    """Return the counts of a shape, or of a file of groups."""
+    from pgsr.comparison import file_counts, shape_counts
     from pgsr.run_settings import Source
-    from pgsr.synthetic_groups import SHAPES, synthesize
-    from topdown.made_up import origin_of
+    from pgsr.synthetic_groups import SHAPES
 
     if shape in SHAPES:
-        made = synthesize(shape, options["seed"], options["sizes"])
-        return made.hierarchy.tree, made.counts, made.hierarchy.level_names, None
-    path = Path(shape)
-    if not path.exists():
+        return shape_counts(shape, options["seed"], options["sizes"])
+    if not Path(shape).exists():
         raise ConfigError(
             f"{shape!r} is neither a shape nor a file", code="C150", fix=f"use one of {', '.join(SHAPES)}"
         )
@@ -192,18 +165,8 @@ def _load_counts(shape: str, options: dict[str, Any]) -> tuple[Any, Any, tuple[s
         raise ConfigError(
             "a file of groups needs its regions and sizes", code="C165", fix="add --hierarchy and --sizes"
         )
-    origin = origin_of(path, options["truth_is_public"])
-    source = Source(path, options["hierarchy"], ignore=options["ignore"])
-    hierarchy = source.regions()
-    leaves = source.leaves(hierarchy, Sizes(options["sizes"], 1, "top-code"))
-    return hierarchy.tree, hierarchy.tree.sums(leaves), hierarchy.level_names, origin
-
-
-def _published_loss(tree: Any, n_sizes: int, budget: Any) -> Any:
-    from pgsr.hierarchy import Sizes
-    from pgsr.level_noise import Budget, calibrate
-
-    return calibrate("chain", tree, Sizes(n_sizes), Budget(budget, calibration="published")).loss
+    source = Source(Path(shape), options["hierarchy"], ignore=options["ignore"])
+    return file_counts(source, options["sizes"], options["truth_is_public"])
 
 
 def _error_text(number: float) -> str:
@@ -263,39 +226,6 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
     )
 
 
-def _compare_document(
-    shape: str, names: tuple[str, ...], rows: list[MechanismRow], origin: Origin | None
-) -> Compare:
-    from msgspec import convert
-
-    from pgsr.documents import Compare, ComparedMechanism, Truth
-    from topdown import __version__
-
-    return Compare(
-        engine=__version__,
-        truth=None if origin is None else convert(origin.to_document(), Truth),
-        shape=shape,
-        levels=list(names),
-        rows=[
-            ComparedMechanism(
-                mechanism=row.run.mechanism,
-                calibration="published" if row.run.calibration == "published" else "correct",
-                totals="public" if row.run.public else "not public",
-                claimed=str(row.claimed),
-                true_epsilon=str(row.true_epsilon),
-                private_as_claimed=row.private,
-                l1=list(row.l1),
-                emd=list(row.emd),
-                coverage=None if row.coverage is None else list(row.coverage),
-                violations=row.violations,
-                seconds=row.seconds,
-                repeats=row.repeats,
-            )
-            for row in rows
-        ],
-    )
-
-
 @command(
     "audit",
     examples=(
@@ -311,118 +241,64 @@ def _compare_document(
 @click.option("--sizes", type=click.IntRange(min=1), help="Number of sizes N.")
 def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
     """Print what one person can change in every measured vector, and prove the published chain's flaw."""
-    from pgsr.documents import Audit, ChainOutput, Enumeration, VectorSensitivity
-    from pgsr.sensitivity_audit import chain_leaks, confirm_by_enumeration, sensitivity_table
-    from topdown import __version__
-    from topdown.app.screens import figures
+    from pgsr.group_tables import read_hierarchy
+    from pgsr.sensitivity_audit import audit_sensitivities
+    from pgsr.synthetic_groups import synthesize
+    from topdown.app.screens.figures import decimal
     from topdown.app.screens.text_layout import FAIL, OK, Column
 
-    tree, n_sizes, where = _audited_regions(shape, hierarchy, sizes)
-    rows = sensitivity_table(tree, n_sizes)
-    confirmed = confirm_by_enumeration()
-    leaks = chain_leaks()
-    ok = all(found.agreed for found in confirmed)
-    levels = "/".join(f"{len(level):,}" for level in tree.parents)
-    screen.document(
-        Audit(
-            engine=__version__,
-            hierarchy=where,
-            regions=[len(level) for level in tree.parents],
-            n_sizes=n_sizes,
-            ok=ok,
-            sensitivities=[
-                VectorSensitivity(
-                    vector=row.kind,
-                    move_l1=row.moves.l1,
-                    move_l2_squared=row.moves.l2_squared,
-                    move_l1_by_level=list(row.moves.l1_by_level),
-                    new_l1=row.new.l1,
-                    dropped_l1=row.dropped.l1,
-                    true_epsilon_of_published_noise_at_1=str(row.published_epsilon),
-                )
-                for row in rows
-            ],
-            enumerations=[
-                Enumeration(
-                    regions=list(c.levels), n_sizes=c.n_sizes, total=c.total, n_pairs=c.n_pairs, ok=c.agreed
-                )
-                for c in confirmed
-            ],
-            published_chain_output=[
-                ChainOutput(
-                    claimed=str(leak.claimed),
-                    epsilon=float(figures.decimal(Fraction(leak.epsilon), 6, down=True)),
-                    bound=str(leak.bound),
-                    output=list(leak.output),
-                    data=(list(leak.first), list(leak.second)),
-                    smallest_probability=leak.floor,
-                )
-                for leak in leaks
-            ],
-        )
-    )
-    screen.say(f"Sensitivities for {where}: {levels} regions, {n_sizes:,} sizes. Derived, not typed in.")
+    if hierarchy is not None:
+        tree, n_sizes, name = read_hierarchy(hierarchy).tree, sizes or 20, str(hierarchy)
+    else:
+        made = synthesize(shape)
+        tree, n_sizes, name = made.hierarchy.tree, sizes or len(made.counts), shape
+    found = audit_sensitivities(tree, n_sizes, name)
+    screen.document(found)
+    levels = "/".join(f"{n:,}" for n in found.regions)
+    screen.say(f"Sensitivities for {name}: {levels} regions, {n_sizes:,} sizes. Derived, not typed in.")
     screen.heading(
         "What one step changes", "   L1 over all levels; squared L2 is the same for every vector here"
     )
-    columns = [
-        Column("vector"),
-        *(Column(t, right=True) for t in ("move", "new group", "dropped", "ε at claim 1")),
-    ]
+    titles = ("move", "new group", "dropped", "ε at claim 1")
     screen.table(
-        columns,
+        [Column("vector"), *(Column(title, right=True) for title in titles)],
         [
             [
-                r.kind,
-                f"{r.moves.l1:,}",
-                f"{r.new.l1:,}",
-                f"{r.dropped.l1:,}",
-                figures.decimal(r.published_epsilon, 1, up=True),
+                row.vector,
+                f"{row.move_l1:,}",
+                f"{row.new_l1:,}",
+                f"{row.dropped_l1:,}",
+                decimal(Fraction(row.true_epsilon_of_published_noise_at_1), 1, up=True),
             ]
-            for r in rows
+            for row in found.sensitivities
         ],
     )
     screen.heading("Confirmed by enumeration", "   all data sets and neighbours of small hierarchies")
-    for c in confirmed:
-        text = f"{'/'.join(map(str, c.levels))} regions, {c.n_sizes} sizes, {c.total} groups: {c.n_pairs:,} pairs"
-        screen.item(OK if c.agreed else FAIL, text)
+    for one in found.enumerations:
+        text = f"{'/'.join(map(str, one.regions))} regions, {one.n_sizes} sizes, {one.total} groups"
+        screen.item(OK if one.ok else FAIL, f"{text}: {one.n_pairs:,} pairs")
     screen.heading("The published chain leaks more than it claims", "   exact law of its final output")
     screen.say(
         "Root with two leaves, 2 sizes, 6 groups; data (1,3,0,2) and (0,4,0,2): one group grows by one.",
         indent=2,
     )
-    leak_columns = [
-        Column("claimed ε", right=True),
-        Column("real ε, at least", right=True),
-        Column("bound", right=True),
-    ]
     screen.table(
-        leak_columns,
+        [Column(title, right=True) for title in ("claimed ε", "real ε, at least", "bound")],
         [
             [
-                str(k.claimed),
-                figures.decimal(Fraction(k.epsilon), 3, down=True),
-                figures.decimal(k.bound, 2, up=True),
+                leak.claimed,
+                decimal(Fraction(str(leak.epsilon)), 3, down=True),
+                decimal(Fraction(leak.bound), 2, up=True),
             ]
-            for k in leaks
+            for leak in found.published_chain_output
         ],
     )
     screen.blank()
-    if not ok:
+    if not found.ok:
         screen.last("A derived sensitivity is wrong", symbol=FAIL)
         return EXIT_CHECK_FAILED
     screen.last("Derived sensitivities are exact; M_c^ch as published is not private as claimed")
     return EXIT_OK
-
-
-def _audited_regions(shape: str, hierarchy: Path | None, sizes: int | None):  # type: ignore[no-untyped-def]
-    from pgsr.group_tables import read_hierarchy
-    from pgsr.synthetic_groups import synthesize
-
-    if hierarchy is not None:
-        return read_hierarchy(hierarchy).tree, sizes or 20, str(hierarchy)
-    made = synthesize(shape)
-    return made.hierarchy.tree, sizes or len(made.counts), shape
 
 
 @command(
@@ -439,40 +315,11 @@ def _audited_regions(shape: str, hierarchy: Path | None, sizes: int | None):  # 
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New folder.")
 def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     """Write made-up groups.csv with its mark, hierarchy.csv and run.toml. No real household is in them."""
-    import csv
+    from pgsr.synthetic_groups import write_practice
 
-    import numpy as np
-
-    from pgsr.documents import Synth
-    from pgsr.synthetic_groups import synthesize
-    from topdown import __version__
-    from topdown.made_up import write_mark
-
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} exists and is not an empty folder", code="C164", fix="give a new folder")
-    made = synthesize(shape, seed)
-    out.mkdir(parents=True, exist_ok=True)
-    levels = made.hierarchy.geography.levels
-    with (out / "hierarchy.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["region", "parent", "level"])
-        for i, level in enumerate(levels):
-            for code, up in zip(level.codes, level.parent.tolist(), strict=True):
-                writer.writerow([code, "" if i == 0 else levels[i - 1].codes[up], level.name])
-    leaves = made.counts[:, made.hierarchy.tree.n_inner :]
-    with (out / "groups.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["region", "size", "count"])
-        for size, leaf in np.argwhere(leaves > 0).tolist():
-            writer.writerow([levels[-1].codes[leaf], size + 1, int(leaves[size, leaf])])
-    write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
-    (out / "run.toml").write_text(
-        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking+parent"\n'
-        f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
-        encoding="utf-8",
-    )
-    screen.document(Synth(engine=__version__, shape=shape, folder=str(out), groups=made.total))
-    screen.last(f"Made-up {shape} data in {out}: {made.total:,} groups. No real household is in it.")
+    made = write_practice(shape, seed, out)
+    screen.document(made)
+    screen.last(f"Made-up {shape} data in {out}: {made.groups:,} groups. No real household is in it.")
     screen.next(
         (f"pgsr ledger new {out / 'run.toml'}", "make the ledger of these data, once"),
         (f"pgsr release {out / 'run.toml'}", "make a release of them"),

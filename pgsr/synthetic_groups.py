@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgsr.documents import Synth
 from pgsr.hierarchy import Hierarchy, hierarchy_of
+from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
+from topdown.made_up import write_mark
 
 SHAPES = ("census", "taxi", "taxi-trips", "tiny")
 CENSUS_TAIL = (1.2e-2, 3.0)
@@ -118,3 +124,46 @@ def _taxi_leaves(rng: np.random.Generator, n_zones: int, n_taxis: int, trips: bo
     counts = np.zeros((n_taxis, n_zones), dtype=np.int64)
     np.add.at(counts, (size - 1, home), 1)
     return counts
+
+
+def write_practice(shape: str, seed: int, out: Path) -> Synth:
+    """Write made-up groups.csv with its mark, hierarchy.csv and run.toml.
+
+    Args:
+        shape, seed: see `synthesize`.
+        out: new or empty folder.
+
+    Raises:
+        ConfigError: something is in the folder (C164), or an unknown shape (C150).
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} exists and is not an empty folder", code="C164", fix="give a new folder")
+    made = synthesize(shape, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    levels = made.hierarchy.geography.levels
+    regions = [
+        [code, "" if i == 0 else levels[i - 1].codes[up], level.name]
+        for i, level in enumerate(levels)
+        for code, up in zip(level.codes, level.parent.tolist(), strict=True)
+    ]
+    _write_csv(out / "hierarchy.csv", ["region", "parent", "level"], regions)
+    leaves = made.counts[:, made.hierarchy.tree.n_inner :]
+    counts = (
+        [levels[-1].codes[leaf], size + 1, int(leaves[size, leaf])]
+        for size, leaf in np.argwhere(leaves > 0).tolist()
+    )
+    _write_csv(out / "groups.csv", ["region", "size", "count"], counts)
+    write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
+    (out / "run.toml").write_text(
+        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking+parent"\n'
+        f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
+        encoding="utf-8",
+    )
+    return Synth(engine=__version__, shape=shape, folder=str(out), groups=made.total)
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
