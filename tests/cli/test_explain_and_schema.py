@@ -18,7 +18,7 @@ from topdown.app.help_pages import FAMILIES, pages
 from topdown.formats import document_names
 
 PACKAGES = {"topdown": (engine, pages), "pgsr": (pgsr, known_pages)}
-SHARED_PAGES = {"B004", "X001"}  # raised in the ledger and the screens that pgsr shares
+SHARED_PAGES = {"B004", "X001", "X130"}  # raised in the ledger and the screens that pgsr shares
 
 
 def _codes(package) -> dict[str, str]:
