@@ -22,9 +22,8 @@ from pgsr.cli import main as pgsr_main
 from tests.cli.conftest import write_toy
 from tests.corpus.edits import make
 from tests.helpers.small_release import reseal
-from topdown.app import preflight as rehearsal
+from topdown.app import pipeline
 from topdown.cli import main
-from topdown.publish import release_certificate as certified
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -134,8 +133,8 @@ def _each_plan_once() -> Iterator[None]:
 
         patch.setattr(module, name, remembered)
 
-    once(rehearsal, "rehearse", lambda prepared: prepared.context.plan.plan_hash)
-    once(certified, "certified_privacy", lambda policy: policy.plan.plan_hash)
+    once(pipeline, "preflight", lambda prepared: prepared.context.plan.plan_hash)
+    once(pipeline, "certified_privacy", lambda policy: policy.plan.plan_hash)
     yield
     patch.undo()
 
