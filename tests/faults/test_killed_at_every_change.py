@@ -15,9 +15,9 @@ from tests.helpers.extension import make_land
 from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.sections import cut_small, solve_small, unsolve
+from topdown.app import pipeline
 from topdown.app.pipeline import RunOptions, generate
 from topdown.plan import PreparedRun, prepare
-from topdown.publish import release_certificate as certified
 
 LONGEST = 60  # seconds until a run that goes on has ended
 EACH = 16  # `make test` looks at one change of so many
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_small(monkeypatch)
     solve_small(monkeypatch)
-    monkeypatch.setattr(certified, "certified_privacy", _privacy)
+    monkeypatch.setattr(pipeline, "certified_privacy", _privacy)
 
 
 @cache
@@ -58,7 +58,7 @@ def _privacy(policy: object) -> object:
     return _PRIVACY(policy)
 
 
-_PRIVACY = certified.certified_privacy
+_PRIVACY = pipeline.certified_privacy
 
 
 def killed_at(made: Made, out: Path, change: int, workers: int) -> bool:

@@ -189,7 +189,7 @@ def narrower(factor: Fraction, query: str = "") -> Iterator[None]:
             measurement = _narrowed(measurement, factor)
         return right(measurement)
 
-    with patch.object(draw, "law_of", wrong):
+    with patch.object(draw, "noise_law", wrong):
         yield
 
 
@@ -211,7 +211,7 @@ def root_of_variance(query: str) -> Iterator[None]:
             return law
         return DiscreteGaussian(Fraction(round(1000 * float(law.variance) ** 0.5), 1000))
 
-    with patch.object(draw, "law_of", wrong):
+    with patch.object(draw, "noise_law", wrong):
         yield
 
 
@@ -223,7 +223,7 @@ def calibrated_to_add_remove() -> object:
 @contextmanager
 def drawn_twice() -> Iterator[None]:
     """Leave two noisy files of each level, as a run does that crashes and draws again."""
-    with patch.object(stage, "files_of", lambda drawer, nodes: [drawer.draw(nodes) for _ in range(2)]):
+    with patch.object(stage, "parts_of_levels", lambda drawer, nodes: [drawer.draw(nodes) for _ in range(2)]):
         yield
 
 
