@@ -46,6 +46,4 @@ def on_one_pattern(context: PublicContext) -> PublicContext:
     rules = context.rules
     patterns, counts = np.unique(rules.open[-1][rules.inhabited[-1]], axis=0, return_counts=True)
     is_open = tuple(inside[:, None] & patterns[counts.argmax()] for inside in rules.inhabited)
-    other = replace(context)
-    vars(other)["rules"] = replace(rules, open=is_open)  # a cached property
-    return other
+    return replace(context, given_rules=replace(rules, open=is_open))

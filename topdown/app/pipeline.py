@@ -209,7 +209,7 @@ def finish_release(
     with open_executor(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
         there = out if isinstance(place, int) else out.resolve()
         solved = clock.run("solve", lambda: _solve_in_workers(there, context, there / WORK, place, report))
-    context.let_go()
+    context.release_derived()
     content = clock.run(
         "publish",
         lambda: publish(

@@ -208,7 +208,7 @@ def _measurement(
     context = prepared.context
     _refuse_other_plan(out, context.plan)
     plans = plan_parts(context)
-    context.let_go()  # of what the parts were derived from: the records need the room
+    context.release_derived()  # of what the parts were derived from: the records need the room
     return _Measurement(
         prepared, out, records, plans, choose_children(context, plans, workers), disk or Disk()
     )

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         partition_without_bounds,
         with_exact_answers,
     )
+    from topdown.model.derived_values import DerivedValues
     from topdown.model.exact_tables import (
         ExactArrangement,
         ExactTable,
@@ -124,6 +125,7 @@ __all__ = [
     "ConstraintSystem",
     "Contradiction",
     "Counts",
+    "DerivedValues",
     "Exact",
     "ExactArrangement",
     "ExactTable",

@@ -8,15 +8,16 @@ release holds, without an object for each node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import chain, count, pairwise
 from typing import Any, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.errors import DataError
+from topdown.model.derived_values import DerivedValues
 
 MOST_PADDING = 4  # times the bytes of all codes that equal widths may take
 
@@ -122,7 +123,7 @@ class Level:
 
     name: str
     codes: Sequence[str]
-    parent: NDArray[np.int64]
+    parent: Ints
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -133,6 +134,7 @@ class Geography:
     """Levels from the root (one node) to the leaves; nodes ordered by (parent, geocode)."""
 
     levels: tuple[Level, ...]
+    derived: DerivedValues = field(default_factory=DerivedValues, init=False, repr=False)
 
     @property
     def root(self) -> Level:
@@ -149,22 +151,23 @@ class Geography:
         """Names from the root down."""
         return tuple(level.name for level in self.levels)
 
-    @cached_property
-    def child_pointers(self) -> tuple[NDArray[np.int64], ...]:
+    @property
+    def child_pointers(self) -> tuple[Ints, ...]:
         """For each inner level, pointers p with children of node i at p[i]:p[i+1] of the next level."""
+        return self.derived.get("child_pointers", self._make_child_pointers)
+
+    def _make_child_pointers(self) -> tuple[Ints, ...]:
         return tuple(
             np.searchsorted(below.parent, np.arange(len(above) + 1))
             for above, below in zip(self.levels[:-1], self.levels[1:], strict=True)
         )
 
-    def let_go(self) -> None:
-        """Forget what is derived again when it is asked for."""
-        for name in ("child_pointers", "ancestors_of_leaves"):
-            vars(self).pop(name, None)
-
-    @cached_property
-    def ancestors_of_leaves(self) -> tuple[NDArray[np.int64], ...]:
+    @property
+    def ancestors_of_leaves(self) -> tuple[Ints, ...]:
         """For each level, the index of the node that contains each leaf."""
+        return self.derived.get("ancestors_of_leaves", self._make_ancestors)
+
+    def _make_ancestors(self) -> tuple[Ints, ...]:
         up = [np.arange(len(self.leaves), dtype=np.int64)]
         for level in reversed(self.levels[1:]):
             up.append(level.parent[up[-1]])
@@ -180,7 +183,7 @@ class Geography:
             values = join.reduceat(values, first[:-1], axis=0)
         return values
 
-    def first_leaves(self, depth: int) -> NDArray[np.int64]:
+    def first_leaves(self, depth: int) -> Ints:
         """Return the first leaf of every node of a level, and the number of all leaves: (n_nodes + 1,)."""
         first = np.arange(len(self.levels[depth]) + 1)
         for pointers in self.child_pointers[depth:]:
@@ -232,7 +235,7 @@ def from_prefixes(
     return from_any_prefixes(names, prefix_lengths, leaves)
 
 
-_Levels = list[tuple[Sequence[str], NDArray[np.int64]]]  # codes and parents, root first
+_Levels = list[tuple[Sequence[str], Ints]]  # codes and parents, root first
 
 
 def _nodes_from_bytes(prefix_lengths: tuple[int, ...], leaves: NDArray[np.bytes_]) -> _Levels | None:

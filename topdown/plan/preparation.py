@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from topdown.formats.strict_toml import add_location, locating_errors
 from topdown.inputs import MemoryTable, TableLocation, containing_file, locate_table
 from topdown.model import (
     ConstraintSystem,
+    DerivedValues,
     Geography,
     Invariants,
     PublicFacts,
@@ -47,24 +48,38 @@ from topdown.resources import find
 
 @dataclass(frozen=True, eq=False)
 class PublicContext:
-    """A plan with the public facts it was made from: all that measure, solve and publish need to know."""
+    """A plan with the public facts it was made from: all that measure, solve and publish need to know.
+
+    Args:
+        plan, geography, facts: what a release folder holds of it.
+        support: what the base release leaves open, if this one extends it.
+        bases: the releases it extends, oldest first.
+        given_rules: what the facts imply, where that is known already; derived if None.
+    """
 
     plan: Plan
     geography: Geography
     facts: PublicFacts
-    support: Support | None = None  # what the base release leaves open, if this one extends it
-    bases: tuple[BaseRelease, ...] = ()  # the releases it extends, oldest first
+    support: Support | None = None
+    bases: tuple[BaseRelease, ...] = ()
+    given_rules: ConstraintSystem | None = None
+    derived: DerivedValues = field(default_factory=DerivedValues, init=False, repr=False)
 
-    @cached_property
+    @property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
         """Per level, the nodes that are measured."""
         return self.rules.inhabited if self.support is None else self.support.inhabited
 
-    @cached_property
+    @property
     def rules(self) -> ConstraintSystem:
         """Open classes and lower bounds of every node."""
+        if self.given_rules is not None:
+            return self.given_rules
         if self.support is not None:
             return self.support.rules
+        return self.derived.get("rules", self._derive_rules)
+
+    def _derive_rules(self) -> ConstraintSystem:
         return constraints_of_facts(self.plan.schema, self.geography, self.plan.invariants, self.facts)
 
     @cached_property
@@ -72,11 +87,10 @@ class PublicContext:
         """What statements about privacy are made from."""
         return ReleaseChain(self.plan, self.bases, self.geography, self.facts)
 
-    def let_go(self) -> None:
+    def release_derived(self) -> None:
         """Forget what is derived again when it is asked for: of a nation nearly a gigabyte, which few stages read."""
-        for name in ("rules", "inhabited"):
-            vars(self).pop(name, None)
-        self.geography.let_go()
+        self.derived.release()
+        self.geography.derived.release()
 
     def queries(self, level: str) -> tuple[Query, ...]:
         """Return the queries measured at a level, in the order of their answers in the measurement files."""

@@ -94,8 +94,7 @@ class SliceState(WorkerState):
         if part is None:
             raise TypeError("a plain release is solved from slices")
         known = facts_of_part(self.shape, part.geography, part.nodes.widened())
-        context = PublicContext(self.plan, part.geography, part.facts)
-        vars(context).update(rules=known.public)  # cached properties: a slice never makes its own
+        context = PublicContext(self.plan, part.geography, part.facts, given_rules=known.public)
         answers = self.source.opened(part.answers)
         statistics: Statistics = OwnStatistics(answers)
         if self.statistics is not None:
