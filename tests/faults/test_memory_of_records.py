@@ -26,7 +26,7 @@ from pathlib import Path
 from topdown.app.pipeline import measure
 from topdown.plan.preparation import prepare
 folder = Path(sys.argv[1])
-print(measure(prepare(folder / "run.toml"), folder / "release")[0].n_attempts)
+print(measure(prepare(folder / "run.toml"), folder / "release").n_attempts)
 """
 LOAD = """
 import sys
