@@ -79,7 +79,9 @@ def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> N
     own = derive(case, neighbours)
     check(case, own.changes, neighbours)
     assert {k.name for k in case.known} == set(own.conditional_on)
-    found = analyse_neighbours(case.schema, case.geography, case.known, case.zeros, case.bounds, neighbours)
+    found = analyse_neighbours(
+        case.schema, case.geography, case.known, case.zeros, case.bounds, presence=neighbours == "add_remove"
+    )
     assert [(c.status, sorted(c.exact)) for c in found] == [(c.status, sorted(c.exact)) for c in own.changes]
 
 

@@ -29,7 +29,6 @@ from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import FiniteLoss
 from topdown.privacy.accountant.finite_losses import delta_above
 from topdown.privacy.exact_values import significant
-from topdown.privacy.relation import counts_moved
 
 if TYPE_CHECKING:
     from topdown.optimal_noise import OptimalLaw
@@ -53,7 +52,7 @@ EPSILON_OF_A_PLAN = (
 
 def composition_of(plan: Plan) -> Composition:
     """Return everything one record moves in a plan that extends none, as discrete Gaussian noise of its variances."""
-    moved = counts_moved(plan.neighbours)
+    moved = plan.relation.n_counts
     return Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
 
 
@@ -238,7 +237,7 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
             fix="compare for the plan of the base, or for a plan without --base",
         )
     _check_delta(delta)
-    moved = counts_moved(plan.neighbours)
+    moved = plan.relation.n_counts
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
     total = _certified_epsilon(plan, delta) if epsilon is None else epsilon
     check_epsilon(total)

@@ -53,7 +53,7 @@ def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
                     law=m.law,
                     parameter=m.parameter,
                     shift=1,
-                    coordinates=q.sensitivity_l1(plan.neighbours),
+                    coordinates=plan.relation.l1_sensitivity(q),
                     level=level.name,
                     query=m.query,
                     attributes=tuple(sorted(q.attributes)),

@@ -91,7 +91,6 @@ if TYPE_CHECKING:
     from topdown.model.query import (
         AttributeMapping,
         Factor,
-        Neighbours,
         Query,
         common_refinement,
         compose_mappings,
@@ -140,7 +139,6 @@ __all__ = [
     "MergedTable",
     "NarrowColumns",
     "NeighbourChange",
-    "Neighbours",
     "Never",
     "NoMoreThan",
     "NoneWhereZero",

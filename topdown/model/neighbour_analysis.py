@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Bools, Ints
 from topdown.model.cell_sets import crossing_pairs, distinct_rows, laminar_family
 from topdown.model.geography import Geography
-from topdown.model.query import Neighbours, ValueGroups
+from topdown.model.query import ValueGroups
 from topdown.model.schema import Schema
 
 BOUNDLESS = 1 << 61  # above every sum of bounds, and twice of it fits int64
@@ -384,7 +384,8 @@ def analyse_neighbours(
     known: Sequence[KnownStatistic],
     zeros: Sequence[ZeroRule],
     bounds: Sequence[BoundRule],
-    neighbours: Neighbours,
+    *,
+    presence: bool,
 ) -> tuple[NeighbourChange, ...]:
     """Decide every kind of change: the neighbours' own first, then each attribute, then each level above the leaves.
 
@@ -392,11 +393,12 @@ def analyse_neighbours(
         schema, geography: of the release.
         known: every exact statistic, those of releases that are extended too.
         zeros, bounds: every rule that closes cells, and every bound; the same.
-        neighbours: with "add_remove" the first row is presence, the second everything.
+        presence: whether the relation is about records that are there or not: then the first row is presence, the
+            second everything.
     """
     places = find_possible_records(schema, len(geography.leaves), zeros, bounds)
     find = _NeighbourAnalysis(schema, geography, places, tuple(known))
-    first = [find.presence()] if neighbours == "add_remove" else []
+    first = [find.presence()] if presence else []
     attributes = [find.attribute(axis) for axis in range(len(schema.attributes))]
     within = [find.within(depth) for depth in range(len(geography.levels) - 1)]
     return (*first, find.everything(), *attributes, *within)

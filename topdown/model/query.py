@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,6 @@ def first_positions(label: Ints, n: int) -> Ints:
     out = np.zeros(n, dtype=np.int64)
     out[label[::-1]] = np.arange(len(label))[::-1]
     return out
-
-
-Neighbours = Literal["bounded", "add_remove"]
 
 
 @dataclass(frozen=True)
@@ -103,23 +100,15 @@ class Query:
         np.add.at(out, (rows, self.labels[None, :]), flat)
         return out.reshape(*histogram.shape[:-1], self.n_answers)
 
-    def sensitivity_l1(self, neighbours: Neighbours) -> int:
-        """Bound the L1 change of the answers of all nodes of one level between neighbours.
+    def record_weight(self) -> int:
+        """Return how much one record adds to the one answer, of one node, that counts it: every budget rests on it.
 
-        Derived, not typed in: a record adds 1 to exactly one answer of exactly one node (the labels array has
-        one entry a cell and a record lives in one node), so adding or removing it changes the answers by the
-        largest column norm 1; replacing it is one removal and one addition, which may fall in different nodes.
+        Derived, not typed in: the labels array has one entry a cell and a record lives in one node, so the query matrix
+        of a level has a single 1 in each column.
+
+        Raises:
+            ConfigError: C026 the labels are not one a cell.
         """
-        column = self._largest_column_norm()
-        return {"add_remove": column, "bounded": 2 * column}[neighbours]
-
-    def sensitivity_l2_squared(self, neighbours: Neighbours) -> int:
-        """Bound the squared L2 change between neighbours; derivation as for `sensitivity_l1`."""
-        column = self._largest_column_norm() ** 2
-        return {"add_remove": column, "bounded": 2 * column}[neighbours]
-
-    def _largest_column_norm(self) -> int:
-        # One label a cell: the query matrix has a single 1 in each column. Checked, because every budget rests on it.
         if (
             self.labels.shape != (self.schema.n_cells,)
             or self.labels.min() < 0

@@ -16,9 +16,10 @@ import msgspec
 
 from topdown.errors import ConfigError
 from topdown.formats.strict_toml import dec_hook, enc_hook
-from topdown.model import Invariants, Neighbours, Query, Schema, parse_query
+from topdown.model import Invariants, Query, Schema, parse_query
 from topdown.plan.run_file import Mechanism
 from topdown.privacy.laws import LAWS, LawName, LossName, law_of_mechanism
+from topdown.privacy.relation import Neighbours, Relation
 
 VERSION = 2  # of plan.json
 MEASURED_PLAN = (
@@ -177,6 +178,11 @@ class Plan:
     measured: MeasuredRelease | None = None
     type: str = field(default="topdown.plan")
     version: int = VERSION
+
+    @property
+    def relation(self) -> Relation:
+        """What one unit may change between neighbouring data sets."""
+        return Relation.named(self.neighbours, self.schema.unit)
 
     @property
     def loss(self) -> Fraction:

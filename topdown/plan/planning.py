@@ -27,7 +27,6 @@ from topdown.model import (
     ConstraintSystem,
     Geography,
     Invariants,
-    Neighbours,
     PublicFacts,
     Query,
     Schema,
@@ -46,6 +45,7 @@ from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.release_chain import ReleaseChain, check_guarantee
 from topdown.plan.run_file import EstimatesTable, LevelTable, PassTable, RunFile
 from topdown.privacy.laws import LAWS, NoiseLaw, law_of_mechanism
+from topdown.privacy.relation import Relation
 
 
 def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
@@ -67,9 +67,9 @@ def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
         )
 
 
-def calibrate_noise(law: NoiseLaw, loss: Fraction, query: Query, neighbours: Neighbours) -> Fraction:
+def calibrate_noise(law: NoiseLaw, loss: Fraction, query: Query, relation: Relation) -> Fraction:
     """Return the parameter of a law, in records or records squared, that makes `query` cost `loss`."""
-    return law.calibrated(loss, query.sensitivity_l1(neighbours), query.sensitivity_l2_squared(neighbours))
+    return law.calibrated(loss, relation.l1_sensitivity(query), relation.l2_sensitivity_squared(query))
 
 
 LARGEST_DELTA = Fraction(1, 1000)
@@ -392,7 +392,7 @@ def _plan_budget(run: RunFile) -> tuple[Fraction, Fraction]:
 def _plan_measurement(run: RunFile, query: Query, share: Fraction, cost: Fraction) -> MeasurementPlan:
     """Return a query with the noise that makes it cost a part of the budget."""
     law = law_of_mechanism(run.mechanism)
-    parameter = calibrate_noise(law, cost, query, run.neighbours)
+    parameter = calibrate_noise(law, cost, query, Relation.named(run.neighbours))
     plain = MeasurementPlan(query.name, query.n_answers, share, cost, law.name, parameter)
     if not law.has_delta or run.budget.epsilon is None or run.budget.delta is None:
         return plain

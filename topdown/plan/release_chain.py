@@ -131,7 +131,12 @@ class ReleaseChain:
                 else:
                     bounds.append(BoundRule(row.name, values, row.high if above else row.low, above))
         return analyse_neighbours(
-            self.plan.schema, self.geography, self.known, zeros, bounds, self.plan.neighbours
+            self.plan.schema,
+            self.geography,
+            self.known,
+            zeros,
+            bounds,
+            presence=self.plan.relation.states_presence,
         )
 
 

@@ -10,19 +10,23 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.privacy.bits import AesBits, BitSource, SimulationBits, UrandomBits, XorBits
     from topdown.privacy.exact_values import Enclosure
-    from topdown.privacy.relation import Neighbours
+    from topdown.privacy.relation import Change, Neighbours, Relation, StatedChange, stated_changes
     from topdown.privacy.sampler import Sampler, draw_one, table_fingerprint
 
 __all__ = [
     "AesBits",
     "BitSource",
+    "Change",
     "Enclosure",
     "Neighbours",
+    "Relation",
     "Sampler",
     "SimulationBits",
+    "StatedChange",
     "UrandomBits",
     "XorBits",
     "draw_one",
+    "stated_changes",
     "table_fingerprint",
 ]
 

@@ -1,17 +1,150 @@
-"""What one unit of privacy may change: the neighbour relation."""
+"""What one unit of privacy may change: the neighbour relation, its sensitivities, its words, and what a ledger binds.
+
+Nothing else asks which relation it is. A new unit or relation is an edit here, one where schemas name their unit, one
+in the check of the records, and one in verify.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from typing import Literal, Protocol
 
 from topdown.errors import ConfigError
 
-
-def counts_moved(neighbours: Neighbours) -> int:
-    """Return how many counts of a measurement a neighbour moves: 2 replaced (left and entered), 1 added or removed."""
-    if neighbours not in ("bounded", "add_remove"):
-        raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix='write "bounded" or "add_remove"')
-    return 2 if neighbours == "bounded" else 1
-
-
 Neighbours = Literal["bounded", "add_remove"]
+"""The relation as plans, ledgers and run files name it; see `Change`."""
+BOTH_FIT = "both of which fit"
+NEIGHBOURS: tuple[Neighbours, ...] = ("bounded", "add_remove")
+
+
+class Change(Enum):
+    """How two neighbouring data sets differ; the values are the names in plans and ledgers."""
+
+    REPLACE = "bounded"
+    ADD_REMOVE = "add_remove"
+
+
+class CountQuery(Protocol):
+    """A query whose answers each count some records."""
+
+    def record_weight(self) -> int:
+        """Return how much one record adds to the one answer, of one area, that counts it; derived from the query."""
+
+
+@dataclass(frozen=True)
+class StatedChange:
+    """One kind of change that a statement about a whole relation has a row for.
+
+    Args:
+        kind: presence, everything, or step (one step of a relation that is named by its steps).
+        name: of the row.
+        asked: what an attacker must tell.
+        fit: how it goes on where what is exact or public follows.
+        n_charges: how many times a ledger's charge, which is for one step of its relation, pays for it.
+    """
+
+    kind: str
+    name: str
+    asked: str
+    fit: str
+    n_charges: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Which data sets are neighbours.
+
+    Args:
+        change: what one unit may change.
+        unit: whose answers are protected, as the schema names it.
+        most_records: records of one unit, at most; records must be checked against it where it is more than 1.
+    """
+
+    change: Change
+    unit: str = "person"
+    most_records: int = 1
+
+    @classmethod
+    def named(cls, neighbours: str, unit: str = "person") -> Relation:
+        """Return the relation that plans and ledgers call `neighbours`; ConfigError A013 if there is none."""
+        try:
+            return cls(Change(neighbours), unit)
+        except ValueError:
+            names = " or ".join(f'"{change.value}"' for change in Change)
+            raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix=f"write {names}") from None
+
+    @property
+    def shifts(self) -> tuple[int, ...]:
+        """By how much each count moves that a neighbour moves in one measurement of a level, all in the worst case.
+
+        A record is counted once in a measurement: a replaced one leaves a count and enters another, which may be in
+        another area; an added or removed one changes one count.
+        """
+        more = self.most_records
+        return (more, -more) if self.change is Change.REPLACE else (more,)
+
+    @property
+    def n_counts(self) -> int:
+        """How many counts of a measurement a neighbour moves."""
+        return len(self.shifts)
+
+    def l1_sensitivity(self, query: CountQuery) -> int:
+        """Return the largest L1 change of the answers of all areas of one level between neighbours; derived."""
+        return query.record_weight() * sum(abs(shift) for shift in self.shifts)
+
+    def l2_sensitivity_squared(self, query: CountQuery) -> int:
+        """Return the largest squared L2 change of the answers of all areas of one level between neighbours."""
+        return query.record_weight() ** 2 * sum(shift * shift for shift in self.shifts)
+
+    @property
+    def states_presence(self) -> bool:
+        """Whether neighbours differ in that a record is there; a replaced record is stated too."""
+        return self.change is Change.ADD_REMOVE
+
+    def sampled_odds(self, rate: Fraction, base: Fraction) -> Fraction:
+        """Return e^epsilon of a mechanism on a Poisson sample that is one-sided with `base` (selection/PROOF.md, 1).
+
+        Args:
+            rate: of the sample, 0 .. 1, below 1.
+            base: at most by which a record that is added to the sample multiplies the chance of an outcome, above 1.
+        """
+        added, removed = 1 + rate * (base - 1), 1 / (1 - rate)
+        if self.change is Change.ADD_REMOVE:
+            return max(added, removed)
+        return added * removed if rate else Fraction(1)
+
+    @property
+    def verb(self) -> str:
+        """What neighbours are made by: "replace one record"."""
+        return "replace one record" if self.change is Change.REPLACE else "add or remove one record"
+
+    @property
+    def noun(self) -> str:
+        """The change as a noun: "a record replaced"."""
+        return "a record replaced" if self.change is Change.REPLACE else "a record added or removed"
+
+    @property
+    def unit_changed(self) -> str:
+        """The change of a unit: "One person replaced"."""
+        return f"One {self.unit} {'replaced' if self.change is Change.REPLACE else 'added or removed'}"
+
+
+def stated_changes(neighbours: str, unit: str) -> tuple[StatedChange, ...]:
+    """Return the changes that a statement about a ledger's relation speaks of, the relation's own first.
+
+    Args:
+        neighbours: as the ledger is bound: bounded, add_remove, or names of steps, as of group sizes.
+        unit: of privacy.
+    """
+    asked = f"which of two answers one {unit} gave"
+    replaced = StatedChange("everything", f"one {unit}, everything", asked, BOTH_FIT, 1)
+    if neighbours == Change.REPLACE.value:
+        return (replaced,)
+    if neighbours == Change.ADD_REMOVE.value:
+        asked = f"whether one {unit}'s answers were there at all"
+        presence = StatedChange("presence", f"one {unit}, presence", asked, "where both fit", 1)
+        return presence, replace(replaced, n_charges=2)
+    asked = f"which of two data sets one step apart ({neighbours}) is the true one"
+    return (StatedChange("step", f"one step of {neighbours}", asked, BOTH_FIT, 1),)

@@ -35,6 +35,7 @@ from topdown.privacy.accountant import (
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
 from topdown.privacy.laws import LAWS, LawName, Weights
+from topdown.privacy.relation import Change, Relation
 
 Kind = Literal["presence", "everything", "attribute", "within_level"]
 
@@ -118,7 +119,7 @@ def protected_attributes(
 def _composed_loss(rows: Sequence[Measurement], claim: Claim) -> ComposedLoss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
     touched = [m for m in rows if _touches(claim, m)]
-    counts = 1 if claim.kind == "presence" else 2
+    counts = Relation(Change.ADD_REMOVE if claim.kind == "presence" else Change.REPLACE).n_counts
     law = LAWS[rows[0].law]
     if law.has_delta:
         return PairLoss(tuple(MovedCounts(m.weights, m.parameter, m.delta, counts) for m in touched))

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from topdown.privacy.ledger import Book, Charge, Choice, DrawnLaw, choice_loss, exact_text, losses_by_plan
+from topdown.privacy.relation import StatedChange, stated_changes
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant import ComposedLoss, NoiseAndChoices
@@ -32,12 +33,12 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     bound, live = book.binding, book.live
     exact = tuple(dict.fromkeys(name for intent in live.values() for name in intent.exact))
     rows = []
-    for kind, times in _kinds(bound.neighbours) if live else ():
-        numbers = loss_numbers(_loss(live.values(), times), deltas)
+    for change in stated_changes(bound.neighbours, bound.unit) if live else ():
+        numbers = loss_numbers(_loss(live.values(), change.n_charges), deltas)
         rows.append(
-            {"name": _name(kind, bound.unit, bound.neighbours), "kind": kind}
+            {"name": change.name, "kind": change.kind}
             | numbers
-            | {"sentence": _sentence(book, kind, numbers["right_in_100"], exact)}
+            | {"sentence": _sentence(book, change, numbers["right_in_100"], exact)}
         )
     return {
         "data_set": bound.data_set,
@@ -94,13 +95,6 @@ def _delta_of(plan_hash: str, intents: Iterable[Charge]) -> dict[str, str]:
     return {"delta": exact_text(total)} if total else {}
 
 
-def _kinds(neighbours: str) -> tuple[tuple[str, int], ...]:
-    """Return the rows of a relation, and how many times the counts of a charge each moves."""
-    if neighbours == "add_remove":
-        return ("presence", 1), ("everything", 2)
-    return (("everything", 1),) if neighbours == "bounded" else (("step", 1),)
-
-
 def _loss(intents: Iterable[Charge], times: int) -> ComposedLoss | NoiseAndChoices:
     """Return the loss of all charges to somebody whose counts they move so many times."""
     from topdown.privacy.accountant.finite_losses import NoiseAndChoices, PairLoss
@@ -132,23 +126,11 @@ def _noise(drawn: Sequence[DrawnLaw], times: int) -> ComposedLoss:
     return Composition.of((law.parameter, law.shift, times * law.coordinates) for law in drawn)
 
 
-def _name(kind: str, unit: str, neighbours: str) -> str:
-    return {"presence": f"one {unit}, presence", "everything": f"one {unit}, everything"}.get(
-        kind, f"one step of {neighbours}"
-    )
-
-
-def _sentence(book: Book, kind: str, times: int, exact: tuple[str, ...]) -> str:
+def _sentence(book: Book, change: StatedChange, times: int, exact: tuple[str, ...]) -> str:
     bound = book.binding
-    asked = {
-        "presence": f"whether one {bound.unit}'s answers were there at all, where both fit",
-        "everything": f"which of two answers one {bound.unit} gave, both of which fit",
-    }.get(
-        kind, f"which of two data sets one step apart ({bound.neighbours}) is the true one, both of which fit"
-    )
     published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
     return (
         f'Someone who reads everything ever released from "{bound.data_set}", knows every other {bound.unit}\'s '
-        f"answers, and must tell {asked} {published}the public facts, chooses rightly at most {times} times in 100; "
-        "a coin gives 50."
+        f"answers, and must tell {change.asked}, {change.fit} {published}the public facts, chooses rightly at most "
+        f"{times} times in 100; a coin gives 50."
     )

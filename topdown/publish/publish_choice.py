@@ -14,6 +14,7 @@ from topdown.formats.choice_documents import SelectionCertificate
 from topdown.formats.release_documents import EverythingReleased
 from topdown.privacy.accountant import PureLoss
 from topdown.privacy.ledger import Book, Choice, exact_text, read_ledger
+from topdown.privacy.relation import stated_changes
 from topdown.privacy.statement import accuracy_percent
 from topdown.publish.ledger_statement import spent_statement
 from topdown.publish.release_files import MANIFEST, TEMPORARY, write_bytes, write_manifest
@@ -93,10 +94,8 @@ def choice_sentence(unit: str, neighbours: str, times: int) -> str:
         neighbours: bounded, or add_remove.
         times: right choices in 100.
     """
-    asked = f"which of two answers one {unit} gave, both of which fit the public facts"
-    if neighbours == "add_remove":
-        asked = f"whether one {unit}'s answers were there at all, where both fit the public facts"
+    change = stated_changes(neighbours, unit)[0]
     return (
-        f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {asked}, chooses "
-        f"rightly at most {times} times in 100; a coin gives 50."
+        f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {change.asked}, "
+        f"{change.fit} the public facts, chooses rightly at most {times} times in 100; a coin gives 50."
     )

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 from topdown.errors import ConfigError
 from topdown.optimal_noise import factor_below
-from topdown.privacy import Neighbours
 from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
 from topdown.privacy.exact_values import Exact, rational
 from topdown.privacy.fixed_point import exp_neg
+from topdown.privacy.relation import Neighbours, Relation
 
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(10)
 _BITS = 64
@@ -66,14 +66,12 @@ def lift(
 
     For "bounded" neighbours only delta 0 is stated.
     """
-    added, removed = 1 + rate * (base - 1), 1 / (1 - rate)
-    if neighbours == "bounded":
-        if delta:
-            raise ConfigError(
-                "a delta with replaced records", code="C190", fix="use add_remove neighbours, or delta 0"
-            )
-        return (added * removed if rate else Fraction(1)), Fraction(0)
-    return max(added, removed), rate * delta
+    relation = Relation.named(neighbours)
+    if delta and not relation.states_presence:
+        raise ConfigError(
+            "a delta with replaced records", code="C190", fix="use add_remove neighbours, or delta 0"
+        )
+    return relation.sampled_odds(rate, base), rate * delta
 
 
 def subsampling(epsilon: Exact, neighbours: Neighbours = "add_remove") -> Subsampling:
@@ -94,7 +92,7 @@ def subsampling(epsilon: Exact, neighbours: Neighbours = "add_remove") -> Subsam
             fix="give one such as 1/2",
         )
     most = 1 - Fraction(exp_neg(asked, _BITS)[1], 1 << _BITS)
-    if neighbours != "bounded":
+    if Relation.named(neighbours).states_presence:
         return Subsampling(most, 1 + 1 / (1 - most), neighbours)
     factor = factor_below(asked)
     tried = [most * step / _STEPS for step in range(1, _STEPS)]

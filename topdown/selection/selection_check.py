@@ -14,7 +14,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from topdown.privacy import Neighbours
+from topdown.privacy.relation import NEIGHBOURS, Neighbours, Relation
 from topdown.selection.chance import Chance, Flags
 from topdown.selection.districts import Districts, Effort, sites_by_district
 from topdown.selection.frequent_symbols import Monitor, frequent
@@ -201,7 +201,7 @@ def _larger(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 ChoiceKind = Literal["sites", "sites by district", "order", "frequent"]
 
 
-RELATIONS: tuple[Neighbours, ...] = ("add_remove", "bounded")
+RELATIONS: tuple[Neighbours, ...] = NEIGHBOURS[::-1]
 
 
 COVERAGE = ((), (0,), (1, 2), (0, 1, 2))  # which of three candidates cover each of four areas
@@ -242,7 +242,7 @@ def check_selection() -> list[FoundRatio]:
         for neighbours in RELATIONS:
             plan = Subsampling(RATE, BASE, neighbours)
             law = mechanism_laws(mechanism(name, plan), whole_sample)
-            if neighbours == "bounded":
+            if not Relation.named(neighbours).states_presence:
                 worst = worst_replacement(law, records, 0)
             else:
                 ratios = worst_ratios(law, records, 1)

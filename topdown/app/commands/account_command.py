@@ -10,11 +10,10 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, dim
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.privacy.relation import Change, Relation
 
 if TYPE_CHECKING:
-    from topdown.privacy import Neighbours
-
-RELATIONS = {"bounded": "a record replaced", "add_remove": "a record added or removed"}
+    from topdown.privacy.relation import Neighbours
 
 
 @command(
@@ -35,8 +34,8 @@ RELATIONS = {"bounded": "a record replaced", "add_remove": "a record added or re
 )
 @click.option(
     "--neighbours",
-    type=click.Choice(["bounded", "add_remove"]),
-    default="bounded",
+    type=click.Choice([change.value for change in Change]),
+    default=Change.REPLACE.value,
     show_default=True,
     help="A record replaced (two counts of a measurement move by one), or added or removed (one count).",
 )
@@ -74,7 +73,7 @@ def account(
     """
     from topdown.privacy.accountant import account as accountant
 
-    alone = epsilons or alphas or neighbours != "bounded"
+    alone = epsilons or alphas or neighbours != Change.REPLACE.value
     if (rho is None) != dhc2020 or (proxy and not dhc2020) or (dhc2020 and alone):
         raise ConfigError(
             "give either --rho, or --dhc2020 with --delta and --proxy only",
@@ -102,7 +101,7 @@ def account(
 
 def _show_composition(screen: Screen, document: dict[str, Any]) -> None:
     n, moved = document["n_measurements"], document["n_counts_moved"]
-    relation = RELATIONS[document["neighbours"]]
+    relation = Relation.named(document["neighbours"]).noun
     screen.say(
         bold(f"{n:,} measurement{'s' if n != 1 else ''}"),
         f", ρ {document['rho']} in all: zCDP for {relation}, which moves {moved:,} "
@@ -127,7 +126,7 @@ def _show_composition(screen: Screen, document: dict[str, Any]) -> None:
 def _show_dhc_losses(screen: Screen, document: dict[str, Any]) -> None:
     n_paths = document["n_paths"]
     pairs = f"{document['n_pairs']:,} pairs of {n_paths:,} paths" if n_paths > 1 else "one path with itself"
-    relation = RELATIONS[document["neighbours"]]
+    relation = Relation.named(document["neighbours"]).noun
     screen.say(
         bold("2020 DHC persons"),
         f", {pairs}; ρ {document['rho']} in all: zCDP for {relation} that stays on the un-bypassed path, where "

@@ -253,10 +253,11 @@ def audit(
 def _show_audit(screen: Screen, found: Audit) -> None:
     policy, said, wrong = found.policy, found.statement, found.contradictions
     plan = policy.plan
-    change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[plan.neighbours]
     based = ", with what it extends" if policy.bases else ""
     exact = "sums of ε and δ" if "composed" in said else "exact"
-    screen.say(bold("What the plan costs"), f"{based}, {exact}, by plan {plan.plan_hash[:8]} ({change})")
+    screen.say(
+        bold("What the plan costs"), f"{based}, {exact}, by plan {plan.plan_hash[:8]} ({plan.relation.verb})"
+    )
     for delta in said["deltas"]:
         screen.blank()
         screen.table(*(_loss_pairs(said) if "composed" in said else _change_table(said, delta)))

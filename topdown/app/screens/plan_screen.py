@@ -20,6 +20,7 @@ from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Sp
 from topdown.plan import Plan
 from topdown.privacy.exact_values import rational, significant
 from topdown.privacy.laws import law_of_mechanism
+from topdown.privacy.relation import Relation
 
 _GAUSSIAN = {  # for a plan of mechanism "optimal"
     "less": "better: discrete Gaussian noise; some of no more variance keeps this ε and δ",
@@ -138,8 +139,7 @@ def _show_exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
 
 def _show_privacy(screen: Screen, s: dict[str, Any]) -> None:
     p, ledger = s["privacy"], s["ledger"]
-    change = {"bounded": "replace one record", "add_remove": "add or remove one record"}[p["neighbours"]]
-    screen.heading("Privacy", f" of {p['unit']} ({change})")
+    screen.heading("Privacy", f" of {p['unit']} ({Relation.named(p['neighbours']).verb})")
     symbol, loss, both = figures.SYMBOL[p["loss_name"]], Fraction(p["loss"]), Fraction(p["loss_with_base"])
     based = "" if loss == both else f" this step, {figures.both(both)} with its base"
     certified = p["certified"]
@@ -309,9 +309,6 @@ def show_changes(screen: Screen, found: list[PlanChange], *, everything: bool) -
         screen.say(dim(f"({len(found) - _CHANGES_SHOWN} more; --details shows them)"), indent=4)
 
 
-_CHANGE_WORDS = {"bounded": "a record replaced", "add_remove": "a record added or removed"}
-
-
 def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
     """Write cost, noise and expected errors of two plans side by side."""
     screen.heading("Compared", f" with {name}")
@@ -321,7 +318,7 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
         columns,
         [
             ("spends", *(_spent_loss(s) for s in pair)),
-            ("for", *(_CHANGE_WORDS[s["neighbours"]] for s in pair)),
+            ("for", *(Relation.named(s["neighbours"]).noun for s in pair)),
             ("right choices in 100, at most", *(_attacker_accuracy(s) for s in pair)),
             ("noisy numbers", *(f"{sum(level['n_numbers'] for level in s['levels']):,}" for s in pair)),
             ("time, about", *(f"{max(1, round(s['needs']['seconds'])):,} s" for s in pair)),
@@ -409,10 +406,7 @@ def _rounded_up(number: Fraction) -> str:
 
 
 def _noise_sentences(plan: Plan, found: NoiseCompared) -> list[str]:
-    unit = plan.schema.unit
-    change = {"bounded": f"One {unit} replaced", "add_remove": f"One {unit} added or removed"}[
-        plan.neighbours
-    ]
+    change = plan.relation.unit_changed
     how = "composed losses" if found.method == "composed losses" else "sums of ε and δ"
     gaussian, optimal = _rounded_up(found.gaussian_delta), _rounded_up(found.optimal_delta)
     ratios = [one.ratio for one in found.queries]

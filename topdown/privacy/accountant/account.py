@@ -22,7 +22,7 @@ from itertools import combinations_with_replacement
 from topdown.errors import ConfigError
 from topdown.privacy.accountant.composition import DIGITS, Composition
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, rational
-from topdown.privacy.relation import Neighbours, counts_moved
+from topdown.privacy.relation import Neighbours, Relation, stated_changes
 from topdown.privacy.statement import Document, accuracy_percent, usual_conversions
 
 Pair = tuple[str, str]
@@ -125,12 +125,6 @@ def dhc_paths() -> tuple[list[ReleasePath], int]:
     return paths, int(document["unbypassed"]) - 1
 
 
-_QUESTIONS = {
-    "bounded": "which of two answers one person gave",
-    "add_remove": "whether one person's answers were there at all",
-}
-
-
 def parse_rhos(text: str) -> list[tuple[Fraction, int]]:
     """Read "11/10000*20,73/10000*18": rho of a measurement, and after * how many measurements have it."""
     out = []
@@ -175,7 +169,7 @@ def account_document(
     by_epsilon = {str(e): composition.delta(e, engine=name, digits=digits) for e in at_epsilon}
     by_delta = {str(d): composition.epsilon(d, engine=name, digits=digits) for d in at_delta}
     by_alpha = {str(a): composition.trade_off(a, engine=name, digits=digits) for a in at_alpha}
-    moved = counts_moved(neighbours)
+    moved, asked = Relation.named(neighbours).n_counts, stated_changes(neighbours, "person")[0].asked
     return {
         "type": "topdown.account",
         "version": 2,
@@ -199,7 +193,7 @@ def account_document(
         "right_in_100": accuracy_percent(guess),
         "sentence": (
             "Someone who reads only these answers, knows every other person's, and must tell "
-            f"{_QUESTIONS[neighbours]}, chooses rightly at most {accuracy_percent(guess)} times in 100; "
+            f"{stated_changes(neighbours, 'person')[0].asked}, chooses rightly at most {accuracy_percent(guess)} times in 100; "
             "a coin gives 50."
         ),
     }

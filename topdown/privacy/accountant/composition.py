@@ -39,7 +39,7 @@ from topdown.privacy.exact_values import (
     positive,
     rational,
 )
-from topdown.privacy.relation import Neighbours, counts_moved
+from topdown.privacy.relation import Neighbours, Relation
 
 ENGINES = (
     "auto",
@@ -318,7 +318,7 @@ class Composition:
     ) -> Composition:
         """Return the composition of measurements that cost rho each, in zCDP of the relation `neighbours`.
 
-        A measurement moves `counts_moved(neighbours)` counts by one, so the noise of each is N_Z(0, moved / (2 rho)).
+        A measurement moves `Relation.n_counts` counts by one, so the noise of each is N_Z(0, moved / (2 rho)).
 
         Args:
             budgets: rho -> how many measurements (or pairs of them); exact numbers, zeros dropped.
@@ -326,7 +326,7 @@ class Composition:
 
         Raises: TypeError for a float rho, ConfigError for a negative rho, nothing left, another relation.
         """
-        moved = counts_moved(neighbours)
+        moved = Relation.named(neighbours).n_counts
         pairs = budgets.items() if isinstance(budgets, Mapping) else budgets
         checked = [(_checked_budget(rho), _checked_count(count)) for rho, count in pairs]
         return cls(loss_distribution((moved / (2 * rho), 1, moved * count) for rho, count in checked if rho))

@@ -20,7 +20,7 @@ from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, epsilon_of, positive, rational
-from topdown.privacy.relation import Neighbours
+from topdown.privacy.relation import Neighbours, Relation
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,7 @@ class ReleaseEvent:
     event: Event
 
     def __post_init__(self) -> None:
-        if self.neighbours not in ("bounded", "add_remove"):
-            raise ConfigError(
-                f"neighbours is {self.neighbours!r}", code="A013", fix='write "bounded" or "add_remove"'
-            )
+        Relation.named(self.neighbours)
 
 
 def flatten(event: Event, count: int = 1) -> list[tuple[Simple, int]]:

@@ -9,9 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from topdown.privacy.laws import LAWS
-
-NEIGHBOURS = ("bounded", "add_remove")
-
+from topdown.privacy.relation import NEIGHBOURS, Relation
 
 _TERMS = 120
 
@@ -64,8 +62,7 @@ class Choice:
     @property
     def exp_epsilon(self) -> Fraction:
         """Exact e^epsilon that rate and base keep (topdown/selection/PROOF.md, section 1)."""
-        added, removed = 1 + self.rate * (self.base - 1), 1 / (1 - self.rate)
-        return added * removed if self.neighbours == "bounded" else max(added, removed)
+        return Relation.named(self.neighbours).sampled_odds(self.rate, self.base)
 
 
 def choice_loss(loss_name: str, epsilon: Fraction, odds: Fraction) -> Fraction:
