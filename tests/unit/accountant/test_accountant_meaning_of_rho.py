@@ -9,6 +9,7 @@ import pytest
 from tests.helpers.solved import toy_run
 from topdown.model import parse_query
 from topdown.plan import calibrate_noise, load_schema, load_settings, prepare
+from topdown.privacy import Relation
 from topdown.privacy.accountant import account_document, dhc2020_document, dhc_paths
 from topdown.privacy.laws import DISCRETE_GAUSSIAN
 from topdown.privacy.statement import Claim, Measurement, protected_attributes
@@ -29,7 +30,7 @@ def measured(name: str, neighbours: str) -> tuple[str, list[Measurement]]:
         for text, share in table.queries.items():
             rho, query = settings.budget.rho * table.share * share, parse_query(schema, text)
             rhos.append(f"{rho}*1")
-            variance = calibrate_noise(DISCRETE_GAUSSIAN, rho, query, neighbours)
+            variance = calibrate_noise(DISCRETE_GAUSSIAN, rho, query, Relation.named(neighbours))
             rows.append(Measurement(depth, table.name, text, query.attributes, variance))
     return ",".join(rhos), rows
 

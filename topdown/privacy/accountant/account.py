@@ -193,7 +193,7 @@ def account_document(
         "right_in_100": accuracy_percent(guess),
         "sentence": (
             "Someone who reads only these answers, knows every other person's, and must tell "
-            f"{stated_changes(neighbours, 'person')[0].asked}, chooses rightly at most {accuracy_percent(guess)} times in 100; "
+            f"{asked}, chooses rightly at most {accuracy_percent(guess)} times in 100; "
             "a coin gives 50."
         ),
     }
