@@ -10,7 +10,7 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.privacy.bits import AesBits, BitSource, SimulationBits, UrandomBits, XorBits
     from topdown.privacy.exact_values import Enclosure
-    from topdown.privacy.relation import Change, Neighbours, Relation, StatedChange, stated_changes
+    from topdown.privacy.relation import Change, Neighbours, Relation
     from topdown.privacy.sampler import Sampler, draw_one, table_fingerprint
 
 __all__ = [
@@ -22,11 +22,9 @@ __all__ = [
     "Relation",
     "Sampler",
     "SimulationBits",
-    "StatedChange",
     "UrandomBits",
     "XorBits",
     "draw_one",
-    "stated_changes",
     "table_fingerprint",
 ]
 
