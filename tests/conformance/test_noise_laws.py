@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from topdown.app.screens.figures import stddev
+from topdown.formats.release_documents import PlanMeasurement
 from topdown.measure import noise_law
 from topdown.plan import MeasurementPlan, optimal_weights
 from topdown.practice.judge_guesses import LikelihoodRatios
@@ -20,7 +21,6 @@ from topdown.privacy.statement import Claim, Measurement, protected_attributes
 from topdown.verify import change_losses as losses
 from topdown.verify import check_measurements, check_privacy
 from topdown.verify import ledger_reader as ledger_file
-from topdown.verify.plan_reader import MeasurementDoc
 
 PARAMETER = Fraction(9, 2)
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
@@ -66,8 +66,14 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
     told = Measurement(
         0, "land", "total", frozenset(), plan.parameter, law.name, plan.count_delta, plan.whole_weights
     )
-    doc = MeasurementDoc(
-        "total", 1, "1", "1", law.name, str(plan.parameter), "0", tuple(map(str, plan.weights))
+    doc = PlanMeasurement(
+        query="total",
+        n_answers=1,
+        share="1",
+        loss="1",
+        law=law.name,
+        parameter=str(plan.parameter),
+        weights=[str(weight) for weight in plan.weights],
     )
     assert check_measurements._variance(doc) == plan.variance
     assert (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
-from msgspec import structs
+from msgspec import convert, structs, to_builtins
 
 from tests.helpers.depth import DEPTH
 from tests.helpers.drawn_chains import LEVELS, Chain, chains
 from tests.property.test_changes import check
+from topdown.formats.release_documents import Plan, SchemaOfRecords
 from topdown.model import (
     Attribute,
     Exact,
@@ -27,10 +29,11 @@ from topdown.model import (
     map_attributes,
     parse_query,
 )
+from topdown.verify import query_labels
 from topdown.verify.derived_privacy import derive_privacy
-from topdown.verify.plan_reader import BaseDoc, LevelDoc, MeasurementDoc, PlanDoc, PlanFile, ReleaseDoc
+from topdown.verify.plan_reader import PlanFile
 from topdown.verify.public_tree import Facts, Tree
-from topdown.verify.query_labels import identity_reading, read_below
+from topdown.verify.query_labels import identity_reading, read_below, read_schema
 
 
 def tree_of(case: Chain) -> Tree:
@@ -49,16 +52,33 @@ def plans_of(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)
     out = []
     for i, (schema, invariants, _) in enumerate(case.releases):
         below = case.releases[i + 1][0] if i + 1 < len(case.releases) else None
-        names = () if below is None else tuple((a.name, a.name) for a in below.attributes)
-        base = None if below is None else BaseDoc("b", "", "", "", names, ())
-        rows = tuple(MeasurementDoc(q, 1, "1", "1", "discrete_gaussian", str(i + 2)) for q in queries)
-        levels = tuple(LevelDoc(name, 1, 1, "1", "1", rows, (), ()) for name in LEVELS)
-        release = ReleaseDoc(f"r{i}", "t", "d", "a", "c")
-        doc = PlanDoc(
-            release, schema, invariants, neighbours, "discrete_gaussian", "", "1", levels, (), "", "", "topdown.plan",
-            2, "", base,
-        )  # fmt: skip
-        out.append(PlanFile(doc, f"hash {i}", {}))
+        none = "0" * 64
+        loss = {"share": "1", "loss": "1"}
+        noise = {"n_answers": 1, "law": "discrete_gaussian", "parameter": str(i + 2)} | loss
+        rows = [{"query": query} | noise for query in queries]
+        level = {"n_nodes": 1, "n_measured": 1, "measurements": rows, "passes": [], "rounding": []} | loss
+        document = {
+            "type": "topdown.plan",
+            "version": 2,
+            "plan_hash": none,
+            "release": {"id": f"r{i}", "title": "t", "data_set": "d", "agency": "a", "contact": "c"},
+            "schema": to_builtins(schema),
+            "invariants": to_builtins(invariants),
+            "neighbours": neighbours,
+            "mechanism": "discrete_gaussian",
+            "settings": "",
+            "budget": "1",
+            "levels": [{"name": name} | level for name in LEVELS],
+            "unspent": [],
+            "public_sha256": none,
+            "geography_sha256": none,
+        }
+        if below is not None:
+            hashes = dict.fromkeys(("plan_hash", "manifest_sha256", "table_sha256"), none)
+            names = [[a.name, a.name] for a in below.attributes]
+            document["base"] = {"release": "b", "map": names, "n_numbers": []} | hashes
+        doc = convert(document, Plan)
+        out.append(PlanFile(doc, f"hash {i}", read_schema(doc.schema), {}))
     return out
 
 
@@ -139,13 +159,17 @@ def _moved(case: Chain, kind: str, of: str, labels: list[np.ndarray]) -> tuple[F
     return rho, counts
 
 
+def _as_read(schema: Schema) -> query_labels.Schema:
+    return read_schema(convert(to_builtins(schema), SchemaOfRecords))
+
+
 @pytest.mark.parametrize(
     "names", [(("a", "q"), ("b", "q")), (("a", "q"),), (("a", "q"), ("b", "z")), (("a", "q"), ("b", "c"))]
 )
 def test_a_map_that_does_not_fit_is_refused(names: tuple[tuple[str, str], ...]) -> None:
     """Attributes of the base that are mapped together, left out or given other values would hide what they disclose."""
-    below = Schema("s", "s", "person", (Attribute("a", ("x", "y")), Attribute("b", ("x", "y"))))
-    above = Schema("t", "t", "person", (Attribute("q", ("x", "y")), Attribute("c", ("x", "w"))))
+    below = _as_read(Schema("s", "s", "person", (Attribute("a", ("x", "y")), Attribute("b", ("x", "y")))))
+    above = _as_read(Schema("t", "t", "person", (Attribute("q", ("x", "y")), Attribute("c", ("x", "w")))))
     with pytest.raises(ValueError):
         read_below(above, identity_reading(above), below, names)
 
@@ -161,8 +185,7 @@ def test_every_statistic_of_a_chain_has_a_name_of_its_own() -> None:
     )  # fmt: skip
     plans = plans_of(case, "bounded")
     plans = [
-        PlanFile(structs.replace(p.doc, release=structs.replace(p.doc.release, id="r")), "", {})
-        for p in plans
+        replace(p, doc=structs.replace(p.doc, release=structs.replace(p.doc.release, id="r"))) for p in plans
     ]
     own = derive_privacy(plans[0], {str(i): (p, {}) for i, p in enumerate(plans[1:])}, tree_of(case))
     names = ("people", "people (r)", "people (r, 2)", "people (r) (r)", "people (r, 3)", "people (r) (r, 2)")

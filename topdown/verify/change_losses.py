@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -22,10 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats
-from topdown.errors import ConfigError
-from topdown.privacy import Enclosure
-from topdown.privacy.accountant import Composition
-from topdown.verify.exact_arithmetic import ROUNDED, digits_of, exp, tight_formula
+from topdown.verify.exact_arithmetic import ROUNDED, Ends, digits_of, exp, tight_formula
+from topdown.verify.gaussian_sums import GaussianSum
 
 WeightsAndCount = tuple[tuple[str, ...], int]  # weights of 0, 1, .. of a law, and how many counts move in it
 
@@ -100,15 +98,6 @@ ALPHAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 EVERY_DELTA = "0"
 
 
-ENGINES = ("second", "auto")  # not the certificate's; where that is too wide, the usual choice
-
-
-NO_ENGINE = "A009"
-
-
-WIDE = 1e-7
-
-
 _ONE = Fraction(1)
 
 
@@ -140,16 +129,16 @@ class ChangeLoss(Protocol):
     def delta(self) -> Fraction | None:
         """See above."""
 
-    def epsilon(self, delta: str) -> Enclosure:
+    def epsilon(self, delta: str) -> Ends:
         """Enclose epsilon at a delta such as 1e-10, or at 0: for every delta."""
 
     @property
-    def guess(self) -> Enclosure:
-        """Enclosure of the chance of the best guess between two equally likely answers."""
+    def guess(self) -> Ends:
+        """Ends of the chance of the best guess between two equally likely answers."""
 
     @property
-    def powers(self) -> list[Enclosure]:
-        """Enclosures of the power of the best test at each of ALPHAS."""
+    def powers(self) -> list[Ends]:
+        """Endss of the power of the best test at each of ALPHAS."""
 
 
 @dataclass(frozen=True)
@@ -161,17 +150,17 @@ class PureLoss:
     rho: Fraction | None
     delta = None
 
-    def epsilon(self, delta: str) -> Enclosure:
+    def epsilon(self, delta: str) -> Ends:
         """Return the sum."""
-        return Enclosure(self.total, self.total)
+        return Ends(self.total, self.total)
 
     @property
-    def guess(self) -> Enclosure:
+    def guess(self) -> Ends:
         """Return e**epsilon / (1 + e**epsilon)."""
         return _rounded_outward(self._odds / (1 + self._odds))
 
     @cached_property
-    def powers(self) -> list[Enclosure]:
+    def powers(self) -> list[Ends]:
         """Return min(e**epsilon alpha, 1 - (1 - alpha) / e**epsilon)."""
         return [_rounded_outward(min(self._odds * a, 1 - (1 - a) / self._odds)) for a in ALPHAS]
 
@@ -189,17 +178,17 @@ class PairLoss:
     counts: int
     rho = None
 
-    def epsilon(self, delta: str) -> Enclosure:
+    def epsilon(self, delta: str) -> Ends:
         """Return the sum."""
-        return Enclosure(self.total, self.total)
+        return Ends(self.total, self.total)
 
     @property
-    def guess(self) -> Enclosure:
+    def guess(self) -> Ends:
         """Return 1 - (1 - delta) / (1 + e**epsilon)."""
         return _rounded_outward(1 - (1 - self.delta) / (1 + exp(self.total)))
 
     @cached_property
-    def powers(self) -> list[Enclosure]:
+    def powers(self) -> list[Ends]:
         """Return min(1, delta + e**epsilon alpha, 1 - (1 - delta - alpha) / e**epsilon)."""
         odds = exp(self.total)
         found = [min(self.delta + odds * a, 1 - (1 - self.delta - a) / odds, _ONE) for a in ALPHAS]
@@ -208,57 +197,70 @@ class PairLoss:
 
 @dataclass(frozen=True, eq=False)
 class GaussianLoss:
-    """Discrete Gaussian noise on some counts, summed by the first of some engines that can."""
+    """Discrete Gaussian noise on some counts."""
 
-    composition: Composition
-    engines: tuple[str, ...] = ENGINES
+    total: GaussianSum
     delta = None
 
     @property
     def rho(self) -> Fraction:
         """Half of the sum of shift**2 / variance."""
-        return self.composition.rho
+        return self.total.rho
 
     @property
     def counts(self) -> int:
         """How many counts move."""
-        return self.composition.law.coordinates
+        return self.total.counts
 
-    def epsilon(self, delta: str) -> Enclosure:
-        """Return the exact epsilon."""
+    def epsilon(self, delta: str) -> Ends:
+        """Return epsilon."""
         return _gaussian_epsilon(self, digits_of(delta))
 
     @cached_property
-    def guess(self) -> Enclosure:
+    def guess(self) -> Ends:
         """Return (1 + total variation) / 2."""
-        return self.first(lambda engine: [self.composition.best_guess(engine=engine)])[0]
+        low, high = self.total.delta(0.0)
+        return Ends((1 + Fraction(low)) / 2, min((1 + Fraction(high)) / 2, _ONE))
 
     @cached_property
-    def powers(self) -> list[Enclosure]:
+    def powers(self) -> list[Ends]:
         """Return 1 - f(alpha)."""
-        return self.first(self._powers)
+        found = [self.total.power(float(alpha)) for alpha in ALPHAS]
+        return [Ends(Fraction(min(low, 1.0)), Fraction(min(high, 1.0))) for low, high in found]
 
-    def _powers(self, engine: str) -> list[Enclosure]:
-        found = self.composition.trade_off_curve(ALPHAS, engine=engine)
-        return [Enclosure(1 - f.upper, 1 - f.lower, f.method) for f in found]
+    @property
+    def widest(self) -> WidestEnds:
+        """What may be said of it where no sum is quick."""
+        return WidestEnds(self.rho, self.counts)
 
-    @cached_property
-    def bounds(self) -> GaussianLoss:
-        """The same, by theorems that hold for every composition, with wide ends."""
-        return GaussianLoss(self.composition, ("bounds",))
 
-    def first(self, found: Callable[[str], list[Enclosure]]) -> list[Enclosure]:
-        """Return what the first engine says that can and is narrow."""
-        for engine in self.engines[:-1]:
-            try:
-                boxes = found(engine)
-            except ConfigError as error:
-                if error.code != NO_ENGINE:
-                    raise
-                continue
-            if all(box.relative_width <= WIDE for box in boxes):
-                return boxes
-        return found(self.engines[-1])
+@dataclass(frozen=True)
+class WidestEnds:
+    """The widest ends that theorems leave to every composition of Gaussian noise of this rho.
+
+    Below: a loss is as likely above rho as under it by as much, so that delta(epsilon) is at least half of
+    1 - e^(epsilon - rho). Above: zCDP.
+    """
+
+    rho: Fraction
+    counts: int
+    delta = None
+
+    def epsilon(self, delta: str) -> Ends:
+        """Return [rho - 3 delta, what rho alone allows]."""
+        digits = digits_of(delta)
+        least = max(self.rho - Fraction(3, 10**digits), Fraction(0))
+        return Ends(least, max(tight_formula(self.rho, digits), least))
+
+    @property
+    def guess(self) -> Ends:
+        """Return [1/2 + (1 - e**-rho) / 4, 1]."""
+        return Ends(Fraction(1, 2) + (1 - exp(-self.rho)) / 4, _ONE)
+
+    @property
+    def powers(self) -> list[Ends]:
+        """Return [alpha, 1]."""
+        return [Ends(alpha, _ONE) for alpha in ALPHAS]
 
 
 def loss_of(law: str, moved: Iterable[MovedCounts]) -> ChangeLoss:
@@ -273,9 +275,9 @@ def loss_of(law: str, moved: Iterable[MovedCounts]) -> ChangeLoss:
 
 
 @lru_cache(maxsize=256)
-def _gaussian_epsilon(loss: GaussianLoss, digits: int) -> Enclosure:
-    delta = Fraction(1, 10**digits)
-    return loss.first(lambda engine: [loss.composition.epsilon(delta, engine=engine)])[0]
+def _gaussian_epsilon(loss: GaussianLoss, digits: int) -> Ends:
+    low, high = loss.total.epsilon(digits)
+    return Ends(Fraction(low), Fraction(high))
 
 
 @lru_cache(maxsize=64)
@@ -288,17 +290,17 @@ def _merged_loss(law: str, moved: tuple[MovedCounts, ...]) -> ChangeLoss:
         return PureLoss(sum((m.shift * m.n / m.parameter for m in moved), Fraction(0)), counts, None)
     if not moved:
         return PureLoss(Fraction(0), 0, Fraction(0))
-    return GaussianLoss(Composition.of((m.parameter, m.shift, m.n) for m in moved))
+    return GaussianLoss(GaussianSum([(m.parameter, m.shift, m.n) for m in moved]))
 
 
-def _rounded_outward(value: Fraction) -> Enclosure:
-    return Enclosure(value * (1 - ROUNDED), min(value * (1 + ROUNDED), _ONE))
+def _rounded_outward(value: Fraction) -> Ends:
+    return Ends(value * (1 - ROUNDED), min(value * (1 + ROUNDED), _ONE))
 
 
 CHOICE_METHOD = "noise and choices: between noise alone and randomised response"
 
 
-CHOICE_SLACK = Fraction(1, 10**6)  # by this part of itself an end may differ from the one found here
+CHOICE_SLACK = Fraction(1, 10**4)  # by this part of itself an end may differ from the one found here
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,31 +321,30 @@ class WithChoices:
         """No ledger of pairs books choices."""
 
     @property
-    def powers(self) -> list[Enclosure]:
+    def powers(self) -> list[Ends]:
         """No curve is stated of it."""
         raise ValueError("no curve is stated of a ledger")
 
-    def epsilon(self, delta: str) -> Enclosure:
+    def epsilon(self, delta: str) -> Ends:
         """Return [noise alone, noise and choices], the upper end by sums of epsilon or of rho."""
         box = self.noise.epsilon(delta)
         high = box.upper + self.pure
         if self.rho is not None:
             high = min(high, tight_formula(self.rho, digits_of(delta)))
-        return Enclosure(box.lower, max(high, box.lower), CHOICE_METHOD)
+        return Ends(box.lower, max(high, box.lower), CHOICE_METHOD)
 
     @property
-    def guess(self) -> Enclosure:
+    def guess(self) -> Ends:
         """Return [noise alone, (r + delta(epsilon)) / (1 + r)], r = e**epsilon of the choices."""
         alone = self.noise.guess
         if isinstance(self.noise, PureLoss):
             odds = exp(self.noise.total + self.pure)
-            return Enclosure(alone.lower, min(odds / (1 + odds) * (1 + ROUNDED), Fraction(1)), CHOICE_METHOD)
+            return Ends(alone.lower, min(odds / (1 + odds) * (1 + ROUNDED), Fraction(1)), CHOICE_METHOD)
         odds, high = exp(self.pure), Fraction(1)
         if isinstance(self.noise, GaussianLoss):
-            composition = self.noise.composition
-            (box,) = self.noise.first(lambda engine: [composition.delta(self.pure, engine=engine)])
-            high = (odds + box.upper) / (1 + odds) * (1 + ROUNDED)
-        return Enclosure(alone.lower, max(alone.lower, min(high, Fraction(1))), CHOICE_METHOD)
+            _, delta = self.noise.total.delta(float(self.pure))
+            high = (odds + Fraction(delta)) / (1 + odds) * (1 + ROUNDED)
+        return Ends(alone.lower, max(alone.lower, min(high, Fraction(1))), CHOICE_METHOD)
 
 
 def with_choices(noise: ChangeLoss, choices: Sequence[tuple[Fraction, Fraction]]) -> ChangeLoss:
@@ -354,7 +355,7 @@ def with_choices(noise: ChangeLoss, choices: Sequence[tuple[Fraction, Fraction]]
     return WithChoices(noise, sum((epsilon for epsilon, _ in choices), Fraction(0)), rho)
 
 
-def ends_agree(low: Fraction, high: Fraction, mine: Enclosure) -> bool:
+def ends_agree(low: Fraction, high: Fraction, mine: Ends) -> bool:
     """Tell whether stated ends are those found here, but for rounding outward and what other engines leave open."""
     near = CHOICE_SLACK * mine.upper + Fraction(1, 10**12)
     return mine.lower - near <= low <= mine.lower + near and mine.upper - near <= high <= mine.upper + near

@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
+from topdown.formats.release_documents import PlanMeasured
 from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
 from topdown.verify.findings import Finding, Findings
 from topdown.verify.ledger_reader import LedgerFile, Opened
-from topdown.verify.plan_reader import MeasuredDoc, PlanFile
+from topdown.verify.plan_reader import PlanFile
 from topdown.verify.released_records import PERSONS
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
 from topdown.verify.strict_reader import (
@@ -148,7 +149,7 @@ def _plan_hash_or(session: Session, otherwise: str) -> str:
 def _carried_paths(session: Session) -> tuple[str, ...]:
     """Return the files that a release carries of the one it extends, or whose measurement it solves."""
     try:
-        return session.carried + (() if session.plan.doc.measured is None else OF_ANOTHER)
+        return session.carried + (() if session.plan.measured is None else OF_ANOTHER)
     except NotAvailableError:
         return ()
 
@@ -251,7 +252,7 @@ def open_answers(plan: PlanFile) -> list[str]:
     """Name the answers that only a person can give and nobody has given."""
     fields = msgspec.to_builtins(plan.doc.release)
     names = [f"release.{key}" for key, value in fields.items() if value == OPEN]
-    rules = plan.doc.invariants
+    rules = plan.rules
     for kind in ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than"):
         names += [
             f"invariants.{kind}.{rule.name}.legal_basis"
@@ -281,12 +282,12 @@ def expected_sections(session: Session) -> dict[str, Any]:
             if r.name not in ("manifest", "privacy", "certificate", "stamps")
         ],
         "files": _deciding_files(session),
-    } | ({} if plan.doc.measured is None else {"measured": msgspec.to_builtins(plan.doc.measured)})
+    } | ({} if plan.measured is None else {"measured": msgspec.to_builtins(plan.measured)})
 
 
 def _delta_beside_loss(plan: PlanFile, loss: Fraction) -> dict[str, str]:
     """Return the delta beside a part of the budget, where losses are pairs."""
-    total = fraction(plan.doc.delta)
+    total = plan.whole_delta
     return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
 
 
@@ -311,7 +312,7 @@ def _deciding_files(session: Session) -> dict[str, str]:
     paths += ["measurements/exact.json", *part_paths(session)]
     paths += session.cuts.paths(PERSONS, len(session.tree.names) - 1)
     paths += session.carried
-    paths += [] if session.plan.doc.measured is None else [MEASURED_PLAN]
+    paths += [] if session.plan.measured is None else [MEASURED_PLAN]
     return {path: session.sha256(path) for path in sorted(paths)}
 
 
@@ -381,7 +382,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
     )
 
 
-def _whose_measurement(plan: PlanFile, measured: MeasuredDoc) -> str:
+def _whose_measurement(plan: PlanFile, measured: PlanMeasured) -> str:
     """Return whose measurement it is."""
     text = (
         f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
@@ -395,7 +396,7 @@ def _privacy_lines(plan: PlanFile, privacy: Any) -> list[str]:
     stated = privacy if isinstance(privacy, dict) else {}
     rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
-    said = [] if plan.doc.measured is None else [_whose_measurement(plan, plan.doc.measured)]
+    said = [] if plan.measured is None else [_whose_measurement(plan, plan.measured)]
     said += [str(stated["sentence"])] if "sentence" in stated else []
     if plan.loss_name == "epsilon_delta":
         both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"

@@ -13,11 +13,11 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.model import AtLeast, AtMost, Query
 from topdown.verify.check_solver import FILE, load_solved
 from topdown.verify.exact_arithmetic import values_at
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
 from topdown.verify.public_tree import closed_leaves, lower_bounds
+from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, answer_label
 from topdown.verify.session import Session
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
@@ -67,7 +67,7 @@ class ExactValues:
 def exact_tables(session: Session) -> list[str]:
     """Return the paths of the tables beside exact.json, by the plan alone."""
     sizes = {level.name: level.n_nodes for level in session.plan.doc.levels}
-    rules = enumerate(session.plan.doc.invariants.exact)
+    rules = enumerate(session.plan.rules.exact)
     return [_exact_table_path(number) for number, rule in rules if sizes.get(rule.level, 0) > MOST_LISTED]
 
 
@@ -185,7 +185,7 @@ def check_exact(session: Session, out: Findings) -> str:
     """Compare each exact statistic with the microdata: reproduced or not; files can show no more."""
     values = stated_exact(session)
     stated = [(v.name, v.level, v.query) for v in values]
-    wanted = [(e.name, e.level, e.query) for e in session.plan.doc.invariants.exact]
+    wanted = [(e.name, e.level, e.query) for e in session.plan.rules.exact]
     if stated != wanted:
         text = "exact.json does not hold the plan's exact statistics, in order"
         shown = (", ".join(n for n, _, _ in wanted)[:200], ", ".join(n for n, _, _ in stated)[:200])
@@ -250,12 +250,12 @@ def check_zeros_areas(_: Session, areas: Areas, out: Findings) -> None:
         return
     plan, tree, population = areas.plan, areas.tree, areas.population
     rules: list[tuple[Any, NDArray[np.bool_]]] = [
-        (rule, closed_leaves(tree, rule.columns)) for rule in plan.doc.invariants.none_where_zero
+        (rule, closed_leaves(tree, rule.columns)) for rule in plan.rules.none_where_zero
     ]
-    rules += [(rule, np.ones(tree.n_leaves, dtype=bool)) for rule in plan.doc.invariants.never]
+    rules += [(rule, np.ones(tree.n_leaves, dtype=bool)) for rule in plan.rules.never]
     for rule, closed in rules:
         out.n_checked += int(closed.sum())
-        cells = plan.schema.select(dict(rule.cells))
+        cells = plan.schema.select(rule.cells)
         rows = np.flatnonzero(cells[population.cell] & closed[population.leaf])
         findings = [_forbidden_record(areas, rule.name, int(row)) for row in rows[:MAX_FINDINGS]]
         out.add_many(len(rows), findings, len(rows))
@@ -274,7 +274,7 @@ def _forbidden_record(areas: Areas, name: str, row: int) -> Finding:
 def check_bounds(session: Session, out: Findings) -> str:
     """Compare every bound with the microdata, at the leaves and at every inner node."""
     session.looked("bounds", out)
-    kind = "bounds" if session.plan.doc.invariants.at_most else "lower bounds"
+    kind = "bounds" if session.plan.rules.at_most else "lower bounds"
     if out.ok:
         return f"{out.n_checked:,} of {out.n_checked:,} {kind} met"
     return f"{out.n_failed:,} of {out.n_checked:,} {kind} broken"
@@ -282,11 +282,9 @@ def check_bounds(session: Session, out: Findings) -> str:
 
 def check_bounds_areas(_: Session, areas: Areas, out: Findings) -> None:
     """Compare the bounds of some areas with their records."""
-    rules, tree = areas.plan.doc.invariants, areas.tree
-    every: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
-    for rule in every:
-        is_most = isinstance(rule, AtMost)
-        cells = areas.plan.schema.select(dict(rule.cells))
+    rules, tree = areas.plan.rules, areas.tree
+    for rule, is_most in rules.bounds:
+        cells = areas.plan.schema.select(rule.cells)
         bounds = lower_bounds(tree, rule.column, rule.per)
         if bounds is None:
             out.add(Finding("V110", f"the bounds of {rule.name!r} are too large to add up", file="plan.json"))
@@ -373,7 +371,7 @@ def check_comparisons(session: Session, out: Findings) -> str:
     tree, stated = session.tree, _stated_comparisons(session)
     if tuple(level.level for level in stated.levels) != tree.names:
         out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
-    rules = {rule.name for rule in session.plan.doc.invariants.no_more_than}
+    rules = {rule.name for rule in session.plan.rules.no_more_than}
     named = [(r.node, r.constraints) for r in stated.repairs] + [
         (b.node, b.constraints) for b in stated.broken
     ]
@@ -399,14 +397,14 @@ def _stated_comparisons(session: Session) -> Compared:
 
 def check_comparisons_areas(session: Session, areas: Areas, out: Findings) -> None:
     """Compare the sides of soft rules at some leaves."""
-    rules = areas.plan.doc.invariants.no_more_than
+    rules = areas.plan.rules.no_more_than
     if not rules or not areas.has_leaves:
         return
     tree, population, stated = areas.tree, areas.population, _stated_comparisons(session)
     place = {code: i for i, code in enumerate(tree.geocodes[-1].to_pylist())}
     for rule in rules:
-        some = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(dict(rule.cells)))
-        others = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(dict(rule.than)))
+        some = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(rule.cells))
+        others = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(rule.than))
         out.n_checked += tree.n_leaves
         over = some > rule.times * others
         listed = np.zeros(tree.n_leaves, dtype=bool)

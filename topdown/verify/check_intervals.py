@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.model import Query
 from topdown.verify.exact_arithmetic import tally
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
+from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Table, TableEstimates, answer_label
 from topdown.verify.session import Session
 
@@ -78,7 +78,7 @@ def quantile(tail: Fraction) -> int:
 def _is_exact(session: Session, query: Query, level: int) -> bool:
     """Tell whether a table adds up answers that are exact by policy at its level or below."""
     plan, names = session.plan, session.tree.names
-    for rule in plan.doc.invariants.exact:
+    for rule in plan.rules.exact:
         if names.index(rule.level) < level:
             continue
         fine = plan.queries[rule.query].labels.astype(np.int64)

@@ -177,7 +177,7 @@ def _check_charges(session: Session, intents: Sequence[int], journal: str, out: 
         for level in plan.doc.levels
         if level.n_measured
     }
-    per_loss = fraction(plan.doc.delta) / fraction(plan.doc.budget)
+    per_loss = plan.whole_delta / fraction(plan.doc.budget)
     covered: set[str] = set()
     total = total_delta = Fraction(0)
     for seq in intents:
@@ -215,7 +215,7 @@ def _planned_noise(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
     """Return the laws the plan draws at some levels; a replaced record moves two counts of a query, a new one one."""
     moved = 2 if plan.doc.neighbours == "bounded" else 1
     return sorted(
-        (level.name, m.query, m.law, fraction(m.parameter), moved, fraction(m.delta))
+        (level.name, m.query, m.law, fraction(m.parameter), moved, fraction(m.delta or "0"))
         for level in plan.doc.levels
         if level.name in covers and level.n_measured
         for m in level.measurements

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
+from topdown.formats.release_documents import Plan, PlanMeasurement
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Finding, Findings
-from topdown.verify.plan_reader import MeasurementDoc, PlanDoc, canonical, load_plan
+from topdown.verify.plan_reader import canonical, load_plan
 from topdown.verify.released_records import open_kinds
 from topdown.verify.session import FOLDER, MEASURED_PLAN, Session, level_parts
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, int64_array, label_positions
@@ -34,7 +36,7 @@ _WHY = (
 
 def check_measured(session: Session, out: Findings) -> str:
     """Read the plan that was measured, and compare it with this one key by key."""
-    measured = session.plan.doc.measured
+    measured = session.plan.measured
     first = session.once("measured plan", "measured", lambda: load_plan(session.root, MEASURED_PLAN, CODE))
     if measured is None:
         return "measured under this plan"
@@ -46,7 +48,7 @@ def check_measured(session: Session, out: Findings) -> str:
     for key in sorted({*before, *after}):
         _expect_same(out, f"its {key}", before.get(key), after.get(key))
     out.n_checked += 1
-    if not session.plan.doc.release.id.startswith(f"{name}-") or first.doc.measured is not None:
+    if not session.plan.doc.release.id.startswith(f"{name}-") or first.measured is not None:
         text = f"the release does not bear the name of the release {name[:80]!r}, which was measured"
         out.add(Finding(CODE, text, file="plan.json", why=_WHY))
     if out.ok:
@@ -54,7 +56,7 @@ def check_measured(session: Session, out: Findings) -> str:
     return f"{out.n_failed} of {out.n_checked} values are not those that were measured"
 
 
-def _what_is_measured(doc: PlanDoc) -> dict[str, Any]:
+def _what_is_measured(doc: Plan) -> dict[str, Any]:
     """Return what decides a measurement and what is said of it: all of a plan but its names and how it is solved."""
     found: dict[str, Any] = msgspec.to_builtins(doc)
     for key in ("settings", "estimates", "measured", "plan_hash"):
@@ -132,8 +134,8 @@ def check_measurements(session: Session, out: Findings) -> str:
         expected = _expected_rows(i, nodes, level.measurements, lengths)
         out.n_checked += expected.n_rows
         n_numbers += expected.n_answers
-        if plan.doc.base is not None:
-            _check_n_numbers(out, level.name, plan.doc.base.n_numbers[i : i + 1], expected.n_answers)
+        if plan.base is not None:
+            _check_n_numbers(out, level.name, plan.base.n_numbers[i : i + 1], expected.n_answers)
         try:
             _check_level_files(session, expected, level.name, out)
         except UnreadableError as error:
@@ -144,23 +146,23 @@ def check_measurements(session: Session, out: Findings) -> str:
     return f"{out.n_failed} problems in the measurement files"
 
 
-def _check_n_numbers(out: Findings, level: str, stated: tuple[int, ...], count: int) -> None:
-    if stated != (count,):
+def _check_n_numbers(out: Findings, level: str, stated: list[int], count: int) -> None:
+    if stated != [count]:
         text = f"the base release leaves open another number of answers at {level} than the plan states"
         out.add(Finding("V165", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
 
 
-def _variance(m: MeasurementDoc) -> Fraction:
+def _variance(m: PlanMeasurement) -> Fraction:
     """Return the variance that least squares weighs: of weights the exact one, rounded up to parts of 2^30."""
     if m.law == "optimal_integer":
-        whole = sum(2 * k * k * int(weight) for k, weight in enumerate(m.weights))
+        whole = sum(2 * k * k * int(weight) for k, weight in enumerate(m.weights or ()))
         return Fraction(-(-whole >> 98), 1 << 30)
     parameter = fraction(m.parameter)
     return parameter if m.law == "discrete_gaussian" else 2 * parameter**2
 
 
 def _expected_rows(
-    level: int, nodes: Ints, measurements: tuple[MeasurementDoc, ...], lengths: Ints | None
+    level: int, nodes: Ints, measurements: Sequence[PlanMeasurement], lengths: Ints | None
 ) -> _ExpectedRows:
     """Say what the rows hold; `lengths` is (nodes, queries) in an extension, where answers are listed sparsely."""
     parts = [(v.numerator, v.denominator) for v in map(_variance, measurements)]

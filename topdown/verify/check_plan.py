@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from topdown.formats.release_documents import PlanBase, PlanLevel
 from topdown.verify.exact_arithmetic import ROUNDED, differences, exact_text, exp, fraction, tally, value_at
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
-from topdown.verify.plan_reader import FILE, BaseDoc, LevelDoc, PlanFile
+from topdown.verify.plan_reader import FILE, PlanFile
 from topdown.verify.public_tree import GEOGRAPHY
 from topdown.verify.released_records import (
     LEAVES,
@@ -117,8 +118,8 @@ def check_noise_parameters(out: Findings, plan: PlanFile, file: str = FILE) -> N
     budget = fraction(plan.doc.budget)
     if budget <= 0:
         out.add(Finding("V012", "the budget is not positive", file=file, found=plan.doc.budget))
-    if fraction(plan.doc.delta) >= 1:
-        out.add(Finding("V012", "delta is not below 1", file=file, found=plan.doc.delta))
+    if plan.whole_delta >= 1:
+        out.add(Finding("V012", "delta is not below 1", file=file, found=exact_text(plan.whole_delta)))
     levels = plan.doc.levels
     shares = {level.name: level.share for level in levels} | dict(plan.doc.unspent)
     _check_shares(out, file, "levels", list(shares.values()), len(levels) + len(plan.doc.unspent))
@@ -145,7 +146,7 @@ def _check_shares(out: Findings, file: str, what: str, shares: list[str], n: int
         )
 
 
-def _check_level_noise(out: Findings, plan: PlanFile, level: LevelDoc, budget: Fraction, file: str) -> None:
+def _check_level_noise(out: Findings, plan: PlanFile, level: PlanLevel, budget: Fraction, file: str) -> None:
     loss = budget * fraction(level.share)
     _expect_value(out, "V013", f"the loss of {level.name}", exact_text(loss), level.loss, file)
     names = [m.query for m in level.measurements]
@@ -177,11 +178,11 @@ def _check_level_noise(out: Findings, plan: PlanFile, level: LevelDoc, budget: F
                 m.parameter,
                 file,
             )
-            delta = fraction(plan.doc.delta) * cost / budget if budget else Fraction(0)
-            _expect_value(out, "V013", f"the delta of {what}", exact_text(delta), m.delta, file)
+            delta = plan.whole_delta * cost / budget if budget else Fraction(0)
+            _expect_value(out, "V013", f"the delta of {what}", exact_text(delta), m.delta or "0", file)
             if plan.doc.mechanism == "optimal":
                 out.n_checked += 1
-                problem = law_problem(m.weights, cost / moved, delta / moved)
+                problem = law_problem(m.weights or (), cost / moved, delta / moved)
                 if problem:
                     out.add(Finding("V017", f"the noise law of {what} {problem}", file=file, why=_BROKEN))
 
@@ -204,7 +205,7 @@ def _expect_value(out: Findings, code: str, what: str, expected: str, found: str
 def check_base(session: Session, out: Findings) -> str:
     """Compare hashes along the chain plan, base manifest, base files; then the tables, cell by cell."""
     plan, base = session.plan, session.base
-    stated = plan.doc.base
+    stated = plan.base
     if base is None or stated is None:
         return "extends nothing"
     _check_base_files(session, out, stated, base)
@@ -234,7 +235,7 @@ def check_base(session: Session, out: Findings) -> str:
     return f"{out.n_failed:,} differences from the base release"
 
 
-def _check_base_files(session: Session, out: Findings, stated: BaseDoc, base: BaseTable) -> None:
+def _check_base_files(session: Session, out: Findings, stated: PlanBase, base: BaseTable) -> None:
     manifest: dict[str, Any] = parse_json(read_bytes(session.root, MANIFEST, "V160"), "V160", MANIFEST)
     entries = manifest.get("files")
     listed = (
@@ -290,7 +291,7 @@ def _older_plans(session: Session, base: BaseTable) -> list[tuple[str, str, str,
     out = []
     above = base.plan
     for path, plan in session.older_plans.items():
-        named = above.doc.base
+        named = above.base
         if named is not None:
             out.append(("plan that the base extends", path, named.plan_hash, plan.computed_hash))
         out.append(("plan hash stated in it", path, plan.computed_hash, plan.doc.plan_hash))

@@ -15,7 +15,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from topdown.privacy import Enclosure
 from topdown.verify.change_losses import (
     ALPHAS,
     CHOICE_METHOD,
@@ -35,15 +34,18 @@ from topdown.verify.check_certificate import delta_charged
 from topdown.verify.derived_privacy import DerivedPrivacy, derive_privacy
 from topdown.verify.exact_arithmetic import (
     ROUNDED,
+    Ends,
     digits_of,
     exact_text,
     fraction,
     read_decimal,
     read_enclosure,
     tight_formula,
+    twelve_digits,
     usual_formula,
 )
 from topdown.verify.findings import Finding, Findings
+from topdown.verify.gaussian_sums import continuous_epsilon
 from topdown.verify.ledger_reader import Choice, LedgerFile, Opened
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.session import Session
@@ -278,7 +280,7 @@ class Comparison:
         stated: object,
         loss: ChangeLoss,
         method: object,
-        own: Callable[[ChangeLoss], Enclosure],
+        own: Callable[[ChangeLoss], Ends],
         *,
         bounds_do: bool = False,
     ) -> None:
@@ -292,7 +294,7 @@ class Comparison:
                 mine = own(loss)
                 if method != CHOICE_METHOD or not ends_agree(low, high, mine):
                     line = "is not between the noise alone and the noise with choices"
-                    self.wrong("V132", place, line, ", ".join(mine.texts()), _json_text(stated))
+                    self.wrong("V132", place, line, str(mine), _json_text(stated))
                 return
             width = max(_allowed_width(method), CURVE_WIDTH) if bounds_do else _allowed_width(method)
             if (method == PURE) != isinstance(loss, PureLoss) or (method == PAIR) != isinstance(
@@ -301,19 +303,18 @@ class Comparison:
                 raise ValueError(f"no method {method!r} gives it")
             mine = own(loss)
             narrow = method != BOUNDS and high - low <= width * high + LEAST_WIDTH
-            said_more = low > mine.lower or high < mine.upper
-            if mine.method == BOUNDS and method != BOUNDS and said_more and not bounds_do:
-                raise ValueError("no sum of so many laws is quick: only bounds can be said of it")
-            if not narrow and isinstance(loss, GaussianLoss) and (method == BOUNDS or bounds_do):
-                wide = own(loss.bounds)
-                slack = BOUND_SLACK * high + LEAST_WIDTH
-                narrow = wide.lower - slack <= low and high <= wide.upper + slack
-                if bounds_do:  # then it is nothing but these bounds
-                    narrow &= low <= wide.lower and wide.upper <= high
+            if (
+                not narrow
+                and isinstance(loss, GaussianLoss)
+                and (method == BOUNDS or (bounds_do and loss.total.is_slow))
+            ):
+                wide = own(loss.widest)
+                narrow = wide.lower * (1 - BOUND_SLACK) - LEAST_WIDTH <= low
+                narrow &= high <= wide.upper * (1 + BOUND_SLACK) + LEAST_WIDTH
             if not (narrow and low <= mine.upper and mine.lower <= high):
                 side = "above" if low > mine.upper else "below" if high < mine.lower else "too wide for"
                 line = f"is {side} the value found here"
-                self.wrong("V132", place, line, ", ".join(mine.texts()), _json_text(stated))
+                self.wrong("V132", place, line, str(mine), _json_text(stated))
 
     def _usual(self, place: str, stated: dict[str, Any], rho: Fraction) -> None:
         keys = ["bun_steinke", "canonne_kamath_steinke", "gaussian_comparison", "gaussian_note"]
@@ -325,7 +326,12 @@ class Comparison:
             for delta in self.deltas:
                 text, digits = stated[key][delta], digits_of(delta)
                 if key == "gaussian_comparison":
-                    self._near(f"{place}.{key}", _read_float(text), _continuous_gaussian(rho, digits), 1e-6)
+                    self._near(
+                        f"{place}.{key}",
+                        _read_float(text),
+                        continuous_epsilon(rho, digits) if rho else 0.0,
+                        1e-6,
+                    )
                     continue
                 true = _usual_bound(key, rho, digits)
                 if not true * (1 - ROUNDED) <= read_decimal(text) <= true * (1 + CLOSED_FORM_SLACK):
@@ -339,29 +345,18 @@ class Comparison:
             self.wrong("V132", place, "is not what rho implies", repr(mine), repr(stated))
 
 
-def _epsilon_at(loss: ChangeLoss, *, delta: str) -> Enclosure:
+def _epsilon_at(loss: ChangeLoss, *, delta: str) -> Ends:
     return loss.epsilon(delta)
 
 
-def _power_at(loss: ChangeLoss, *, i: int) -> Enclosure:
+def _power_at(loss: ChangeLoss, *, i: int) -> Ends:
     return loss.powers[i]
-
-
-def twelve_digits(value: Fraction) -> str:
-    """Return a value to 12 digits, for a finding."""
-    return Enclosure(value, value).texts(12)[0]
 
 
 def _usual_bound(key: str, rho: Fraction, digits: int) -> Fraction:
     if not rho:
         return Fraction(0)
     return usual_formula(rho, digits) if key == "bun_steinke" else tight_formula(rho, digits)
-
-
-def _continuous_gaussian(rho: Fraction, digits: int) -> float:
-    from topdown.privacy.accountant.conversions import gaussian_epsilon
-
-    return gaussian_epsilon(math.sqrt(float(2 * rho)), -digits * math.log(10)) if rho else 0.0
 
 
 def _allowed_width(method: object) -> Fraction:

@@ -217,8 +217,8 @@ def check_digests(session: Session, out: Findings) -> str:
 
 def inputs_sha256(session: Session) -> str:
     """Return the digest of the files a solve reads, as sha256sum would print them, sorted by path."""
-    base = session.base_files if session.plan.doc.base is not None else ()
-    first = () if session.plan.doc.measured is None else (MEASURED_PLAN,)
+    base = session.base_files if session.plan.base is not None else ()
+    first = () if session.plan.measured is None else (MEASURED_PLAN,)
     paths = sorted([*INPUTS, *first, *base, *part_paths(session)])
     lines = [f"{session.sha256(path)}  {path}\n" for path in paths]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.model import Query
 from topdown.verify.exact_arithmetic import differences, sums_fit, tally, value_at
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
 from topdown.verify.plan_reader import table_path
+from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, Table, answer_label
 from topdown.verify.session import Session
 from topdown.verify.strict_reader import NotAvailableError, UnreadableError, open_inside, unreadable
@@ -66,7 +66,7 @@ def _csv_lines(session: Session) -> Iterator[tuple[bytes, int]]:
     schema = session.plan.schema
     names = ["geocode", *(a.name for a in schema.attributes)]
     yield _csv_line(names), 1
-    labels = [[_csv_quoted(label) for label in a.labels] for a in schema.attributes]
+    labels = [[_csv_quoted(label) for label in a.group_labels] for a in schema.attributes]
     for areas in session.sections():
         population, geocodes = areas.population, areas.tree.geocodes[-1].to_pylist()
         values = [population.value[a.name].tolist() for a in schema.attributes]

@@ -9,7 +9,6 @@ from itertools import chain, count
 
 import numpy as np
 
-from topdown.model import AtLeast, AtMost, Never, NoneWhereZero
 from topdown.verify.change_losses import ChangeLoss, MovedCounts, loss_of
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
@@ -49,7 +48,7 @@ class ChainedRelease:
                 frozenset(query_groups(self.plan.schema, m.query, self.reading)),
                 fraction(m.parameter),
                 self.plan.delta_of_count(m),
-                m.weights,
+                tuple(m.weights or ()),
             )
             for level in self.plan.doc.levels
             for m in level.measurements
@@ -90,7 +89,7 @@ def steps_of(plan: PlanFile, below: Below, tree: Tree) -> tuple[ChainedRelease, 
     out = [ChainedRelease(plan, identity_reading(plan.schema), tree)]
     for path, (base, facts) in below.items():
         above = out[-1]
-        names = above.plan.doc.base.map if above.plan.doc.base is not None else ()
+        names = above.plan.base.map if above.plan.base is not None else ()
         try:
             reading = read_below(above.plan.schema, above.reading, base.schema, names)
         except (ValueError, KeyError) as error:
@@ -104,7 +103,7 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
     steps = steps_of(plan, below, tree)
     for step, path in zip(steps, [*reversed(below), "plan.json"], strict=True):
         strange = [level.name for level in step.plan.doc.levels if level.name not in tree.names]
-        strange += [e.level for e in step.plan.doc.invariants.exact if e.level not in tree.names]
+        strange += [e.level for e in step.plan.rules.exact if e.level not in tree.names]
         if strange:
             raise unreadable("V160", path, f"has a level {strange[0]!r} that the geography lacks")
     statistics = _statistics(steps, tree)
@@ -122,7 +121,7 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
     return DerivedPrivacy(
         changes,
         tuple(s.name for s in statistics),
-        any(getattr(s.plan.doc.invariants, kind) for s in steps for kind in _FACTS),
+        any(getattr(s.plan.rules, kind) for s in steps for kind in _FACTS),
         tuple(
             (s.plan.doc.release.id, s.plan.computed_hash, each(rows))
             for s, rows in zip(steps, measured, strict=True)
@@ -151,7 +150,7 @@ def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:
     out: list[Statistic] = []
     for step in steps:
         doc = step.plan.doc
-        for e in doc.invariants.exact:
+        for e in step.plan.rules.exact:
             taken = {s.name for s in out}
             tries = chain([e.name, f"{e.name} ({doc.release.id})"], _numbered_names(e.name, doc.release.id))
             name = next(name for name in tries if name not in taken)
@@ -168,26 +167,24 @@ def _closings(steps: Sequence[ChainedRelease]) -> list[Closing]:
     """Return the rules that close cells, of every release by its own public facts."""
     out = []
     for step in steps:
-        rules, everywhere = step.plan.doc.invariants, np.ones(step.tree.n_leaves, dtype=bool)
-        closing: list[Never | NoneWhereZero] = [*rules.never, *rules.none_where_zero]
-        for rule in closing:
-            leaves = everywhere if isinstance(rule, Never) else closed_leaves(step.tree, rule.columns)
-            out.append(
-                Closing(rule.name, selected_values(step.plan.schema, rule.cells, step.reading), leaves)
-            )
+        rules, everywhere = step.plan.rules, np.ones(step.tree.n_leaves, dtype=bool)
+        closing = [(rule, everywhere) for rule in rules.never]
+        closing += [(rule, closed_leaves(step.tree, rule.columns)) for rule in rules.none_where_zero]
+        for rule, leaves in closing:
+            values = selected_values(step.plan.schema, rule.cells, step.reading)
+            out.append(Closing(rule.name, values, leaves))
     return out
 
 
 def _limits(steps: Sequence[ChainedRelease]) -> list[Limit]:
     """Return the rules that bound counts, of every release by its own public facts."""
     out = []
-    if not any(step.plan.doc.invariants.at_most for step in steps):
+    if not any(step.plan.rules.at_most for step in steps):
         return []  # lower bounds alone leave room for any record more
     for step in steps:
-        rules = step.plan.doc.invariants
-        bounds: list[AtLeast | AtMost] = [*rules.at_least, *rules.at_most]
-        for rule in bounds:
+        rules = step.plan.rules
+        for rule, is_most in rules.bounds:
             values = selected_values(step.plan.schema, rule.cells, step.reading)
             number = step.tree.facts[rule.column] * rule.per
-            out.append(Limit(rule.name, values, number, isinstance(rule, AtMost)))
+            out.append(Limit(rule.name, values, number, is_most))
     return out

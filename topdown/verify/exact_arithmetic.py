@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Two exact numbers with a true one between them; `method`: how they were found, where a certificate names that."""
+
+    lower: Fraction
+    upper: Fraction
+    method: str = ""
+
+    def __str__(self) -> str:
+        return f"{twelve_digits(self.lower)}, {twelve_digits(self.upper)}"
+
+
+def twelve_digits(value: Fraction) -> str:
+    """Return a value to 12 digits, for a finding."""
+    return str(Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)))
+
 
 _FRACTION = re.compile(r"[0-9]{1,2000}(/[0-9]{1,2000})?")
 

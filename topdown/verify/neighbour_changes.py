@@ -22,9 +22,8 @@ from math import prod
 import numpy as np
 
 from topdown.arrays import Bools, Ints
-from topdown.model import Schema
 from topdown.verify.public_tree import Tree
-from topdown.verify.query_labels import Groups
+from topdown.verify.query_labels import Groups, Schema
 
 Name = int | tuple[int]  # a set, or (set,): its kinds that are in no set inside it
 
@@ -268,7 +267,7 @@ def free_cells(
     """Return the board of some rules."""
     if all(not limit.most for limit in limits):
         limits = ()
-    sizes = {a.name: len(a.labels) for a in schema.attributes}
+    sizes = {a.name: len(a.group_labels) for a in schema.attributes}
     every: list[Closing | Limit] = [*closings, *limits]
     axes = tuple(name for name in sizes if any(name in rule.values for rule in every))
     shape = tuple(sizes[name] for name in axes)

@@ -9,122 +9,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from topdown.errors import ConfigError
-from topdown.model import Invariants, Query, Schema, parse_query
+from topdown.formats.release_documents import (
+    BoundRule,
+    CompareRule,
+    ExactRule,
+    NeverRule,
+    Plan,
+    PlanBase,
+    PlanEstimates,
+    PlanMeasured,
+    PlanMeasurement,
+    ZeroRule,
+)
 from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.query_labels import Query, Schema, read_schema
 from topdown.verify.strict_reader import read_json, unreadable
-
-
-class _Doc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class MeasurementDoc(_Doc, frozen=True, omit_defaults=True):
-    """One query of one level, as written in plan.json."""
-
-    query: str
-    n_answers: int
-    share: str
-    loss: str
-    law: str
-    parameter: str
-    delta: str = "0"
-    weights: tuple[str, ...] = ()
-
-
-class PassDoc(_Doc, frozen=True):
-    """One pass of a level."""
-
-    table: str
-    queries: tuple[str, ...]
-
-
-class RoundingDoc(_Doc, frozen=True):
-    """One table of a rounding chain."""
-
-    table: str
-    weight: int
-
-
-class LevelDoc(_Doc, frozen=True):
-    """One level, as written in plan.json."""
-
-    name: str
-    n_nodes: int
-    n_measured: int
-    share: str
-    loss: str
-    measurements: tuple[MeasurementDoc, ...]
-    passes: tuple[PassDoc, ...]
-    rounding: tuple[RoundingDoc, ...]
-
-
-class ReleaseDoc(_Doc, frozen=True):
-    """Names of the release and answers only people can give."""
-
-    id: str
-    title: str
-    data_set: str
-    agency: str
-    contact: str
-
-
-class BaseDoc(_Doc, frozen=True):
-    """The release that an extension keeps exactly."""
-
-    release: str
-    plan_hash: str
-    manifest_sha256: str
-    table_sha256: str
-    map: tuple[tuple[str, str], ...]
-    n_numbers: tuple[int, ...]
-
-
-class EstimatesDoc(_Doc, frozen=True, omit_defaults=True):
-    """What splits were fitted to, and the coverage of the intervals in the tables."""
-
-    targets: Literal["own", "tree"]
-    coverage: str = ""
-
-
-class MeasuredDoc(_Doc, frozen=True):
-    """The release whose measurement is solved in another way."""
-
-    release: str
-    plan_hash: str
-
-
-class PlanDoc(_Doc, frozen=True, omit_defaults=True):
-    """The whole of plan.json."""
-
-    release: ReleaseDoc
-    schema: Schema
-    invariants: Invariants
-    neighbours: Literal["bounded", "add_remove"]
-    mechanism: Literal["discrete_gaussian", "geometric", "optimal"]
-    settings: str
-    budget: str
-    levels: tuple[LevelDoc, ...]
-    unspent: tuple[tuple[str, str], ...]
-    public_sha256: str
-    geography_sha256: str
-    type: str
-    version: int
-    plan_hash: str
-    base: BaseDoc | None = None
-    estimates: EstimatesDoc | None = None
-    delta: str = "0"
-    measured: MeasuredDoc | None = None
-
 
 VERSION = 2  # the only one read; releases of another are for the engine that made them
 
 
-MAX_CELLS = 2**26
+MAX_CELLS = 2**21
 
 
 MOST_WEIGHTS = 25_000
@@ -152,6 +60,30 @@ _NOISE = {  # law and loss of each mechanism
 }
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What a plan demands of the records; () where it has no rule of a kind."""
+
+    exact: tuple[ExactRule, ...]
+    at_least: tuple[BoundRule, ...]
+    none_where_zero: tuple[ZeroRule, ...]
+    never: tuple[NeverRule, ...]
+    at_most: tuple[BoundRule, ...]
+    no_more_than: tuple[CompareRule, ...]
+
+    @property
+    def bounds(self) -> list[tuple[BoundRule, bool]]:
+        """Bounds of counts, and whether each is the most that there may be."""
+        return [(rule, False) for rule in self.at_least] + [(rule, True) for rule in self.at_most]
+
+    @property
+    def columns(self) -> list[str]:
+        """Public columns of leaves that the rules read, each once."""
+        names = [rule.column for rule in self.at_least]
+        names += [name for rule in self.none_where_zero for name in rule.columns]
+        return list(dict.fromkeys([*names, *(rule.column for rule in self.at_most)]))
+
+
 @dataclass(frozen=True, eq=False)
 class PlanFile:
     """A plan as read from the release.
@@ -159,17 +91,39 @@ class PlanFile:
     Args:
         doc: what the file says.
         computed_hash: SHA-256 of its canonical JSON without `plan_hash`.
+        schema: the cells of its schema document.
         queries: every query named anywhere, by name.
     """
 
-    doc: PlanDoc
+    doc: Plan
     computed_hash: str
+    schema: Schema
     queries: dict[str, Query]
 
+    @cached_property
+    def rules(self) -> Rules:
+        """What it demands of the records."""
+        return rules_of(self.doc)
+
     @property
-    def schema(self) -> Schema:
-        """The domain of a record."""
-        return self.doc.schema
+    def base(self) -> PlanBase | None:
+        """The release that it extends, if any."""
+        return self.doc.base or None
+
+    @property
+    def measured(self) -> PlanMeasured | None:
+        """The release whose measurement it solves in another way, if any."""
+        return self.doc.measured or None
+
+    @property
+    def estimates(self) -> PlanEstimates | None:
+        """What splits were fitted to, if it says so."""
+        return self.doc.estimates or None
+
+    @property
+    def whole_delta(self) -> Fraction:
+        """Delta of the whole budget; 0 unless losses are pairs."""
+        return fraction(self.doc.delta or "0")
 
     @cached_property
     def workload(self) -> tuple[Query, ...]:
@@ -193,17 +147,17 @@ class PlanFile:
     @cached_property
     def delta(self) -> Fraction:
         """Delta beside the loss: the same shares of the total delta; 0 unless losses are pairs."""
-        return self.loss * fraction(self.doc.delta) / fraction(self.doc.budget)
+        return self.loss * self.whole_delta / fraction(self.doc.budget)
 
     @property
     def fits_tree(self) -> bool:
         """Whether splits were fitted to the tree estimate."""
-        return self.doc.estimates is not None and self.doc.estimates.targets == "tree"
+        return self.estimates is not None and self.estimates.targets == "tree"
 
     @cached_property
     def coverage(self) -> Fraction | None:
         """Chance of every interval in the tables; None if they have none."""
-        stated = self.doc.estimates.coverage if self.doc.estimates else ""
+        stated = self.estimates and self.estimates.coverage
         return fraction(stated) if stated else None
 
     @property
@@ -214,7 +168,7 @@ class PlanFile:
     @property
     def measured_hash(self) -> str:
         """The hash of the plan that was charged and measured."""
-        return self.computed_hash if self.doc.measured is None else self.doc.measured.plan_hash
+        return self.computed_hash if self.measured is None else self.measured.plan_hash
 
     @property
     def loss_name(self) -> str:
@@ -226,9 +180,9 @@ class PlanFile:
         """The law of every noise, by its name in plan and ledger."""
         return _NOISE[self.doc.mechanism][0]
 
-    def delta_of_count(self, m: MeasurementDoc) -> Fraction:
+    def delta_of_count(self, m: PlanMeasurement) -> Fraction:
         """Return the delta of each count that a neighbour moves; 0 where losses are no pairs."""
-        delta = fraction(m.delta)
+        delta = fraction(m.delta or "0")
         return delta / self.sensitivity(self.queries[m.query]) if delta else delta
 
     def sensitivity(self, query: Query) -> int:
@@ -261,50 +215,63 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
     document = read_json(root, path, code, "topdown.plan", VERSION)
     _check_size(document)
     try:
-        doc = msgspec.convert(document, PlanDoc, strict=True)
+        doc = msgspec.convert(document, Plan, strict=True)
         _check_known(doc, document)
-        queries = {name: parse_query(doc.schema, name) for name in _query_names(doc)}
-        _check_names(doc, queries)
-    except (ValueError, TypeError, RecursionError, ConfigError) as error:
+        schema = read_schema(doc.schema)
+        queries = {name: schema.query(name) for name in _query_names(doc)}
+        _check_names(doc, schema, queries)
+    except (ValueError, TypeError, RecursionError) as error:
         raise unreadable(code, path, f"is not a plan: {str(error)[:160]}") from None
     rest = {key: value for key, value in document.items() if key != "plan_hash"}
-    return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), queries)
+    return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), schema, queries)
 
 
-def _check_known(doc: PlanDoc, document: dict[str, Any]) -> None:
+def rules_of(doc: Plan) -> Rules:
+    """Return what a plan demands of the records."""
+    found = doc.invariants
+    return Rules(
+        tuple(found.exact),
+        tuple(found.at_least),
+        tuple(found.none_where_zero),
+        tuple(found.never),
+        tuple(found.at_most or ()),
+        tuple(found.no_more_than or ()),
+    )
+
+
+def _check_known(doc: Plan, document: dict[str, Any]) -> None:
     known = msgspec.to_builtins(doc)
-    if strange := sorted(known["invariants"].keys() - CHECKED):
+    if strange := sorted({field.name for field in msgspec.structs.fields(doc.invariants)} - CHECKED):
         raise ValueError(f"its invariants have {strange[0]!r}, which is not checked")
-    for kind in ("at_most", "no_more_than"):  # left out of plans that have none
-        if not getattr(doc.invariants, kind):
-            known["invariants"].pop(kind, None)
-    if canonical(known) != canonical(document):
+    if canonical(known) != canonical(document) or doc.run_file:
         raise ValueError("it holds keys or values the format does not know")
-    numbers = [doc.budget, doc.delta, *(share for _, share in doc.unspent)]
-    if doc.estimates is not None and doc.estimates.coverage:
+    numbers = [doc.budget, doc.delta or "0", *(share for _, share in doc.unspent)]
+    if doc.estimates and doc.estimates.coverage:
         coverage = fraction(doc.estimates.coverage)
-        if doc.base is not None or doc.mechanism != "discrete_gaussian":
+        if doc.base or doc.mechanism != "discrete_gaussian":
             raise ValueError("its noise or its base table has no intervals")
         if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE or exact_text(coverage) != doc.estimates.coverage:
             raise ValueError("the coverage of its intervals is not one that is made")
-    elif doc.estimates is not None and doc.estimates.targets == "own":
+    elif doc.estimates and doc.estimates.targets == "own":
         raise ValueError("its estimates ask for nothing")
+    if doc.base and (doc.measured or doc.mechanism == "optimal"):
+        raise ValueError("an extension with optimal noise, or that is solved again, is not checked")
+    weights = []
     for level in doc.levels:
         numbers += [level.share, level.loss]
-        numbers += [text for m in level.measurements for text in (m.share, m.loss, m.parameter, m.delta)]
-    if doc.base is not None and (doc.measured is not None or doc.mechanism == "optimal"):
-        raise ValueError("an extension with optimal noise, or that is solved again, is not checked")
-    weights = [m.weights for level in doc.levels for m in level.measurements]
+        numbers += [
+            text for m in level.measurements for text in (m.share, m.loss, m.parameter, m.delta or "0")
+        ]
+        weights += [m.weights or [] for m in level.measurements]
     if any(len(law) > MOST_WEIGHTS or not all(map(_WEIGHT.fullmatch, law)) for law in weights):
         raise ValueError("a law has weights that are no whole numbers above 0, or too many")
-    given = [bool(m.weights) for level in doc.levels for m in level.measurements] + [doc.delta != "0"]
-    if any(one != (doc.mechanism == "optimal") for one in given):
+    if any(one != (doc.mechanism == "optimal") for one in [*map(bool, weights), (doc.delta or "0") != "0"]):
         raise ValueError("weights and delta are of mechanism optimal, and it has both")
     for text in numbers:
         fraction(text)
 
 
-def _query_names(doc: PlanDoc) -> set[str]:
+def _query_names(doc: Plan) -> set[str]:
     names = {"total", "detailed"} | {e.query for e in doc.invariants.exact}
     for level in doc.levels:
         names |= {m.query for m in level.measurements} | {p.table for p in level.passes}
@@ -324,11 +291,8 @@ def _check_size(document: dict[str, Any]) -> None:
         raise unreadable("V010", FILE, f"has {n_cells:,} cells; this verifier reads at most {MAX_CELLS:,}")
 
 
-def _check_names(doc: PlanDoc, queries: dict[str, Query]) -> None:
-    odd = [name for name, query in queries.items() if query.name != name]
-    if odd:
-        raise ValueError(f"query {odd[0]!r} is not written in its plain form")
-    names = [level.name for level in doc.levels]
+def _check_names(doc: Plan, schema: Schema, queries: dict[str, Query]) -> None:
+    names, rules = [level.name for level in doc.levels], rules_of(doc)
     if not names or len(set(names)) != len(names):
         raise ValueError("levels are missing or named twice")
     if any(not name or name.startswith(".") or set(name) & set("/\\\0") for name in [*names, *queries]):
@@ -338,19 +302,13 @@ def _check_names(doc: PlanDoc, queries: dict[str, Query]) -> None:
         raise ValueError("two queries would share one table folder")
     if doc.invariants.schema != doc.schema.name:
         raise ValueError("the invariants are for another schema")
-    for exact in doc.invariants.exact:
+    for exact in rules.exact:
         if exact.level not in names:
             raise ValueError(f"invariant {exact.name!r} names the unknown level {exact.level!r}")
-    invariants = doc.invariants
-    selections = [rule.cells for rule in invariants.at_least] + [rule.cells for rule in invariants.never]
-    for cells in selections + [rule.cells for rule in invariants.none_where_zero]:
-        doc.schema.kept(dict(cells))
-    for rule in invariants.at_most:
-        doc.schema.kept(dict(rule.cells))
-    for soft in invariants.no_more_than:
-        doc.schema.kept(dict(soft.cells))
-        doc.schema.kept(dict(soft.than))
-    if any(per < 1 for per in [b.per for b in invariants.at_least] + [b.per for b in invariants.at_most]):
+    closing = [*rules.never, *rules.none_where_zero, *(rule for rule, _ in rules.bounds), *rules.no_more_than]
+    for cells in [rule.cells for rule in closing] + [soft.than for soft in rules.no_more_than]:
+        schema.kept(cells)
+    if any(rule.per < 1 for rule, _ in rules.bounds):
         raise ValueError("a bound counts less than one record per unit of its public column")
-    if any(soft.times < 1 for soft in invariants.no_more_than):
+    if any(soft.times < 1 for soft in rules.no_more_than):
         raise ValueError("a comparison counts less than one record for each of the others")

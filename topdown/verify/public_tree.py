@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.model import Query
 from topdown.verify.exact_arithmetic import narrow
 from topdown.verify.plan_reader import PlanFile
+from topdown.verify.query_labels import Query
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, int64_array, label_positions
 from topdown.verify.strict_reader import unreadable
 
@@ -164,8 +164,7 @@ def _check_level(geocodes: pa.Array, parent: Ints, n_above: int) -> None:
 
 def load_facts(root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES, code: str = "V015") -> Facts:
     """Read the public columns that a plan's rules name; UnreadableError if they are damaged or of other leaves."""
-    invariants = plan.doc.invariants
-    names = list(dict.fromkeys([*invariants.columns]))
+    names = plan.rules.columns
     columns = {"geocode": TEXT} | dict.fromkeys(names, WHOLE)
     table = ParquetTable(root, path, code, "topdown.leaves", columns, len(leaves), None).read()
     named, first = table.column("geocode"), 0
@@ -184,7 +183,7 @@ def load_facts(root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES,
     return Facts(facts)
 
 
-def closed_leaves(tree: Tree, columns: tuple[str, ...]) -> NDArray[np.bool_]:
+def closed_leaves(tree: Tree, columns: Sequence[str]) -> NDArray[np.bool_]:
     """Mark the leaves where all the named public facts are zero."""
     total = np.zeros(tree.n_leaves, dtype=np.int64)
     for name in columns:
@@ -195,12 +194,12 @@ def closed_leaves(tree: Tree, columns: tuple[str, ...]) -> NDArray[np.bool_]:
 
 def inhabited_leaves(tree: Tree, plan: PlanFile) -> NDArray[np.bool_]:
     """Mark the leaves where at least one cell may hold records."""
-    schema, rules = plan.schema, plan.doc.invariants
+    schema, rules = plan.schema, plan.rules
     free = np.ones(schema.n_cells, dtype=bool)
     for never in rules.never:
-        free &= ~schema.select(dict(never.cells))
+        free &= ~schema.select(never.cells)
     closing = np.array([closed_leaves(tree, z.columns) for z in rules.none_where_zero], dtype=bool)
-    cells = np.array([schema.select(dict(z.cells)) for z in rules.none_where_zero], dtype=bool)
+    cells = np.array([schema.select(z.cells) for z in rules.none_where_zero], dtype=bool)
     if not len(closing):
         return np.full(tree.n_leaves, bool(free.any()))
     # Leaves share few patterns of closed constraints; each pattern is looked at once, over all cells.
@@ -339,14 +338,14 @@ class PossibleAnswers:
 
 def possible_answers(tree: Tree, plan: PlanFile) -> PossibleAnswers:
     """Return what a release's public facts leave open."""
-    schema, rules = plan.schema, plan.doc.invariants
+    schema, rules = plan.schema, plan.rules
     free = np.ones(schema.n_cells, dtype=bool)
     for never in rules.never:
-        free &= ~schema.select(dict(never.cells))
+        free &= ~schema.select(never.cells)
     which, found = np.zeros(tree.n_leaves, dtype=np.int64), free[None]
     for rule in rules.none_where_zero:
         closing = closed_leaves(tree, rule.columns)
-        cells = schema.select(dict(rule.cells))
+        cells = schema.select(rule.cells)
         found = np.concatenate([found, found & ~cells])
         kept, which = np.unique(which + closing * (len(found) // 2), return_inverse=True)
         found, which = found[kept], which.reshape(-1)

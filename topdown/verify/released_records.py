@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.model import Query, parse_query
 from topdown.verify.exact_arithmetic import sums_fit, tally
 from topdown.verify.findings import Finding
 from topdown.verify.plan_reader import PlanFile, table_path
 from topdown.verify.public_tree import Facts, FileSections, PossibleAnswers, Tree, closed_leaves, part_file
+from topdown.verify.query_labels import Query
 from topdown.verify.strict_parquet import REAL, TEXT, WHOLE, ParquetTable, int64_array, label_positions
 from topdown.verify.strict_reader import LoadedOnce, UnreadableError, unreadable
 
@@ -89,13 +89,13 @@ def load_population(
     table = file.read()
     leaf = label_positions(table.column("geocode"), tree.geocodes[-1])
     value = {
-        a.name: label_positions(table.column(a.name), pa.array(a.labels, TEXT)).astype(np.int32)
+        a.name: label_positions(table.column(a.name), pa.array(a.group_labels, TEXT)).astype(np.int32)
         for a in schema.attributes
     }
     cell = np.zeros(len(leaf), dtype=np.int64)
     known = leaf >= 0
     for a in schema.attributes:
-        cell = cell * len(a.labels) + value[a.name]
+        cell = cell * len(a.group_labels) + value[a.name]
         known &= value[a.name] >= 0
     cell[~known] = -1
     return Population(leaf, value, cell, int64_array(table.column("count")))
@@ -422,23 +422,23 @@ def open_kinds(plan: PlanFile, tree: Tree) -> OpenKinds:
 
     Cells that the same rules close are of one kind; kind 0 holds the structural zeros.
     """
-    schema, rules = plan.schema, plan.doc.invariants
+    schema, rules = plan.schema, plan.rules
     kind = np.ones(schema.n_cells, dtype=np.int64)
     for i, rule in enumerate(rules.none_where_zero):
-        kind = 2 * kind + schema.select(dict(rule.cells))
+        kind = 2 * kind + schema.select(rule.cells)
         if (
             i % RENUMBER == RENUMBER - 1
         ):  # before the numbers are too long; sorting a million cells takes a while
             kind = np.unique(kind, return_inverse=True)[1].reshape(-1) + 1
     kind = np.unique(kind, return_inverse=True)[1].reshape(-1) + 1
     for never in rules.never:
-        kind[schema.select(dict(never.cells))] = 0
+        kind[schema.select(never.cells)] = 0
     open_leaf = np.ones((tree.n_leaves, int(kind.max()) + 1), dtype=bool)
     open_leaf[:, 0] = False
     example = np.zeros(open_leaf.shape[1], dtype=np.int64)
     example[kind] = np.arange(schema.n_cells)
     for rule in rules.none_where_zero:
-        inside = schema.select(dict(rule.cells))[example]
+        inside = schema.select(rule.cells)[example]
         open_leaf[np.ix_(closed_leaves(tree, rule.columns), inside)] = False
     return kind, open_leaf
 
@@ -458,7 +458,7 @@ def _base_population(root: Path, base: PlanFile, tree: Tree, cuts: FileSections)
 
 def load_base(root: Path, plan: PlanFile, base: PlanFile, tree: Tree, cuts: FileSections) -> BaseTable:
     """Read base/; UnreadableError (V160) if it is damaged or does not fit the plan."""
-    stated = plan.doc.base
+    stated = plan.base
     population = _base_population(root, base, tree, cuts)
     if stated is None or (population.leaf < 0).any() or (population.cell < 0).any():
         raise unreadable("V160", TABLE, "has records in places or cells that the plans do not know")
@@ -470,17 +470,17 @@ def load_base(root: Path, plan: PlanFile, base: PlanFile, tree: Tree, cuts: File
     names = [a.name for a in plan.schema.attributes]
     used: set[str] = set()
     for attribute, (_, ours) in zip(base.schema.attributes, stated.map, strict=True):
-        factors = parse_query(plan.schema, ours).factors
+        factors = plan.schema.factors(ours)
         if len(factors) != 1 or factors[0].attribute in used:
             raise unreadable("V160", "plan.json", f"maps a base attribute to {ours!r}, which cannot be")
         factor = factors[0]
         used.add(factor.attribute)
-        if sorted(factor.group_labels) != sorted(attribute.labels):
+        if sorted(factor.group_labels) != sorted(attribute.group_labels):
             raise unreadable(
                 "V160", "plan.json", f"maps {attribute.name!r} to {ours!r}, which has other values"
             )
-        value = np.array([attribute.labels.index(factor.group_labels[g]) for g in factor.group_of])
+        value = np.array([attribute.group_labels.index(factor.group_labels[g]) for g in factor.group_of])
         axis = [1] * len(names)
         axis[names.index(factor.attribute)] = len(value)
-        of_cell = of_cell * len(attribute.labels) + value.reshape(axis)
+        of_cell = of_cell * len(attribute.group_labels) + value.reshape(axis)
     return BaseTable(base, population, of_cell.reshape(-1))

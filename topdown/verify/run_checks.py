@@ -38,7 +38,7 @@ from topdown.verify.check_tables import (
 )
 from topdown.verify.exact_arithmetic import narrow, tally
 from topdown.verify.findings import CheckResult, Findings, VerifyResult
-from topdown.verify.plan_reader import PlanDoc
+from topdown.verify.plan_reader import PlanFile
 from topdown.verify.released_records import Areas, Population, Sums
 from topdown.verify.session import Check, EachSection, Session, run_check, sections_in_order
 from topdown.verify.strict_reader import NotAvailableError, UnreadableError
@@ -187,11 +187,11 @@ CHECKS: dict[str, Check] = {
 }
 
 
-_ONLY_FOR: dict[str, Callable[[PlanDoc], bool]] = {
+_ONLY_FOR: dict[str, Callable[[PlanFile], bool]] = {
     "base": lambda plan: plan.base is not None,
     "measured": lambda plan: plan.measured is not None,
-    "intervals": lambda plan: plan.estimates is not None and bool(plan.estimates.coverage),
-    "comparisons": lambda plan: bool(plan.invariants.no_more_than),
+    "intervals": lambda plan: plan.coverage is not None,
+    "comparisons": lambda plan: bool(plan.rules.no_more_than),
 }
 
 
@@ -264,8 +264,8 @@ def _run_all(
     return VerifyResult(tuple(session.results), perf_counter() - start)
 
 
-def _applies(session: Session, says: Callable[[PlanDoc], bool]) -> bool:
+def _applies(session: Session, says: Callable[[PlanFile], bool]) -> bool:
     try:
-        return says(session.plan.doc)
+        return says(session.plan)
     except NotAvailableError:
         return False

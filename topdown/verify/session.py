@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
-from topdown.model import Query
 from topdown.verify.findings import CheckResult, Finding, Findings
 from topdown.verify.ledger_reader import LedgerFile, load_ledger
 from topdown.verify.plan_reader import PlanFile, load_plan
@@ -29,6 +28,7 @@ from topdown.verify.public_tree import (
     load_tree,
     possible_answers,
 )
+from topdown.verify.query_labels import Query
 from topdown.verify.released_records import (
     MANIFEST,
     PERSONS,
@@ -115,7 +115,7 @@ class Session:
     def base(self) -> BaseTable | None:
         """The table that an extension keeps; None in a release that extends nothing."""
         plan, tree = self.plan, self.tree
-        if plan.doc.base is None:
+        if plan.base is None:
             return None
         below = next(iter(self.plans_below.values()))
         return self.once("base", "base", lambda: load_base(self.root, plan, below, tree, self.cuts))
@@ -128,7 +128,7 @@ class Session:
         def load() -> dict[str, PlanFile]:
             found: dict[str, PlanFile] = {}
             above, path = plan, PLAN
-            while above.doc.base is not None:
+            while above.base is not None:
                 above = found[path] = load_plan(self.root, path, "V160")
                 path = f"base/{path}"
             return found

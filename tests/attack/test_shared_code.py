@@ -1,0 +1,167 @@
+"""What verify shares with the modules that make releases, and that it finds what is wrong with the rest.
+
+Code that both sides use is wrong on both sides at once. A release is made with a mutant, and verified while the mutant
+is still there, and by a second process without it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topdown.formats.canonical
+from tests.helpers.imports import imports_of
+from tests.helpers.small_release import build, certified
+from topdown.errors import CertificateError
+from topdown.model import Query, Schema
+from topdown.privacy import Enclosure, statement
+from topdown.privacy.accountant import Composition
+from topdown.verify import verify
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITERS = {"model", "plan", "measure", "solve", "publish", "privacy", "app"}
+DECLARATIONS = {
+    "topdown": "public names of the package",
+    "topdown.errors": "what an error says; verify raises one, of a killed worker, which judges no release",
+    "topdown.formats.json_schema": "schemas that are printed for readers: no check reads one",
+}
+"""Shared modules whose functions decide nothing of a release, and why."""
+
+
+def shared_functions() -> set[tuple[str, str]]:
+    """Return (module, function) of all code that verify and the writers of releases both import, found by walking."""
+    files = {
+        ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
+        for p in (ROOT / "topdown").rglob("*.py")
+    }
+
+    def reached(rooms: set[str]) -> set[str]:
+        found, left = set[str](), {m for m in files if m.split(".")[1:2] and m.split(".")[1] in rooms}
+        while left:
+            found.add(name := left.pop())
+            if name != "topdown":  # it imports its public names when they are asked for
+                needed = imports_of(files[name]) | {name.rpartition(".")[0]}
+                left |= (needed & set(files)) - found
+        return found
+
+    shared = (reached({"verify"}) & reached(WRITERS)) - {m for m in files if m.startswith("topdown.verify")}
+    return {(m, node.name) for m in shared for node in ast.walk(_tree(files[m])) if _is_function(node)}
+
+
+def _tree(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def rotated(query: Query) -> np.ndarray:
+    """Return the labels of a query with its groups rotated by one."""
+    schema = query.schema
+    labels = np.zeros(schema.n_cells, dtype=np.int32)
+    values = dict(
+        zip((a.name for a in schema.attributes), schema.coordinates(np.arange(schema.n_cells)), strict=True)
+    )
+    for factor in query.factors:
+        labels = labels * len(factor.group_labels) + np.array(factor.group_of)[values[factor.attribute]]
+    return ((labels + 1) % query.n_answers).astype(np.int32)
+
+
+def halved(box: Enclosure) -> Enclosure:
+    """Return an enclosure of half of what is true."""
+    return replace(box, lower=box.lower / 2, upper=box.upper / 2)
+
+
+def _rotate_labels(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Query, "labels", property(rotated))
+
+
+def _select_others(patch: pytest.MonkeyPatch) -> None:
+    true = Schema.select
+    patch.setattr(Schema, "select", lambda self, values: np.roll(true(self, values), 1))
+
+
+def _halve_epsilon(patch: pytest.MonkeyPatch) -> None:
+    true = Composition.epsilon
+    patch.setattr(Composition, "epsilon", lambda self, *a, **k: halved(true(self, *a, **k)))
+
+
+def _halve_guess(patch: pytest.MonkeyPatch) -> None:
+    true = Composition.delta
+    patch.setattr(Composition, "delta", lambda self, *a, **k: halved(true(self, *a, **k)))
+
+
+def _double_variances(patch: pytest.MonkeyPatch) -> None:
+    true = Composition.of
+    patch.setattr(
+        Composition, "of", lambda rows: true((2 * variance, shift, n) for variance, shift, n in rows)
+    )
+
+
+def _other_bytes(patch: pytest.MonkeyPatch) -> None:
+    true = topdown.formats.canonical.json_bytes
+
+    def mutant(document: Any) -> bytes:
+        return (json.dumps(json.loads(true(document)), sort_keys=True, indent=1) + "\n").encode()
+
+    for module in list(sys.modules.values()):
+        if getattr(module, "json_bytes", None) is true:
+            patch.setattr(module, "json_bytes", mutant)
+
+
+OF_SHARED: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], None]] = {
+    ("topdown.formats.canonical", "json_bytes"): _other_bytes,
+}
+"""A mutant of each shared function that is more than a declaration."""
+OF_WRITERS = (_rotate_labels, _select_others, _halve_epsilon, _halve_guess, _double_variances)
+"""Mutants of what verify once took from the writers: labels, selections of cells, sums of noise."""
+
+
+def test_every_shared_function_is_a_declaration_or_has_a_mutant() -> None:
+    """A function that verify comes to share unseen would be wrong on both sides at once."""
+    found = {one for one in shared_functions() if one[0] not in DECLARATIONS}
+    assert found == set(OF_SHARED)
+    assert {module for module, _ in shared_functions()} >= set(DECLARATIONS)
+
+
+@pytest.mark.parametrize("mutant", [*OF_SHARED.values(), *OF_WRITERS], ids=lambda mutant: mutant.__name__[1:])
+def test_verify_finds_a_release_that_a_mutant_made(
+    mutant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rotated groups of a query once passed all 15 checks of a run and all of verify: 224 wrong answers."""
+    _forget_numbers()
+    with monkeypatch.context() as patch:
+        mutant(patch)
+        try:
+            release = build(tmp_path).folder
+        except (
+            CertificateError
+        ):  # found by the checks of the content, with the mutant there: nothing is sealed
+            return
+        finally:
+            _forget_numbers()
+        assert not verify(release).ok
+    command = [sys.executable, "-m", "topdown.cli", "verify", str(release), "--json"]
+    second = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert second.returncode == 1, second.stdout
+    assert not json.loads(second.stdout)["ok"]
+
+
+def _forget_numbers() -> None:
+    certified.cache_clear()
+    statement._cached_numbers.cache_clear()
+
+
+def test_a_release_without_a_mutant_passes(tmp_path: Path) -> None:
+    """A search that finds something everywhere proves nothing."""
+    assert verify(build(tmp_path).folder).ok

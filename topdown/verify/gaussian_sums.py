@@ -1,0 +1,245 @@
+"""The law of the whole privacy loss of discrete Gaussian noise, summed by code of verify's own.
+
+One count with noise N_Z(0, v) that a change moves by s has the loss (2 x s + s^2) / (2 v) where the noise is x; losses
+of independent counts add up. Where few sums are possible they are all listed. Elsewhere each loss is shared between the
+two nearest points of a lattice so that its probability under both neighbours is kept ("connect the dots", Doroshenko,
+Ghazi, Kamath, Kumar, Manurangsi 2022), and what a lattice twice as wide finds tells how far off that is: six digits are
+right, where a certificate has more. Laws are tilted by e^(t loss) before they are transformed, so that small deltas
+keep their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Group = tuple[Fraction, int, int]  # variance, shift, number of counts
+MOST_SUMS, MOST_VALUES = 1 << 20, 1 << 12  # of losses that are listed, in all and of one group
+MOST_VARIANCE, MOST_COUNTS = 10**6, 10**8  # beyond, a group is as good as continuous
+POINTS, WIDE, FAR = (
+    1 << 15,
+    12.0,
+    23.0,
+)  # points of the lattice; deviations either side that it holds, or a list does
+LEAST_VARIANCE, MANY = Fraction(1, 16), 10_000  # beyond which a curve may be one of bounds
+NODES = 1 << 18  # of continuous noise
+EXACT, NEAR, NEAR_POWER = 1e-10, 2e-6, 1e-5  # relative: what a list may lose, a lattice, and a power on one
+
+
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """Losses in increasing order, and the probability of each under one neighbour and under the other."""
+
+    loss: Floats
+    here: Floats
+    there: Floats
+
+    def delta(self, epsilon: float) -> float:
+        """Return the sum of P(l) (1 - e^(epsilon - l)) over losses above epsilon."""
+        k = int(np.searchsorted(self.loss, epsilon, side="right"))
+        return float((self.here[k:] * -np.expm1(epsilon - self.loss[k:])).sum())
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon, at least 0, whose delta is at most this one."""
+        if self.delta(0.0) <= delta:
+            return 0.0
+        low, high = int(np.searchsorted(self.loss, 0.0, side="right")), len(self.loss) - 1
+        while low < high:  # the first loss whose delta is small enough
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.delta(float(self.loss[middle])) <= delta else (middle + 1, high)
+        end = float(self.loss[low])
+        mass, odds = self.here[low:], np.exp(end - self.loss[low:])
+        return max(end + math.log((float(mass.sum()) - delta) / float((mass * odds).sum())), 0.0)
+
+    def power(self, alpha: float) -> float:
+        """Return the power of the best test that raises false alarms at this rate."""
+        alarms, hits = (np.concatenate(([0.0], np.cumsum(p[::-1]))) for p in (self.there, self.here))
+        return float(np.interp(alpha, alarms, hits))
+
+
+class GaussianSum:
+    """The privacy loss of counts with discrete Gaussian noise that a change moves.
+
+    Args:
+        groups: variance, shift and number of counts; equal ones may be given together.
+    """
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = tuple((v, abs(s), n) for v, s, n in groups if s and n)
+        self.rho = sum((Fraction(n * s * s) / (2 * v) for v, s, n in self._groups), Fraction(0))
+        self.counts = sum(n for _, _, n in self._groups)
+        self._listed = _list_sums(self._groups)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether exact sums may take so long that only theorems can be quoted for a curve."""
+        odd = min(v for v, _, _ in self._groups) <= LEAST_VARIANCE or self.counts > MANY
+        return self._listed is None and odd
+
+    def epsilon(self, digits: int) -> tuple[float, float]:
+        """Return ends of epsilon at delta 10^-digits."""
+        tilt = _shared(math.sqrt(digits * math.log(10) / float(self.rho)))
+        return self._ends(lambda losses: losses.epsilon(10.0**-digits), tilt)
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Return ends of delta at an epsilon of at least 0."""
+        tilt = _shared(max(epsilon / float(self.rho) - 1, 0.0) / 2)
+        return self._ends(lambda losses: losses.delta(epsilon), tilt)
+
+    def power(self, alpha: float) -> tuple[float, float]:
+        """Return ends of the power of the best test at a rate of false alarms."""
+        return self._ends(lambda losses: losses.power(alpha), 0.0, NEAR_POWER)
+
+    def _ends(self, find: Callable[[_Losses], float], tilt: float, near: float = NEAR) -> tuple[float, float]:
+        if self._listed is not None:
+            found = find(self._listed)
+            return found * (1 - EXACT), found * (1 + EXACT)
+        fine, wide = (find(_on_lattice(self._groups, tilt, points)) for points in (POINTS, POINTS // 2))
+        best = fine - (wide - fine) / 3  # what a lattice adds grows with the square of its step
+        off = abs(wide - fine) / 4 + near * abs(fine)
+        return max(best - off, 0.0), best + off
+
+
+def _list_sums(groups: Sequence[Group]) -> _Losses | None:
+    """Return every sum of losses; None if there are too many."""
+    sizes = [2 * (math.ceil(FAR * math.sqrt(float(n * v))) + 2 + n * s) + 1 for v, s, n in groups]
+    if max(sizes) > MOST_VALUES or math.prod(sizes) > MOST_SUMS:
+        return None
+    loss, here, there = np.zeros(1), np.ones(1), np.ones(1)
+    for (v, s, n), size in zip(groups, sizes, strict=True):
+        reach = size // 2
+        one = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / float(2 * v))
+        total, values = np.ones(1), one / one.sum()
+        for _ in range(n):
+            total = np.convolve(total, values)
+            middle = len(total) // 2
+            total = total[max(middle - reach, 0) : middle + reach + 1]
+        at = range(-(len(total) // 2), len(total) // 2 + 1)
+        own = np.array([float(Fraction(2 * y * s + n * s * s) / (2 * v)) for y in at])
+        loss = np.add.outer(loss, own).reshape(-1)
+        here = np.multiply.outer(here, total).reshape(-1)
+        there = np.multiply.outer(there, np.append(total[n * s :], np.zeros(n * s))).reshape(-1)
+    order = np.argsort(loss, kind="stable")
+    return _Losses(loss[order], here[order], there[order])
+
+
+def _on_lattice(groups: Sequence[Group], tilt: float, points: int) -> _Losses:
+    """Return the law on a lattice of so many points around the losses that the tilt makes likely."""
+    middle = float(sum((Fraction(n * s * s) / v for v, s, n in groups), Fraction(0)))
+    spread = math.sqrt(middle)
+    step = 2.0 ** math.ceil(math.log2(2 * WIDE * spread / points))
+    here = _masses(tuple(groups), tilt, step, points)
+    if tilt:
+        return _Losses(*here, here[1])
+    there = _masses(tuple(groups), -1.0, step, points)
+    first = min(here[0][0], there[0][0])
+    size = round((max(here[0][-1], there[0][-1]) - first) / step) + 1
+    both = np.zeros((2, size))
+    for row, (loss, mass) in zip(both, (here, there), strict=True):
+        start = round((loss[0] - first) / step)
+        row[start : start + points] = mass
+    return _Losses(first + step * np.arange(size), *both)
+
+
+def _masses(groups: tuple[Group, ...], tilt: float, step: float, points: int) -> tuple[Floats, Floats]:
+    """Return points of the lattice and P(loss), or P(loss) e^(-loss) for tilt -1; right where the tilt puts them."""
+    spectrum, log_mean, middle = np.ones(points // 2 + 1, dtype=complex), 0.0, 0.0
+    smooth = sum((Fraction(n * s * s) / v for v, s, n in groups if _is_smooth(v, n)), Fraction(0))
+    each = [(v, s, n) for v, s, n in groups if not _is_smooth(v, n)]
+    for variance, shift, n in each + ([(1 / smooth, 0, 1)] if smooth else []):
+        one, log, mean = _spectrum(variance, shift, tilt, step, points)
+        spectrum *= _power(one, n)
+        log_mean += n * log
+        middle += n * mean
+    line = np.fft.irfft(spectrum, points)
+    first = round(middle / step) - points // 2
+    line = np.maximum(np.roll(line, -(first % points)), 0.0)
+    loss: Floats = step * (first + np.arange(points, dtype=np.float64))
+    if tilt in (0.0, -1.0):
+        return loss, line
+    with np.errstate(over="ignore", invalid="ignore"):
+        return loss, np.where(line > 0, line * np.exp(log_mean - tilt * loss), 0.0)
+
+
+def _shared(tilt: float) -> float:
+    """Return a tilt near to one, so that sums of much the same noise share their transforms."""
+    return 2.0 ** (round(2 * math.log2(tilt)) / 2) if tilt else 0.0
+
+
+def _is_smooth(variance: Fraction, count: int) -> bool:
+    return variance > MOST_VARIANCE or count > MOST_COUNTS
+
+
+@lru_cache(maxsize=512)
+def _spectrum(
+    variance: Fraction, shift: int, tilt: float, step: float, points: int
+) -> tuple[NDArray[np.complex128], float, float]:
+    """Return the transform of one count's tilted law on the lattice, ln E[e^(tilt loss)], and the tilted mean.
+
+    shift 0: continuous noise of all counts together, whose losses have the variance 1 / `variance`.
+    """
+    if shift:
+        v, shifted = float(variance), tilt * shift
+        reach = math.ceil((WIDE + 2) * math.sqrt(v)) + 2
+        near = np.arange(-reach, reach + 1.0)
+        noise = np.rint(shifted) + near
+        mass = np.exp(-((noise - shifted) ** 2) / (2 * v))
+        log = math.log(float(mass.sum() / np.exp(-near * near / (2 * v)).sum()))
+        log += (tilt + tilt * tilt) * shift * shift / (2 * v)
+        loss = (2 * noise * shift + shift * shift) / (2 * v)
+    else:
+        total, near = float(1 / variance), np.linspace(-WIDE - 2, WIDE + 2, NODES + 1)
+        mass, log = np.exp(-near * near / 2), (tilt + tilt * tilt) * total / 2
+        loss = total / 2 + tilt * total + math.sqrt(total) * near
+    mass /= mass.sum()
+    low = np.floor(loss / step)
+    below, at = low * step - loss, low.astype(np.int64) % points
+    share = np.expm1(below) / math.expm1(
+        -step
+    )  # of the upper point, so that both neighbours keep their probability
+    line = np.bincount(at, mass * (1 - share) * np.exp(tilt * below), points)
+    line += np.bincount((at + 1) % points, mass * share * np.exp(tilt * (below + step)), points)
+    return np.fft.rfft(line), log, float((mass * loss).sum())
+
+
+def _power(base: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
+    out = base
+    for bit in f"{n:b}"[1:]:
+        out = out * out
+        out = out * base if bit == "1" else out
+    return out
+
+
+def continuous_epsilon(rho: Fraction, digits: int) -> float:
+    """Return epsilon at delta 10^-digits of continuous Gaussian noise of this rho, above 0.
+
+    Dong, Roth, Su 2022, corollary 1.
+    """
+    mu, target = math.sqrt(float(2 * rho)), -digits * math.log(10)
+
+    def log_delta(epsilon: float) -> float:
+        first, second = _log_tail(epsilon / mu - mu / 2), epsilon + _log_tail(epsilon / mu + mu / 2)
+        return first + math.log(-math.expm1(min(second - first, -1e-16)))
+
+    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * target) + 1e-300
+    if log_delta(low) <= target:
+        return 0.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_delta(middle) > target else (low, middle)
+    return (low + high) / 2
+
+
+def _log_tail(x: float) -> float:
+    """Return ln P[N(0, 1) > x]: of large x by the asymptotic series."""
+    if x < 30:
+        return math.log(math.erfc(x / math.sqrt(2)) / 2)
+    series = 1 - 1 / x**2 + 3 / x**4 - 15 / x**6
+    return -x * x / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log(series)
