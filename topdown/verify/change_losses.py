@@ -236,26 +236,20 @@ class GaussianLoss:
 
 @dataclass(frozen=True)
 class WidestEnds:
-    """The widest ends that theorems leave to every composition of Gaussian noise of this rho.
-
-    Below: a loss is as likely above rho as under it by as much, so that delta(epsilon) is at least half of
-    1 - e^(epsilon - rho). Above: zCDP.
-    """
+    """The widest ends that may be stated of a composition of Gaussian noise: zCDP bounds them from above."""
 
     rho: Fraction
     counts: int
     delta = None
 
     def epsilon(self, delta: str) -> Ends:
-        """Return [rho - 3 delta, what rho alone allows]."""
-        digits = digits_of(delta)
-        least = max(self.rho - Fraction(3, 10**digits), Fraction(0))
-        return Ends(least, max(tight_formula(self.rho, digits), least))
+        """Return [0, what rho alone allows]."""
+        return Ends(Fraction(0), tight_formula(self.rho, digits_of(delta)))
 
     @property
     def guess(self) -> Ends:
-        """Return [1/2 + (1 - e**-rho) / 4, 1]."""
-        return Ends(Fraction(1, 2) + (1 - exp(-self.rho)) / 4, _ONE)
+        """Return [1/2, 1]."""
+        return Ends(Fraction(1, 2), _ONE)
 
     @property
     def powers(self) -> list[Ends]:

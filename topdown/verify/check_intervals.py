@@ -238,7 +238,7 @@ def _check_sums(session: Session, out: Findings, at: _PlacedTable, parts: _Place
         return  # a row is missing: said above
     off, wide = np.zeros(len(at.table.key), dtype=bool), np.zeros(len(at.table.key), dtype=bool)
     off[row] = 2 * np.abs(at.numbers.estimate[row] - sums) > n_parts + 1
-    wide[row] = at.numbers.stddev[row] > spread + 1
+    wide[row] = 2 * (at.numbers.stddev[row] - spread) > n_parts + 1
     what = (
         f"{parts.query.name} of its parts"
         if parts.level == at.level

@@ -134,7 +134,7 @@ CURVE_WIDTH = Fraction(1, 10**6)
 LEAST_WIDTH = Fraction(1, 10**12)
 
 
-BOUND_SLACK = Fraction(1, 10**9)  # a bound may be rounded by this part of itself
+BOUND_SLACK = Fraction(1, 50)  # a search for bounds may stop this part of itself short
 
 
 CLOSED_FORM_SLACK = Fraction(1, 10**10)

@@ -21,16 +21,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Group = tuple[Fraction, int, int]  # variance, shift, number of counts
-MOST_SUMS, MOST_VALUES = 1 << 20, 1 << 12  # of losses that are listed, in all and of one group
+MOST_SUMS, MOST_VALUES = 1 << 21, 1 << 11  # of losses that are listed, in all and on one side of a group
 MOST_VARIANCE, MOST_COUNTS = 10**6, 10**8  # beyond, a group is as good as continuous
+IMPOSSIBLE = 1e-130
 POINTS, WIDE, FAR = (
     1 << 15,
     12.0,
     23.0,
 )  # points of the lattice; deviations either side that it holds, or a list does
-LEAST_VARIANCE, MANY = Fraction(1, 16), 10_000  # beyond which a curve may be one of bounds
+LEAST_VARIANCE, SMALL_VARIANCE, MANY = Fraction(1, 16), 4, 10_000  # beyond which a curve may be one of bounds
+MOST_STEPS = 10**5  # of the lattice of all losses in their deviation; else a small variance is slow, too
 NODES = 1 << 18  # of continuous noise
-EXACT, NEAR, NEAR_POWER = 1e-10, 2e-6, 1e-5  # relative: what a list may lose, a lattice, and a power on one
+EXACT, NEAR, NEAR_POWER = 1e-10, 1e-5, 3e-5  # relative: what a list may lose, a lattice, and a power on one
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +82,15 @@ class GaussianSum:
     @property
     def is_slow(self) -> bool:
         """Whether exact sums may take so long that only theorems can be quoted for a curve."""
-        odd = min(v for v, _, _ in self._groups) <= LEAST_VARIANCE or self.counts > MANY
-        return self._listed is None and odd
+        if self._listed is not None:
+            return False
+        least, step = min(v for v, _, _ in self._groups), Fraction(0)
+        for v, s, _ in self._groups:  # the greatest number that all losses are multiples of
+            one = s / v
+            bottom = math.lcm(step.denominator, one.denominator)
+            step = Fraction(math.gcd(int(step * bottom), int(one * bottom)), bottom)
+        uneven = 2 * self.rho > (MOST_STEPS * step) ** 2
+        return least <= LEAST_VARIANCE or (least <= SMALL_VARIANCE and uneven) or self.counts > MANY
 
     def epsilon(self, digits: int) -> tuple[float, float]:
         """Return ends of epsilon at delta 10^-digits."""
@@ -108,13 +117,12 @@ class GaussianSum:
 
 
 def _list_sums(groups: Sequence[Group]) -> _Losses | None:
-    """Return every sum of losses; None if there are too many."""
-    sizes = [2 * (math.ceil(FAR * math.sqrt(float(n * v))) + 2 + n * s) + 1 for v, s, n in groups]
-    if max(sizes) > MOST_VALUES or math.prod(sizes) > MOST_SUMS:
-        return None
+    """Return every sum of losses but those that are next to impossible; None if there are too many."""
     loss, here, there = np.zeros(1), np.ones(1), np.ones(1)
-    for (v, s, n), size in zip(groups, sizes, strict=True):
-        reach = size // 2
+    for v, s, n in groups:
+        reach = math.ceil(FAR * math.sqrt(float(n * v))) + 2 + n * s
+        if reach > MOST_VALUES or len(loss) * (2 * reach + 1) > MOST_SUMS:
+            return None
         one = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / float(2 * v))
         total, values = np.ones(1), one / one.sum()
         for _ in range(n):
@@ -126,6 +134,8 @@ def _list_sums(groups: Sequence[Group]) -> _Losses | None:
         loss = np.add.outer(loss, own).reshape(-1)
         here = np.multiply.outer(here, total).reshape(-1)
         there = np.multiply.outer(there, np.append(total[n * s :], np.zeros(n * s))).reshape(-1)
+        kept = np.maximum(here, there) > IMPOSSIBLE
+        loss, here, there = loss[kept], here[kept], there[kept]
     order = np.argsort(loss, kind="stable")
     return _Losses(loss[order], here[order], there[order])
 
