@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import topdown.formats.canonical
 from tests.helpers.imports import imports_of
 from tests.helpers.small_release import build, certified
 from topdown.errors import CertificateError
+from topdown.formats import json_bytes
 from topdown.model import Query, Schema
 from topdown.privacy import Enclosure, statement
 from topdown.privacy.accountant import Composition
@@ -109,7 +109,7 @@ def _double_variances(patch: pytest.MonkeyPatch) -> None:
 
 
 def _other_bytes(patch: pytest.MonkeyPatch) -> None:
-    true = topdown.formats.canonical.json_bytes
+    true = json_bytes
 
     def mutant(document: Any) -> bytes:
         return (json.dumps(json.loads(true(document)), sort_keys=True, indent=1) + "\n").encode()
@@ -120,7 +120,7 @@ def _other_bytes(patch: pytest.MonkeyPatch) -> None:
 
 
 OF_SHARED: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], None]] = {
-    ("topdown.formats.canonical", "json_bytes"): _other_bytes,
+    ("topdown.formats.json_schema", "json_bytes"): _other_bytes,
 }
 """A mutant of each shared function that is more than a declaration."""
 OF_WRITERS = (_rotate_labels, _select_others, _halve_epsilon, _halve_guess, _double_variances)
@@ -129,8 +129,9 @@ OF_WRITERS = (_rotate_labels, _select_others, _halve_epsilon, _halve_guess, _dou
 
 def test_every_shared_function_is_a_declaration_or_has_a_mutant() -> None:
     """A function that verify comes to share unseen would be wrong on both sides at once."""
-    found = {one for one in shared_functions() if one[0] not in DECLARATIONS}
-    assert found == set(OF_SHARED)
+    found = shared_functions()
+    assert {one for one in found if one[0] not in DECLARATIONS} == set()
+    assert set(OF_SHARED) <= found
     assert {module for module, _ in shared_functions()} >= set(DECLARATIONS)
 
 

@@ -1,4 +1,4 @@
-"""The JSON documents that the engine writes, by name, and the JSON Schema (draft 2020-12) of each.
+"""The JSON documents that the engine writes: by name, as bytes in one way only, and the JSON Schema of each.
 
 A schema is generated from the struct that states the form of the document. Structs are imported when a document is
 wanted, so that no command starts slower for them.
@@ -6,6 +6,7 @@ wanted, so that no command starts slower for them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
@@ -133,3 +134,11 @@ def document_schema(name: str, documents: Mapping[str, str] = DOCUMENTS) -> dict
     """Return the JSON Schema of one document; KeyError if there is none."""
     module, _, struct = documents[name].partition(":")
     return schema_of(getattr(import_module(module), struct))
+
+
+def json_bytes(document: Struct | dict[str, Any]) -> bytes:
+    """Return the only bytes a document of a release may have: sorted keys, two spaces, a last newline."""
+    text = json.dumps(
+        msgspec.to_builtins(document), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False
+    )
+    return (text + "\n").encode()
