@@ -18,7 +18,6 @@ from typing import BinaryIO
 import numpy as np
 from msgspec import convert
 
-from pgsr.documents import Compare, ComparedMechanism, Truth
 from pgsr.estimators import (
     Groups,
     RowsDesign,
@@ -31,6 +30,7 @@ from pgsr.estimators import (
     vector_kind,
 )
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
+from pgsr.formats import Compare, ComparedMechanism, Truth
 from pgsr.group_tables import origin_of_groups
 from pgsr.hierarchy import Sizes, Tree, tree_of
 from pgsr.level_noise import Budget, Calibration, NoiseSource, calibrate

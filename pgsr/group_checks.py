@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pgsr.documents import Manifest
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
-from pgsr.group_folder import CERTIFICATE, MANIFEST, MEASUREMENTS, release_files
+from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, Manifest, release_files
 from pgsr.released_groups import (
     Check,
     OddFileError,

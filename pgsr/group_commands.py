@@ -132,7 +132,7 @@ def _new_ledger(
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
-    from pgsr.documents import LedgerState
+    from pgsr.formats import LedgerState
     from topdown import __version__
     from topdown.privacy.ledger.ledger_file import read_ledger
     from topdown.privacy.ledger.ledger_records import exact_text
@@ -281,7 +281,7 @@ def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool,
 def _show_release(screen: Screen, made: Release) -> None:
     from msgspec import convert
 
-    from pgsr.documents import Privacy, ReleaseDocument
+    from pgsr.formats import Privacy, ReleaseDocument
     from topdown import __version__
     from topdown.app.screens import figures
     from topdown.app.screens.text_layout import FAIL, OK
@@ -352,7 +352,7 @@ def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def verify(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
-    from pgsr.documents import Checked, Verify
+    from pgsr.formats import Checked, Verify
     from pgsr.group_checks import verify as check_release
     from topdown import __version__
     from topdown.app.screens.text_layout import FAIL, OK
@@ -409,7 +409,7 @@ def verify(screen: Screen, folder: Path) -> int:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New Parquet file.")
 def microdata(screen: Screen, *, folder: Path, out: Path) -> int:
     """Write one row for every group of a release, after every check. Reads published files only; costs nothing."""
-    from pgsr.documents import Microdata
+    from pgsr.formats import Microdata
     from pgsr.group_files import write_groups
     from topdown import __version__
     from topdown.app.screens.text_layout import OK

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgsr.documents import VERSION, Manifest, SealedFile, Stamp
 from pgsr.estimators import MEANING, OF_MODEL, OF_NOISE, half_width
-from pgsr.group_checks import verify
-from pgsr.group_folder import (
+from pgsr.formats import (
     ANSWER,
     CERTIFICATE,
     COUNT,
@@ -28,9 +26,14 @@ from pgsr.group_folder import (
     LOWER,
     MANIFEST,
     UPPER,
+    VERSION,
+    Manifest,
+    SealedFile,
+    Stamp,
     part_file,
     release_files,
 )
+from pgsr.group_checks import verify
 from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import Calibration
 from pgsr.prepared_release import Prepared, Release

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pgsr.documents import Stamp
 from pgsr.estimators import Estimate, Mechanism, RowsDesign, add_up_known, all_answers, count_bounds, estimate
+from pgsr.formats import Stamp
 from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import NOT_A_RELEASE, Calibration, NoiseSource
 from pgsr.run_settings import Plan

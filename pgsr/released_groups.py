@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, convert
 
-from pgsr.documents import VERSION, Certificate
 from pgsr.estimators import half_width
-from pgsr.group_folder import (
+from pgsr.formats import (
     ANSWER,
     CERTIFICATE,
     COUNT,
@@ -34,6 +33,8 @@ from pgsr.group_folder import (
     MEASUREMENTS,
     PART,
     UPPER,
+    VERSION,
+    Certificate,
     part_file,
 )
 from pgsr.hierarchy import Sizes

@@ -8,18 +8,30 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shutil
-from collections.abc import Callable, Generator, Iterator
+import stat
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from pgsr.documents import Certificate
 from pgsr.estimators import all_answers, rows_answers_of_level
+from pgsr.formats import (
+    ANSWER,
+    JOURNAL,
+    MANIFEST,
+    MEASUREMENTS,
+    PART,
+    WRITING,
+    Certificate,
+    part_file,
+    release_files,
+)
 from pgsr.group_files import (
     answers_bytes,
     certificate_document,
@@ -27,14 +39,6 @@ from pgsr.group_files import (
     plan_sections,
     publish_release,
     release_contents,
-)
-from pgsr.group_folder import (
-    ANSWER,
-    MEASUREMENTS,
-    PART,
-    part_file,
-    refuse_strangers,
-    refuse_used_folder,
 )
 from pgsr.group_tables import check_totals, origin_of_groups
 from pgsr.hierarchy import Hierarchy
@@ -55,12 +59,15 @@ from topdown.errors import SPEND_NOTE, ConfigError, DataError, TopdownError
 from topdown.formats import json_bytes
 from topdown.output_paths import refuse_inside, refuse_needed
 from topdown.privacy.ledger import (
+    DIGEST_FILE,
     Book,
     Disk,
+    DrawnLaw,
     Journal,
     Ledger,
     LedgerLocation,
     MeasuredPart,
+    NoiseCharge,
     PartSize,
     disk_errors,
     folder_lock,
@@ -70,17 +77,13 @@ from topdown.privacy.ledger import (
 )
 from topdown.progress import Event, Report, silent
 
-if TYPE_CHECKING:
-    from topdown.privacy.ledger import DrawnLaw, NoiseCharge
-
-
+_DRAWN = re.compile(rf"{PART}\.[0-9]+\.[0-9a-f]{{64}}\.drawn")
 LEDGER_LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 QUERY = "group sizes"
 SPENT = "this run spent"
 NOTHING = "nothing"
 P = ParamSpec("P")
 R = TypeVar("R")
-LevelLaw = tuple[str, Fraction, int, int]
 
 
 def with_spend_note(run: Callable[P, R]) -> Callable[P, R]:
@@ -99,50 +102,81 @@ def with_spend_note(run: Callable[P, R]) -> Callable[P, R]:
     return telling
 
 
-def planned_spend(plan: Prepared, place: LedgerLocation, policy: Policy, so_far: Fraction) -> NoiseCharge:
-    """Return what a release may charge.
+def refuse_used_folder(out: Path, *, resumable: bool) -> None:
+    """Refuse a folder that no run can write to or that holds something else; writes nothing.
 
     Args:
-        plan: what will be drawn, once.
-        place: the ledger.
-        policy: the most that may ever be charged to the data set, and why; without a limit this release, and what of
-            it has to be drawn again after a crash.
-        so_far: what this run was charged before.
-    """
-    from topdown.privacy.ledger.charged_run import NoiseCharge
+        out: folder to write.
+        resumable: whether a run that began there may go on.
 
-    laws = ledger_laws(plan.calibration, plan.hierarchy.level_names)
-    return NoiseCharge(
-        release=f"{place.binding.data_set}-{plan.plan_hash[:8]}",
-        plan_hash=plan.plan_hash,
-        laws={level: (law,) for level, law in laws.items()},
-        exact=tuple(plan.sections["privacy"]["conditional_on"]),
-        limit=plan.calibration.loss + so_far if policy.most is None else policy.most,
-        limit_reason=policy.reason,
+    Raises:
+        ConfigError: C172 no folder can be there; C164 something else is there.
+    """
+    shown = ascii(str(out))[1:-1]
+    try:
+        is_link, there = stat.S_ISLNK(out.lstat().st_mode), True
+        names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    except FileNotFoundError:
+        is_link, there, names = out.is_symlink(), False, set()
+    except (OSError, ValueError):  # too long, below a file, without end, or with a character no name has
+        raise _no_folder(shown, "is no path that can be written") from None
+    if is_link:
+        raise _no_folder(shown, "is a link")
+    begun = resumable and names and (out / MEASUREMENTS / JOURNAL).is_file()
+    if (there and not out.is_dir()) or (names and not begun and not _only_begun(out, names)):
+        raise ConfigError(
+            f"{shown} exists and is not an empty folder",
+            code="C164",
+            fix="give a new folder, or, with --resume, that of a run that was interrupted",
+        )
+
+
+def _only_begun(out: Path, names: set[str]) -> bool:
+    """Tell whether a run that was killed before its first durable step is all there is."""
+    inside = out / MEASUREMENTS
+    if names != {MEASUREMENTS} or inside.is_symlink() or not inside.is_dir():
+        return False
+    return {path.name for path in inside.iterdir()} <= {JOURNAL + WRITING}
+
+
+def _no_folder(shown: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"--out {shown} {why}", code="C172", fix="give --out a new folder of its own; nothing was spent"
     )
 
 
-def ledger_laws(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLaw]:
-    """Return the law of every level as the ledger records it."""
-    from topdown.privacy.ledger.ledger_records import DrawnLaw
+def refuse_strangers(out: Path, levels: Sequence[str]) -> None:
+    """Refuse a folder that holds anything but files of this run, whole or half written (ConfigError C164)."""
+    own = {*release_files(levels, is_release=True), MANIFEST, f"{MEASUREMENTS}/{DIGEST_FILE}"}
+    own |= {name + WRITING for name in own}
+    folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
+    for place, inner, names in os.walk(out):
+        for name in (*inner, *names):
+            path = Path(place, name)
+            inside = path.relative_to(out).as_posix()
+            drawn = _DRAWN.fullmatch(name) and inside.removesuffix(f"/{name}") in folders
+            known = inside in folders if name in inner else drawn or inside in own
+            if path.is_symlink() or not known:
+                raise ConfigError(
+                    f"{ascii(str(path))[1:-1]} does not belong to the run in {out}",
+                    code="C164",
+                    fix="move it out of the folder and run the same command again; nothing was spent",
+                )
 
-    drawn = laws_drawn(calibration, levels)
-    return {level: DrawnLaw(*law, level, QUERY) for level, law in drawn.items()}
 
+def level_laws(noise: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLaw]:
+    """Return, per level, what the ledger records: the law, and what the worst neighbour moves there, exactly.
 
-def laws_drawn(calibration: Calibration, levels: tuple[str, ...]) -> dict[str, LevelLaw]:
-    """Return, per level, (law, parameter, shift, coordinates): what the worst neighbour moves there, exactly.
-
-    One step is the worst at every level at once (see `vectors.joint_sensitivity`), and moves each answer by one
-    at most, so the composition of these laws is the loss of a single pair of neighbours.
+    One step is the worst at every level at once (see `joint_sensitivity`), and moves each answer by one at most, so
+    the composition of these laws is the loss of a single pair of neighbours.
 
     Args:
-        calibration: noise of every level.
+        noise: of every level.
         levels: their names, root first.
     """
-    law = LEDGER_LAWS[calibration.noise]
-    drawn = zip(levels, calibration.parameters, calibration.sensitivities, strict=True)
-    return {name: (law, parameter, 1, changed) for name, parameter, changed in drawn}
+    law = LEDGER_LAWS[noise.noise]
+    drawn = zip(levels, noise.parameters, noise.sensitivities, strict=True)
+    return {name: DrawnLaw(law, parameter, 1, moved, name, QUERY) for name, parameter, moved in drawn}
 
 
 def answers_in(data: bytes | None, n_sizes: int) -> Ints:
@@ -233,18 +267,6 @@ def run_release(
         return replace(made, folder=folder, charged=receipt.loss, n_attempts=len(receipt.charges))
 
 
-def exact_bytes(plan: Prepared) -> bytes:
-    """Return exact.json: the statistics that are published exactly, in the order of the ledger's intent."""
-    return json_bytes({"total": plan.total, "public_totals": plan.sections["public_totals"]})
-
-
-def _check_room(plan: Prepared, folder: Path) -> None:
-    """Refuse to begin what the disk has no room for: a torn part costs a new charge."""
-    n_cells = plan.sizes.n_sizes * plan.hierarchy.tree.n_nodes
-    if folder.is_dir() and shutil.disk_usage(folder).free < 2 * BYTES_A_CELL * n_cells + SPARE_BYTES:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-
-
 def _committed_answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
     """Read the noisy answers [size][node] back, which the ledger has committed to."""
     names = plan.hierarchy.level_names
@@ -280,18 +302,34 @@ class _GroupSizes:
         return NoiseSource()
 
     def charge(self, so_far: Fraction) -> NoiseCharge:
-        return planned_spend(self.plan, self.location, self.policy, so_far)
+        plan, most = self.plan, self.policy.most
+        return NoiseCharge(
+            release=f"{self.location.binding.data_set}-{plan.plan_hash[:8]}",
+            plan_hash=plan.plan_hash,
+            laws={
+                level: (law,)
+                for level, law in level_laws(plan.calibration, plan.hierarchy.level_names).items()
+            },
+            exact=tuple(plan.sections["privacy"]["conditional_on"]),
+            # Without a limit: this release, and what of it has to be drawn again after a crash.
+            limit=plan.calibration.loss + so_far if most is None else most,
+            limit_reason=self.policy.reason,
+        )
 
     def open_records(self) -> None:
         """Go on: the groups were read and checked before."""
 
     def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
-        _check_room(self.plan, self.out)
+        n_cells = self.plan.sizes.n_sizes * self.plan.hierarchy.tree.n_nodes
+        needed = 2 * BYTES_A_CELL * n_cells + SPARE_BYTES
+        if self.out.is_dir() and shutil.disk_usage(self.out).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.out))
         if journal is not None:
             refuse_lost_levels(self.plan, journal, ledger.book)
 
     def exact(self) -> bytes:
-        return exact_bytes(self.plan)
+        plan = self.plan
+        return json_bytes({"total": plan.total, "public_totals": plan.sections["public_totals"]})
 
     def digest(self, key: bytes) -> str:
         return keyed_digest(key, [np.ascontiguousarray(self.truth, dtype="<i8").data])
@@ -372,7 +410,7 @@ def release(
 
     The data are checked completely before the ledger is opened; the ledger holds a durable intent before the
     first bit of noise is drawn, the hash of every noisy part before it may be read, and a commit before anything is
-    made of them (see `run.run_release`).
+    made of them (see `run_release`).
 
     Args:
         plan: what is released, and how it is measured.

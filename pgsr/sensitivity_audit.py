@@ -19,7 +19,7 @@ from math import ceil, exp
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.documents import Audit, ChainOutput, Enumeration, VectorSensitivity
+from pgsr.formats import Audit, ChainOutput, Enumeration, VectorSensitivity
 from pgsr.hierarchy import Sizes, Tree, tree_of
 from pgsr.level_noise import Budget, calibrate
 from pgsr.neighbours import PERSON_STEPS, Relation

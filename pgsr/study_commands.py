@@ -347,7 +347,7 @@ def known_pages() -> dict[str, Page]:
 @click.argument("code", required=False)
 def explain(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    from pgsr.documents import Explain
+    from pgsr.formats import Explain
     from topdown import __version__
 
     return show_pages(
@@ -365,7 +365,7 @@ def explain(screen: Screen, *, code: str | None) -> int:
 @click.argument("name", required=False)
 def schema(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document."""
-    from pgsr.documents import Schemas, document_names, document_schema
+    from pgsr.formats import Schemas, document_names, document_schema
     from topdown import __version__
 
     wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.documents import Synth
+from pgsr.formats import Synth
 from pgsr.hierarchy import Hierarchy, hierarchy_of
 from topdown import __version__
 from topdown.arrays import Ints

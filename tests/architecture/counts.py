@@ -85,7 +85,7 @@ def class_names() -> list[str]:
     """Names of classes that are defined more than once in topdown or in pgsr, documents and verifier apart."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for module, path in modules().items():
-        if room_of(module) not in ("topdown.verify", "topdown.formats", "pgsr.documents"):
+        if room_of(module) not in ("topdown.verify", "topdown.formats", "pgsr.formats"):
             for node in ast.walk(tree_of(path)):
                 if isinstance(node, ast.ClassDef):
                     places[module.split(".")[0], node.name].append(module)

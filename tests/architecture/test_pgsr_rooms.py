@@ -45,7 +45,7 @@ def test_pgsr_builds_on_topdown_and_never_back() -> None:
 
 
 PGSR_CHECKS = ("group_checks", "released_groups")
-PGSR_CHECKS_MAY_USE = {*PGSR_CHECKS, "documents", "estimators", "group_folder", "hierarchy", "neighbours"}
+PGSR_CHECKS_MAY_USE = {*PGSR_CHECKS, "estimators", "formats", "hierarchy", "neighbours"}
 FROM_ESTIMATORS = {"MEANING", "MECHANISMS", "OF_MODEL", "count_bounds", "half_width"}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pgsr.cli import main as pgsr_main
-from pgsr.documents import document_schema as pgsr_schema
+from pgsr.formats import document_schema as pgsr_schema
 from tests.helpers.commands import run_pgsr
 from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems

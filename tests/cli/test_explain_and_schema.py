@@ -11,7 +11,7 @@ import pytest
 
 import pgsr
 import topdown as engine
-from pgsr.documents import document_names as pgsr_names
+from pgsr.formats import document_names as pgsr_names
 from pgsr.study_commands import OWN_PAGES, known_pages
 from tests.helpers.schemas import problems
 from topdown.app.help_pages import FAMILIES, pages

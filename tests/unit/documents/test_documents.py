@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, Meta, UnsetType, ValidationError, convert, to_builtins
 
-from pgsr.documents import DOCUMENTS as PGSR_DOCUMENTS
-from pgsr.documents import document_schema as pgsr_schema
+from pgsr.formats import DOCUMENTS as PGSR_DOCUMENTS
+from pgsr.formats import document_schema as pgsr_schema
 from tests.helpers import policies
 from tests.helpers.schemas import problems
 from topdown.formats import DOCUMENTS, document_schema

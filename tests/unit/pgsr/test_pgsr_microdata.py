@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from pgsr import Sizes
 from pgsr.cli import main
-from pgsr.documents import document_schema
+from pgsr.formats import document_schema
 from pgsr.group_files import ROWS_A_TIME, _group_rows, write_groups
 from pgsr.group_tables import leaf_counts, read_groups
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released

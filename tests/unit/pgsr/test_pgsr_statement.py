@@ -13,7 +13,7 @@ from pgsr import Budget, Plan, Sizes, new_ledger, tree_of
 from pgsr.level_noise import calibrate
 from pgsr.neighbours import NUMBER, PUBLIC, relation_name
 from pgsr.privacy_section import account_step, privacy_section
-from pgsr.releasing import laws_drawn, ledger_laws, with_spend_note
+from pgsr.releasing import level_laws, with_spend_note
 from pgsr.sensitivity_audit import compositions, naive_vector
 from tests.helpers.groups import place_of
 from topdown.errors import ConfigError, TopdownError
@@ -148,9 +148,10 @@ def test_what_the_ledger_is_told():
     for loss, name in (("epsilon", "two_sided_geometric"), ("rho", "discrete_gaussian")):
         budget = Budget(**{loss: "1/2"}, shares=("1/4", "3/4"))
         plan = calibrate("tail", TREE, Sizes(4, 0), budget, STEPS[:2])
-        laws = laws_drawn(plan, ("nation", "state"))
-        assert {level: (name, p, 1, 2) for level, p in zip(laws, plan.parameters, strict=True)} == laws
-        assert plan.loss == sum(law.loss for law in ledger_laws(plan, ("nation", "state")).values())
+        laws = level_laws(plan, ("nation", "state"))
+        for (level, law), parameter in zip(laws.items(), plan.parameters, strict=True):
+            assert law == DrawnLaw(name, parameter, 1, 2, level, "group sizes")
+        assert plan.loss == sum(law.loss for law in laws.values())
     assert relation_name(("move", "new"), 1) == "move+new"
     assert relation_name(("move", "new"), 0) == "move+new of size 0 or 1"
 

@@ -1,29 +1,51 @@
-"""The form of every JSON document of pgsr, as in `topdown.formats`: one struct a document.
+"""Every file and JSON document of pgsr: names and columns of the files of a release, one struct a document.
 
-Numbers and texts have the most that a checker reads of a stranger's.
+Numbers and texts have the most that a checker reads of a stranger's. Checks take forms from here, as data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from topdown.formats import json_schema
 from topdown.formats.command_documents import ErrorPage
 from topdown.formats.common import Count, LedgerId, Part, Positive, Rational, Sha256
+from topdown.made_up import WARNING_FILE
+
+COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
+MEASUREMENTS, EXACT, JOURNAL = "measurements", "exact.json", "journal.json"
+PART = "part-000"
+COUNT, ANSWER = "count", "answer"  # the columns of the tables
+LOWER, UPPER = "lower", "upper"
+WRITING = ".tmp"
+
+
+def part_file(level: str) -> str:
+    """Return the path of the noisy answers of one level, relative to the release."""
+    return f"{MEASUREMENTS}/{level}/{PART}.parquet"
+
+
+def release_files(levels: Sequence[str], *, is_release: bool) -> tuple[str, ...]:
+    """Return the path of every file but the manifest: they follow from the levels alone."""
+    own = (f"{MEASUREMENTS}/{EXACT}", f"{MEASUREMENTS}/{JOURNAL}", LEDGER) if is_release else (WARNING_FILE,)
+    return (CERTIFICATE, COUNTS, *own, *(part_file(level) for level in levels))
+
 
 DOCUMENTS = {
-    "audit": "pgsr.documents:Audit",
-    "certificate": "pgsr.documents:Certificate",
-    "compare": "pgsr.documents:Compare",
-    "explain": "pgsr.documents:Explain",
-    "ledger": "pgsr.documents:LedgerState",
-    "manifest": "pgsr.documents:Manifest",
-    "microdata": "pgsr.documents:Microdata",
-    "release": "pgsr.documents:ReleaseDocument",
-    "schemas": "pgsr.documents:Schemas",
-    "synth": "pgsr.documents:Synth",
-    "verify": "pgsr.documents:Verify",
+    "audit": "pgsr.formats:Audit",
+    "certificate": "pgsr.formats:Certificate",
+    "compare": "pgsr.formats:Compare",
+    "explain": "pgsr.formats:Explain",
+    "ledger": "pgsr.formats:LedgerState",
+    "manifest": "pgsr.formats:Manifest",
+    "microdata": "pgsr.formats:Microdata",
+    "release": "pgsr.formats:ReleaseDocument",
+    "schemas": "pgsr.formats:Schemas",
+    "synth": "pgsr.formats:Synth",
+    "verify": "pgsr.formats:Verify",
 }
 """Module and struct by name of the document."""
 
@@ -35,11 +57,9 @@ def document_names() -> list[str]:
 
 def document_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of one document; KeyError if there is none."""
-    from topdown.formats import json_schema as documents
-
     if name == "error":
-        return documents.document_schema(name)
-    return documents.document_schema(name, DOCUMENTS)
+        return json_schema.document_schema(name)
+    return json_schema.document_schema(name, DOCUMENTS)
 
 
 Exact = Annotated[
