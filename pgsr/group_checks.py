@@ -6,7 +6,7 @@ Columns and rows are chosen again vector by vector, the same sums in the same or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from math import ceil
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
-from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, Manifest, release_files
+from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, Checked, Manifest, Verify, release_files
 from pgsr.released_groups import (
     Check,
     OddFileError,
@@ -29,6 +29,7 @@ from pgsr.released_groups import (
     read_document,
     sha256_of,
 )
+from topdown import __version__
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
@@ -220,6 +221,28 @@ def verify(folder: Path | str) -> list[Check]:
             fix="give the folder that pgsr release wrote without --simulate; a simulation is never published",
         )
     return check_folder(place)
+
+
+def verify_document(checks: Sequence[Check]) -> Verify:
+    """Return the result of `verify` as a document."""
+    failed = sum(not check.ok for check in checks)
+    return Verify(
+        engine=__version__,
+        ok=not failed,
+        n_checks=len(checks),
+        n_failed=failed,
+        checks=[
+            Checked(
+                name=check.name,
+                ok=check.ok,
+                summary=check.summary,
+                n_checked=check.n_checked,
+                n_failed=check.n_failed,
+                findings=check.findings,
+            )
+            for check in checks
+        ],
+    )
 
 
 def check_folder(place: Path) -> list[Check]:

@@ -132,27 +132,10 @@ def _new_ledger(
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
-    from pgsr.formats import LedgerState
-    from topdown import __version__
-    from topdown.privacy.ledger.ledger_file import read_ledger
-    from topdown.privacy.ledger.ledger_records import exact_text
+    from pgsr.run_settings import ledger_state
 
-    book, bound = read_ledger(place.path), place.binding
-    screen.document(
-        LedgerState(
-            engine=__version__,
-            id=place.id,
-            action=action,
-            path=str(place.path),
-            witness=str(place.witness_folder),
-            data_set=bound.data_set,
-            neighbours=bound.neighbours,
-            unit=bound.unit,
-            loss_name="rho" if bound.loss_name == "rho" else "epsilon",
-            charged=exact_text(book.charged),
-            n_records=len(book.entries),
-        )
-    )
+    bound = place.binding
+    screen.document(ledger_state(place, action))
     near = "beside it: a copy put back brings both; name another --witness"
     apart = place.witness_folder.resolve() != place.path.parent.resolve()
     screen.pairs(
@@ -279,31 +262,13 @@ def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool,
 
 
 def _show_release(screen: Screen, made: Release) -> None:
-    from msgspec import convert
-
-    from pgsr.formats import Privacy, ReleaseDocument
-    from topdown import __version__
+    from pgsr.group_files import release_document
     from topdown.app.screens import figures
     from topdown.app.screens.text_layout import FAIL, OK
 
     plan, noise = made.prepared, made.calibration
     name = "epsilon" if noise.noise == "geometric" else "rho"
-    screen.document(
-        ReleaseDocument(
-            engine=__version__,
-            release=made.is_release,
-            stamp=made.stamp,
-            folder=str(made.folder),
-            mechanism=plan.mechanism.name,
-            plan_hash=plan.plan_hash,
-            n_regions=plan.hierarchy.tree.n_nodes,
-            n_sizes=plan.sizes.n_sizes,
-            total=plan.total,
-            charged=str(made.charged),
-            n_attempts=made.n_attempts,
-            privacy=convert(plan.sections["privacy"], Privacy),
-        )
-    )
+    screen.document(release_document(made))
     private = f"{figures.loss(name, noise.loss)}, exact {noise.loss}"
     if not noise.private:
         private = f"NOT private as claimed: true {figures.loss(name, noise.loss)} at claim {noise.claimed}"
@@ -352,33 +317,14 @@ def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def verify(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
-    from pgsr.formats import Checked, Verify
     from pgsr.group_checks import verify as check_release
-    from topdown import __version__
+    from pgsr.group_checks import verify_document
     from topdown.app.screens.text_layout import FAIL, OK
 
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
     checks = check_release(folder)
     failed = [check for check in checks if not check.ok]
-    screen.document(
-        Verify(
-            engine=__version__,
-            ok=not failed,
-            n_checks=len(checks),
-            n_failed=len(failed),
-            checks=[
-                Checked(
-                    name=check.name,
-                    ok=check.ok,
-                    summary=check.summary,
-                    n_checked=check.n_checked,
-                    n_failed=check.n_failed,
-                    findings=check.findings,
-                )
-                for check in checks
-            ],
-        )
-    )
+    screen.document(verify_document(checks))
     for check in checks:
         screen.item(
             OK if check.ok else FAIL,
@@ -409,24 +355,12 @@ def verify(screen: Screen, folder: Path) -> int:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New Parquet file.")
 def microdata(screen: Screen, *, folder: Path, out: Path) -> int:
     """Write one row for every group of a release, after every check. Reads published files only; costs nothing."""
-    from pgsr.formats import Microdata
     from pgsr.group_files import write_groups
-    from topdown import __version__
     from topdown.app.screens.text_layout import OK
 
-    made = write_groups(folder, out)
-    exact = made.sizes.too_large == "refuse"
-    screen.document(
-        Microdata(
-            engine=__version__,
-            folder=str(folder),
-            file=str(out),
-            groups=made.n_groups,
-            members=made.n_members,
-            members_exact=exact,
-        )
-    )
-    largest = "" if exact else f" at least: size {made.sizes.largest} means {made.sizes.largest} or more"
-    screen.say(f"{made.n_groups:,} groups with {made.n_members:,} members{largest}.")
+    made, sizes = write_groups(folder, out)
+    screen.document(made)
+    more = "" if made.members_exact else f" at least: size {sizes.largest} means {sizes.largest} or more"
+    screen.say(f"{made.groups:,} groups with {made.members:,} members{more}.")
     screen.last(f"Groups of {folder} written to {out}", symbol=OK)
     return EXIT_OK

@@ -10,11 +10,11 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import convert
 
 from pgsr.estimators import MEANING, OF_MODEL, OF_NOISE, half_width
 from pgsr.formats import (
@@ -28,6 +28,9 @@ from pgsr.formats import (
     UPPER,
     VERSION,
     Manifest,
+    Microdata,
+    Privacy,
+    ReleaseDocument,
     SealedFile,
     Stamp,
     part_file,
@@ -189,6 +192,25 @@ def certificate_document(made: Release) -> dict[str, Any]:
     }
 
 
+def release_document(made: Release) -> ReleaseDocument:
+    """Return the result of a release or simulation as a document."""
+    plan = made.prepared
+    return ReleaseDocument(
+        engine=__version__,
+        release=made.is_release,
+        stamp=made.stamp,
+        folder=str(made.folder),
+        mechanism=plan.mechanism.name,
+        plan_hash=plan.plan_hash,
+        n_regions=plan.hierarchy.tree.n_nodes,
+        n_sizes=plan.sizes.n_sizes,
+        total=plan.total,
+        charged=str(made.charged),
+        n_attempts=made.n_attempts,
+        privacy=convert(plan.sections["privacy"], Privacy),
+    )
+
+
 def _choice_section(made: Release) -> dict[str, list[tuple[int, int]]]:
     """Return how many columns and rows each region was measured by, if there are rows."""
     public = made.prepared.rows_design
@@ -242,21 +264,7 @@ MOST_ROWS = 2**31
 ROWS_A_TIME = 2**20
 
 
-@dataclass(frozen=True)
-class WrittenGroups:
-    """What was written.
-
-    Args:
-        n_groups, n_members: rows, and their sizes added up.
-        sizes: of the release; where larger groups count as the last size, members are at least as many.
-    """
-
-    n_groups: int
-    n_members: int
-    sizes: Sizes
-
-
-def write_groups(folder: Path | str, out: Path | str) -> WrittenGroups:
+def write_groups(folder: Path | str, out: Path | str) -> tuple[Microdata, Sizes]:
     """Write one row for every released group of a leaf region: unit, region, size; regions and sizes in order.
 
     Units are numbers from 1 on that say nothing else. Any table of the rows agrees with the released counts; the
@@ -265,6 +273,10 @@ def write_groups(folder: Path | str, out: Path | str) -> WrittenGroups:
     Args:
         folder: a release.
         out: Parquet file to write; a new one.
+
+    Returns:
+        What was written, and the sizes of the release; where larger groups count as the last size, members are at
+        least as many.
 
     Raises:
         DataError: no release (D137), one that fails its own checks (D140), or a file that cannot be written (D050).
@@ -299,7 +311,15 @@ def write_groups(folder: Path | str, out: Path | str) -> WrittenGroups:
     counts = files.counts[:, leaf]
     _write_parquet(target, _group_rows(counts, names, sizes.smallest))
     labels = np.arange(sizes.n_sizes) + sizes.smallest
-    return WrittenGroups(int(counts.sum()), int(labels @ counts.sum(axis=1)), sizes)
+    made = Microdata(
+        engine=__version__,
+        folder=str(folder),
+        file=str(out),
+        groups=int(counts.sum()),
+        members=int(labels @ counts.sum(axis=1)),
+        members_exact=sizes.too_large == "refuse",
+    )
+    return made, sizes
 
 
 def _group_rows(counts: Ints, names: list[str], smallest: int) -> Iterator[pa.Table]:

@@ -14,26 +14,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
 from pgsr.estimators import PARENT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
+from pgsr.formats import LedgerState
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
 from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import LOSS_NAMES, Budget
 from pgsr.neighbours import Relation, default_steps, relation_name, steps_in_order
 from pgsr.vectors import Kind
+from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, ConfigError
 from topdown.formats.strict_toml import read_toml
 from topdown.output_paths import checked_name
-from topdown.privacy.ledger import Disk
-
-if TYPE_CHECKING:
-    from topdown.privacy.ledger import LedgerBinding, LedgerLocation
-
+from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation
+from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
+from topdown.privacy.ledger.ledger_records import exact_text
 
 DATA_SET, UNIT = "groups", "person"
 FOLDER = "ledger"  # of the ledger, beside the groups; its witness lies with the groups
@@ -73,8 +73,6 @@ def binding_of(
     Raises:
         ConfigError: unknown steps (C168), or a data set or unit whose name is no file's (C130).
     """
-    from topdown.privacy.ledger.ledger_records import LedgerBinding
-
     checked_name(data_set, "data set")
     checked_name(unit, "unit of privacy")
     steps = steps_in_order(default_steps(smallest) if relations is None else relations)
@@ -92,8 +90,6 @@ def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) 
     Raises:
         ConfigError: groups in memory and no ledger (C163).
     """
-    from topdown.privacy.ledger.ledger_file import LedgerLocation
-
     if groups is None and file.path is None:
         raise ConfigError(
             "groups in memory have no place for their ledger",
@@ -112,8 +108,6 @@ def new_ledger(place: LedgerLocation) -> str:
         BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
             odds with its witness (B008, B012); the named one is not there (B011); the witness has no folder (B014).
     """
-    from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
-
     there = read_ledger(place.path)
     if there.opened is not None:
         place = replace(place, id=place.id or there.opened.ledger)
@@ -129,6 +123,24 @@ def new_ledger(place: LedgerLocation) -> str:
             fix="make it, or mount its disk, and run the same command again",
         )
     return create_ledger(place.path, place.witness_folder, place.binding)
+
+
+def ledger_state(place: LedgerLocation, action: Literal["new", "found", "vouch", "void"]) -> LedgerState:
+    """Return what a ledger is bound to and holds, after an action on it."""
+    book, bound = read_ledger(place.path), place.binding
+    return LedgerState(
+        engine=__version__,
+        id=place.id,
+        action=action,
+        path=str(place.path),
+        witness=str(place.witness_folder),
+        data_set=bound.data_set,
+        neighbours=bound.neighbours,
+        unit=bound.unit,
+        loss_name="rho" if bound.loss_name == "rho" else "epsilon",
+        charged=exact_text(book.charged),
+        n_records=len(book.entries),
+    )
 
 
 def refuse_unnamed(place: LedgerLocation) -> None:

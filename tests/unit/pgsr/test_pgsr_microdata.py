@@ -31,13 +31,13 @@ def made(tmp_path_factory):
 
 def test_rows_are_the_released_groups(made, tmp_path):
     """Read as groups they give the counts of every leaf again, and their sizes the stated members."""
-    found = write_groups(made, tmp_path / "units.parquet")
+    found, _ = write_groups(made, tmp_path / "units.parquet")
     table = parquet.read_table(made / "counts.parquet").to_pandas()
     leaves = table[table.level == "state"]
     expected = leaves["count"].to_numpy().reshape(2, 3).T
     read = leaf_counts(read_groups(tmp_path / "units.parquet"), REGIONS, Sizes(3, 0))
     assert expected.tolist() == read.tolist()
-    assert (found.n_groups, found.n_members) == (6, int((leaves["count"] * leaves["size"]).sum()))
+    assert (found.groups, found.members) == (6, int((leaves["count"] * leaves["size"]).sum()))
 
 
 def test_rows_come_in_pieces():
