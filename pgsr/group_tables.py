@@ -21,7 +21,7 @@ from pgsr.hierarchy import Hierarchy, Sizes, hierarchy_of
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats.caps import RAISE_TABLE
-from topdown.inputs import Column, TableProblem, TableReader, printable, read_header
+from topdown.inputs import TableColumn, TableProblem, TableReader, printable, read_header
 from topdown.inputs.table_reader import MISCOUNTED, MISCOUNTED_FIX, TOO_LARGE, check_header, toml_name_list
 from topdown.made_up import Origin, check_reason, origin_of
 
@@ -304,7 +304,7 @@ def _read_columns(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) ->
     try:
         names = choose(read_header(path))
         columns = [
-            Column(n, "whole" if n in NUMBERS else "text", most=2**63, integers=n in IDS) for n in names
+            TableColumn(n, "whole" if n in NUMBERS else "text", most=2**63, integers=n in IDS) for n in names
         ]
         reader = TableReader(path, columns, ignored=None, may_be_empty=True)
         batches = list(reader.batches())

@@ -133,7 +133,7 @@ def _each_plan_once() -> Iterator[None]:
 
         patch.setattr(module, name, remembered)
 
-    once(pipeline, "preflight", lambda prepared: prepared.context.plan.plan_hash)
+    once(pipeline, "preflight", lambda prepared: prepared.plan.plan_hash)
     once(pipeline, "certified_privacy", lambda policy: policy.plan.plan_hash)
     yield
     patch.undo()

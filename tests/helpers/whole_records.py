@@ -41,7 +41,7 @@ def whole_histogram(path: Path, context: PublicContext, form: RecordsForm) -> Hi
         _refuse("D032", "count", [i for i, n in enumerate(numbers) if n is None], columns["count"])
         count = np.array(numbers, dtype=np.int64)
     histogram = Histogram.build(len(leaves), schema.n_cells, found[0], schema.cells(tuple(found[1:])), count)
-    check_against_public(LeafCounts.of(histogram), context)
+    check_against_public(LeafCounts.pack(histogram), context)
     return histogram
 
 

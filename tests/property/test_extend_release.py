@@ -77,7 +77,7 @@ def test_one_ledger_pays_for_both(made) -> None:
     assert set(book.intents) == book.committed
     assert (book.charged, base.charged) == (3, 2)  # rho 2 of the base, rho 1 of the extension
     stated = json.loads((land.base / "certificate.json").read_text())["plan_hash"]
-    assert stated == prepared.context.plan.base.plan_hash
+    assert stated == prepared.plan.base.plan_hash
 
 
 def test_a_second_run_spends_and_changes_nothing(made) -> None:

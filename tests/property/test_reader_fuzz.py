@@ -16,7 +16,7 @@ from pgsr import Sizes, hierarchy_of
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
 from topdown.errors import TopdownError
-from topdown.inputs import Column, TableProblem, read_batches, read_header, read_table, text_columns
+from topdown.inputs import TableColumn, TableProblem, read_batches, read_header, read_table, text_columns
 from topdown.measure import RecordsForm, Refused, read_records
 from topdown.plan import GeographyTable, read_public
 
@@ -71,7 +71,9 @@ def test_records_are_read_as_another_reader_reads_them(data):
     path = on_disk(data, "persons.csv")
     unknown = {"geocode": Refused("D030", "", fix="", column="geocode")}
     known = ("1101", "1102", "1104", "1201")
-    columns = [Column(name, "label", known) if name == "geocode" else Column(name, "any") for name in NAMES]
+    columns = [
+        TableColumn(name, "label", known) if name == "geocode" else TableColumn(name, "any") for name in NAMES
+    ]
     codes, numbers = [], []
     try:
         for batch in read_records(path, columns, RecordsForm(), unknown):

@@ -68,7 +68,7 @@ def found_by(read, path: Path, census, form: RecordsForm) -> object:
         table = read(path, census.context, form)
     except Refused as refused:
         return refused.code, refused.column, list(refused.rows() if refused.rows else ())
-    packed = table if isinstance(table, LeafCounts) else LeafCounts.of(table)
+    packed = table if isinstance(table, LeafCounts) else LeafCounts.pack(table)
     return packed.key.tolist(), packed.count.tolist()
 
 
@@ -170,6 +170,6 @@ def test_levels_above_are_the_leaves_added_up(census, seed, entries, data):
         for depth, expected in enumerate(leaves.at_every_level(tree)):
             first = data.draw(st.integers(0, expected.n_nodes - 1))
             last = data.draw(st.integers(first + 1, expected.n_nodes))
-            found = AggregatedCounts(tree, LeafCounts.of(leaves), depth).between(first, last)
+            found = AggregatedCounts(tree, LeafCounts.pack(leaves), depth).between(first, last)
             np.testing.assert_array_equal(expected.dense(first, last), found.dense(first, last))
             assert expected.between(first, last).n_records == found.n_records

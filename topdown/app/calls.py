@@ -95,7 +95,7 @@ def spent_so_far(prepared: PreparedRun) -> Fraction:
     from topdown.app.plan_summary import view_ledger
 
     view = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
-    return view.spent_on(prepared.context.plan.plan_hash)
+    return view.spent_on(prepared.plan.plan_hash)
 
 
 def add_spend_note(prepared: PreparedRun, error: BaseException, before: Fraction) -> None:
@@ -105,7 +105,7 @@ def add_spend_note(prepared: PreparedRun, error: BaseException, before: Fraction
     if any(note.startswith(SPEND_NOTE) for note in getattr(error, "__notes__", ())):
         return
     spent = spent_so_far(prepared) - before
-    plan = prepared.context.plan
+    plan = prepared.plan
     loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
     error.add_note(
         f"{SPEND_NOTE}{loss}; finished noise is kept: --resume" if spent else f"{SPEND_NOTE}nothing"

@@ -249,7 +249,7 @@ def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -
     there = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
     names = [] if _is_unstarted(out) else there
     found = run_in_folder(out)
-    mine = prepared.context.plan.plan_hash
+    mine = prepared.plan.plan_hash
     if resume:
         if found is None and not there:
             raise ConfigError(f"there is nothing to resume in {out}", code="C087", fix="leave --resume out")

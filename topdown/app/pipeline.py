@@ -117,7 +117,7 @@ def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> No
 
 def check_one_ledger(prepared: PreparedRun) -> None:
     """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
-    plan, path = prepared.context.plan, prepared.ledger_path
+    plan, path = prepared.plan, prepared.ledger_path
     if plan.base is None:
         return
     book = read_ledger(path)
@@ -173,7 +173,7 @@ def measure(
         check_base(prepared, base, options.report)
     with locked_folder(out):
         _, measured = _measure_once(prepared, out, clock, options)
-    plan = prepared.context.plan
+    plan = prepared.plan
     return Measure(
         release_id=plan.release.id,
         release=str(out),
@@ -264,7 +264,7 @@ def _measure_once(
     check_solve(prepared.context)
     measured_before = measurement.is_measured(prepared, out, again=again)
     if not measured_before:
-        check_memory(prepared.context.plan)
+        check_memory(prepared.plan)
     clock.run("compile", lambda: warm_up(report))
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:

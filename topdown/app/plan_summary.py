@@ -326,7 +326,7 @@ def fitted_by_no_pass(plan: Plan, estimates: Sequence[Mapping[str, str]]) -> lis
 
 def base_summary(prepared: PreparedRun, patterns: Patterns) -> dict[str, Any]:
     """Describe the base release and what it leaves open."""
-    base, files = prepared.context.plan.base, prepared.base
+    base, files = prepared.plan.base, prepared.base
     if base is None or files is None:
         raise InternalError("this plan extends no release")
     there = plan_from_document(read_plan_document(files.plan))

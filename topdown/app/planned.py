@@ -53,7 +53,7 @@ class Planned:
     @property
     def plan(self) -> Plan:
         """Levels, queries, laws of noise, invariants, budget."""
-        return self.prepared.context.plan
+        return self.prepared.plan
 
     @property
     def plan_hash(self) -> str:
@@ -244,7 +244,7 @@ def save_plan(prepared: PreparedRun, path: Path) -> None:
         )
     refuse_needed(path, "--out", prepared.needed)
     refuse_release(path, "--out")
-    plan = prepared.context.plan
+    plan = prepared.plan
     run_file = os.path.relpath(prepared.path.resolve(), path.resolve().parent)
     document = plan.to_document() | {"plan_hash": plan.plan_hash, "run_file": run_file}
     text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
@@ -269,7 +269,7 @@ def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
             f"{path} does not name its run file", code="C081", fix="make it with: topdown plan RUN.toml"
         )
     prepared = prepare(Path(os.path.normpath(path.parent / name)), leaves=leaves)
-    found = changes(saved, prepared.context.plan.to_document())
+    found = changes(saved, prepared.plan.to_document())
     if found:
         more = [] if len(found) <= 6 else [("", f"and {len(found) - 6} more: topdown plan --diff {path}")]
         raise ConfigError(

@@ -358,7 +358,7 @@ def preflight(
 
 def _try_public_side(prepared: PreparedRun, folder: Path, privacy: dict[str, Any]) -> None:
     write_public_side(folder, prepared, Disk())
-    plan_hash = prepared.context.plan.plan_hash
+    plan_hash = prepared.plan.plan_hash
     try:
         same = load_context(folder).plan.plan_hash == plan_hash
     except TopdownError as error:

@@ -122,13 +122,13 @@ def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
     prepared = prepare(path_of(run, "run"))
-    if prepared.context.plan.loss_name not in ("rho", "epsilon"):
+    if prepared.plan.loss_name not in ("rho", "epsilon"):
         raise ConfigError(
             "a ledger of epsilon and delta books no choices",
             code="C194",
             fix='give the run file of another ledger, of mechanism "discrete_gaussian" or "geometric"',
         )
-    plan = subsampling(asked, prepared.context.plan.neighbours)
+    plan = subsampling(asked, prepared.plan.neighbours)
     return ChoiceRequest(prepared, _question_of(prepared, wish, plan), asked, plan)
 
 

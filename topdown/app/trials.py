@@ -151,14 +151,14 @@ def tune(run: PathText, out: PathText, *, goals: PathText | None = None, force: 
             fix=f"use --out {source.parent / target.name}",
         )
     refuse_existing(target, force=force)
-    asked = Goals() if wished is None else load_goals(wished, prepared.context.plan)
+    asked = Goals() if wished is None else load_goals(wished, prepared.plan)
     found = _tuned_run(prepared, asked, str(source), str(target))
     write_new(target, found.text.encode("utf-8"), force=force)
     return found
 
 
 def _tuned_run(prepared: PreparedRun, goals: Goals, source: str, target: str) -> TunedRun:
-    context, plan = prepared.context, prepared.context.plan
+    context, plan = prepared.context, prepared.plan
     form = _lattice_form(context)
     queries = workload(plan)
     exact = {

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         location_text,
     )
     from topdown.inputs.table_reader import (
-        Column,
         LabelIndex,
         PublicTable,
+        TableColumn,
         TableReader,
         header_if_readable,
         printable,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrowTable",
-    "Column",
     "DatabaseTable",
     "LabelIndex",
     "MemoryTable",
     "PublicTable",
+    "TableColumn",
     "TableLocation",
     "TableProblem",
     "TableReader",

@@ -21,7 +21,7 @@ _ALONE = {
 }
 
 
-def names(table: DatabaseTable) -> list[str]:
+def duckdb_names(table: DatabaseTable) -> list[str]:
     """Return the columns of a table or view.
 
     Raises:
@@ -36,10 +36,10 @@ def names(table: DatabaseTable) -> list[str]:
         raise ValueError(str(error)) from None
 
 
-def batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
     """Read columns as Arrow has them; the first batch is empty.
 
-    Raises: as `names`.
+    Raises: as `duckdb_names`.
     """
     library = _library()
     try:

@@ -18,7 +18,7 @@ _KINDS = {"integer": pa.int64(), "text": pa.string(), "real": pa.float64(), "blo
 _CLOSE = "close the database in other programs, or give a copy (.backup, or VACUUM INTO)"
 
 
-def names(table: DatabaseTable) -> list[str]:
+def sqlite_names(table: DatabaseTable) -> list[str]:
     """Return the columns of a table or view.
 
     Raises:
@@ -32,13 +32,13 @@ def names(table: DatabaseTable) -> list[str]:
         raise ValueError(str(error)) from None
 
 
-def batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+def sqlite_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
     """Read columns in the order of the table: the first batch is empty, and each has the same types.
 
     A column of whole numbers is int64, one of texts is text. Empty values may stand in both.
 
     Raises:
-        TableProblem: as `names`; D072 a column holds values of several kinds; D071 the file was changed meanwhile.
+        TableProblem: as above; D072 a column holds values of several kinds; D071 the file was changed meanwhile.
         ValueError: it cannot be read to its end.
     """
     try:

@@ -75,8 +75,8 @@ def _database(kind: str) -> Callable[[TableSource], bool]:
 CSV = TableFormat(_ends(""), csv_names, csv_batches)  # every other file
 FORMATS = (
     TableFormat(lambda source: isinstance(source, MemoryTable), memory_names, memory_batches),
-    TableFormat(_database("sqlite"), sqlite_tables.names, sqlite_tables.batches),
-    TableFormat(_database("duckdb"), duckdb_tables.names, duckdb_tables.batches),
+    TableFormat(_database("sqlite"), sqlite_tables.sqlite_names, sqlite_tables.sqlite_batches),
+    TableFormat(_database("duckdb"), duckdb_tables.duckdb_names, duckdb_tables.duckdb_batches),
     TableFormat(_ends(*ARROW_ENDINGS), arrow_names, arrow_batches),
     TableFormat(_ends(".parquet"), parquet_names, parquet_batches),
     CSV,
@@ -133,7 +133,7 @@ class _Unreadable:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class TableColumn:
     """A column that is read.
 
     Args:
@@ -162,14 +162,14 @@ class Column:
         return LabelIndex(self.labels)
 
 
-def text_columns(*names: str, integers: bool = False) -> tuple[Column, ...]:
+def text_columns(*names: str, integers: bool = False) -> tuple[TableColumn, ...]:
     """Return columns of text."""
-    return tuple(Column(name, integers=integers) for name in names)
+    return tuple(TableColumn(name, integers=integers) for name in names)
 
 
-def whole_columns(*names: str) -> tuple[Column, ...]:
+def whole_columns(*names: str) -> tuple[TableColumn, ...]:
     """Return columns of whole numbers from 0 to 2^31 - 1."""
-    return tuple(Column(name, "whole") for name in names)
+    return tuple(TableColumn(name, "whole") for name in names)
 
 
 class TableReader:
@@ -189,7 +189,7 @@ class TableReader:
     def __init__(
         self,
         source: TableSource,
-        columns: Sequence[Column],
+        columns: Sequence[TableColumn],
         *,
         ignored: tuple[str, ...] | None = (),
         called: Mapping[str, str] | None = None,
@@ -230,7 +230,7 @@ class TableReader:
 class _ColumnValues:
     """Reads the values of one column, batch by batch, and keeps what is wrong with them."""
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: TableColumn) -> None:
         self.column = column
         self._type, self._rows = "", list[tuple[int, str]]()
 
@@ -426,7 +426,7 @@ class PublicTable:
 
 def read_table(
     source: TableSource,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     *,
     ignored: tuple[str, ...] | None = (),
     called: Mapping[str, str] | None = None,

@@ -242,7 +242,7 @@ class ChoiceRequest:
     @property
     def document(self) -> dict[str, Any]:
         """selection.json."""
-        release, here = self.prepared.context.plan, self.prepared.context
+        release, here = self.prepared.plan, self.prepared.context
         document: dict[str, Any] = {
             "type": "topdown.selection",
             "version": 1,
@@ -261,7 +261,7 @@ class ChoiceRequest:
     @property
     def spend(self) -> ChoiceSpend:
         """What it may charge to the ledger of its run."""
-        release, policy = self.prepared.context.plan, self.prepared.run.ledger
+        release, policy = self.prepared.plan, self.prepared.run.ledger
         plan_hash = self.document["plan_hash"]
         return ChoiceSpend(
             release=f"{self.question.asked['kind']}-{plan_hash[:8]}",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
-from topdown.inputs import Column, TableSource
+from topdown.inputs import TableColumn, TableSource
 from topdown.inputs.table_reader import MAX_COUNT
 from topdown.measure.record_counts import LeafCounts, SortedRuns
 from topdown.measure.records import PLAIN_FORM, RecordsForm, Refused, read_or_refuse, read_records
@@ -154,8 +154,8 @@ def load_records(
 
 def _count_records(sources: Sequence[TableSource], context: PublicContext, form: RecordsForm) -> LeafCounts:
     schema, leaves = context.plan.schema, context.geography.leaves
-    columns = [Column("geocode", "label", leaves.codes)]
-    columns += [Column(a.name, "label", a.labels) for a in schema.attributes]
+    columns = [TableColumn("geocode", "label", leaves.codes)]
+    columns += [TableColumn(a.name, "label", a.labels) for a in schema.attributes]
     unknown = {"geocode": _unknown_leaf_refusal()}
     unknown |= {a.name: _unknown_label_refusal(schema, a) for a in schema.attributes}
     most = MAX_COUNT - widest_noise(context)

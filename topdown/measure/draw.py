@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from topdown.arrays import Ints
+from topdown.arrays import Bools, Ints
 from topdown.errors import InternalError
 from topdown.measure.confidential import noise_law
 from topdown.model import Counts, Query, Support
@@ -44,7 +44,7 @@ class OpenAnswers:
         ends = np.cumsum(self.sizes.reshape(-1)).reshape(self.sizes.shape)[:, query]
         return np.repeat(ends - np.cumsum(size), size) + np.arange(size.sum())
 
-    def places(self, query: int, n_answers: int, row: Ints, answer: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    def places(self, query: int, n_answers: int, row: Ints, answer: Ints) -> tuple[Ints, Bools]:
         """Find (row, answer) pairs among the answers of a query.
 
         Args:
@@ -69,7 +69,7 @@ ListOpenAnswers = Callable[[Ints], OpenAnswers]  # of nodes, increasing
 def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]) -> ListOpenAnswers:
     """Return what lists the answers that a base release leaves open at nodes of a level."""
 
-    def of(nodes: Ints) -> OpenAnswers:
+    def list_answers(nodes: Ints) -> OpenAnswers:
         rows = []
         for node in nodes:
             cells = support.cells(depth, int(node))
@@ -77,7 +77,7 @@ def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]
         sizes = np.array([[len(answers) for answers in row] for row in rows], dtype=np.int64)
         return OpenAnswers(sizes, tuple(np.concatenate(column) for column in zip(*rows, strict=True)))
 
-    return of
+    return list_answers
 
 
 NUMBERS_PER_PART = 2_000_000
@@ -99,7 +99,7 @@ class PartPlan:
 
     part: MeasuredPart
     depth: int
-    nodes: NDArray[np.int64]
+    nodes: Ints
     n_group: int
 
 
@@ -152,7 +152,7 @@ class DrawnAnswers:
     """
 
     answers: NDArray[np.int32]
-    sizes: NDArray[np.int64]
+    sizes: Ints
     is_release: bool
 
 
@@ -182,7 +182,7 @@ class LevelDrawer:
         self._listed = listed
         self._is_release = bits.is_release
 
-    def draw(self, nodes: NDArray[np.int64]) -> DrawnAnswers:
+    def draw(self, nodes: Ints) -> DrawnAnswers:
         """Return fresh noisy answers, node by node, queries side by side.
 
         Raises:
@@ -206,7 +206,7 @@ class LevelDrawer:
         sizes = np.array([m.n_answers for m in self._level.measurements], dtype=np.int64)
         return DrawnAnswers(out.reshape(-1), np.tile(sizes, len(nodes)), self._is_release)
 
-    def _draw_listed(self, listing: OpenAnswers, nodes: NDArray[np.int64]) -> DrawnAnswers:
+    def _draw_listed(self, listing: OpenAnswers, nodes: Ints) -> DrawnAnswers:
         """Draw the answers that are listed; an answer counts all records that have it."""
         out = np.empty(int(listing.sizes.sum()), dtype=np.int32)
         held = self._counts.between(int(nodes[0]), int(nodes[-1]) + 1)
@@ -243,7 +243,7 @@ def add_counts(
     block: NDArray[np.int32],
     row: NDArray[np.intp],
     answer: NDArray[np.integer[Any]],
-    count: NDArray[np.int64],
+    count: Ints,
 ) -> None:
     """Add counts to block[row, answer], exactly; in 32 bits if no sum can leave them in any order."""
     flat, key = block.reshape(-1), row * block.shape[1] + answer
@@ -256,7 +256,7 @@ def add_counts(
         np.add.at(flat, key, count.astype(np.int32))
 
 
-def add_in_64_bits(flat: NDArray[np.int32], key: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+def add_in_64_bits(flat: NDArray[np.int32], key: Ints, count: Ints) -> None:
     """Add counts to flat[key] by way of 64 bits; InternalError (X020) if a sum does not fit in 32."""
     key, place = np.unique(key, return_inverse=True)
     exact = flat[key].astype(np.int64)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 import topdown
+from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
 from topdown.inputs import TableSource, label_positions
 from topdown.measure.confidential import load_records
@@ -49,7 +49,7 @@ class ErrorStatistics:
         self._size, self._often = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._sum = self.n_values = 0
 
-    def add(self, errors: NDArray[np.int64], n_values: int) -> None:
+    def add(self, errors: Ints, n_values: int) -> None:
         """Take errors.
 
         Args:
@@ -134,12 +134,11 @@ class ReleaseAndTruth:
         tree = self.context.geography
         sides = [AggregatedCounts(tree, leaves, depth) for leaves in (self.released, self.truth)]
         for first, last in tree.stretches(depth, LEAVES_AT_ONCE):
-            released, truth = (_renumbered(side.between(first, last), first, last) for side in sides)
+            released, truth = (
+                replace(counts, n_nodes=last - first, node=counts.node - first)
+                for counts in (side.between(first, last) for side in sides)
+            )
             yield released, truth
-
-
-def _renumbered(counts: Histogram, first: int, last: int) -> Histogram:
-    return replace(counts, n_nodes=last - first, node=counts.node - first)
 
 
 def count_coverage(
@@ -200,7 +199,7 @@ def invariant_exactness(both: ReleaseAndTruth) -> dict[str, object]:
     return {"percent": _percent_met(n_met, n_checked), "checks": checks}
 
 
-def _invariant_check(name: str, kind: str, level: str, met: NDArray[np.bool_]) -> dict[str, object]:
+def _invariant_check(name: str, kind: str, level: str, met: Bools) -> dict[str, object]:
     n_checked, n_met = len(met), int(met.sum())
     percent = _percent_met(n_met, n_checked)
     return {

@@ -63,7 +63,7 @@ def write_public_side(out: Path, prepared: PreparedRun, disk: Disk) -> None:
 
 
 def _copy_base(out: Path, prepared: PreparedRun, base: BaseFiles, disk: Disk) -> None:
-    check_same_base(prepared.context.plan, base)
+    check_same_base(prepared.plan, base)
     for path, data in base.bytes_of().items():
         disk.make_folder((out / path).parent)
         part = out / f"{path}.tmp"
@@ -185,7 +185,7 @@ def measure(
     return MeasureResult(
         folder=work.folder,
         loss=receipt.loss,
-        loss_name=prepared.context.plan.loss_name,
+        loss_name=prepared.plan.loss_name,
         n_attempts=len(receipt.charges),
         n_drawn=receipt.n_drawn,
         n_adopted=len(work.parts) - receipt.n_drawn,
@@ -235,7 +235,7 @@ class _Measurement:
 
     @property
     def binds(self) -> dict[str, str]:
-        return {"plan_hash": self.prepared.context.plan.plan_hash, "layout": layout_hash(self.plans)}
+        return {"plan_hash": self.prepared.plan.plan_hash, "layout": layout_hash(self.plans)}
 
     @cached_property
     def parts(self) -> list[MeasuredPart]:
@@ -260,7 +260,7 @@ class _Measurement:
             raise found.error()
 
     def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
-        _refuse_other_plan(self.out, self.prepared.context.plan)
+        _refuse_other_plan(self.out, self.prepared.plan)
         write_public_side(self.out, self.prepared, self.disk)
 
     def exact(self) -> bytes:

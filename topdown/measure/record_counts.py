@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Bools, Ints
 from topdown.model import Geography, Histogram
 from topdown.model.histogram import ENTRIES
 
 ROWS_AT_ONCE = 2**17  # that are sorted at once
 COUNTS_AT_ONCE = 2**18  # counts that are compared or moved at once
-Keys = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class SortedRun:
         key: int64, increasing. count: int32, positive, same length.
     """
 
-    key: Keys
+    key: Ints
     count: NDArray[np.int32]
 
 
@@ -44,10 +44,10 @@ class SortedRuns:
 
     def __init__(self, rows: int = ROWS_AT_ONCE) -> None:
         self._rows, self._n_waiting = rows, 0
-        self._waiting: list[tuple[Keys, NDArray[np.int64]]] = []
+        self._waiting: list[tuple[Ints, Ints]] = []
         self._runs: list[SortedRun] = []
 
-    def add(self, key: Keys, count: NDArray[np.int64]) -> None:
+    def add(self, key: Ints, count: Ints) -> None:
         """Take rows.
 
         Args:
@@ -66,9 +66,9 @@ class SortedRuns:
         return self._runs.pop()
 
     def _sort(self) -> None:
-        key, count = (
-            np.concatenate([*part, np.zeros(0, np.int64)]) for part in _keys_and_counts(self._waiting)
-        )
+        none = np.zeros(0, dtype=np.int64)
+        key = np.concatenate([*(key for key, _ in self._waiting), none])
+        count = np.concatenate([*(count for _, count in self._waiting), none])
         self._waiting, self._n_waiting = [], 0
         self._runs.append(sorted_run(key, count))
         while len(self._runs) > 1 and len(self._runs[-2].key) < 2 * len(self._runs[-1].key):
@@ -80,7 +80,7 @@ class SortedRuns:
         )  # no name here that would keep them
 
 
-def sorted_run(key: Keys, count: NDArray[np.int64]) -> SortedRun:
+def sorted_run(key: Ints, count: Ints) -> SortedRun:
     """Return counts added up by key; keys without any are dropped."""
     order = np.argsort(key, kind="stable")  # rows of one place often stand together already
     key, count = key[order], count[order]
@@ -112,7 +112,7 @@ def merge_runs(older: SortedRun, newer: SortedRun) -> SortedRun:
     return older
 
 
-def _insert(column: NDArray[Any], place: NDArray[np.int64], values: NDArray[Any]) -> None:
+def _insert(column: NDArray[Any], place: Ints, values: NDArray[Any]) -> None:
     """Insert values into an array in its own memory, from the end, as `np.insert` would into a new one.
 
     Args:
@@ -131,12 +131,6 @@ def _insert(column: NDArray[Any], place: NDArray[np.int64], values: NDArray[Any]
         high, j = low, i
 
 
-def _keys_and_counts(
-    waiting: list[tuple[Keys, NDArray[np.int64]]],
-) -> tuple[list[Keys], list[NDArray[np.int64]]]:
-    return [key for key, _ in waiting], [count for _, count in waiting]
-
-
 @dataclass(frozen=True, eq=False)
 class LeafCounts:
     """A packed `Histogram` of the leaves.
@@ -148,11 +142,11 @@ class LeafCounts:
 
     n_nodes: int
     n_cells: int
-    key: NDArray[np.int64]
+    key: Ints
     count: NDArray[np.int32]
 
     @staticmethod
-    def of(leaves: Histogram) -> LeafCounts:
+    def pack(leaves: Histogram) -> LeafCounts:
         """Pack a table of the leaves; its counts are positive and fit 32 bits."""
         key = leaves.node * leaves.n_cells + leaves.cell
         return LeafCounts(leaves.n_nodes, leaves.n_cells, key, leaves.count.astype(np.int32))
@@ -184,7 +178,7 @@ class LeafCounts:
             here = slice(at, min(at + ENTRIES, q))
             yield Histogram.of_keys(self.n_nodes, self.n_cells, self.key[here], self.count[here])
 
-    def held(self, members: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def held(self, members: Bools) -> Ints:
         """Return the records of every leaf in some cells, given as bool (n_cells,)."""
         out = np.zeros(self.n_nodes, dtype=np.int64)
         for piece in self.pieces():

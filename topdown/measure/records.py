@@ -19,8 +19,8 @@ import pyarrow as pa
 from topdown.errors import DataError, InternalError, TopdownError
 from topdown.formats.caps import RAISE_TABLE
 from topdown.inputs import (
-    Column,
     MemoryTable,
+    TableColumn,
     TableLocation,
     TableProblem,
     TableReader,
@@ -95,7 +95,7 @@ def records_form(run: RunFile) -> RecordsForm:
 
 def read_records(
     source: TableSource,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     form: RecordsForm,
     unknown: Mapping[str, Refused] | None = None,
 ) -> Iterator[dict[str, Any]]:
@@ -109,7 +109,7 @@ def read_records(
         Refused: no such file, not readable to its end, no rows, a column missing, there twice or not asked for, a
             database that cannot give it, a value that is not of its column; that counts only once all rows were read.
     """
-    problem, wanted = None, (*columns, Column("count", "whole")) if form.has_count else columns
+    problem, wanted = None, (*columns, TableColumn("count", "whole")) if form.has_count else columns
     try:
         reader = TableReader(source, wanted, ignored=form.ignored, called=form.called)
         yield from reader.batches()
@@ -341,7 +341,7 @@ def _labels_by_column(table: TableLocation, form: RecordsForm) -> dict[str, tupl
     taken = own | {form.called.get(name, name) for name in own} | set(form.ignored)
     names = tuple(name for name in header_if_readable(table) if name not in taken)
     values: dict[str, set[str] | None] = {name: set() for name in names}
-    for batch in read_records(table, [Column(name, "any") for name in ("geocode", *names)], form):
+    for batch in read_records(table, [TableColumn(name, "any") for name in ("geocode", *names)], form):
         for name in names:
             known = values[name]
             if known is not None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from topdown.arrays import Ints
 from topdown.errors import CertificateError
 from topdown.inputs import codes_to_arrow, label_positions
-from topdown.measure.record_counts import ROWS_AT_ONCE, LeafCounts, SortedRuns
+from topdown.inputs.file_formats import parquet_batches
+from topdown.measure.record_counts import LeafCounts, SortedRuns
 from topdown.model import Histogram, Query, sections_of
 from topdown.output_paths import joined_name
 from topdown.plan import PublicContext
@@ -39,7 +40,7 @@ def released_counts(path: Path, context: PublicContext) -> LeafCounts:
     runs, total = SortedRuns(), 0
     for file in sections_of(context.geography).files_at(path, len(context.geography.levels) - 1):
         try:
-            for batch in _microdata_batches(file, names):
+            for batch in parquet_batches(file, dict.fromkeys(names)):
                 places = [label_positions(batch.column(n), own) for n, own in zip(names, known, strict=False)]
                 count = batch.column("count").cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
                 if any((index < 0).any() for index in places):
@@ -54,11 +55,6 @@ def released_counts(path: Path, context: PublicContext) -> LeafCounts:
             raise damaged_file_error(file, type(error).__name__) from None
     found = runs.total()
     return LeafCounts(len(leaves), schema.n_cells, found.key, found.count)
-
-
-def _microdata_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from file.iter_batches(ROWS_AT_ONCE, columns=names, use_threads=False)
 
 
 def read_open_microdata(path: Path, context: PublicContext) -> Histogram:
@@ -82,7 +78,8 @@ def read_table_rows(
     codes, files = context.geography.levels[depth].codes, sections_of(context.geography).files_at(path, depth)
     try:
         columns = ["geocode", *(f.name for f in query.factors), *names]
-        table = pa.concat_tables(_read_parquet_columns(file, columns) for file in files)
+        parts = (parquet_batches(file, dict.fromkeys(columns)) for file in files)
+        table = pa.Table.from_batches(chain.from_iterable(parts))
         node = label_positions(table.column("geocode"), codes)
         values = [label_positions(table.column(f.name), f.group_labels) for f in query.factors]
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
@@ -92,11 +89,6 @@ def read_table_rows(
     shape = tuple(len(f.group_labels) for f in query.factors)
     answer = np.ravel_multi_index(tuple(values), shape) if shape else np.zeros_like(node)
     return node, np.asarray(answer, dtype=np.int64), table
-
-
-def _read_parquet_columns(path: Path, columns: list[str]) -> pa.Table:
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        return file.read(columns=columns)
 
 
 def damaged_file_error(path: Path, why: str, what: str = "the microdata") -> CertificateError:

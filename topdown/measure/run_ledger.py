@@ -22,6 +22,7 @@ from topdown.privacy.ledger import (
     create_ledger,
     read_ledger,
 )
+from topdown.privacy.ledger.ledger_file import ledger_missing
 
 _TABLE = re.compile(r"^\[ledger\][^\n]*\n", re.MULTILINE)
 _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
@@ -29,7 +30,7 @@ _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
 
 def ledger_location(prepared: PreparedRun) -> LedgerLocation:
     """Return the ledger that a prepared run must spend on."""
-    plan = prepared.context.plan
+    plan = prepared.plan
     binding = LedgerBinding(plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
     return _locate_ledger(prepared.path, prepared.run, binding)
 
@@ -66,7 +67,7 @@ def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
 
 def planned_spend(prepared: PreparedRun) -> NoiseCharge:
     """Return what a run charges: the laws of the levels that are measured, and the policy of its ledger."""
-    plan, policy = prepared.context.plan, prepared.run.ledger
+    plan, policy = prepared.plan, prepared.run.ledger
     exact = tuple(e.name for e in plan.invariants.exact)
     delta = policy.delta_limit or Fraction(0)
     return NoiseCharge(
@@ -118,8 +119,6 @@ def check_ledger_of_run(prepared: PreparedRun) -> None:
     Raises:
         BudgetError: as `open_ledger` does.
     """
-    from topdown.privacy.ledger.ledger_file import ledger_missing
-
     place = ledger_location(prepared)
     book = read_ledger(place.path)
     if book.opened is None and not place.path.exists():

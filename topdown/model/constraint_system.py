@@ -28,11 +28,11 @@ class PublicFacts:
     columns: Mapping[str, NDArray[np.int64]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", NarrowColumns.of(self.columns))
+        object.__setattr__(self, "columns", NarrowColumns.pack(self.columns))
 
     def at(self, places: slice | NDArray[np.int64]) -> PublicFacts:
         """Return the facts of some leaves."""
-        return PublicFacts(NarrowColumns.of(self.columns).at(places))
+        return PublicFacts(NarrowColumns.pack(self.columns).at(places))
 
 
 @dataclass(frozen=True, eq=False)

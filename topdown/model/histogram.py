@@ -13,6 +13,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.model.geography import Geography
 from topdown.model.query import Query
 
@@ -27,7 +28,7 @@ def narrow(numbers: Narrow) -> Narrow:
 
 
 @final
-class NarrowColumns(Mapping[str, NDArray[np.int64]]):
+class NarrowColumns(Mapping[str, Ints]):
     """Columns of whole numbers, kept narrow; a column that is asked for is a new int64 array.
 
     Args:
@@ -40,11 +41,11 @@ class NarrowColumns(Mapping[str, NDArray[np.int64]]):
         self._kept = {name: narrow(column) for name, column in columns.items()}
 
     @staticmethod
-    def of(columns: Mapping[str, Narrow]) -> NarrowColumns:
+    def pack(columns: Mapping[str, Narrow]) -> NarrowColumns:
         """Return columns kept narrow: these themselves if they are."""
         return columns if isinstance(columns, NarrowColumns) else NarrowColumns(columns)
 
-    def __getitem__(self, name: str) -> NDArray[np.int64]:
+    def __getitem__(self, name: str) -> Ints:
         return self._kept[name].astype(np.int64)
 
     def __iter__(self) -> Iterator[str]:
@@ -58,7 +59,7 @@ class NarrowColumns(Mapping[str, NDArray[np.int64]]):
         """Bytes that are kept."""
         return sum(column.nbytes for column in self._kept.values())
 
-    def at(self, places: slice | NDArray[np.int64]) -> NarrowColumns:
+    def at(self, places: slice | Ints) -> NarrowColumns:
         """Return some rows of every column."""
         return NarrowColumns({name: column[places] for name, column in self._kept.items()})
 
@@ -78,14 +79,12 @@ class Histogram:
 
     n_nodes: int
     n_cells: int
-    node: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    count: NDArray[np.int64]
+    node: Ints
+    cell: Ints
+    count: Ints
 
     @staticmethod
-    def build(
-        n_nodes: int, n_cells: int, node: NDArray[np.int64], cell: NDArray[np.int64], count: NDArray[np.int64]
-    ) -> Histogram:
+    def build(n_nodes: int, n_cells: int, node: Ints, cell: Ints, count: Ints) -> Histogram:
         """Add up triples in any order; entries that sum to zero are dropped."""
         key = node.astype(np.int64) * n_cells + cell
         order = np.argsort(key, kind="stable")
@@ -98,9 +97,7 @@ class Histogram:
         return Histogram(n_nodes, n_cells, key // n_cells, key % n_cells, total[total != 0])
 
     @staticmethod
-    def of_keys(
-        n_nodes: int, n_cells: int, key: NDArray[np.int64], count: NDArray[np.signedinteger[Any]]
-    ) -> Histogram:
+    def of_keys(n_nodes: int, n_cells: int, key: Ints, count: NDArray[np.signedinteger[Any]]) -> Histogram:
         """Return the counts of increasing keys node * n_cells + cell; none is zero."""
         return Histogram(n_nodes, n_cells, key // n_cells, key % n_cells, count.astype(np.int64))
 
@@ -124,7 +121,7 @@ class Histogram:
         """Return this table."""
         return self
 
-    def pointers(self) -> NDArray[np.int64]:
+    def pointers(self) -> Ints:
         """Return p with node i's entries at p[i]:p[i+1]."""
         return np.searchsorted(self.node, np.arange(self.n_nodes + 1))
 
@@ -133,14 +130,14 @@ class Histogram:
         p, q = np.searchsorted(self.node, (first, last))
         return Histogram(self.n_nodes, self.n_cells, self.node[p:q], self.cell[p:q], self.count[p:q])
 
-    def dense(self, first: int, last: int) -> NDArray[np.int64]:
+    def dense(self, first: int, last: int) -> Ints:
         """Return the counts of nodes first..last-1 as an array of shape (last - first, n_cells)."""
         p, q = np.searchsorted(self.node, (first, last))
         out = np.zeros((last - first, self.n_cells), dtype=np.int64)
         out[self.node[p:q] - first, self.cell[p:q]] = self.count[p:q]
         return out
 
-    def at(self, nodes: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(self, nodes: Ints, cells: Ints) -> Ints:
         """Return the counts of some cells, in any order, at some nodes: int64 (len(cells), len(nodes))."""
         out = np.zeros((len(cells), len(nodes)), dtype=np.int64)
         order = np.argsort(cells, kind="stable")
@@ -154,7 +151,7 @@ class Histogram:
             out[order[place[inside]], j] = count[inside]
         return out
 
-    def aggregate(self, parent: NDArray[np.int64], n_parents: int) -> Histogram:
+    def aggregate(self, parent: Ints, n_parents: int) -> Histogram:
         """Add up to the level above; `parent` gives each node's parent index."""
         return Histogram.build(n_parents, self.n_cells, parent[self.node], self.cell, self.count)
 
@@ -165,7 +162,7 @@ class Histogram:
             found.append(found[-1].aggregate(below.parent, len(above)))
         return tuple(reversed(found))
 
-    def answers(self, query: Query) -> NDArray[np.int64]:
+    def answers(self, query: Query) -> Ints:
         """Answer a query at every node: int64 array of shape (n_nodes, n_answers)."""
         key = self.node * query.n_answers + query.labels[self.cell]
         out = np.zeros(self.n_nodes * query.n_answers, dtype=np.int64)
@@ -178,7 +175,7 @@ class Histogram:
             self.n_nodes, query.n_answers, self.node, query.labels[self.cell].astype(np.int64), self.count
         )
 
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> Ints:
         """Return the number of records of every node."""
         out = np.zeros(self.n_nodes, dtype=np.int64)
         np.add.at(out, self.node, self.count)
@@ -239,9 +236,9 @@ class PackedRows:
 
     def between(self, first: int, last: int) -> PackedRows:
         """Return the records of nodes first..last-1; nothing is copied."""
-        return self.at(slice(_count_below(self.node, first), _count_below(self.node, last)))
+        return self.take(slice(_count_below(self.node, first), _count_below(self.node, last)))
 
-    def at(self, places: slice) -> PackedRows:
+    def take(self, places: slice) -> PackedRows:
         """Return some rows; nothing is copied."""
         return PackedRows(self.node[places], self.cell[places], self.count[places])
 
@@ -285,7 +282,7 @@ class PackedTable:
         """Yield all counts in order, at most `ENTRIES` at a time; a leaf may lie in two pieces."""
         for part in self.parts:
             for at in range(0, len(part), ENTRIES):
-                yield self._unpacked([part.at(slice(at, at + ENTRIES))])
+                yield self._unpacked([part.take(slice(at, at + ENTRIES))])
 
     def whole(self) -> Histogram:
         """Return all counts, in 24 bytes an entry."""

@@ -92,7 +92,7 @@ class Query:
         """Names of the attributes whose value can change an answer."""
         return frozenset(f.attribute for f in self.factors if len(f.group_labels) > 1)
 
-    def sum(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sum(self, histogram: Ints) -> Ints:
         """Answer the query on dense histograms, shape (..., n_cells) -> (..., n_answers); exact integers."""
         flat = histogram.reshape(-1, self.schema.n_cells)
         out = np.zeros((flat.shape[0], self.n_answers), dtype=np.int64)

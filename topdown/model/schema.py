@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
 from topdown.formats.caps import CELLS
 from topdown.output_paths import checked_name
@@ -125,15 +126,15 @@ class Schema:
             fix="use one of: " + ", ".join(a.name for a in self.attributes),
         )
 
-    def coordinates(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.intp], ...]:
+    def coordinates(self, cells: Ints) -> tuple[NDArray[np.intp], ...]:
         """Return the value index of each attribute for each cell number."""
         return np.unravel_index(cells, self.shape)
 
-    def cells(self, coordinates: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
+    def cells(self, coordinates: tuple[Ints, ...]) -> Ints:
         """Return the cell number of each combination of value indices."""
         return np.ravel_multi_index(coordinates, self.shape).astype(np.int64)
 
-    def select(self, values: dict[str, tuple[str, ...]]) -> NDArray[np.bool_]:
+    def select(self, values: dict[str, tuple[str, ...]]) -> Bools:
         """Mark the cells whose attributes have one of the named values; an unnamed attribute may be anything.
 
         Args:
@@ -150,7 +151,7 @@ class Schema:
             chosen = (keep[:, None] & chosen).reshape(-1)
         return chosen
 
-    def kept(self, values: dict[str, tuple[str, ...]]) -> list[NDArray[np.bool_]]:
+    def kept(self, values: dict[str, tuple[str, ...]]) -> list[Bools]:
         """Mark the values of every attribute that `select` keeps; arguments and errors as there."""
         out = [np.ones(n, dtype=bool) for n in self.shape]
         for name, labels in values.items():

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topdown.arrays import Ints
+from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.inputs import header_if_readable, printable, read_table, text_columns
 from topdown.model import Geography
@@ -145,7 +144,7 @@ def _is_same_area(geography: Geography, one: tuple[int, int], other: tuple[int, 
 
 
 def _pairs_within_radius(
-    at: NDArray[np.float64], geography: Geography, within: Within, ignored: tuple[str, ...]
+    at: Floats, geography: Geography, within: Within, ignored: tuple[str, ...]
 ) -> tuple[Ints, Ints]:
     """Return pairs of candidate and leaf with a great circle of at most the radius between them."""
     values = _read_texts(within.centres, ("geocode", *_PLACE), ignored)
@@ -164,7 +163,7 @@ def _pairs_within_radius(
     return np.concatenate([i for i, _ in found]), np.concatenate([leaves for _, leaves in found])
 
 
-def _great_circle_km(at: NDArray[np.float64], latitude: float, longitude: float) -> NDArray[np.float64]:
+def _great_circle_km(at: Floats, latitude: float, longitude: float) -> Floats:
     """Return lengths of great circles, by the haversine formula."""
     north, east = np.radians(at[:, 0]), np.radians(at[:, 1])
     up, over = (north - np.radians(latitude)) / 2, (east - np.radians(longitude)) / 2
@@ -172,7 +171,7 @@ def _great_circle_km(at: NDArray[np.float64], latitude: float, longitude: float)
     return np.asarray(2 * EARTH_KM * np.arcsin(np.minimum(1, np.sqrt(half))))
 
 
-def _parse_degrees(path: Path, values: Mapping[str, list[str]]) -> NDArray[np.float64]:
+def _parse_degrees(path: Path, values: Mapping[str, list[str]]) -> Floats:
     for name, most in zip(_PLACE, (90, 180), strict=True):
         for text in values[name]:
             if not _DEGREES.fullmatch(text) or abs(float(text)) > most:

@@ -18,8 +18,8 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topdown.arrays import Bools
 from topdown.errors import BudgetError, ConfigError, InternalError
 from topdown.formats.strict_toml import locating_errors
 from topdown.model import (
@@ -286,7 +286,7 @@ def make_plan(
     invariants: Invariants,
     geography: Geography,
     facts: PublicFacts,
-    inhabited: Sequence[NDArray[np.bool_]] | None = None,
+    inhabited: Sequence[Bools] | None = None,
 ) -> Plan:
     """Return the plan; every share, query and pass of the run file is checked.
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from topdown.arrays import Bools
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.strict_toml import add_location, locating_errors
 from topdown.inputs import MemoryTable, TableLocation, containing_file, locate_table
@@ -66,7 +64,7 @@ class PublicContext:
     derived: DerivedValues = field(default_factory=DerivedValues, init=False, repr=False)
 
     @property
-    def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
+    def inhabited(self) -> tuple[Bools, ...]:
         """Per level, the nodes that are measured."""
         return self.rules.inhabited if self.support is None else self.support.inhabited
 
@@ -106,6 +104,11 @@ class PreparedRun:
     run: RunFile
     path: Path
     base: BaseFiles | None = None  # files of the release that is extended
+
+    @property
+    def plan(self) -> Plan:
+        """What will be measured."""
+        return self.context.plan
 
     @property
     def records_path(self) -> TableLocation:

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from topdown.arrays import Bools, Ints
 from topdown.errors import DataError
 from topdown.inputs import (
     TableSource,
@@ -93,7 +93,7 @@ def read_public(
     return tree, PublicFacts(NarrowColumns(facts))
 
 
-def find_rows(codes: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
+def find_rows(codes: Sequence[str], wanted: Sequence[str]) -> Ints:
     """Return the row of each code that is wanted, -1 where there is none.
 
     Args:
@@ -300,14 +300,14 @@ class AreaUnion:
     """
 
     name: str
-    members: tuple[NDArray[np.int64], ...]
+    members: tuple[Ints, ...]
 
     @property
     def n_areas(self) -> int:
         """How many areas are listed."""
         return sum(len(at) for at in self.members)
 
-    def leaves(self, geography: Geography) -> NDArray[np.bool_]:
+    def leaves(self, geography: Geography) -> Bools:
         """Mark the leaves inside, bool (n_leaves,)."""
         out = np.zeros(len(geography.leaves), dtype=bool)
         for up, at in zip(geography.ancestors_of_leaves, self.members, strict=True):

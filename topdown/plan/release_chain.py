@@ -10,15 +10,16 @@ import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.inputs import label_positions
+from topdown.inputs.file_formats import parquet_batches
 from topdown.model import (
     ZERO_KINDS,
     AttributeMapping,
@@ -314,7 +315,8 @@ def read_support(
     leaves = geography.leaves.codes
     try:
         columns = ["geocode", *(a.name for a in base.attributes), "count"]
-        read = pa.concat_tables(_read_columns(path, columns) for path in files_at(table))
+        parts = (parquet_batches(path, dict.fromkeys(columns)) for path in files_at(table))
+        read = pa.Table.from_batches(chain.from_iterable(parts))
         leaf = label_positions(read.column("geocode"), leaves)
         values = tuple(label_positions(read.column(a.name), a.labels) for a in base.attributes)
         count = read.column("count").cast(pa.int64()).to_numpy().astype(np.int64)
@@ -336,11 +338,6 @@ def read_support(
         )
     found = Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)
     return Support(schema, rules, base_labels(schema, base, names), found.at_every_level(geography))
-
-
-def _read_columns(path: Path, columns: list[str]) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=columns)
 
 
 def refuse_resolved(there: Plan) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -10,10 +11,10 @@ from topdown.errors import ConfigError
 from topdown.formats.strict_toml import exact_text
 from topdown.model import parse_query
 from topdown.output_paths import checked_name
-from topdown.plan.plan_values import Estimates, LevelPlan, MeasuredRelease, Plan
+from topdown.plan.plan_values import Estimates, MeasuredRelease, Plan
 from topdown.plan.planning import check_solvable, plan_estimates, plan_passes, plan_rounding
 from topdown.plan.preparation import PublicContext
-from topdown.plan.run_file import EstimatesTable, LevelTable, SettingsFile
+from topdown.plan.run_file import EstimatesTable, SettingsFile
 
 _FIX = "choose settings that differ in passes, rounding chains and [estimates] only; nothing was written"
 
@@ -58,15 +59,23 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
         check_same_measurement(first, wish.settings)
         tables = {table.name: table for table in wish.settings.level}
         levels = tuple(
-            _resolved_level(first, depth, tables[at.name]) for depth, at in enumerate(first.levels)
+            replace(
+                level,
+                passes=plan_passes(tables[level.name], first.schema, is_root=depth == 0),
+                rounding=plan_rounding(tables[level.name], first.schema),
+            )
+            for depth, level in enumerate(first.levels)
         )
         estimates, settings = plan_estimates(wish.settings.estimates), wish.settings.name
+    there = estimates or Estimates()
+    coverage = there.coverage if wish.coverage is None else wish.coverage
+    wished = EstimatesTable(targets=wish.targets or there.targets, coverage=coverage)
     name = checked_name(wish.name, "release")
     plan = replace(
         first,
         release=replace(first.release, id=f"{measured.release}-{name}"),
         levels=levels,
-        estimates=_resolved_estimates(estimates, wish),
+        estimates=plan_estimates(wished),
         settings=settings,
         measured=measured,
     )
@@ -80,57 +89,35 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
     return plan
 
 
-def _resolved_estimates(given: Estimates | None, wish: SolveChanges) -> Estimates | None:
-    there = given or Estimates()
-    coverage = there.coverage if wish.coverage is None else wish.coverage
-    return plan_estimates(EstimatesTable(targets=wish.targets or there.targets, coverage=coverage))
-
-
-def _resolved_level(plan: Plan, depth: int, table: LevelTable) -> LevelPlan:
-    passes = plan_passes(table, plan.schema, is_root=depth == 0)
-    return replace(plan.levels[depth], passes=passes, rounding=plan_rounding(table, plan.schema))
-
-
 def check_same_measurement(plan: Plan, settings: SettingsFile) -> None:
     """Refuse settings under which something else would have been measured (ConfigError C251)."""
-    budget = settings.budget.rho if plan.loss_name == "rho" else settings.budget.epsilon
-    given = [
-        ("schema", plan.schema.name, settings.schema),
-        ("neighbours", plan.neighbours, settings.neighbours),
-        ("mechanism", plan.mechanism, settings.mechanism),
-        ("budget", exact_text(plan.budget), "none" if budget is None else exact_text(budget)),
-        ("budget.delta", exact_text(plan.delta), exact_text(settings.budget.delta or Fraction(0))),
-    ]
-    _require_equal(given)
-    shares = {level.name: level.share for level in plan.levels} | dict(plan.unspent)
-    asked = {table.name: table.share for table in settings.level}
-    _require_equal(
-        [
-            (f"share of {name}", _share_text(shares.get(name)), _share_text(asked.get(name)))
-            for name in {**shares, **asked}
-        ]
-    )
-    tables = {table.name: table for table in settings.level}
-    for level in plan.levels:
-        was = {m.query: m.share for m in level.measurements}
-        now = {parse_query(plan.schema, n).name: share for n, share in tables[level.name].queries.items()}
-        _require_equal(
-            [
-                (f"share of {n!r} at {level.name}", _share_text(was.get(n)), _share_text(now.get(n)))
-                for n in {**was, **now}
-            ]
-        )
-
-
-def _share_text(share: Fraction | None) -> str:
-    return "none" if share is None else exact_text(share)
-
-
-def _require_equal(values: list[tuple[str, str, str]]) -> None:
-    for what, was, now in values:
+    for what, was, now in _measured_and_asked(plan, settings):
         if was != now:
             raise ConfigError(
-                f"the settings ask for another measurement: {what} is {now}, and {was} was measured",
+                f"the settings ask for another measurement: {what} is {_text(now)}, and {_text(was)} was measured",
                 code="C251",
                 fix=_FIX,
             )
+
+
+def _measured_and_asked(plan: Plan, settings: SettingsFile) -> Iterator[tuple[str, object, object]]:
+    """Yield what decides a measurement, as it is in the plan and in settings; None where there is none."""
+    yield "schema", plan.schema.name, settings.schema
+    yield "neighbours", plan.neighbours, settings.neighbours
+    yield "mechanism", plan.mechanism, settings.mechanism
+    budget = settings.budget
+    yield "budget", plan.budget, budget.rho if plan.loss_name == "rho" else budget.epsilon
+    yield "budget.delta", plan.delta, budget.delta or Fraction(0)
+    shares = {level.name: level.share for level in plan.levels} | dict(plan.unspent)
+    tables = {table.name: table for table in settings.level}
+    for name in {**shares, **tables}:
+        yield f"share of {name}", shares.get(name), tables[name].share if name in tables else None
+    for level in plan.levels:
+        was = {m.query: m.share for m in level.measurements}
+        now = {parse_query(plan.schema, n).name: share for n, share in tables[level.name].queries.items()}
+        for name in {**was, **now}:
+            yield f"share of {name!r} at {level.name}", was.get(name), now.get(name)
+
+
+def _text(value: object) -> str:
+    return exact_text(value) if isinstance(value, Fraction) else "none" if value is None else str(value)

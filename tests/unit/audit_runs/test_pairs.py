@@ -54,7 +54,7 @@ def test_pairs_are_neighbours_that_agree(name, tmp_path):
     for pair in pairs:
         one, other = both_censuses(census, pair)
         for leaves in (one, other):
-            check_against_public(LeafCounts.of(leaves), context)
+            check_against_public(LeafCounts.pack(leaves), context)
         exact = [
             exact_values(context, leaves.at_every_level(context.geography).__getitem__)
             for leaves in (one, other)

@@ -201,7 +201,7 @@ def test_an_evaluation_by_stretches_is_the_whole_one(tmp_path: Path, monkeypatch
     context = prepare(made.run_file).context
     truth = load_records(made.records, context, RecordsForm(has_count=True)).open_counts()
     moved = truth.whole()
-    released = LeafCounts.of(
+    released = LeafCounts.pack(
         Histogram.build(
             moved.n_nodes, moved.n_cells, (moved.node + 1) % moved.n_nodes, moved.cell, moved.count
         )

@@ -45,7 +45,7 @@ def test_every_number_stands_where_the_plan_says(toy):
 def test_the_noise_has_the_planned_variance(toy):
     """Noise at the wrong scale would break the promise or the statistics."""
     prepared = toy.prepare(limit="100")
-    plan = prepared.context.plan
+    plan = prepared.plan
     histogram = load_records(toy.records, prepared.context).open_counts().whole()
     truth = np.concatenate([histogram.answers(q) for q in prepared.context.queries("block")], axis=1)
     sums = []
@@ -67,7 +67,7 @@ def test_files_are_as_documented(toy):
     prepared = toy.prepare()
     measure(prepared, toy.folder / "out")
     path = toy.folder / "out/measurements/block/part-000.parquet"
-    table, plan = pq.read_table(path), prepared.context.plan
+    table, plan = pq.read_table(path), prepared.plan
     assert [(f.name, str(f.type)) for f in table.schema] == [
         ("level", "string"),
         ("node", "string"),

@@ -40,7 +40,7 @@ def test_a_second_call_opens_no_confidential_file_and_changes_nothing(toy):
     assert before == files(toy.folder / "out")
     assert (first.n_drawn, 0) == (again.n_adopted, again.n_drawn)
     assert first.ledger_head == again.ledger_head == read_ledger(toy.ledger).head
-    assert prepared.context.plan.loss == read_ledger(toy.ledger).charged == first.loss
+    assert prepared.plan.loss == read_ledger(toy.ledger).charged == first.loss
 
 
 def test_another_plan_in_the_folder_is_refused(toy):

@@ -194,7 +194,7 @@ def test_a_name_is_never_read_as_a_command(toy):
 def test_a_table_that_changes_while_it_is_read(toy):
     """Half of an older table and half of a newer one is nobody's census."""
     table = database(toy)
-    found = sqlite.batches(table, HEADER)
+    found = sqlite.sqlite_batches(table, HEADER)
     next(found)
     with closing(sqlite3.connect(table.file)) as to, to:
         to.execute("DELETE FROM people")

@@ -54,7 +54,7 @@ def test_pieces_are_all_entries_once(made: tuple[Histogram, list[int]], most: in
     with pytest.MonkeyPatch.context() as patch:
         for module in (histogram, leaf_table, leaf_counts):
             patch.setattr(module, "ENTRIES", most)
-        for kept in (table, packed(table, ends), LeafCounts.of(table)):
+        for kept in (table, packed(table, ends), LeafCounts.pack(table)):
             pieces = list(kept.pieces())
             assert all(0 < piece.n_entries <= most for piece in pieces)
             for name in COLUMNS:

@@ -121,7 +121,7 @@ def test_streams_of_one_seed_never_meet() -> None:
 def test_noise_has_the_law_of_the_plan_and_stands_on_the_truth(prepared: PreparedRun, census: Path) -> None:
     """A simulation with other noise, or about other records, misleads about every release."""
     simulation = open_simulation(prepared, census / "persons.csv.gz", seed=1)
-    n, level = 60, prepared.context.plan.levels[-1]
+    n, level = 60, prepared.plan.levels[-1]
     nodes = np.flatnonzero(prepared.context.inhabited[-1])
     true = np.concatenate(
         [simulation.truth[-1].answers(q)[nodes] for q in prepared.context.queries(level.name)], axis=1
@@ -215,7 +215,7 @@ def test_errors_are_those_of_the_replicates(prepared: PreparedRun, census: Path)
     tree, levels = prepared.context.geography.levels, errors.levels()
     for depth in (len(tree) - 1, len(tree) - 2):
         for row in levels[depth].queries:
-            query = prepared.context.plan.query(row.query)
+            query = prepared.plan.query(row.query)
             gaps = []
             for one in made:
                 here = (

@@ -60,6 +60,6 @@ def test_sample_is_valid_small_and_as_described() -> None:
     records = load_records(prepared.records_path, prepared.context).open_counts().whole()
     sizes = {level.name: len(level) for level in prepared.context.geography.levels}
     assert (records.n_records, sizes["state"], sizes["county"], sizes["block"]) == (50_000, 1, 1, 1139)
-    assert sum(level.n_numbers for level in prepared.context.plan.levels) < 3_000_000
+    assert sum(level.n_numbers for level in prepared.plan.levels) < 3_000_000
     assert sum(file.stat().st_size for file in SAMPLE.iterdir()) < 200_000
-    assert prepared.context.plan.release.id == "demo"
+    assert prepared.plan.release.id == "demo"

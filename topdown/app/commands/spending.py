@@ -149,7 +149,7 @@ def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> N
         ConfigError: C083 the approval names another plan; C084 nobody can be asked.
         click.Abort: the person left.
     """
-    plan = prepared.context.plan
+    plan = prepared.plan
     full = plan.plan_hash
     if spending.approve is not None:
         check_approval(spending.approve, full)
@@ -202,7 +202,7 @@ def check_approval(answer: str, plan_hash: str) -> None:
 
 def spent_text(prepared: PreparedRun, where: str, before: Fraction) -> tuple[str, str]:
     """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
-    plan, now = prepared.context.plan, app.spent_so_far(prepared)
+    plan, now = prepared.plan, app.spent_so_far(prepared)
 
     def loss(spent: Fraction) -> str:
         return figures.loss(plan.loss_name, spent, plan.delta_of(spent))
