@@ -22,7 +22,7 @@ from topdown.plan import RunFileAnswers, prepare, run_file_text
 from topdown.practice.simulation import Simulation, open_simulation
 from topdown.publish.table_intervals import cells_of_answers, interval_ends
 from topdown.solve import AnswersInMemory
-from topdown.solve.tree import tree_estimates
+from topdown.solve.tree import exact_at_root, tree_estimates
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -103,7 +103,9 @@ def test_coverage(tmp_path: Path) -> None:
     start = time.process_time()
     for draw in range(DRAWS):
         noisy = AnswersInMemory(nodes, way._draw(draw))
-        numbers = tree_estimates(way.context, noisy, {levels[0]: way.truth[0].totals()}, {})
+        numbers = tree_estimates(
+            way.context, noisy, exact_at_root(way.context.plan, {levels[0]: way.truth[0].totals()}, {})
+        )
         told = numbers.at({place: (node, answer) for place, (node, answer, _) in rows.items()})
         for place, (estimate, stddev) in told.items():
             true = rows[place][2]

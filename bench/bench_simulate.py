@@ -21,7 +21,6 @@ def test_a_hundred_replicates_of_the_toy(tmp_path: Path) -> None:
     start = time.process_time()
     simulation = open_simulation(prepare(tmp_path / "run.toml"), tmp_path / "persons.csv.gz")
     errors = ErrorSums(simulation)
-    simulation.descent.prepare()
     ready = time.process_time() - start
     for replicate in simulation.run(REPLICATES):
         errors.add(replicate)

@@ -77,10 +77,9 @@ def measured(folder: Path, n_runs: int) -> None:
     """Measure one release that is drawn and not solved."""
     context = load_context(folder)
     walk = open_release(folder, context)
-    walk.prepare()
     cutter, geography = make_partitioner(walk), context.geography
     cut, run_leaves = solve.choose_cut(geography, 1)
-    with solve.workers_with(cutter.opener, 1) as pool:
+    with solve.workers_with(cutter.state, 1) as pool:
         above = solve._solve_above(cutter, pool, cut, 1, lambda _: None)
     span = checkpoint_spans(geography, cut)[0]
     runs = list(node_runs(geography, span, run_leaves, above.rows))[:n_runs]
@@ -90,7 +89,7 @@ def measured(folder: Path, n_runs: int) -> None:
         part = timed(spent, "cut", lambda run=run: cutter.cut(cut, run.span.first, run.span.last)[0])
         local = solve.renumbered(unpack_nodes(run.rows), -part.firsts[cut])
         tasks.append(timed(spent, "send", lambda p=part, n=local: pickle.dumps((p, cut, n))))
-    shape = timed(spent, "send", lambda: pickle.dumps(cutter.opener))
+    shape = timed(spent, "send", lambda: pickle.dumps(cutter.state))
     spawn = multiprocessing.get_context("spawn")
     told = spawn.SimpleQueue()
     process = spawn.Process(target=worker, args=(shape, tasks, told))

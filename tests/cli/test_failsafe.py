@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import COUNTIES, write_crowded_land
-from topdown.model import MAX_KINDS, partition_cells
+from topdown.model import MAX_KINDS
 from topdown.plan import prepare
 
 
@@ -40,7 +40,7 @@ def test_a_release_that_needs_the_failsafe_is_made_reported_and_verified(topdown
     assert _populations(release, "county") == _added_up(people, 2)
     context = prepare(run).context
     rules = context.rules
-    assert partition_cells(rules).n_kinds > MAX_KINDS
+    assert rules.partition().n_kinds > MAX_KINDS
     for leaf, code in enumerate(context.geography.leaves.codes):
         rows = [row for row in people if row["geocode"] == code]
         assert sum(r["count"] for r in rows if r["dwelling"] == "dormitory") >= rules.lower[-1][leaf, 0]

@@ -17,8 +17,8 @@ from tests.helpers.solved import Census
 from topdown.app.pipeline import GenerateResult, RunOptions, generate
 from topdown.cli import main
 from topdown.measure import truth
+from topdown.model import split_polytopes as polytopes
 from topdown.plan import RunFileAnswers, prepare, run_file_text
-from topdown.solve import polytopes
 from topdown.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,14 +10,16 @@ from topdown.errors import ConfigError
 from topdown.model import (
     ConstraintSystem,
     ExactArrangement,
+    ExactMargins,
     ExactTable,
     Geography,
     MergedTable,
+    NodeAnswers,
+    SplitConstraints,
     arrange_exact_tables,
     from_prefixes,
-    partition_cells,
+    split_constraints,
 )
-from topdown.solve import SplitPolytopes, split_polytopes
 
 N_CELLS = 4
 LEVELS = ("land", "pair", "leaf")
@@ -97,15 +99,16 @@ class Case:
         none = np.zeros(n_nodes, dtype=np.int64)
         return np.stack([none if s is None else self.values[s[0]][:, s[1]] for s in merged.sources], axis=1)
 
-    def polytopes(self, kept: ExactArrangement) -> SplitPolytopes:
+    def polytopes(self, kept: ExactArrangement) -> SplitConstraints:
         """Return the limits the solver uses."""
-        kinds = partition_cells(self.rules, answers=kept.split.labels)
+        kinds = self.rules.partition(kept.split.labels)
         everybody = self.people.sum(axis=1)[:, None]
         totals = {d: self.up(everybody, d)[:, 0] for d in range(kept.depth + 1)}
-        answers = (
-            self.answers_of(kept.split, len(self.tree.levels[kept.depth])) if kept.split.tells_more else None
-        )
-        return split_polytopes(kinds, self.rules, self.tree, totals, answers)
+        margins = None
+        if kept.split.tells_more:
+            answers = self.answers_of(kept.split, len(self.tree.levels[kept.depth]))
+            margins = ExactMargins(NodeAnswers(kept.split.labels, answers), NodeAnswers.none(N_CELLS, 1))
+        return split_constraints(kinds, self.rules, self.tree, totals, margins)
 
     def node_tables(self, depth: int, node: int, most: int) -> Vectors:
         """Write out every table of a node, up to `most` people a cell, that splits down to the leaves."""

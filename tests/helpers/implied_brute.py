@@ -23,11 +23,11 @@ from topdown.model import (
     NoneWhereZero,
     PublicFacts,
     Schema,
+    SplitConstraints,
     from_prefixes,
     parse_query,
-    partition_cells,
+    split_constraints,
 )
-from topdown.solve import SplitPolytopes, split_polytopes
 from topdown.solve.implied import GroupLeaf, Groups, LeafMargins
 
 Vector = tuple[int, ...]
@@ -68,7 +68,7 @@ def random_groups(rng: np.random.Generator, k: int, n_leaves: int, most: int) ->
     return Groups(tuple("abcdefghijklmn"[:k]), tuple(leaves))
 
 
-def group_regions(groups: Groups) -> SplitPolytopes:
+def group_regions(groups: Groups) -> SplitConstraints:
     """Return what the solver makes of leaves with exact totals: group j is cell j, the root holds all leaves."""
     n, k = len(groups.leaves), len(groups.names)
     lower = np.array([leaf.lower for leaf in groups.leaves], dtype=np.int64).reshape(n, k)
@@ -87,13 +87,13 @@ def group_regions(groups: Groups) -> SplitPolytopes:
         caps=caps if capped else np.zeros((n, 0), dtype=np.int64),
     )
     tree = from_prefixes(("node", "leaf"), (0, 2), tuple(f"{i:02d}" for i in range(n)))
-    return split_polytopes(partition_cells(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    return split_constraints(rules.partition(), rules, tree, {0: np.array([totals.sum()]), 1: totals})
 
 
 def group_limits(groups: Groups) -> np.ndarray:
     """Return the most people each set of groups can hold, int64 (2^k,), as the solver computes it."""
     polytopes = group_regions(groups)
-    limits, kind = polytopes.limits(0, np.array([0]))[0], polytopes.kinds.of_cell
+    limits, kind = polytopes.limits(0, np.array([0]))[0], polytopes.partition.of_cell
     sets = np.arange(1 << len(kind))
     held = np.zeros_like(sets)
     for j, k in enumerate(kind.tolist()):

@@ -17,7 +17,7 @@ from topdown.plan import Estimates, prepare
 from topdown.publish.release_tables import workload
 from topdown.publish.table_intervals import TableRows, rows_of
 from topdown.solve import AnswersInMemory
-from topdown.solve.tree import TreeEstimates, tree_estimates
+from topdown.solve.tree import TreeEstimates, exact_at_root, tree_estimates
 
 COVERAGE = '[estimates]\ncoverage = "19/20"\n\n[budget]'
 
@@ -37,7 +37,11 @@ def held(census: Census, answers: NoisyAnswers) -> AnswersInMemory:
 
 def numbers(census: Census, seed: int) -> TreeEstimates:
     """Return the estimates of one draw."""
-    return tree_estimates(census.context, held(census, noisy(census, seed)), census.exact, {})
+    return tree_estimates(
+        census.context,
+        held(census, noisy(census, seed)),
+        exact_at_root(census.context.plan, census.exact, {}),
+    )
 
 
 def true_rows(census: Census) -> dict[tuple[str, int], TableRows]:

@@ -14,6 +14,7 @@ from topdown.arrays import Ints
 from topdown.model import (
     AtLeast,
     Attribute,
+    ConstraintSystem,
     Geography,
     Histogram,
     Invariants,
@@ -25,7 +26,6 @@ from topdown.model import (
     Schema,
     Support,
     base_labels,
-    constraints_of_facts,
 )
 from topdown.plan import PublicContext, RunFile, load_run_file, make_plan
 
@@ -85,7 +85,7 @@ class World:
 
     def context(self) -> PublicContext:
         """Return what the solver is given."""
-        rules = constraints_of_facts(SCHEMA, self.geography, self.invariants, self.facts)
+        rules = ConstraintSystem.from_facts(SCHEMA, self.geography, self.invariants, self.facts)
         leaf, cell = np.nonzero(self.base)
         table = Histogram.build(*self.base.shape, leaf, cell, self.base[leaf, cell])
         support = Support(SCHEMA, rules, base_labels(SCHEMA, BASE, {}), table.at_every_level(self.geography))

@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 
 from tests.helpers.implied_brute import crossing, random_census
 from topdown.model import (
-    constraint_classes,
-    constraints_of_facts,
+    ConstraintSystem,
     distinct_rows,
     equal_numbers,
     group_cells,
-    partition_cells,
 )
 
 
@@ -49,24 +47,17 @@ def test_kinds_are_the_possible_classes_of_cells(seed: int, table: bool) -> None
     census = random_census(np.random.default_rng(seed), most=1)
     if crossing(census):
         return
-    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
+    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
     n_cells = census.schema.n_cells
-    answers = np.random.default_rng(seed).integers(0, 3, n_cells) if table else None
-    rows = [
-        rules.class_of_cell,
-        *rules.bound_cells,
-        *rules.cap_cells,
-        *([] if answers is None else [answers]),
-    ]
+    answers = np.random.default_rng(seed).integers(0, 3, n_cells) * table
+    rows = [rules.class_of_cell, *rules.bound_cells, *rules.cap_cells, answers]
     key = [tuple(int(row[c]) for row in rows) for c in range(n_cells)]
-    assert np.array_equal(
-        [sorted(set(key)).index(k) for k in key], constraint_classes(rules, answers).of_cell
-    )
+    assert np.array_equal([sorted(set(key)).index(k) for k in key], rules.cell_classes(answers).of_cell)
     possible = rules.open[0][0][rules.class_of_cell]
     order = sorted({k for k, may in zip(key, possible, strict=True) if may})
-    kinds = partition_cells(rules, answers)
+    kinds = rules.partition(answers)
     assert [
         order.index(k) if may else -1 for k, may in zip(key, possible, strict=True)
     ] == kinds.of_cell.tolist()
     assert [k[0] for k in order] == kinds.class_of.tolist()
-    assert [0 if answers is None else k[-1] for k in order] == kinds.answer_of.tolist()
+    assert [k[-1] for k in order] == kinds.answer_of.tolist()

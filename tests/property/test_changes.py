@@ -16,6 +16,7 @@ from tests.helpers.drawn_chains import Chain, chains
 from topdown.model import (
     Attribute,
     BoundRule,
+    ConstraintSystem,
     Exact,
     Geography,
     Invariants,
@@ -26,7 +27,6 @@ from topdown.model import (
     Schema,
     ZeroRule,
     analyse_neighbours,
-    constraints_of_facts,
     from_prefixes,
     parse_query,
 )
@@ -142,7 +142,7 @@ def test_shipped_policies_are_those_of_every_pair(schema_name, name, keep, tmp_p
     geography = from_prefixes(levels, (1, 2, 3), ("011", "012", "021"))
     rng = np.random.default_rng(5)
     facts = PublicFacts({c: rng.integers(0, 2, 3) for c in rules_kept.columns})
-    rules = constraints_of_facts(schema, geography, rules_kept, facts)
+    rules = ConstraintSystem.from_facts(schema, geography, rules_kept, facts)
     context = PublicContext(_plan(schema, rules_kept, geography), geography, facts)
     allowed = rules.open[-1][:, rules.class_of_cell]
     seen = [

@@ -19,7 +19,13 @@ from topdown.model import AtLeast, Invariants, laminar_family
 from topdown.plan import PublicContext
 from topdown.progress import silent
 from topdown.solve import solve_tree, solved_release
-from topdown.solve.extend import ExtensionSolver, Patterns, assign_reserves, find_patterns, own_demands
+from topdown.solve.extend import (
+    Patterns,
+    assign_reserves,
+    extension_solver,
+    find_patterns,
+    own_demands,
+)
 
 SEEDS = st.integers(0, 2**31)
 
@@ -137,7 +143,7 @@ def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     if not world.base.any():
         return
     context = world.context()
-    extension = ExtensionSolver(context, NoisyAnswers(context, seed), find_patterns(context))
+    extension = extension_solver(context, NoisyAnswers(context, seed), find_patterns(context))
     leaves, tally = solve_tree(extension, context, 1, silent)
     out = solved_release(context, leaves, tally)
     table = out.leaves.whole().dense(0, len(context.geography.leaves))

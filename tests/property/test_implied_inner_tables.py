@@ -21,14 +21,18 @@ from tests.helpers.implied_brute import (
 )
 from topdown.errors import InfeasibleError
 from topdown.model import (
+    ConstraintSystem,
+    ExactMargins,
+    LimitUse,
     MergedTable,
-    constraints_of_facts,
+    NodeAnswers,
+    SplitConstraints,
+    complete_totals,
     exact_rows,
     find_contradiction,
-    partition_cells,
-    with_exact_answers,
+    split_constraints,
 )
-from topdown.solve import SplitPolytopes, complete_totals, limit_excess, split_polytopes
+from topdown.solve import limit_excess
 from topdown.solve.implied import Verdict, arranged_tables, judge_levels, verdicts
 
 FEW = 4  # people of a node whose tables are all written out
@@ -50,19 +54,21 @@ def judged(census: SmallCensus) -> tuple[Verdict, ...]:
     return judge_levels(census.schema, census.invariants, census.geography, census.facts)
 
 
-def solver_regions(census: SmallCensus) -> SplitPolytopes:
+def solver_regions(census: SmallCensus) -> SplitConstraints:
     """Build what the solver works with, exact statistics included."""
     schema, tree, invariants = census.schema, census.geography, census.invariants
-    plain = constraints_of_facts(schema, tree, invariants, census.facts)
-    rules = with_exact_answers(plain, tree, exact_rows(schema, invariants, census.exact, tree))
+    plain = ConstraintSystem.from_facts(schema, tree, invariants, census.facts)
+    rules = plain.with_exact(tree, exact_rows(schema, invariants, census.exact, tree))
     kept = arranged_tables(schema, invariants, tree.level_names, plain)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
-    labels = answers = None
+    margins = None
     if kept.split.tells_more:
-        labels, answers = kept.split.labels, answers_of(census, kept.split, len(tree.levels[kept.depth]))
-    kinds = partition_cells(rules, answers=labels)
-    full = complete_totals(tree, rules, kinds, totals, answers)
-    return split_polytopes(kinds, rules, tree, full, answers)
+        answers = answers_of(census, kept.split, len(tree.levels[kept.depth]))
+        none = NodeAnswers.none(schema.n_cells, 1)
+        margins = ExactMargins(NodeAnswers(kept.split.labels, answers), none)
+    kinds = rules.partition(kept.split.labels)
+    full = complete_totals(tree, rules, kinds, totals, margins)
+    return split_constraints(kinds, rules, tree, full, margins)
 
 
 def answers_of(census: SmallCensus, merged: MergedTable, n_nodes: int) -> np.ndarray:
@@ -73,20 +79,20 @@ def answers_of(census: SmallCensus, merged: MergedTable, n_nodes: int) -> np.nda
     )
 
 
-def satisfied(census: SmallCensus, polytopes: SplitPolytopes, level: int, x: np.ndarray, node: int) -> bool:
+def satisfied(census: SmallCensus, polytopes: SplitConstraints, level: int, x: np.ndarray, node: int) -> bool:
     """Check a histogram against what the solver enforces at a node: zeros, exact answers, limits or bounds."""
-    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
+    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
     if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
         return False
     if not answers_right(census, level, node, tuple(x.tolist())):
         return False
-    if not polytopes.limited(level):
+    if polytopes.decided(level) is not LimitUse.KEPT:
         return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
-    held = np.zeros((polytopes.kinds.n_kinds, 1), dtype=np.int64)
-    inside = polytopes.kinds.of_cell >= 0
-    np.add.at(held[:, 0], polytopes.kinds.of_cell[inside], x[inside])
+    held = np.zeros((polytopes.partition.n_kinds, 1), dtype=np.int64)
+    inside = polytopes.partition.of_cell >= 0
+    np.add.at(held[:, 0], polytopes.partition.of_cell[inside], x[inside])
     return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 

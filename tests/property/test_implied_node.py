@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import repeats
 from tests.helpers.implied_brute import SmallCensus, crossing, random_census
-from topdown.model import constraints_of_facts, find_contradiction, partition_cells
-from topdown.solve import SplitPolytopes, complete_totals, limit_excess, split_polytopes
+from topdown.model import (
+    ConstraintSystem,
+    LimitUse,
+    SplitConstraints,
+    complete_totals,
+    find_contradiction,
+    split_constraints,
+)
+from topdown.solve import limit_excess
 from topdown.solve.implied import (
     NodeConstraints,
     VerdictInputs,
     kind_names,
     node_constraints,
-    public_polytopes,
+    public_constraints,
     selection_text,
 )
 
@@ -29,22 +36,22 @@ MOST = 3  # people of a kind in the vectors tried
 def ground_of(census: SmallCensus) -> VerdictInputs:
     """Return what the printer reads: no exact statistics."""
     schema, invariants = census.schema, census.invariants
-    rules = constraints_of_facts(schema, census.geography, invariants, census.facts)
+    rules = ConstraintSystem.from_facts(schema, census.geography, invariants, census.facts)
     return VerdictInputs(
-        schema, invariants, rules, public_polytopes(schema, invariants, census.geography, rules), ()
+        schema, invariants, rules, public_constraints(schema, invariants, census.geography, rules), ()
     )
 
 
 def symbols(
-    census: SmallCensus, polytopes: SplitPolytopes, area: NodeConstraints, leaves: np.ndarray
+    census: SmallCensus, polytopes: SplitConstraints, area: NodeConstraints, leaves: np.ndarray
 ) -> dict[str, int]:
     """Add up true totals by combination, from the definition."""
-    names = kind_names(census.schema, polytopes.kinds)
+    names = kind_names(census.schema, polytopes.partition)
     depth = census.geography.index(area.total_level)
     units = census.geography.ancestors_of_leaves[depth]
     values = dict.fromkeys((c.symbol for c in area.totals if c.symbol), 0)
     for unit in np.unique(units[leaves]):
-        is_open = polytopes.rules.open[-1][units == unit][:, polytopes.kinds.class_of].any(axis=0)
+        is_open = polytopes.system.open[-1][units == unit][:, polytopes.partition.class_of].any(axis=0)
         there = tuple(name for name, o in zip(names, is_open, strict=True) if o)
         if there:
             values[next(c.symbol for c in area.totals if c.kinds == there)] += int(
@@ -74,18 +81,18 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
     if crossing(census) or "table" in census.exact or find_contradiction(*census.parts) is not None:
         return
     ground = ground_of(census)
-    rules, kinds = ground.rules, ground.polytopes.kinds
-    symbolic = depth < ground.polytopes.unit_depth
-    own_total = depth <= ground.polytopes.unit_depth
-    if not ground.polytopes.limited(depth) or kinds.n_kinds == 0 or not kinds.members.size:
+    rules, kinds = ground.rules, ground.constraints.partition
+    symbolic = depth < ground.constraints.unit_depth
+    own_total = depth <= ground.constraints.unit_depth
+    if ground.constraints.decided(depth) is not LimitUse.KEPT or kinds.n_kinds == 0 or not kinds.members.size:
         return
     if symbolic and (census.invariants.at_most or rules.nested):
         return
     node = int(rng.integers(len(census.geography.levels[depth])))
     area = node_constraints(ground, census.facts.columns, depth, node, most_limits=10_000)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in census.invariants.exact}
-    assert np.array_equal(partition_cells(rules).of_cell, kinds.of_cell)
-    polytopes = split_polytopes(
+    assert np.array_equal(rules.partition().of_cell, kinds.of_cell)
+    polytopes = split_constraints(
         kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
     )
     inside = np.arange(len(census.geography.leaves))[polytopes.leaf_range(depth, node)]

@@ -13,8 +13,8 @@ from scipy import sparse
 from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
 from tests.helpers.polytopes import make_polytopes
 from tests.oracles.polytope_projection import certify
-from topdown.model import NO_LIMIT
-from topdown.solve import FixedTable, LowerBounds, SplitPolytopes, SubsetLimits, gram, project_base
+from topdown.model import NO_LIMIT, SplitConstraints
+from topdown.solve import FixedTable, LowerBounds, SubsetLimits, gram, project_base
 from topdown.solve.implied import Combinations
 from topdown.solve.least_squares import Dense, Problem, SoftRules, solve
 
@@ -109,17 +109,18 @@ def test_projection_and_explicit_flows_agree() -> None:
         np.testing.assert_allclose(value, other, atol=1e-4)
 
 
-def thousandfold(polytopes: SplitPolytopes) -> SplitPolytopes:
+def thousandfold(polytopes: SplitConstraints) -> SplitConstraints:
     """Return the same limits a thousand times as wide: errors of solvers in persons are then small in comparison."""
-    kinds = polytopes.kinds
-    high = np.where(kinds.high >= NO_LIMIT, NO_LIMIT, kinds.high * 1000)
     totals = {depth: values * 1000 for depth, values in polytopes.totals.items()}
-    return replace(polytopes.with_totals(totals), kinds=replace(kinds, low=kinds.low * 1000, high=high))
+    wide = polytopes.with_totals(totals)
+    lower = tuple(level * 1000 for level in wide.numbers.lower)
+    caps = np.where(wide.numbers.caps >= NO_LIMIT, NO_LIMIT, wide.numbers.caps * 1000)
+    return replace(wide, numbers=replace(wide.numbers, lower=lower, caps=caps))
 
 
-def make_split(polytopes: SplitPolytopes, rng: np.random.Generator) -> Problem:
+def make_split(polytopes: SplitConstraints, rng: np.random.Generator) -> Problem:
     """Set up the split of the root of a small tree over its two pairs of leaves, two rows a kind, noisy answers."""
-    k, children = polytopes.kinds.n_kinds, np.array([0, 1])
+    k, children = polytopes.partition.n_kinds, np.array([0, 1])
     limits = polytopes.limits(1, children).astype(np.float64)
     low = np.stack(
         [project(table, rng.integers(0, 5, k) * 1000.0) for table in limits], axis=1
@@ -145,7 +146,7 @@ def make_split(polytopes: SplitPolytopes, rng: np.random.Generator) -> Problem:
     )
 
 
-def solve_with_flows(problem: Problem, polytopes: SplitPolytopes) -> np.ndarray:
+def solve_with_flows(problem: Problem, polytopes: SplitConstraints) -> np.ndarray:
     """Solve a split with one variable an arc of each child's network in place of the limits (section 7.3)."""
     n, m = problem.shape
     parts = [polytopes.arcs(1, j) for j in range(m)]
@@ -182,7 +183,7 @@ def solve_with_flows(problem: Problem, polytopes: SplitPolytopes) -> np.ndarray:
                 ),
                 shape=(1, size),
             )
-            if node <= polytopes.kinds.n_kinds:
+            if node <= polytopes.partition.n_kinds:
                 leaving = j * n + np.flatnonzero(problem.bounds.of == node - 1)
             else:
                 leaving = at[arcs.tails == node]
@@ -220,7 +221,7 @@ def test_least_squares_by_projection_and_by_flow_variables_agree(exact: int | No
     tight = 0
     for seed in range(40):
         polytopes = thousandfold(make_polytopes(seed, exact=exact, caps=bool(seed % 2)))
-        if not polytopes.kinds.n_kinds:
+        if not polytopes.partition.n_kinds:
             continue
         problem = make_split(polytopes, np.random.default_rng(seed))
         ours, theirs = (

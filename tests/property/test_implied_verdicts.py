@@ -23,20 +23,22 @@ from tests.helpers.implied_brute import (
 )
 from topdown.model import (
     AtLeast,
+    ConstraintSystem,
     Invariants,
+    LimitUse,
     NoneWhereZero,
     PublicFacts,
-    constraints_of_facts,
+    SplitConstraints,
+    complete_totals,
     exact_rows,
     find_contradiction,
     from_prefixes,
-    partition_cells,
-    with_exact_answers,
+    split_constraints,
 )
-from topdown.solve import LimitUse, SplitPolytopes, complete_totals, limit_excess, split_polytopes
-from topdown.solve import polytopes as polytopes_module
-from topdown.solve.implied import judge_levels, public_polytopes, verdicts
-from topdown.solve.rounding import NoFlow, bound_positions, chain_of, fitting_tables
+from topdown.model import split_polytopes as polytopes_module
+from topdown.solve import limit_excess
+from topdown.solve.implied import judge_levels, public_constraints, verdicts
+from topdown.solve.rounding import NoFlow, level_bounds
 
 MOST = 12  # no total of a random census is larger
 FEW = 4  # people of a node whose tables are all written out
@@ -52,32 +54,30 @@ def censuses(seed: int, count: int) -> Iterator[SmallCensus]:
             yield census
 
 
-def solver_regions(census: SmallCensus) -> SplitPolytopes:
+def solver_regions(census: SmallCensus) -> SplitConstraints:
     """Build what the solver works with, exact statistics included."""
     schema, invariants = census.schema, census.invariants
-    rules = constraints_of_facts(schema, census.geography, invariants, census.facts)
-    rules = with_exact_answers(
-        rules, census.geography, exact_rows(schema, invariants, census.exact, census.geography)
-    )
+    rules = ConstraintSystem.from_facts(schema, census.geography, invariants, census.facts)
+    rules = rules.with_exact(census.geography, exact_rows(schema, invariants, census.exact, census.geography))
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
-    kinds = partition_cells(rules)
-    return split_polytopes(
+    kinds = rules.partition()
+    return split_constraints(
         kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
     )
 
 
-def satisfied(census: SmallCensus, polytopes: SplitPolytopes, level: int, x: np.ndarray, node: int) -> bool:
+def satisfied(census: SmallCensus, polytopes: SplitConstraints, level: int, x: np.ndarray, node: int) -> bool:
     """Check a node's histogram against what the solver enforces there: zeros, totals, limits or lower bounds."""
-    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
+    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
     if x[~rules.open[level][node][rules.class_of_cell]].any():
         return False
     if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
         return False
-    if not polytopes.limited(level):
+    if polytopes.decided(level) is not LimitUse.KEPT:
         return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
-    held = np.zeros((polytopes.kinds.n_kinds, 1), dtype=np.int64)
-    inside = polytopes.kinds.of_cell >= 0
-    np.add.at(held[:, 0], polytopes.kinds.of_cell[inside], x[inside])
+    held = np.zeros((polytopes.partition.n_kinds, 1), dtype=np.int64)
+    inside = polytopes.partition.of_cell >= 0
+    np.add.at(held[:, 0], polytopes.partition.of_cell[inside], x[inside])
     return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 
@@ -165,11 +165,11 @@ def test_a_fitting_chain_always_makes_a_flow(seed: int) -> None:
     census = random_census(np.random.default_rng(seed), most=1)
     if crossing(census):
         return
-    rules = constraints_of_facts(census.schema, census.geography, census.invariants, census.facts)
-    polytopes = public_polytopes(census.schema, census.invariants, census.geography, rules)
-    none = np.zeros(census.schema.n_cells, dtype=np.int64)
+    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
+    polytopes = public_constraints(census.schema, census.invariants, census.geography, rules)
     for depth in range(3):
         if polytopes.decided(depth) is not LimitUse.TOO_MANY:
-            tables = fitting_tables(rules, polytopes, depth, none)
-            chain = chain_of(polytopes, depth, tables, (1,) * len(tables), none)
-            assert not isinstance(bound_positions(rules, polytopes, depth, chain), NoFlow)
+            bounds = level_bounds(polytopes, depth)
+            tables = bounds.fitting_tables()
+            chain = bounds.chain(tables, (1,) * len(tables))
+            assert not isinstance(bounds.positions(chain), NoFlow)

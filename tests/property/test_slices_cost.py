@@ -50,16 +50,15 @@ def test_slices_cost_little(tmp_path: Path, reading: list[float]) -> None:
     release = tmp_path / "release"
     measure(prepared, release)
     walk = open_release(release, load_context(release))
-    walk.prepare()
     warm_up()
     cutter, geography = make_partitioner(walk), walk.context.geography
     cut, run_leaves = solve.choose_cut(geography, 1)
-    rows = solve._solve_above(cutter, LocalWorker(cutter.opener), cut, 1, lambda _: None).rows
+    rows = solve._solve_above(cutter, LocalWorker(cutter.state), cut, 1, lambda _: None).rows
     reading.clear()
     walk.below(cut, unpack_nodes(rows), Tally())
     at_once = sum(reading)
     reading.clear()
-    opener, own, solving, n_runs = pickle.loads(pickle.dumps(cutter.opener)), 0.0, 0.0, 0  # noqa: S301 -- our own
+    opener, own, solving, n_runs = pickle.loads(pickle.dumps(cutter.state)), 0.0, 0.0, 0  # noqa: S301 -- our own
     for run in node_runs(geography, checkpoint_spans(geography, cut)[0], run_leaves, rows):
         start = time.process_time()
         part, firsts = cutter.cut(cut, run.span.first, run.span.last)

@@ -110,7 +110,9 @@ def repair(context: PublicContext, leaf: int, table: np.ndarray) -> tuple[np.nda
     """Finish one leaf."""
     tally = Tally()
     cells = np.flatnonzero(table)
-    node = SoftRuleRepair(context).finish(Node(leaf, cells, table[cells]), tally)
+    repairs = SoftRuleRepair.of_release(context)
+    codes = context.geography.leaves.codes
+    node = repairs.finish(Node(leaf, cells, table[cells]), context.rules, codes, tally)
     out = np.zeros(N_CELLS, dtype=np.int64)
     out[node.cells] = node.counts
     return out, tally

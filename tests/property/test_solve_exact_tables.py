@@ -9,18 +9,19 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
 from tests.helpers.exact_tables import N_CELLS, Case
-from topdown.solve import SplitPolytopes, child_totals, least_change, limit_excess
+from topdown.model import LimitUse, SplitConstraints
+from topdown.solve import child_totals, least_change, limit_excess
 
 seeds = st.integers(0, 10_000_000)
 
 
-def enforced(case: Case, polytopes: SplitPolytopes, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
+def enforced(case: Case, polytopes: SplitConstraints, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
     """Tell which tables (n, n_cells) satisfy what the solver enforces at a node below the root."""
-    kinds, rules = polytopes.kinds, case.rules
+    kinds, rules = polytopes.partition, case.rules
     fits = ~cells[:, ~rules.open[depth][node, rules.class_of_cell]].any(axis=1)
     if depth in polytopes.totals:
         fits &= cells.sum(axis=1) == polytopes.totals[depth][node]
-    if polytopes.limited(depth):
+    if polytopes.decided(depth) is LimitUse.KEPT:
         held = np.zeros((kinds.n_kinds, len(cells)), dtype=np.int64)
         inside = kinds.of_cell >= 0
         np.add.at(held, kinds.of_cell[inside], cells[:, inside].T)
@@ -63,8 +64,8 @@ def test_the_network_says_the_same_as_the_limits(seed: int, depth: int, together
     if kept is None or not kept.split.tells_more:
         return
     polytopes = case.polytopes(kept)
-    k = polytopes.kinds.n_kinds
-    if not k or (depth > kept.depth and not polytopes.limited(depth)):
+    k = polytopes.partition.n_kinds
+    if not k or (depth > kept.depth and polytopes.decided(depth) is not LimitUse.KEPT):
         return
     limits, arcs = polytopes.limits(depth, np.array([0])), (polytopes.arcs(depth, 0),)
     totals = child_totals(polytopes, depth, np.array([0]))

@@ -11,16 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
-from topdown.model import constraints_of_facts, partition_cells
+from topdown.model import ConstraintSystem, SplitConstraints, split_constraints
+from topdown.model import split_polytopes as polytopes
 from topdown.plan import PublicContext
 from topdown.solve import (
-    SplitPolytopes,
+    Node,
     can_split,
     find_node_conflict,
-    polytopes,
     relax_to_feasible,
     solve,
-    split_polytopes,
 )
 from topdown.solve import table_changes as conflict
 from topdown.solve import top_down as descend
@@ -29,7 +28,7 @@ MORE = policies.MIXED + policies.OLD_AT_HOME + policies.FULL_BARRACKS
 seeds = st.integers(0, 1_000_000)
 
 
-def polytopes_under(context: PublicContext, kept: set[str]) -> SplitPolytopes:
+def polytopes_under(context: PublicContext, kept: set[str]) -> SplitConstraints:
     """Derive the polytopes anew from the named constraints of the leaves only: a slow twin of relaxing them."""
     full = context.plan.invariants
     fewer = replace(
@@ -38,11 +37,11 @@ def polytopes_under(context: PublicContext, kept: set[str]) -> SplitPolytopes:
         at_most=tuple(c for c in full.at_most if c.name in kept),
         none_where_zero=tuple(c for c in full.none_where_zero if c.name in kept),
     )
-    rules = constraints_of_facts(context.plan.schema, context.geography, fewer, context.facts)
-    return split_polytopes(partition_cells(rules), rules, context.geography, {})
+    rules = ConstraintSystem.from_facts(context.plan.schema, context.geography, fewer, context.facts)
+    return split_constraints(rules.partition(), rules, context.geography, {})
 
 
-def crowded(census: solved.Census, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def crowded(census: solved.Census, seed: int) -> Node:
     """Return a county's table, some of its people moved to other cells that are open there."""
     rng = np.random.default_rng(seed)
     rules = census.context.rules
@@ -55,7 +54,7 @@ def crowded(census: solved.Census, seed: int) -> tuple[np.ndarray, np.ndarray]:
         moved = int(counts[here] * rng.choice([0.3, 1.0]))
         counts[here] -= moved
         counts[there] += moved
-    return cells[counts > 0], counts[counts > 0]
+    return Node(0, cells[counts > 0], counts[counts > 0])
 
 
 @given(seeds)
@@ -66,24 +65,22 @@ def test_the_conflict_is_the_smallest(seed: int) -> None:
         census = policies.make_census(Path(folder), seed, MORE, n_blocks=6)
     context = census.context
     rules = context.rules
-    whole = split_polytopes(partition_cells(rules), rules, context.geography, {})
-    cells, counts = crowded(census, seed)
+    whole = split_constraints(rules.partition(), rules, context.geography, {})
+    county = crowded(census, seed)
     children = np.arange(*context.geography.child_pointers[1][:2])
-    if can_split(whole, 2, children, cells, counts):
+    if can_split(whole, 2, children, county):
         return
-    found = find_node_conflict(context, whole, 2, 0, cells, counts)
+    found = find_node_conflict(context, whole, 2, county)
     full = context.plan.invariants
     names = [c.name for c in (*full.at_least, *full.at_most, *full.none_where_zero)]
     sets = chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
-    smallest = next(
-        s for s in sets if not can_split(polytopes_under(context, set(s)), 2, children, cells, counts)
-    )
+    smallest = next(s for s in sets if not can_split(polytopes_under(context, set(s)), 2, children, county))
     assert found.smallest
     assert len(found.names) == len(smallest)
-    assert not can_split(polytopes_under(context, set(found.names)), 2, children, cells, counts)
+    assert not can_split(polytopes_under(context, set(found.names)), 2, children, county)
     for left_out in found.names:
         rest = set(found.names) - {left_out}
-        assert can_split(polytopes_under(context, rest), 2, children, cells, counts)
+        assert can_split(polytopes_under(context, rest), 2, children, county)
 
 
 def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
@@ -92,16 +89,16 @@ def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
     """A search that was not made must not be claimed."""
     census = policies.make_census(tmp_path, 0, MORE, n_blocks=6)
     rules = census.context.rules
-    whole = split_polytopes(partition_cells(rules), rules, census.context.geography, {})
+    whole = split_constraints(rules.partition(), rules, census.context.geography, {})
     children = np.arange(*census.context.geography.child_pointers[1][:2])
     tables = (crowded(census, seed) for seed in range(100))
-    cells, counts = next(t for t in tables if not can_split(whole, 2, children, *t))
+    county = next(t for t in tables if not can_split(whole, 2, children, t))
     monkeypatch.setattr(conflict, "MAX_TRIES", 0)
-    found = find_node_conflict(census.context, whole, 2, 0, cells, counts)
+    found = find_node_conflict(census.context, whole, 2, county)
     assert not found.smallest
     for left_out in found.names:
         rest = set(found.names) - {left_out}
-        assert can_split(polytopes_under(census.context, rest), 2, children, cells, counts)
+        assert can_split(polytopes_under(census.context, rest), 2, children, county)
 
 
 @given(seeds)
@@ -111,16 +108,16 @@ def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, policies.MIXED, n_blocks=4)
     context = census.context
-    whole = split_polytopes(partition_cells(context.rules), context.rules, context.geography, {})
-    cells, counts = crowded(census, seed)
+    whole = split_constraints(context.rules.partition(), context.rules, context.geography, {})
+    county = crowded(census, seed)
     children = np.arange(*context.geography.child_pointers[1][:2])
-    mended = relax_to_feasible(context, whole, 2, children, cells, counts)
+    mended = relax_to_feasible(context, whole, 2, children, county)
     assert mended is not None
-    assert can_split(whole, 2, children, mended.cells, mended.counts)
-    assert mended.counts.sum() == counts.sum()
-    before, after = dict(zip(cells, counts, strict=True)), dict(zip(mended.cells, mended.counts, strict=True))
+    assert can_split(whole, 2, children, mended.table)
+    assert mended.table.counts.sum() == county.counts.sum()
+    before, after = (dict(zip(node.cells, node.counts, strict=True)) for node in (county, mended.table))
     assert mended.distance == sum(abs(after.get(c, 0) - before.get(c, 0)) for c in before | after)
-    assert (mended.distance == 0) == can_split(whole, 2, children, cells, counts)
+    assert (mended.distance == 0) == can_split(whole, 2, children, county)
     if mended.distance == 4 and not mended.marginals_kept:  # one record elsewhere must not be enough
         open_cells = np.flatnonzero(context.rules.open[1][0][context.rules.class_of_cell])
         for here in before:
@@ -130,7 +127,7 @@ def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
                 moved[there] = moved.get(there, 0) + 1
                 table = sorted((c, n) for c, n in moved.items() if n)
                 one = np.array(table, dtype=np.int64).T
-                assert not can_split(whole, 2, children, one[0], one[1])
+                assert not can_split(whole, 2, children, Node(0, one[0], one[1]))
 
 
 @given(seeds)

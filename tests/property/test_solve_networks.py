@@ -15,7 +15,7 @@ from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from tests.property.test_solve_rounding import make_problem
 from topdown.plan import MOST_FLOW_COST, MOST_ROUNDING_WEIGHT, most_flow_nodes
-from topdown.solve import Tally, TopDownSolver
+from topdown.solve import Tally, top_down_solver
 from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.rounding import LARGEST_COST, UNIT, build_network, round_table
 
@@ -31,13 +31,13 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
         census = policies.make_census(Path(folder), seed, policies.POLICIES[policy])
         answers = solved.noisy(census, seed + 1, size=3.0)
         tables = policies.exact_tables(census)
-        descent = TopDownSolver(census.context, answers, policies.exact_values(census), tables=tables)
+        descent = top_down_solver(census.context, answers, policies.exact_values(census), tables=tables)
         split, index = descent.open_root()
         problems = [(0, descent.solve_split(0, split, index, Tally())[0])]
         parents = [descent.root(Tally())]
         for depth in range(2):
             for parent in parents:
-                if len(descent.open_children(depth, parent)) > 1:
+                if len(descent.facts.open_children(depth, parent.index)) > 1:
                     split, index = descent.open_split(depth, parent)
                     problems.append((depth + 1, descent.solve_split(depth + 1, split, index, Tally())[0]))
             parents = [child for parent in parents for child in descent.children(depth, parent, Tally())]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,16 +19,15 @@ from tests.helpers.sections import cut_small
 from topdown.app.pipeline import RunOptions, generate
 from topdown.errors import NoSplitError
 from topdown.model import (
+    ConstraintSystem,
     Geography,
     Histogram,
     PackedTable,
-    constraints_of_facts,
     from_prefixes,
-    partition_cells,
 )
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
-from topdown.solve import Node, Solved, Tally, TopDownSolver, choose_cut, make_partitioner
+from topdown.solve import Node, Solved, Tally, TopDownSolver, choose_cut, make_partitioner, top_down_solver
 from topdown.solve import release_facts as level_facts
 from topdown.solve import solve_stage as solve
 from topdown.solve import solved_parts as sections
@@ -125,9 +123,9 @@ def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:
             f"{c}{t}{b}" for c in range(1, n_counties + 1) for t in range(1, 4) for b in range(1, 4)
         )
         census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=codes)
-        whole = TopDownSolver(census.context, solved.noisy(census, 5), policies.exact_values(census))
+        whole = top_down_solver(census.context, solved.noisy(census, 5), policies.exact_values(census))
         cutter, tally = make_partitioner(whole), Tally()
-        part, opener = pickle.dumps(cutter.cut(1, 0, 1)[0]), pickle.dumps(cutter.opener)
+        part, opener = pickle.dumps(cutter.cut(1, 0, 1)[0]), pickle.dumps(cutter.state)
         county = whole.children(0, whole.root(tally), tally)[0]
         alone, _ = pickle.loads(opener).open(pickle.loads(part))  # noqa: S301 -- our own bytes
         here, there = (walk.below(1, [county], Tally()) for walk in (whole, alone))
@@ -163,7 +161,7 @@ def only_in_the_first_county(folder: Path) -> solved.Census:
 def opened(whole: TopDownSolver, depth: int, node: int) -> TopDownSolver:
     """Return the solver of all above and below a node."""
     cutter = make_partitioner(whole)
-    return cutter.opener.open(cutter.cut(depth, node, node + 1)[0])[0]
+    return cutter.state.open(cutter.cut(depth, node, node + 1)[0])[0]
 
 
 def solve_context(folder: Path) -> PublicContext:
@@ -176,17 +174,17 @@ def test_what_is_asked_of_all_leaves_comes_with_a_part(tmp_path: Path) -> None:
     census = only_in_the_first_county(tmp_path)
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
     answers = solved.noisy(census, 9, size=3.0)
-    whole = TopDownSolver(census.context, answers, exact, tables=tables)
+    whole = top_down_solver(census.context, answers, exact, tables=tables)
     n = len(census.context.geography.levels[1])
     assert n > 1
     part = opened(whole, 1, n - 1)
-    own = part.known.polytopes
+    own, all_of_it = part.facts.constraints, whole.facts.constraints
     plan = census.context.plan
-    anew = constraints_of_facts(plan.schema, own.geography, plan.invariants, part.context.facts)
-    assert partition_cells(anew).n_kinds < own.kinds.n_kinds == whole.known.polytopes.kinds.n_kinds
-    assert own.all_leaves is whole.known.polytopes.all_leaves
-    for name in ("chains", "places", "verdicts"):
-        assert getattr(part.known, name) is getattr(whole.known, name)
+    anew = ConstraintSystem.from_facts(plan.schema, own.geography, plan.invariants, part.context.facts)
+    assert anew.partition().n_kinds < own.partition.n_kinds == all_of_it.partition.n_kinds
+    assert own.form is all_of_it.form
+    assert part.facts.levels is whole.facts.levels
+    assert part.facts.verdicts is whole.facts.verdicts
     check_equal(census, answers, 1)
 
 
@@ -194,19 +192,20 @@ def test_a_part_asks_nothing_of_all_leaves(tmp_path: Path, monkeypatch: pytest.M
     """Whatever a part asks of its own leaves, instead of being told, can differ from what the nation says."""
     census = policies.make_census(tmp_path, 2, policies.POLICIES["counties, caps, mixed"])
     answers = solved.noisy(census, 3)
-    whole = TopDownSolver(
+    whole = top_down_solver(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
-    whole.prepare()
     asked: list[str] = []
-    for name in ("find_kinds", "polytopes_of", "build_levels", "chain_of", "places", "plan_verdicts"):
+    for name in ("split_constraints", "level_bounds", "plan_verdicts", "exact_margins", "complete_totals"):
         monkeypatch.setattr(level_facts, name, lambda *_, name=name, **__: asked.append(name))
-    room = sys.modules[PublicContext.__module__]
-    monkeypatch.setattr(room, "derive_rules", lambda *_: asked.append("derive_rules"))
+    for name in ("partition", "cell_classes", "from_rows"):
+        monkeypatch.setattr(ConstraintSystem, name, lambda *_, name=name, **__: asked.append(name))
     part = opened(whole, 1, 0)
-    _ = part.known, part.context.rules, part.statistics, part.repairer.rows, part.context.inhabited
+    assert part.leaf_constraints.open[-1].shape[0] == len(part.context.geography.leaves)
+    _ = part.facts, part.statistics, part.repair.rows
     assert asked == []
-    assert plan_verdicts(census.context) == whole.known.verdicts
+    monkeypatch.undo()
+    assert plan_verdicts(census.context) == whole.facts.verdicts
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(1, 12))

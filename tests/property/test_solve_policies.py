@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH
 from topdown.errors import ConfigError, InfeasibleError, InternalError
-from topdown.solve import polytopes, solve
+from topdown.model import split_polytopes as polytopes
 from topdown.solve import release_facts as level_facts
+from topdown.solve import solve
 from topdown.solve.implied import plan_verdicts
 
 

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from tests.helpers.depth import DEPTH
 from tests.helpers.polytopes import make_polytopes, node_vectors
 from tests.oracles import solver_twins as reference
-from topdown.model import NO_LIMIT
+from topdown.model import NO_LIMIT, SplitConstraints, split_constraints
 from topdown.solve import (
-    SplitPolytopes,
     child_totals,
     least_change,
     limit_excess,
     project_base,
-    split_polytopes,
 )
 
 seeds = st.integers(0, 1_000_000)
@@ -35,7 +33,7 @@ def test_limits_hold_for_exactly_the_tables_that_split(
     most = 2 if depth == 0 else 3
     truth = node_vectors(polytopes, depth, 0, most)
     limits = polytopes.limits(depth, np.array([0]))
-    vectors = np.array(list(product(range(most + 1), repeat=polytopes.kinds.n_kinds)), dtype=np.int64)
+    vectors = np.array(list(product(range(most + 1), repeat=polytopes.partition.n_kinds)), dtype=np.int64)
     if not len(vectors[0]):
         return
     if exact is not None and depth in polytopes.totals:
@@ -51,7 +49,7 @@ def test_limits_hold_for_exactly_the_tables_that_split(
 def test_the_network_says_the_same_as_the_limits(seed: int, exact: int | None, caps: bool) -> None:
     """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
     polytopes = make_polytopes(seed, exact=exact, caps=caps)
-    k = polytopes.kinds.n_kinds
+    k = polytopes.partition.n_kinds
     vectors = np.random.default_rng(seed).integers(0, 4, (25, k))
     for depth, node in ((0, 0), (1, 1), (2, 0)):
         limits = polytopes.limits(depth, np.array([node]))
@@ -81,9 +79,9 @@ def vertices(limits: np.ndarray) -> np.ndarray:
 @settings(max_examples=60 * DEPTH, deadline=None)
 def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: bool, spread: float) -> None:
     """A point is the projection if no vertex lies on the far side of it; every vertex is tried."""
-    polytopes: SplitPolytopes = make_polytopes(seed, exact=exact, caps=caps)
+    polytopes: SplitConstraints = make_polytopes(seed, exact=exact, caps=caps)
     limits = polytopes.limits(1, np.array([0]))[0].astype(np.float64)
-    k = polytopes.kinds.n_kinds
+    k = polytopes.partition.n_kinds
     if not k:
         return
     v = np.random.default_rng(seed).normal(size=k) * spread
@@ -108,7 +106,7 @@ def test_the_college_town_of_the_paper() -> None:
     """Census TopDown, Example 1: two polytopes of 98, female and co-ed dorms in one, male and co-ed in the other."""
     polytopes = college_town()
     limits = polytopes.limits(0, np.array([0]))
-    f, c, m = polytopes.kinds.of_cell
+    f, c, m = polytopes.partition.of_cell
     for vector in product(range(0, 197, 7), range(0, 197, 7)):
         female, coed = vector
         held = np.zeros((3, 1), dtype=np.int64)
@@ -120,9 +118,9 @@ def test_the_college_town_of_the_paper() -> None:
     assert limit_excess(limits, wrong)[0] == 1
 
 
-def college_town() -> SplitPolytopes:
+def college_town() -> SplitConstraints:
     """Return the paper's town: open dorms by region, region totals exact."""
-    from topdown.model.constraint_system import ConstraintSystem, partition_cells
+    from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.geography import from_prefixes
 
     leaf_open = np.array([[True, True, False], [False, True, True]])
@@ -135,12 +133,12 @@ def college_town() -> SplitPolytopes:
         caps=np.zeros((2, 0), dtype=np.int64),
     )
     tree = from_prefixes(("town", "region"), (0, 1), ("1", "2"))
-    return split_polytopes(partition_cells(rules), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
+    return split_constraints(rules.partition(), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
 
 
 def test_seven_counties_and_three_combinations() -> None:
     """Section 7.3: types A, B, C in seven counties, combinations AC, AB and C; limits are the flow's cuts."""
-    from topdown.model.constraint_system import ConstraintSystem, partition_cells
+    from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.geography import from_prefixes
 
     combos = {"AC": (900, 700, 500), "AB": (120, 80, 60), "C": (2000,)}
@@ -155,8 +153,8 @@ def test_seven_counties_and_three_combinations() -> None:
         caps=np.zeros((7, 0), dtype=np.int64),
     )
     tree = from_prefixes(("two states", "county"), (0, 1), tuple("1234567"))
-    polytopes = split_polytopes(partition_cells(rules), rules, tree, {0: np.array([totals.sum()]), 1: totals})
-    a, b, c = polytopes.kinds.of_cell
+    polytopes = split_constraints(rules.partition(), rules, tree, {0: np.array([totals.sum()]), 1: totals})
+    a, b, c = polytopes.partition.of_cell
     limits = polytopes.limits(0, np.array([0]))[0]
     assert limits[1 << a] == 2100 + 260 - 4
     assert limits[1 << b] == 260 - 5

@@ -12,7 +12,8 @@ from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.random_census import draw, make_random_census
 from topdown.errors import ConfigError
-from topdown.solve import Solved, polytopes, solve
+from topdown.model import split_polytopes as polytopes
+from topdown.solve import Solved, solve
 
 seeds = st.integers(0, 10_000_000)
 SIZES = st.sampled_from([0.0, 0.3, 3.0, 30.0, 300.0])  # of the noise, against the planned one

@@ -19,7 +19,7 @@ from topdown.app.pipeline import RunOptions, generate
 from topdown.plan import PreparedRun, prepare
 from topdown.practice.synth import synth
 from topdown.progress import silent
-from topdown.solve import Checkpoints, TopDownSolver, TreeSolver
+from topdown.solve import Checkpoints, TreeSolver, top_down_solver
 from topdown.solve import solve_stage as solve
 from topdown.solve import solved_parts as sections
 from topdown.verify import verify
@@ -44,7 +44,7 @@ class Solver:
     def solve(self, kept: Checkpoints | None) -> tuple[solve.Solved, int]:
         """Solve; return what was found, and how many nodes were split for it."""
         exact, tables = policies.exact_values(self.census), policies.exact_tables(self.census)
-        descent = TopDownSolver(self.census.context, self.answers, exact, tables=tables)
+        descent = top_down_solver(self.census.context, self.answers, exact, tables=tables)
         split: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
             children = TreeSolver.children

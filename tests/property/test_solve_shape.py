@@ -13,13 +13,26 @@ import pytest
 
 from tests.helpers import four_levels, policies, solved
 from topdown.errors import TopdownError
-from topdown.model import Geography
-from topdown.solve import ReleaseShape, SplitPolytopes, TopDownSolver, facts_of_release, polytopes, slices
+from topdown.model import Geography, SplitConstraints, SplitForm
+from topdown.model import split_polytopes as polytopes
+from topdown.solve import LevelModel, TopDownSolver, facts_of_release, slices
 from topdown.solve import solve_stage as solve
 from topdown.solve import top_down as descend
+from topdown.solve.implied import Verdict
 
 COUNTIES = 3
-Change = Callable[[ReleaseShape, Geography], ReleaseShape]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What a part of a tree is given, and what a release makes from all its leaves."""
+
+    form: SplitForm
+    levels: tuple[LevelModel, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+Change = Callable[[Shape, Geography], Shape]
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,7 @@ class Land:
     """A land whose counties, each taken alone, would have another shape.
 
     Args:
-        asked: what a county would answer otherwise than the land, as paths into `ReleaseShape`.
+        asked: what a county would answer otherwise than the land, as paths into `Shape`.
         policy: beside the toy's.
         facts: of a block, by geocode; the first digit is the county.
         most_kinds: whose limits are kept.
@@ -67,38 +80,39 @@ CHAIN = 'rounding = [{ table = "total", weight = 100 }, { table = "dwelling", we
 LANDS = {
     "a home for women": Land(
         (
-            *("all_leaves.needed", "levels.limited", "levels.bound_of_cell", "places", "verdicts"),
-            *("kinds.class_of", "kinds.members", "kinds.set_of"),
+            *("form.needed", "levels.bounds", "levels.positions", "verdicts"),
+            *("partition.class_of", "partition.members", "partition.set_of"),
         ),
         policies.MIXED,
         dormitories_in_one,
     ),
     "chains": Land(
-        ("chains",),
+        ("levels.chain",),
         policies.MIXED,
         dormitories_in_one,
         old=CHAIN,
         new='rounding = [{ table = "dwelling", weight = 100 }',
     ),
     "limits that are none": Land(
-        ("all_leaves.merges",),
+        ("form.merges",),
         policies.OLD_AT_HOME + "per = 1000000\n",
         limits_in_one,
         old=CHAIN,
         new=CHAIN.replace('"dwelling"', '"dwelling * age"'),
     ),
     "an exact table": Land(
-        ("kinds.answer_of",), policies.exact("homes", "tract", "dwelling"), dormitories_and_barracks_in_one
+        ("partition.answer_of",),
+        policies.exact("homes", "tract", "dwelling"),
+        dormitories_and_barracks_in_one,
     ),
     "an exact table, too many kinds": Land(
-        ("levels.exact_told",),
+        ("levels.bounds",),
         policies.exact("both", "tract", "dwelling * sex"),
         dormitories_and_barracks_in_one,
         most_kinds=4,
     ),
-    "failsafe": Land(("kinds.of_cell",), policies.MIXED, barracks_in_one, most_kinds=0, failsafe=True),
+    "failsafe": Land(("partition.of_cell",), policies.MIXED, barracks_in_one, most_kinds=0, failsafe=True),
 }
-OF_NO_LEAF = ("kinds.low", "kinds.high")  # tables without rows; their columns are those of kinds.members
 ASKED = {path for land in LANDS.values() for path in land.asked}
 
 
@@ -135,14 +149,13 @@ def census_of(land: Land) -> solved.Census:
     return four_levels.make_land(land.policy, land.facts, run)
 
 
-def shape_of(census: solved.Census) -> ReleaseShape:
+def shape_of(census: solved.Census) -> Shape:
     """Make a shape from all leaves there are."""
-    return facts_of_release(
-        census.context, policies.exact_values(census), policies.exact_tables(census)
-    ).shape
+    facts = facts_of_release(census.context, policies.exact_values(census), policies.exact_tables(census))
+    return Shape(facts.constraints.form, facts.levels, facts.verdicts)
 
 
-def shapes_of(land: Land) -> tuple[ReleaseShape, list[ReleaseShape]]:
+def shapes_of(land: Land) -> tuple[Shape, list[Shape]]:
     """Return the shape of a land, and what its counties would make of themselves."""
     census = census_of(land)
     alone = [four_levels.county_alone(census, county) for county in range(COUNTIES)]
@@ -161,13 +174,13 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
     set_up, rounded, decided, made = (
         TopDownSolver.solve_split,
         descend.round_table,
-        SplitPolytopes.decided,
-        slices.facts_of_part,
+        SplitConstraints.decided,
+        slices.SliceState.open,
     )
 
     def solve_split(self: TopDownSolver, depth: int, split: Any, index: Any, tally: Any) -> Any:
         told(depth, replace(split, objective=None))
-        told(depth, "decided", decided(self.known.polytopes, depth))
+        told(depth, "decided", decided(self.facts.constraints, depth))
         return set_up(self, depth, split, index, tally)
 
     def round_table(problem: Any) -> Any:
@@ -178,7 +191,13 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         patch.setattr(TopDownSolver, "solve_split", solve_split)
         patch.setattr(descend, "round_table", round_table)
         if change is not None:
-            patch.setattr(slices, "facts_of_part", lambda s, places, n: made(change(s, places), places, n))
+
+            def opened(state: slices.SliceState, part: slices.Slice) -> Any:
+                own = change(Shape(state.form, state.levels, state.verdicts), part.geography)
+                changed = {name: getattr(own, name) for name in ("form", "levels", "verdicts")}
+                return made(replace(state, **changed), part)
+
+            patch.setattr(slices.SliceState, "open", opened)
         patch.setattr(solve, "SOLVE_CUT_LEAVES", 9 if by_county else 999)
         patch.setattr(solve, "RUN_LEAVES", 1 if by_county else 999)
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
@@ -208,30 +227,34 @@ def digest_of(value: object) -> str:
     return digest.hexdigest()
 
 
-def pieces(shape: ReleaseShape) -> dict[str, object]:
+def pieces(shape: Shape) -> dict[str, object]:
     """Return every piece of a shape by its path; of levels, those that a county solves."""
-    found: dict[str, object] = {}
-    for field in fields(shape):
-        value = getattr(shape, field.name)
-        if field.name == "levels":
-            found |= {f"levels.{f.name}": [getattr(v, f.name) for v in value[2:]] for f in fields(value[0])}
-        elif isinstance(value, tuple):
-            found[field.name] = value[2:]
-        else:
-            found |= {f"{field.name}.{f.name}": getattr(value, f.name) for f in fields(value)}
-    return {path: piece for path, piece in found.items() if path not in OF_NO_LEAF}
+    form, levels = shape.form, shape.levels
+    found: dict[str, object] = {"verdicts": shape.verdicts[2:]}
+    found |= {f"levels.{f.name}": [getattr(v, f.name) for v in levels[2:]] for f in fields(levels[0])}
+    for name in ("partition", "system"):
+        part = getattr(form, name)
+        found |= {f"{name}.{f.name}": getattr(part, f.name) for f in fields(part)}
+    for field in fields(form):
+        if field.name not in ("partition", "system"):
+            value = getattr(form, field.name)
+            found[f"form.{field.name}"] = value[2:] if isinstance(value, tuple) else value
+    return found
 
 
-def with_piece(shape: ReleaseShape, path: str, own: ReleaseShape) -> ReleaseShape:
+def with_piece(shape: Shape, path: str, own: Shape) -> Shape:
     """Return a shape with one piece of another."""
     name, _, inner = path.partition(".")
-    there, value = getattr(shape, name), getattr(own, name)
+    if name == "verdicts":
+        return replace(shape, verdicts=own.verdicts)
     if name == "levels":
-        pairs = zip(there, value, strict=True)
-        value = tuple(replace(level, **{inner: getattr(other, inner)}) for level, other in pairs)
-    elif inner:
-        value = replace(there, **{inner: getattr(value, inner)})
-    return replace(shape, **{name: value})
+        pairs = zip(shape.levels, own.levels, strict=True)
+        mixed = tuple(replace(level, **{inner: getattr(other, inner)}) for level, other in pairs)
+        return replace(shape, levels=mixed)
+    if name == "form":
+        return replace(shape, form=replace(shape.form, **{inner: getattr(own.form, inner)}))
+    part = replace(getattr(shape.form, name), **{inner: getattr(getattr(own.form, name), inner)})
+    return replace(shape, form=replace(shape.form, **{name: part}))
 
 
 def test_a_part_made_from_its_own_leaves_goes_astray(land: Land) -> None:
@@ -243,7 +266,7 @@ def test_a_part_made_from_its_own_leaves_goes_astray(land: Land) -> None:
     for path in land.asked:
         assert any(digest_of(pieces(shape)[path]) != digest_of(pieces(own)[path]) for own in alone), path
 
-        def own_piece(shape: ReleaseShape, places: Geography, path: str = path) -> ReleaseShape:
+        def own_piece(shape: Shape, places: Geography, path: str = path) -> Shape:
             one = len(places.levels[1]) == 1
             return with_piece(shape, path, alone[int(places.levels[1].codes[0]) - 1]) if one else shape
 

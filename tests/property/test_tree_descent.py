@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.helpers import policies, random_census, solved
 from tests.helpers.dense_tree import Case, Dense, solve_densely
 from tests.helpers.tree_census import case_of, with_tree
-from topdown.solve import FixedTable, Node, PassRows, Tally, TopDownSolver, solve
+from topdown.solve import FixedTable, Node, PassRows, Tally, TopDownSolver, solve, top_down_solver
 from topdown.solve.least_squares import PerChild
 from topdown.solve.tree import TreeStatistics
 from topdown.solve.tree import tree_objective as objective
@@ -27,7 +27,7 @@ def toy(tmp_path: Path) -> solved.Census:
 def descent_of(census: solved.Census, answers: solved.NoisyAnswers) -> TopDownSolver:
     """Return the solver of a census."""
     tables = policies.exact_tables(census)
-    return TopDownSolver(census.context, answers, policies.exact_values(census), tables=tables)
+    return top_down_solver(census.context, answers, policies.exact_values(census), tables=tables)
 
 
 @pytest.mark.parametrize("by_means", [False, True])
@@ -91,7 +91,6 @@ def test_inner_answers_are_read_once(toy: solved.Census) -> None:
     answers = solved.noisy(toy, 8)
     expected = solve(toy.context, answers, toy.exact).leaves.whole()
     descent = descent_of(toy, answers)
-    descent.prepare()
     nodes = [descent.root(Tally())]
     zeros = tuple(values if i == 2 else np.zeros_like(values) for i, values in enumerate(answers.values))
     vars(descent.statistics)["answers"] = replace(answers, values=zeros)
@@ -104,12 +103,12 @@ def rows_of(
     descent: TopDownSolver, depth: int, cells: NDArray[np.int64], step: int, parent: Node | None
 ) -> PassRows:
     """Return a pass whose rows are its table's answers, nothing fixed."""
-    level = descent.known.levels[depth]
+    level = descent.facts.levels[depth]
     last = step == len(level.passes) - 1
     table = level.tables[level.passes[step].table][cells]
     first = np.arange(len(cells)) if last else np.unique(table, return_index=True)[1]
     counts = None if parent is None else parent.counts
-    n_nodes = len(descent.open_children(0, parent)) if parent is not None else 1
+    n_nodes = len(descent.facts.open_children(0, parent.index)) if parent is not None else 1
     fixed = FixedTable.none(len(cells), n_nodes).floats()
     allowed = np.ones((len(first), n_nodes), dtype=bool)
     return PassRows(level.passes[step], last, cells, counts, table, first, fixed, allowed)
@@ -124,14 +123,14 @@ def test_cells_are_fitted_to_all_that_is_measured_at_and_below_a_child(toy: solv
     open_cells = everywhere[case.is_open[0][0][case.lattice.place[0]]]
     slow = solve_densely(case)
     _, at_root = descent.statistics.split(0, 0, 1)
-    root = at_root.quadratic(descent.known.levels[0], rows_of(descent, 0, open_cells, 0, None))
+    root = at_root.quadratic(descent.facts.levels[0], rows_of(descent, 0, open_cells, 0, None))
     x = np.linalg.solve(root.hessian, root.g[:, 0])
     expected = [slow.sums(slow.cell == cell)[0] for cell in open_cells]
     assert expected == pytest.approx(x, abs=1e-7)
     parent = Node(0, open_cells, np.ones(len(open_cells), dtype=np.int64))
     nodes, below = descent.statistics.split(1, 0, len(case.geography.levels[1]))
     rows = rows_of(descent, 1, open_cells, 1, parent)
-    quadratic = below.quadratic(descent.known.levels[1], rows)
+    quadratic = below.quadratic(descent.facts.levels[1], rows)
     assert isinstance(quadratic, PerChild)
     part = without_the_land(case)
     for j, node in enumerate(nodes):
@@ -149,7 +148,7 @@ def test_bounds_of_the_check_use_what_lies_below_every_child(toy: solved.Census)
     cells = np.flatnonzero(toy.truth[0].answers(toy.context.plan.query("detailed"))[0])
     parent = Node(0, cells, np.ones(len(cells), dtype=np.int64))
     _, below = descent.statistics.split(1, 0, len(toy.context.geography.levels[1]))
-    quadratic = below.quadratic(descent.known.levels[1], rows_of(descent, 1, cells, 1, parent))
+    quadratic = below.quadratic(descent.facts.levels[1], rows_of(descent, 1, cells, 1, parent))
     rest = np.random.default_rng(1).normal(size=quadratic.g.shape)
     expected = 0.0
     for j in range(rest.shape[1]):
@@ -176,7 +175,7 @@ def test_totals_are_the_dense_estimate_given_the_parents_table(toy: solved.Censu
     rng = np.random.default_rng(1)
     parent = Node(0, open_cells, rng.integers(1, 60, len(open_cells)))
     nodes, below = descent.statistics.split(1, 0, len(case.geography.levels[1]))
-    quadratic = below.quadratic(descent.known.levels[1], rows_of(descent, 1, open_cells, 0, parent))
+    quadratic = below.quadratic(descent.facts.levels[1], rows_of(descent, 1, open_cells, 0, parent))
     assert isinstance(quadratic, PerChild)
     slow = solve_densely(case)
     f = np.stack([slow.cell == cell for cell in open_cells]).astype(float)
@@ -201,7 +200,7 @@ def test_the_judge_sees_a_wrong_estimate(toy: solved.Census) -> None:
     for depth in range(3):
         values = tuple(v + (i == depth) * np.arange(v.shape[1]) % 2 for i, v in enumerate(answers.values))
         other = replace(good, answers=replace(answers, values=values))
-        vars(other).update(tree=good.tree, found=good.found, root=good.root)
+        vars(other).update(found=good.found, root=good.root)
         assert other.residual > 1e-3
 
 

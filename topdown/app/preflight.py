@@ -25,7 +25,7 @@ from topdown.formats import json_bytes
 from topdown.measure import drawn_laws_by_level, ledger_location, measure
 from topdown.measure.measurement import write_public_side
 from topdown.measure.run_ledger import planned_spend
-from topdown.model import Geography, Histogram, Level, PublicFacts, constraints_of_leaves
+from topdown.model import Geography, Histogram, Level, PublicFacts
 from topdown.plan import (
     BaseRelease,
     LevelPlan,
@@ -54,7 +54,7 @@ from topdown.publish.publish_release import LEDGER
 from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
 from topdown.publish.release_files import write_manifest
 from topdown.publish.release_tables import PERSONS, write_microdata
-from topdown.solve import AnswersInMemory, TopDownSolver, solve_tree
+from topdown.solve import AnswersInMemory, solve_tree, top_down_solver
 from topdown.solve.extend import find_patterns
 from topdown.verify import CheckResult, verify_planned
 
@@ -118,7 +118,7 @@ def _people_fitted_to(context: PublicContext, answers_of: Callable[[LevelPlan], 
         np.tile(answers_of(level), (len(here), 1)) for here, level in zip(nodes, plan.levels, strict=True)
     )
     leaves, _ = solve_tree(
-        TopDownSolver(context, AnswersInMemory(nodes, answers), {}, tables={}), context, 1, silent
+        top_down_solver(context, AnswersInMemory(nodes, answers), {}, tables={}), context, 1, silent
     )
     return leaves.whole()
 
@@ -310,7 +310,7 @@ def _thin_context(prepared: PreparedRun, folder: Path) -> PreparedRun:
         return replace(prepared, context=_measure_miniature(PublicContext(plan, geography, facts)))
     bases = write_thin_base(prepared, geography, leaves, folder)
     files = BaseFiles.of_release(folder)
-    rules, names = constraints_of_leaves(context.rules, geography, leaves), dict(plan.base.map)
+    rules, names = context.rules.of_leaves(geography, leaves), dict(plan.base.map)
     support = read_support(plan.schema, rules, geography, bases[-1].plan.schema, names, files.table)
     base = describe_base(bases[-1].plan, files, support, plan, names)
     small = PublicContext(replace(plan, base=base), geography, facts, support, bases)

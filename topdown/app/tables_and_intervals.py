@@ -38,10 +38,8 @@ from topdown.publish.table_intervals import (
     rows_of,
     rows_of_unions,
 )
-from topdown.solve.node_totals import exact_tables, exact_totals
-from topdown.solve.noisy_answers import MeasurementReader
+from topdown.solve.solve_stage import release_estimates
 from topdown.solve.tree.coverage import check_intervals
-from topdown.solve.tree.published_estimates import tree_estimates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -252,9 +250,7 @@ def _chosen_queries(context: PublicContext, by: Sequence[str]) -> list[Query]:
 def numbers_of(folder: Path, context: PublicContext, *, asked: bool) -> TreeEstimates:
     """Return what the measurements in a release say of any answer; ConfigError C211 if the plan has no such numbers."""
     check_intervals(context, asked=asked)
-    reader = MeasurementReader(folder, context)
-    values = reader.exact()
-    return tree_estimates(context, reader, exact_totals(context, values), exact_tables(context, values))
+    return release_estimates(folder, context)
 
 
 USUAL_COVERAGE = Fraction(19, 20)
@@ -290,9 +286,7 @@ def interval(
     check_intervals(context, asked=True)
     asked = context.plan.query(query)
     unions = read_unions(path_of(areas, "areas"), context.geography)
-    reader = MeasurementReader(folder, context)
-    values = reader.exact()
-    numbers = tree_estimates(context, reader, exact_totals(context, values), exact_tables(context, values))
+    numbers = release_estimates(folder, context)
     told = numbers.of_unions([union.members for union in unions], asked.name)
     leaves = read_open_microdata(folder / PERSONS, context)
     rows = rows_of_unions(context, asked, unions, leaves)

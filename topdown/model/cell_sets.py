@@ -10,6 +10,8 @@ import numpy as np
 from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
 
+NO_LIMIT = 2**50  # records; stands for "no upper bound", and sums of it still fit in 64 bits
+
 
 @dataclass(frozen=True, eq=False)
 class CellClasses:
@@ -83,6 +85,14 @@ def _equal_rows(signature: Bools) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
+class TightBounds:
+    """Fewest and most records of each set, int64 (n, n_sets); NO_LIMIT or more for no upper end."""
+
+    least: Ints
+    most: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class LaminarFamily:
     """Sets that are nested or disjoint.
 
@@ -98,6 +108,64 @@ class LaminarFamily:
     outer: Ints
     inside_out: Ints
     innermost: Ints
+
+    def open_directly(self, is_open: Bools) -> Bools:
+        """Tell which sets have an open cell that lies in no smaller set; the last column: is one in no set at all.
+
+        Args:
+            is_open: bool (n, n_cells).
+
+        Returns:
+            bool (n, n_sets + 1).
+        """
+        out = np.empty((len(is_open), len(self.outer) + 1), dtype=bool)
+        for s in (*range(len(self.outer)), -1):
+            out[:, s] = is_open[:, self.innermost == s].any(axis=1)
+        return out
+
+    def add_up(self, low: Ints, high: Ints, direct: Bools, no_limit: int = NO_LIMIT) -> TightBounds:
+        """Return what each set can hold by its own bounds and those of the sets inside it.
+
+        Args:
+            low, high: int64 (n, n_sets). direct: as from `open_directly`.
+            no_limit: what stands for no upper end, in `high` and in what is returned.
+        """
+        least, most = np.zeros_like(low), np.zeros(low.shape, dtype=np.int64)
+        for s in self.inside_out:
+            inner = self.outer == s
+            least[:, s] = np.maximum(low[:, s], least[:, inner].sum(axis=1))
+            most[:, s] = np.minimum(high[:, s], _capped_sum(most[:, inner], direct[:, s], no_limit))
+        return TightBounds(least, most)
+
+    def come_down(self, up: TightBounds, direct: Bools, no_limit: int = NO_LIMIT) -> TightBounds:
+        """Return what is left for each set once the sets around it keep their bounds too.
+
+        Args:
+            up, direct, no_limit: as from and for `add_up`.
+        """
+        least, most = up.least.copy(), up.most.copy()
+        for s in self.inside_out[::-1]:
+            around = self.outer[s]
+            if around >= 0:
+                beside = self.outer == around
+                beside[s] = False
+                others = _capped_sum(up.most[:, beside], direct[:, around], no_limit)
+                spare = most[:, around] - up.least[:, beside].sum(axis=1)
+                least[:, s] = np.maximum(least[:, s], least[:, around] - others)
+                most[:, s] = np.minimum(most[:, s], spare)
+        return TightBounds(least, most)
+
+    def everybody(self, up: TightBounds, direct: Bools) -> tuple[Ints, Ints]:
+        """Return the fewest and the most records of all cells together, int64 (n,)."""
+        outermost = self.outer < 0
+        most = _capped_sum(up.most[:, outermost], direct[:, -1], NO_LIMIT)
+        return up.least[:, outermost].sum(axis=1), most
+
+
+def _capped_sum(most: Ints, boundless: Bools, no_limit: int) -> Ints:
+    """Add up columns; without a limit where one is, or where `boundless` says so."""
+    endless = (most >= no_limit).any(axis=1) | boundless
+    return np.where(endless, no_limit, np.where(most >= no_limit, 0, most).sum(axis=1))
 
 
 def laminar_family(sets: Bools, names: Sequence[str] = ()) -> LaminarFamily:

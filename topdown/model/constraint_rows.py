@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
+from topdown.model.cell_sets import NO_LIMIT
 from topdown.model.geography import Geography
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
@@ -119,9 +120,6 @@ class Invariants:
         names = [c.column for c in self.at_least] + [c for z in self.none_where_zero for c in z.columns]
         names += [c.column for c in self.at_most]
         return tuple(dict.fromkeys(names))
-
-
-NO_LIMIT = 2**50  # persons; stands for "no upper bound"
 
 
 BATCH_LEAVES = 1 << 21  # whose numbers, of all bounds, are held at once

@@ -1,4 +1,4 @@
-"""Exact tables at any level: which of them can be kept together, and what each adds to the others."""
+"""Exact tables at any level: which of them can be kept together, what each adds to the others, and their numbers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from topdown.arrays import Bools, Ints
-from topdown.errors import ConfigError
-from topdown.model.constraint_rows import Invariants
-from topdown.model.constraint_system import ConstraintSystem
+from topdown.errors import ConfigError, InfeasibleError
+from topdown.model.cell_sets import NO_LIMIT
+from topdown.model.constraint_rows import BATCH_LEAVES, Invariants
+from topdown.model.constraint_system import CellPartition, ConstraintSystem
+from topdown.model.geography import Geography
 from topdown.model.query import parse_query, refines
 from topdown.model.schema import Schema
 
@@ -55,7 +57,7 @@ class ExactArrangement:
     answer is (leaves of its node) x (its cells), and splitting a node asks for (all leaves) x (each cell). Two
     rectangles of one laminar family are nested or disjoint; a system of two laminar families is totally unimodular
     (Edmonds 1970), so what has a fractional split has a whole one, and the splits of a node are the base polytope
-    that `solve/polytopes.py` writes down. The cells of the node are one family. Hence everything else must be one:
+    that `split_polytopes.py` writes down. The cells of the node are one family. Hence everything else must be one:
 
     * exact tables of one level are nested or disjoint, answer by answer;
     * every table above the deepest exact level is a sum of the deepest, and then says nothing new;
@@ -108,7 +110,7 @@ def arrange_exact_tables(
     Raises:
         ConfigError: C033 two constraints that no complete split is known for; both are named.
     """
-    leaf, reachable = len(level_names) - 1, possible_cells(rules)
+    leaf, reachable = len(level_names) - 1, rules.possible_cells
     depth = max((t.depth for t in tables), default=-1)
     total = MergedTable(np.zeros(len(reachable), dtype=np.int64), ())
     if depth < 0:
@@ -127,11 +129,6 @@ def arrange_exact_tables(
     if depth > 0 and refines(deepest.labels[reachable], own.labels[reachable]):
         own = total
     return ExactArrangement(depth, split, own, deepest, root)
-
-
-def possible_cells(rules: ConstraintSystem) -> Bools:
-    """Return the cells that may hold records somewhere, bool (n_cells,)."""
-    return np.asarray(rules.open[0][0][rules.class_of_cell], dtype=bool)
 
 
 def merge_tables(tables: Sequence[ExactTable], depth: int, reachable: Bools) -> MergedTable:
@@ -183,7 +180,7 @@ def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Bools
 def _check_bounds(
     tables: Sequence[ExactTable], merged: MergedTable, rules: ConstraintSystem, level: str
 ) -> None:
-    reachable = possible_cells(rules)
+    reachable = rules.possible_cells
     bounds = [cells & reachable for cells in (*rules.bound_cells, *rules.cap_cells)]
     for name, cells in zip((*rules.bound_names, *rules.cap_names), bounds, strict=True):
         inside = np.unique(merged.labels[cells])
@@ -210,3 +207,253 @@ def _refuse_levels(above: ExactTable, below: ExactTable, level_names: Sequence[s
         fix=f"keep {above.name!r} exact at the root only or at level {level_names[below.depth]!r}, or make "
         f"{below.name!r} as fine, or exact no deeper than level {level_names[above.depth]!r}",
     )
+
+
+def no_table_fits() -> InfeasibleError:
+    """Return the error that an exact table excludes what is below it."""
+    return InfeasibleError(
+        "the exact table of a place contradicts the public facts or the exact statistics below it",
+        code="I013",
+        fix="correct the records or the public leaf table, or choose other invariants",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NodeAnswers:
+    """An exact table of every node of a level; without answers where nothing is exact.
+
+    Args:
+        of_cell: int64 (n_cells,), answer of each cell; zeros where nothing is exact.
+        answers: int64 (n_nodes, n_answers).
+    """
+
+    of_cell: Ints
+    answers: Ints
+
+    @staticmethod
+    def none(n_cells: int, n_nodes: int) -> NodeAnswers:
+        """Return a table without answers."""
+        return NodeAnswers(np.zeros(n_cells, dtype=np.int64), np.zeros((n_nodes, 0), dtype=np.int64))
+
+    @property
+    def tells_more(self) -> bool:
+        """Whether there are more answers than the total."""
+        return bool(self.answers.shape[1] > 1)
+
+    def among(self, index: Ints, cells: Ints) -> tuple[Ints, Ints]:
+        """Return the answers that some cells belong to at some nodes.
+
+        Returns:
+            answer of each cell, -1 where nothing is exact, and the numbers, int64 (n_answers, n_nodes).
+
+        Raises:
+            InfeasibleError: I013 other cells would have records.
+        """
+        if not self.answers.shape[1]:
+            return np.full(len(cells), -1, dtype=np.int64), np.zeros((0, len(index)), dtype=np.int64)
+        present, of = np.unique(self.of_cell[cells], return_inverse=True)
+        answers = np.ascontiguousarray(self.answers[index][:, present].T)
+        if answers.sum() != self.answers[index].sum():
+            raise no_table_fits()
+        return of.reshape(-1), answers
+
+    def may_hold(self, index: Ints, cells: Ints) -> Bools:
+        """Return which of some cells may hold records at some nodes, bool (n_nodes, n_cells): where no answer is 0."""
+        if not self.answers.shape[1]:
+            return np.ones((len(index), len(cells)), dtype=bool)
+        return np.asarray(self.answers[index][:, self.of_cell[cells]] > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactMargins:
+    """Exact tables above the leaves that must be kept beside totals.
+
+    Args:
+        split: of the deepest exact level; the totals as one answer if nothing but totals, or a table of the leaves, is
+            exact there; without answers where nothing is exact.
+        root: the root's own table, without answers where there is none.
+    """
+
+    split: NodeAnswers
+    root: NodeAnswers
+
+    @staticmethod
+    def of_totals(n_cells: int, geography: Geography, totals: dict[int, Ints]) -> ExactMargins:
+        """Return what is kept where nothing but totals, by depth, is exact."""
+        split = NodeAnswers(np.zeros(n_cells, dtype=np.int64), deepest_answers(geography, totals))
+        return ExactMargins(split, NodeAnswers.none(n_cells, 1))
+
+    def by_level(self, geography: Geography, depth: int) -> tuple[NodeAnswers, ...]:
+        """Return the exact table of every level that tells more than totals: the root's own, or sums of `split`.
+
+        Args:
+            depth: of the deepest exact level.
+        """
+        tables = []
+        for i, level in enumerate(geography.levels):
+            if i == 0 and self.root.tells_more:
+                tables.append(self.root)
+            elif self.split.tells_more and i <= depth:
+                sums = geography.upward(self.split.answers, depth, i)
+                tables.append(NodeAnswers(self.split.of_cell, sums))
+            else:
+                tables.append(NodeAnswers.none(len(self.split.of_cell), len(level)))
+        return tuple(tables)
+
+
+def deepest_answers(geography: Geography, totals: dict[int, Ints]) -> Ints:
+    """Return the totals of the deepest exact level as a table of one answer, (n_nodes, 1); (n_leaves, 0) for none."""
+    none = np.zeros((len(geography.leaves), 0), dtype=np.int64)
+    return totals[max(totals)][:, None] if totals else none
+
+
+def exact_margins(
+    schema: Schema,
+    invariants: Invariants,
+    geography: Geography,
+    rules: ConstraintSystem,
+    totals: dict[str, Ints],
+    tables: dict[str, Ints],
+) -> ExactMargins:
+    """Return the tables to keep above the leaves; tables that are sums of others are checked and left out.
+
+    Args:
+        schema, invariants, geography: of the release. rules: from public facts.
+        totals: exact totals by level, int64 (n_nodes,).
+        tables: other exact statistics by name, int64 (n_nodes, n_answers).
+
+    Raises:
+        InfeasibleError: two exact tables contradict each other; the node is named.
+    """
+    given = {geography.index(name): values for name, values in totals.items()}
+    plain = ExactMargins.of_totals(schema.n_cells, geography, given)
+    known = exact_tables_of(schema, invariants, geography.level_names)
+    if all(table.is_total for table in known):
+        return plain
+    kept, reachable = arrange_exact_tables(known, rules, geography.level_names), rules.possible_cells
+    answers = [
+        totals[geography.level_names[t.depth]][:, None] if t.is_total else tables[t.name] for t in known
+    ]
+    for depth, merged in ((0, kept.root_sums), (kept.depth, kept.deepest)):
+        if merged is None:
+            continue
+        held = _merged_answers(merged, answers, len(geography.levels[depth]))
+        for table, values in zip(known, answers, strict=True):
+            into = coarser_answers(merged, table.labels, reachable)
+            if table.depth <= depth and into is not None:
+                _check_sums(geography, depth, held, into, table, values)
+    split = plain.split
+    if kept.split.tells_more:
+        n_nodes = len(geography.levels[kept.depth])
+        split = NodeAnswers(kept.split.labels, _merged_answers(kept.split, answers, n_nodes))
+    return ExactMargins(split, NodeAnswers(kept.root.labels, _merged_answers(kept.root, answers, 1)))
+
+
+def _merged_answers(merged: MergedTable, answers: list[Ints], n_nodes: int) -> Ints:
+    none = np.zeros(n_nodes, dtype=np.int64)
+    columns = [none if s is None else answers[s[0]][:, s[1]] for s in merged.sources]
+    return np.array(columns, dtype=np.int64).reshape(-1, n_nodes).T
+
+
+def _check_sums(
+    geography: Geography, depth: int, held: Ints, into: Ints, table: ExactTable, values: Ints
+) -> None:
+    """Compare a table with the sums of a finer one at the same level or below."""
+    added = np.zeros((len(held), values.shape[1]), dtype=np.int64)
+    for answer, place in enumerate(into.tolist()):
+        if place >= 0:
+            added[:, place] += held[:, answer]
+    wrong = np.flatnonzero((geography.upward(added, depth, table.depth) != values).any(axis=1))
+    if len(wrong):
+        code = geography.levels[table.depth].codes[int(wrong[0])]
+        raise exact_contradiction(
+            "an exact table of a place is not the sum of the exact tables below it", code
+        )
+
+
+def complete_totals(
+    geography: Geography,
+    rules: ConstraintSystem,
+    kinds: CellPartition,
+    exact: dict[str, Ints],
+    margins: ExactMargins | None = None,
+) -> dict[int, Ints]:
+    """Return exact totals by depth, those above the deepest exact level added up from it.
+
+    Args:
+        geography: of the release. rules: constraints of the leaves, with exact answers. kinds: of cells.
+        exact: exact totals by level name. margins: exact tables above the leaves, if there are any.
+
+    Raises:
+        InfeasibleError: totals contradict each other, or the public facts below a node; the node is named.
+    """
+    given = {geography.index(name): values for name, values in exact.items()}
+    if not given:
+        return {}
+    deepest = max(given)
+    totals = {deepest: given[deepest]}
+    table = deepest_answers(geography, totals) if margins is None else margins.split.answers
+    _check_deepest(geography, rules, kinds, deepest, table)
+    for depth in range(deepest - 1, -1, -1):
+        added = geography.upward(totals[depth + 1], depth + 1, depth)
+        wrong = np.flatnonzero(added != given.get(depth, added))
+        if len(wrong):
+            text = "the exact total of a place is not the sum of the exact totals below it"
+            raise exact_contradiction(text, geography.levels[depth].codes[wrong[0]])
+        totals[depth] = added
+    return totals
+
+
+def _check_deepest(
+    geography: Geography, rules: ConstraintSystem, kinds: CellPartition, depth: int, table: Ints
+) -> None:
+    """Hold the exact table of the deepest exact level against what its leaves can hold, some leaves at a time."""
+    n_leaves, spread = len(geography.leaves), np.flatnonzero(kinds.spread)
+    few, many = np.zeros_like(table), np.zeros_like(table)
+    boundless = np.zeros(table.shape, dtype=bool)
+    least_spread = np.zeros((len(table), len(spread)), dtype=np.int64)
+    most_spread = np.zeros_like(least_spread)
+    of = [_outermost_sets(kinds, answer, whole=table.shape[1] == 1) for answer in range(table.shape[1])]
+    for first in range(0, n_leaves, BATCH_LEAVES):
+        here = slice(first, first + BATCH_LEAVES)
+        is_open = rules.open[-1][here][:, kinds.class_of]
+        bounds = kinds.set_bounds(rules.lower[-1][here], rules.caps[here])
+        tight = kinds.family.add_up(*bounds, kinds.family.open_directly(is_open))
+        least, most = tight.least, tight.most
+        if (least > most).any():
+            text = "the exact tables of a place contradict the public facts about it"
+            raise exact_contradiction(
+                text, geography.leaves.codes[first + int((least > most).any(axis=1).argmax())]
+            )
+        node = geography.ancestors_of_leaves[depth][here]
+        for answer, (chosen, loose) in enumerate(of):
+            free = is_open[:, loose].any(axis=1) | (most[:, chosen] >= NO_LIMIT).any(axis=1)
+            np.add.at(few[:, answer], node, least[:, chosen].sum(axis=1))
+            np.add.at(many[:, answer], node, np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
+            np.logical_or.at(boundless[:, answer], node, free)
+        for i, s in enumerate(spread):
+            np.add.at(least_spread[:, i], node, least[:, s])
+            np.add.at(most_spread[:, i], node, np.minimum(most[:, s], NO_LIMIT // n_leaves))
+    what = "table" if table.shape[1] > 1 else "total"
+    text = f"the exact {what} of a place contradicts the public facts about it"
+    ends = [*zip(table.T, few.T, np.where(boundless, NO_LIMIT, many).T, strict=True)]
+    for i, s in enumerate(spread):
+        held = table[:, np.unique(kinds.answer_of[kinds.members[s]])].sum(axis=1)
+        ends.append((held, least_spread[:, i], most_spread[:, i]))
+    for held, fewest, most_there in ends:
+        wrong = np.flatnonzero((held < fewest) | (held > most_there))
+        if len(wrong):
+            raise exact_contradiction(text, geography.levels[depth].codes[wrong[0]])
+
+
+def _outermost_sets(kinds: CellPartition, answer: int, *, whole: bool) -> tuple[Bools, Bools]:
+    """Return the outermost sets of an answer's cells, and its kinds in no set, or in one that the table decides."""
+    mine = kinds.answer_of == answer
+    chosen = (kinds.family.outer < 0) & ~kinds.spread & ((kinds.members & mine).any(axis=1) | whole)
+    return chosen, mine & np.append(kinds.spread, True)[kinds.family.innermost]
+
+
+def exact_contradiction(text: str, node: str | None) -> InfeasibleError:
+    """Return the error that exact statistics exclude each other, or public facts, at a node."""
+    fix = "correct the records or the public leaf table, or choose other invariants"
+    return InfeasibleError(text, code="I013", node=node, fix=fix)

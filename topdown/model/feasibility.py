@@ -18,10 +18,9 @@ import numpy as np
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import InfeasibleError
-from topdown.model.cell_sets import LaminarFamily, distinct_rows, group_cells, laminar_family
+from topdown.model.cell_sets import NO_LIMIT, distinct_rows, group_cells, laminar_family
 from topdown.model.constraint_rows import (
     BATCH_LEAVES,
-    NO_LIMIT,
     ZERO_KINDS,
     ConstraintKind,
     ConstraintRow,
@@ -234,42 +233,21 @@ class StatedConstraints:
         closed = self.shut[:, chosen].astype(np.float32) @ self.closes[chosen].astype(np.float32)
         is_open = (closed == 0) & atoms
         bounds = [b for b in self.bounds if b.rule in kept and not (b.atoms & ~atoms).any()]
-        order = laminar_family(np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms)))
+        sets = np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms))
+        family = laminar_family(sets)
+        open_directly = family.open_directly(is_open)
         fewest, most = np.zeros(len(self.leaves), np.int64), np.zeros(len(self.leaves), np.int64)
         bad = np.zeros(len(self.leaves), dtype=bool)
         for first in range(0, len(self.leaves), BATCH_LEAVES):
             here = slice(first, first + BATCH_LEAVES)
-            numbers = [(b.row.low[here].copy(), b.row.high[here].copy()) for b in bounds]
-            fewest[here], most[here], bad[here] = _ranges_of_leaves(
-                is_open, self.pattern[here], order, numbers
-            )
+            direct = open_directly[self.pattern[here]]
+            low, high = (np.zeros((len(direct), len(bounds)), dtype=np.int64) for _ in range(2))
+            for s, bound in enumerate(bounds):
+                low[:, s], high[:, s] = bound.row.low[here], bound.row.high[here]
+            up = family.add_up(low, high, direct)
+            bad[here] = (up.least > up.most).any(axis=1)
+            fewest[here], most[here] = family.everybody(up, direct)
         return fewest, most, most >= NO_LIMIT, bad
-
-
-def _ranges_of_leaves(
-    is_open: Bools, pattern: Ints, order: LaminarFamily, numbers: Sequence[tuple[Ints, Ints]]
-) -> tuple[Ints, Ints, Bools]:
-    """Return fewest and most records of some leaves, NO_LIMIT without an upper end, and leaves without a table.
-
-    Args:
-        is_open: bool (n_patterns, n_atoms). pattern: int64 (n,), of each leaf.
-        order: of the bounded sets. numbers: fewest and most records in each at each leaf.
-    """
-    n = len(pattern)
-    least, room = np.zeros((len(numbers) + 1, n), np.int64), np.zeros((len(numbers) + 1, n), np.int64)
-    bad = np.zeros(n, dtype=bool)
-    for s in range(len(numbers) + 1):  # the last set is everybody
-        inside = s if s < len(numbers) else -1
-        direct = np.asarray(is_open[:, order.innermost == inside].any(axis=1))[pattern]
-        room[s] = np.minimum(room[s] + np.where(direct, NO_LIMIT, 0), NO_LIMIT)
-        if inside < 0:
-            break
-        low, high = numbers[s]
-        least[s], room[s] = np.maximum(least[s], low), np.minimum(room[s], high)
-        bad |= least[s] > room[s]
-        least[order.outer[s]] += least[s]
-        room[order.outer[s]] += room[s]
-    return least[-1], room[-1], np.asarray(bad)
 
 
 def _group_sums(values: Ints, group: Ints, n_groups: int) -> Ints:

@@ -38,11 +38,9 @@ from topdown.model.geography import Geography
 from topdown.model.query import ValueGroups
 from topdown.model.schema import Schema
 
-BOUNDLESS = 1 << 61  # above every sum of bounds, and twice of it fits int64
-
 
 @dataclass(frozen=True, eq=False)
-class TightBounds:
+class FixedCounts:
     """What bounds fix, beyond the cells that an upper bound of nobody closes.
 
     Args:
@@ -56,15 +54,15 @@ class TightBounds:
     shut: Bools
 
 
-def tighten_bounds(sets: Bools, low: Ints, high: Ints, is_open: Bools) -> TightBounds:
+def tighten_bounds(sets: Bools, low: Ints, high: Ints, is_open: Bools) -> FixedCounts:
     """Return what bounds on sets of classes fix at each leaf.
 
     Args:
         sets: bool (n_sets, n_classes), distinct, none empty.
-        low, high: int64 (n_leaves, n_sets), least and most records; NO_LIMIT where there is no upper bound.
+        low, high: int64 (n_leaves, n_sets), least and most records; BOUNDLESS where there is no upper bound.
         is_open: bool (n_leaves, n_classes), classes that some record can be in.
     """
-    out = TightBounds(
+    out = FixedCounts(
         np.full(low.shape, -1, dtype=np.int64), np.zeros(low.shape, bool), np.zeros(is_open.shape, bool)
     )
     common = (sets.astype(np.int64) @ sets.T.astype(np.int64)) > 0
@@ -98,39 +96,23 @@ def _may_break(sets: Bools, low: Ints, high: Ints, is_open: Bools) -> Bools:
     return np.asarray((low.sum(axis=1) >= most) | ((low > 0) & ~placed).any(axis=1))
 
 
-def _tighten_family(out: TightBounds, part: Ints, sets: Bools, low: Ints, high: Ints, is_open: Bools) -> None:
-    found = laminar_family(sets[part])
-    order = part[found.inside_out].tolist()
-    outer = dict(zip(part.tolist(), np.append(part, -1)[found.outer].tolist(), strict=True))
-    direct = {s: found.innermost == i for i, s in enumerate(part.tolist())}
-    n = len(low)
-    least, most = {s: low[:, s].copy() for s in order}, {s: high[:, s].copy() for s in order}
-    fewest, room = ({s: np.zeros(n, dtype=np.int64) for s in (*order, -1)} for _ in range(2))
-    boundless = {s: is_open[:, direct[s]].any(axis=1).astype(np.int64) for s in order} | {
-        -1: np.zeros(n, np.int64)
-    }
-    for s in order:  # up: sets inside come first
-        np.maximum(least[s], fewest[s], out=least[s])
-        np.minimum(most[s], np.where(boundless[s] > 0, BOUNDLESS, room[s]), out=most[s])
-        fewest[outer[s]] += least[s]
-        endless = most[s] == BOUNDLESS
-        room[outer[s]] += np.where(endless, 0, most[s])
-        boundless[outer[s]] += endless
-    crowded = np.any([least[s] > most[s] for s in order], axis=0)
-    for s in reversed(order):  # down: what the set around leaves over
-        if outer[s] >= 0:
-            up, endless = outer[s], most[s] == BOUNDLESS
-            others = np.where(
-                boundless[up] - endless > 0, BOUNDLESS, room[up] - np.where(endless, 0, most[s])
-            )
-            spare = most[up] - (fewest[up] - least[s])
-            least[s], most[s] = np.maximum(least[s], least[up] - others), np.minimum(most[s], spare)
-        out.count[:, s] = np.where((least[s] == most[s]) & (most[s] > 0) & ~crowded, most[s], -1)
+def _tighten_family(out: FixedCounts, part: Ints, sets: Bools, low: Ints, high: Ints, is_open: Bools) -> None:
+    """Fill in what a laminar family of sets fixes."""
+    family = laminar_family(sets[part])
+    direct = family.open_directly(is_open)
+    up = family.add_up(low[:, part], high[:, part], direct, BOUNDLESS)
+    tight = family.come_down(up, direct, BOUNDLESS)
+    crowded = (up.least > up.most).any(axis=1)
+    for i, s in enumerate(part.tolist()):
+        least, most = tight.least[:, i], tight.most[:, i]
+        inner = up.least[:, family.outer == i].sum(axis=1)
+        out.count[:, s] = np.where((least == most) & (most > 0) & ~crowded, most, -1)
         out.alone[:, s] = crowded
-        out.shut[:, sets[s]] |= ((most[s] == 0) & ~crowded)[:, None]
-        out.shut[:, direct[s]] |= ((most[s] == fewest[s]) & ~crowded)[:, None]
+        out.shut[:, sets[s]] |= ((most == 0) & ~crowded)[:, None]
+        out.shut[:, family.innermost == i] |= ((most == inner) & ~crowded)[:, None]
 
 
+BOUNDLESS = 1 << 61  # above every sum of public facts, which may be larger than `NO_LIMIT`
 Values = dict[str, tuple[bool, ...]]  # attribute -> which of its values; attributes left out: all of them
 
 

@@ -31,13 +31,10 @@ from topdown.model import (
     Query,
     Schema,
     arrange_exact_tables,
-    constraints_of_facts,
     exact_tables_of,
     find_contradiction,
     parse_query,
-    partition_without_bounds,
     unknown_exact_rows,
-    with_exact_answers,
 )
 from topdown.output_paths import refuse_same_file
 from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
@@ -318,7 +315,7 @@ def make_plan(
         check_exact_levels(invariants, geography)
     rules = None
     if inhabited is None:  # an extension's facts are checked against its base table instead
-        rules = constraints_of_facts(schema, geography, invariants, facts)
+        rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
         with locating_errors("invariants"):
             _check_number_of_kinds(invariants, schema, geography, rules)
             found = find_contradiction(schema, geography, invariants, facts, {})
@@ -461,8 +458,8 @@ def _check_number_of_kinds(
     """Refuse bounds and exact tables that cross each other, and those whose implied constraints are too many."""
     level_names = geography.level_names
     kept = arrange_exact_tables(exact_tables_of(schema, invariants, level_names), rules, level_names)
-    full = with_exact_answers(rules, geography, unknown_exact_rows(schema, invariants, geography))
-    kinds = partition_without_bounds(full, kept.split.labels)
+    full = rules.with_exact(geography, unknown_exact_rows(schema, invariants, geography))
+    kinds = full.partition(kept.split.labels)
     deepest = max(kept.depth, 0)
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
     if (deepest or rules.cap_cells or rules.nested) and kinds.n_kinds > most:

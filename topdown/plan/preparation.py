@@ -19,7 +19,6 @@ from topdown.model import (
     Query,
     Schema,
     Support,
-    constraints_of_facts,
     parse_query,
 )
 from topdown.output_paths import refuse_needed
@@ -78,7 +77,7 @@ class PublicContext:
         return self.derived.get("rules", self._derive_rules)
 
     def _derive_rules(self) -> ConstraintSystem:
-        return constraints_of_facts(self.plan.schema, self.geography, self.plan.invariants, self.facts)
+        return ConstraintSystem.from_facts(self.plan.schema, self.geography, self.plan.invariants, self.facts)
 
     @cached_property
     def policy(self) -> ReleaseChain:
@@ -266,7 +265,7 @@ def _prepare_extension(
     _check_lineage(run, geography, plans)
     bases = read_base_facts(plans, files, geography)
     names = dict(run.base.map) if run.base is not None else {}
-    rules = constraints_of_facts(schema, geography, invariants, facts)
+    rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
     with locating_errors("base", "map"):
         support = read_support(schema, rules, geography, there.schema, names, files.table)
     if not support.levels[0].n_records:
@@ -323,7 +322,7 @@ def load_context(release: Path, same: PublicContext | None = None) -> PublicCont
         return PublicContext(plan, geography, facts)
     files = BaseFiles.of_extension(release)
     check_same_base(plan, files)
-    rules = constraints_of_facts(plan.schema, geography, plan.invariants, facts)
+    rules = ConstraintSystem.from_facts(plan.schema, geography, plan.invariants, facts)
     plans = read_base_plans(files, plan.base)
     support = read_support(plan.schema, rules, geography, plans[-1].schema, dict(plan.base.map), files.table)
     return PublicContext(plan, geography, facts, support, read_base_facts(plans, files, geography))

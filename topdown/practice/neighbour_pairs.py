@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from topdown.arrays import Bools, Ints
-from topdown.model import ChangeKind, ConstraintSystem, NeighbourChange, Query, constraint_classes, on_axis
+from topdown.model import ChangeKind, ConstraintSystem, NeighbourChange, Query, on_axis
 from topdown.plan import PublicContext
 
 
@@ -36,7 +36,7 @@ class LeafPeople:
     @cached_property
     def _one_of_each(self) -> Ints:
         """Return the first of all cells that no rule tells apart, increasing."""
-        return np.sort(constraint_classes(self.rules).first)
+        return np.sort(self.rules.cell_classes().first)
 
     def allows(self, leaf: int, cell: int) -> bool:
         """Tell whether no rule closes a cell at a leaf."""

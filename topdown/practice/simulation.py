@@ -56,6 +56,7 @@ from topdown.solve import (
     exact_totals,
     records_sha256,
     solve_tree,
+    top_down_solver,
 )
 from topdown.verify.run_checks import verify
 from topdown.workers import workers_with
@@ -183,7 +184,6 @@ class Simulation:
                 code="C005",
                 fix="give 1 or more",
             )
-        self.descent.prepare()
         if min(workers, replicates) > 1:
             return _in_parallel(self, replicates, min(workers, replicates))
         return (self.replicate(number, workers=workers) for number in range(replicates))
@@ -265,7 +265,7 @@ def open_simulation(
         seed,
         leaves.at_every_level(context.geography),
         parts,
-        TopDownSolver(context, AnswersInMemory((), ()), totals, tables=tables),
+        top_down_solver(context, AnswersInMemory((), ()), totals, tables=tables),
     )
 
 

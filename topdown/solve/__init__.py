@@ -7,6 +7,7 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.solve.group_constraints import (
         Bounds,
+        FamilyConstraints,
         FixedTable,
         LowerBounds,
         SubsetLimits,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from topdown.solve.kernel_cache import compile_kernels, is_compiled
     from topdown.solve.kernels_shared import gram, has_negative_cycle, project_base, project_segments
     from topdown.solve.lattice import Lattice, information, make_lattice, product_query
-    from topdown.solve.node_totals import complete_totals, exact_tables, exact_totals
     from topdown.solve.noisy_answers import (
         AnswersInMemory,
         ListedAnswers,
@@ -25,10 +25,15 @@ if TYPE_CHECKING:
         MemorySource,
     )
     from topdown.solve.objectives import OwnObjective, PassRows, structured_quadratic
-    from topdown.solve.polytopes import LimitUse, SplitPolytopes, split_polytopes
     from topdown.solve.precheck import check_solve, most_dense_rows
     from topdown.solve.published_gap import GapReport, objective_gap
-    from topdown.solve.release_facts import ReleaseShape, facts_of_release
+    from topdown.solve.release_facts import (
+        LevelModel,
+        ReleaseFacts,
+        exact_tables,
+        exact_totals,
+        facts_of_release,
+    )
     from topdown.solve.second_solve import CHANGED, SecondSolve, compare_with_published
     from topdown.solve.slices import WorkerState, geography_part, make_partitioner, node_ranges
     from topdown.solve.solve_stage import (
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
         choose_cut,
         open_release,
         records_sha256,
+        release_estimates,
         solve,
         solve_folder,
         solve_tree,
@@ -62,7 +68,7 @@ if TYPE_CHECKING:
         least_change,
         relax_to_feasible,
     )
-    from topdown.solve.top_down import TopDownSolver
+    from topdown.solve.top_down import TopDownSolver, top_down_solver
     from topdown.solve.tree_solver import TreeSolver
 
 __all__ = [
@@ -70,11 +76,12 @@ __all__ = [
     "AnswersInMemory",
     "Bounds",
     "Checkpoints",
+    "FamilyConstraints",
     "FixedTable",
     "GapReport",
     "Lattice",
+    "LevelModel",
     "LevelTally",
-    "LimitUse",
     "ListedAnswers",
     "LowerBounds",
     "MeasurementParts",
@@ -83,11 +90,10 @@ __all__ = [
     "Node",
     "OwnObjective",
     "PassRows",
-    "ReleaseShape",
+    "ReleaseFacts",
     "SecondSolve",
     "SoftRuleRepair",
     "Solved",
-    "SplitPolytopes",
     "SubsetLimits",
     "Tally",
     "TopDownSolver",
@@ -103,7 +109,6 @@ __all__ = [
     "choose_cut",
     "compare_with_published",
     "compile_kernels",
-    "complete_totals",
     "exact_tables",
     "exact_totals",
     "facts_of_release",
@@ -128,12 +133,13 @@ __all__ = [
     "project_segments",
     "records_sha256",
     "relax_to_feasible",
+    "release_estimates",
     "solve",
     "solve_folder",
     "solve_tree",
     "solved_release",
-    "split_polytopes",
     "structured_quadratic",
+    "top_down_solver",
     "unpack_nodes",
     "write_document",
 ]

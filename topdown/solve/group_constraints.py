@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
-from topdown.model import NO_LIMIT
+from topdown.model import NO_LIMIT, refines
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -133,6 +133,10 @@ class LowerBounds(RowGroups):
         """Return multipliers as they may be: nonnegative."""
         return np.maximum(multipliers, 0.0)
 
+    def with_single_values_fixed(self, fixed: FixedTable) -> tuple[Bounds, FixedTable]:
+        """Return the bounds and the fixed table as they are."""
+        return self, fixed
+
     def floats(self) -> LowerBounds:
         """Return the same with float64 bounds."""
         return replace(self, lower=self.lower.astype(np.float64))
@@ -140,7 +144,7 @@ class LowerBounds(RowGroups):
 
 @dataclass(frozen=True, eq=False)
 class SubsetLimits(RowGroups):
-    """Kinds of rows with limits on every set of them, see `Polytopes.limits`.
+    """Kinds of rows with limits on every set of them, see `SplitConstraints.limits`.
 
     Args:
         n_kinds: k.
@@ -199,12 +203,44 @@ class SubsetLimits(RowGroups):
         """Return multipliers as they may be: of any sign."""
         return multipliers
 
+    def with_single_values_fixed(self, fixed: FixedTable) -> tuple[Bounds, FixedTable]:
+        """Return limits that leave one value for every kind (an exact table) as a fixed table, which is solved faster.
+
+        Args:
+            fixed: on the same rows; limits stay if the new table would not refine it.
+        """
+        alone = self.limits[:, 1 << np.arange(self.n_kinds)]
+        free = (alone.sum(axis=1) != self.limits[:, -1]).any()
+        if not self.is_whole or free or not refines(self.of, fixed.of):
+            return self, fixed
+        present, of = np.unique(self.of, return_inverse=True)
+        table = FixedTable(of.reshape(-1).astype(np.int64), np.ascontiguousarray(alone.T[present]))
+        return LowerBounds.none(len(self.of), len(self.limits)).floats(), table
+
     def floats(self) -> SubsetLimits:
         """Return the same with float64 limits."""
         return replace(self, limits=self.limits.astype(np.float64))
 
 
 Bounds = LowerBounds | SubsetLimits
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FamilyConstraints:
+    """What the children of one split keep, or the root.
+
+    Args:
+        totals: exact totals.
+        exact: an exact table that tells more than the totals.
+        bounds: lower bounds of disjoint cells, or limits on sets of kinds of cells.
+        checks_exact: whether the root's fixed tables are held against the bounds together with the exact table.
+    """
+
+    totals: FixedTable
+    exact: FixedTable
+    bounds: Bounds
+    checks_exact: bool
 
 
 def group_sums(values: NDArray[Number], group: Ints, n_groups: int) -> NDArray[Number]:
@@ -236,6 +272,6 @@ def limit_excess(limits: Ints, held: Ints) -> Ints:
     """Return how far each column of kind counts is outside its limits, int64 (m,); 0 or less is inside.
 
     Args:
-        limits: as from `Polytopes.limits`, (m, 2^k). held: int64 (n_kinds, m).
+        limits: as from `SplitConstraints.limits`, (m, 2^k). held: int64 (n_kinds, m).
     """
     return np.asarray((subset_sums(limits, held) - limits).max(axis=1), dtype=np.int64)

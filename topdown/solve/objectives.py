@@ -25,6 +25,7 @@ from topdown.solve.release_facts import LevelModel
 
 WIDE_CELLS = 2_048  # of a schema above which a dense Hessian costs more than a step without one
 CROSSING = 4  # rows there must be at least for every answer that is none of one row
+FirstNodes = tuple[int, ...]  # number in the whole tree of a part's first node of each level
 FEW_ROWS = 300  # of such a schema's splits that a dense Hessian solves sooner
 
 
@@ -73,8 +74,22 @@ class Statistics(Protocol):
     def anew(self, answers: NoisyAnswers) -> Statistics:
         """Return the statistics of the same release for other answers."""
 
+    def of_parts(self) -> StatisticsOfParts:
+        """Return what opens those of parts of the tree."""
+
     def document(self) -> dict[str, Any] | None:
         """Return what solve.json says of them; None for plain answers."""
+
+
+class StatisticsOfParts(Protocol):
+    """What every split of a part of a tree is fitted to; it holds no answers of other parts unless it must."""
+
+    def open(self, answers: NoisyAnswers, firsts: FirstNodes) -> Statistics:
+        """Return the statistics of a part, by its own numbers of nodes.
+
+        Args:
+            answers: of the part. firsts: see `FirstNodes`.
+        """
 
 
 @final
@@ -93,9 +108,24 @@ class OwnStatistics:
         """Return those of other answers."""
         return OwnStatistics(answers)
 
+    def of_parts(self) -> OwnOfParts:
+        """Return what opens those of parts."""
+        return OwnOfParts()
+
     def document(self) -> None:
         """Return nothing: this is what is done where nothing is said."""
         return
+
+
+@final
+@dataclass(frozen=True)
+class OwnOfParts:
+    """Parts whose splits are fitted to their own answers."""
+
+    def open(self, answers: NoisyAnswers, firsts: FirstNodes) -> OwnStatistics:
+        """Return the answers of the part."""
+        del firsts
+        return OwnStatistics(answers)
 
 
 @final

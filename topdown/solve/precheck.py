@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topdown.errors import ConfigError
 from topdown.plan import LevelPlan, Plan, PublicContext
-from topdown.solve.implied import public_polytopes
+from topdown.solve.implied import public_constraints
 from topdown.solve.least_squares import MOST_CROSSING
 from topdown.solve.objectives import CROSSING, FEW_ROWS, WIDE_CELLS
 from topdown.solve.tree import check_intervals
@@ -35,9 +35,9 @@ def check_pieces(context: PublicContext) -> None:
     plan, geography = context.plan, context.geography
     if plan.base is not None or len(geography.leaves) <= MOST_PIECES:
         return
-    polytopes = public_polytopes(plan.schema, plan.invariants, geography, context.rules)
-    reasons = polytopes.all_leaves.needed[0]
-    if reasons and (n_pieces := polytopes.n_pieces(0, 0)) > MOST_PIECES:
+    constraints = public_constraints(plan.schema, plan.invariants, geography, context.rules)
+    reasons = constraints.form.needed[0]
+    if reasons and (n_pieces := constraints.n_pieces(0, 0)) > MOST_PIECES:
         raise ConfigError(
             f"what {geography.root.codes[0]} can hold is a sum of {n_pieces:,} pieces; {MOST_PIECES:,} are the most",
             code="C235",

@@ -157,7 +157,6 @@ def _compare_levels(
     judged: list[ComparedSplit] = []
     levels = splits.geography.levels
     with threadpool_limits(limits=1):
-        descent.prepare()
         for depth in range(-1, len(levels) - 1):
             here = _compare_level(descent, splits, depth, workers, report)
             judged += here

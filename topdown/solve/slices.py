@@ -1,33 +1,36 @@
 """Slices: a run of nodes with everything below it and the nodes above it, as a tree of its own.
 
 A slice holds the public side of its nodes: one contiguous range a level, parents, facts, where their answers lie. Its
-nodes are numbered from its first on. What is asked of all leaves is the shape of the release (`shape`), which each
-worker holds once; so a worker keeps the shape and one slice, however large the nation is. Results are those of the
+nodes are numbered from its first on. What is asked of all leaves is the form of the constraints (`SplitForm`), which
+each worker holds once; so a worker keeps the form and one slice, however large the nation is. Results are those of the
 whole tree, to the last byte.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, final
 
-import numpy as np
-
-from topdown.arrays import Ints
-from topdown.model import Geography, Level, PublicFacts
+from topdown.model import (
+    Geography,
+    Level,
+    LimitUse,
+    NodeNumbers,
+    PublicFacts,
+    Ranges,
+    SplitConstraints,
+    SplitForm,
+)
 from topdown.plan import Plan, PublicContext
-from topdown.solve.noisy_answers import AnswerSource, NoisyAnswers, Ranges
-from topdown.solve.objectives import Objective, OwnStatistics, Statistics
-from topdown.solve.polytopes import LimitUse
-from topdown.solve.release_facts import NodeFacts, ReleaseShape, facts_of_part
+from topdown.solve.implied import Verdict
+from topdown.solve.noisy_answers import AnswerSource
+from topdown.solve.objectives import FirstNodes, StatisticsOfParts
+from topdown.solve.release_facts import LevelModel, ReleaseFacts
 from topdown.solve.table_changes import SoftRuleRepair
 from topdown.solve.top_down import TopDownSolver
-from topdown.solve.tree import TreeStatistics
 from topdown.solve.tree_solver import TreeSolver
-
-FirstNodes = tuple[int, ...]  # number in the whole tree of a slice's first node of each level
 
 
 @final
@@ -36,7 +39,7 @@ class Slice:
     """The public side of a run of nodes, with all above and below.
 
     Args:
-        firsts: see `Firsts`.
+        firsts: see `FirstNodes`.
         geography, facts: of the slice, by its own numbers.
         nodes: narrowed.
         answers: what the source of noisy answers opens.
@@ -45,7 +48,7 @@ class Slice:
     firsts: FirstNodes
     geography: Geography
     facts: PublicFacts
-    nodes: NodeFacts
+    nodes: NodeNumbers
     answers: Any
 
 
@@ -53,8 +56,8 @@ class WorkerState(ABC):
     """What a worker holds to solve parts of a tree."""
 
     @abstractmethod
-    def open(self, part: Slice | None) -> tuple[TreeSolver, FirstNodes]:
-        """Return the solver of a part, and its first node of every level."""
+    def open(self, part: Any) -> tuple[TreeSolver, FirstNodes]:
+        """Return the solver of a part, as the partitioner cut it, and its first node of every level."""
 
 
 @final
@@ -62,12 +65,12 @@ class WorkerState(ABC):
 class WholeTreeState(WorkerState):
     """The solver itself, where nothing says how to cut it."""
 
-    walk: TreeSolver
+    solver: TreeSolver
 
-    def open(self, part: Slice | None) -> tuple[TreeSolver, FirstNodes]:
+    def open(self, part: Any) -> tuple[TreeSolver, FirstNodes]:
         """Return it."""
         del part
-        return self.walk, (0,) * len(self.walk.context.geography.levels)
+        return self.solver, (0,) * len(self.solver.context.geography.levels)
 
 
 @final
@@ -76,89 +79,111 @@ class SliceState(WorkerState):
     """A plain release without its nodes.
 
     Args:
-        plan, shape, backend: of the release.
-        repairer: of no node.
+        plan, levels, verdicts, form, repair, backend: of the release.
         source: opens the noisy answers of a slice.
-        statistics: of the whole tree, where splits are fitted to more than their own answers; else None.
+        statistics: opens what its splits are fitted to.
     """
 
     plan: Plan
-    shape: ReleaseShape
+    levels: tuple[LevelModel, ...]
+    verdicts: tuple[Verdict, ...]
+    form: SplitForm
+    repair: SoftRuleRepair
     backend: str
-    repairer: SoftRuleRepair
     source: AnswerSource
-    statistics: Statistics | None
+    statistics: StatisticsOfParts
 
-    def open(self, part: Slice | None) -> tuple[TopDownSolver, FirstNodes]:
-        """Return the solver of a slice, which has nothing to make a shape from but is given it."""
-        if part is None:
-            raise TypeError("a plain release is solved from slices")
-        known = facts_of_part(self.shape, part.geography, part.nodes.widened())
-        context = PublicContext(self.plan, part.geography, part.facts, given_rules=known.public)
+    def open(self, part: Slice) -> tuple[TopDownSolver, FirstNodes]:
+        """Return the solver of a slice, which has nothing to make a form from but is given it."""
+        constraints = SplitConstraints(self.form, part.nodes.widened(), part.geography)
+        context = PublicContext(self.plan, part.geography, part.facts)
+        facts = ReleaseFacts(self.levels, self.verdicts, constraints)
         answers = self.source.opened(part.answers)
-        statistics: Statistics = OwnStatistics(answers)
-        if self.statistics is not None:
-            statistics = PartStatistics(self.statistics, part.firsts)
-        descent = TopDownSolver(context, answers, {}, self.backend)
-        vars(descent).update(known=known, statistics=statistics, repairer=self.repairer.within(context))
-        return descent, part.firsts
+        statistics = self.statistics.open(answers, part.firsts)
+        solver = TopDownSolver(context, self.repair, facts, statistics, answers, (), self.backend)
+        return solver, part.firsts
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class TreePartitioner:
-    """Cuts a solver into slices; stays with whoever hands them out.
+class TreePartitioner(ABC):
+    """Cuts the tree of a solver into parts; stays with whoever hands them out.
 
     Args:
-        walk: the solver of the whole tree, prepared.
-        opener: what workers hold.
-        nodes: facts of all nodes; None where nothing is cut.
+        solver: of the whole tree.
+        state: what workers hold.
         one_level: per level but the last, whether splits of its nodes ask nothing of what is below their children.
     """
 
-    walk: TreeSolver
-    opener: WorkerState
-    nodes: NodeFacts | None
+    solver: TreeSolver
+    state: WorkerState
     one_level: tuple[bool, ...]
 
-    def cut(
-        self, depth: int, first: int, last: int, *, one_level: bool = False
-    ) -> tuple[Slice | None, FirstNodes]:
+    @abstractmethod
+    def cut(self, depth: int, first: int, last: int, *, one_level: bool = False) -> tuple[Any, FirstNodes]:
         """Return all above and below nodes first..last-1 of a level, and the first node of every level.
 
         Args:
             depth, first, last: of the nodes.
             one_level: leave out what is below their children.
         """
-        walk = self.walk
-        ranges = node_ranges(walk.context.geography, depth, first, last)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UncutTree(TreePartitioner):
+    """A tree that workers hold whole: that of an extension."""
+
+    solver: TreeSolver
+    state: WholeTreeState
+    one_level: tuple[bool, ...]
+
+    def cut(self, depth: int, first: int, last: int, *, one_level: bool = False) -> tuple[Any, FirstNodes]:
+        """Return nothing: workers have it all."""
+        del depth, first, last, one_level
+        return None, (0,) * len(self.solver.context.geography.levels)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SlicedTree(TreePartitioner):
+    """The tree of a plain release."""
+
+    solver: TopDownSolver
+    state: SliceState
+    one_level: tuple[bool, ...]
+
+    def cut(self, depth: int, first: int, last: int, *, one_level: bool = False) -> tuple[Slice, FirstNodes]:
+        """Return a slice."""
+        context, numbers = self.solver.context, self.solver.facts.constraints.numbers
+        ranges = node_ranges(context.geography, depth, first, last)
         if one_level:
             ranges = (*ranges[: depth + 2], *(slice(0, 0) for _ in ranges[depth + 2 :]))
-        if self.nodes is None or not isinstance(walk, TopDownSolver):
-            return None, (0,) * len(ranges)
-        geography = geography_part(walk.context.geography, ranges)
+        geography = geography_part(context.geography, ranges)
         firsts = tuple(here.start for here in ranges)
-        facts, nodes = walk.context.facts.at(ranges[-1]), self.nodes.part(ranges).narrowed()
-        return Slice(firsts, geography, facts, nodes, walk.answers.part(ranges)), firsts
+        facts, nodes = context.facts.at(ranges[-1]), numbers.part(ranges).narrowed()
+        return Slice(firsts, geography, facts, nodes, self.solver.answers.part(ranges)), firsts
 
 
-def make_partitioner(walk: TreeSolver) -> TreePartitioner:
+def make_partitioner(solver: TreeSolver) -> TreePartitioner:
     """Return what cuts a solver: a plain release into slices, an extension not at all."""
-    if not isinstance(walk, TopDownSolver):
-        return TreePartitioner(
-            walk, WholeTreeState(walk), None, (False,) * (len(walk.context.geography.levels) - 1)
-        )
-    plan, known, statistics = walk.context.plan, walk.known, walk.statistics
-    fits_tree = isinstance(statistics, TreeStatistics)
-    repairer = walk.repairer.within(PublicContext(plan, Geography(()), PublicFacts({})))
-    opener = SliceState(
-        plan, known.shape, walk.backend, repairer, walk.answers.source(), statistics if fits_tree else None
+    if not isinstance(solver, TopDownSolver):
+        n_levels = len(solver.context.geography.levels)
+        return UncutTree(solver, WholeTreeState(solver), (False,) * (n_levels - 1))
+    facts, constraints = solver.facts, solver.facts.constraints
+    state = SliceState(
+        solver.context.plan,
+        facts.levels,
+        facts.verdicts,
+        constraints.form,
+        solver.repair,
+        solver.backend,
+        solver.answers.source(),
+        solver.statistics.of_parts(),
     )
-    decided = [known.polytopes.decided(depth) for depth in range(len(known.levels))]
+    decided = [constraints.decided(depth) for depth in range(len(facts.levels))]
     one_level = (
         own is not LimitUse.TOO_MANY and below is LimitUse.NOT_NEEDED for own, below in pairwise(decided)
     )
-    return TreePartitioner(walk, opener, known.nodes, tuple(one_level))
+    return SlicedTree(solver, state, tuple(one_level))
 
 
 def node_ranges(geography: Geography, depth: int, first: int, last: int) -> Ranges:
@@ -178,31 +203,3 @@ def geography_part(geography: Geography, ranges: Ranges) -> Geography:
     for level, here, above in zip(geography.levels, ranges, (slice(0, 1), *ranges), strict=False):
         levels.append(Level(level.name, level.codes[here], level.parent[here] - above.start))
     return Geography(tuple(levels))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class PartStatistics:
-    """What the splits of a part are fitted to: that of the whole tree, by the part's own numbers of nodes.
-
-    Args:
-        whole: statistics of the whole tree.
-        first: of the part's nodes in each level.
-    """
-
-    whole: Statistics
-    first: tuple[int, ...]
-
-    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
-        """Return the measured nodes among first..last-1 of a level, and the objective of a split into them."""
-        first = self.first[level_index]
-        nodes, objective = self.whole.split(level_index, first_node + first, last_node + first)
-        return np.asarray(nodes - first, dtype=np.int64), objective
-
-    def anew(self, answers: NoisyAnswers) -> PartStatistics:
-        """Return those of other answers."""
-        return replace(self, whole=self.whole.anew(answers))
-
-    def document(self) -> dict[str, Any] | None:
-        """Return what solve.json says of the whole."""
-        return self.whole.document()

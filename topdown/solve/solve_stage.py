@@ -24,10 +24,10 @@ from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, file_sha256
 from topdown.progress import Event, Report, silent
-from topdown.solve.extend import ExtensionSolver, find_patterns
-from topdown.solve.node_totals import exact_tables, exact_totals
+from topdown.solve.extend import extension_solver, find_patterns
 from topdown.solve.noisy_answers import ListedAnswers, MeasurementReader, NoisyAnswers
-from topdown.solve.slices import Slice, TreePartitioner, WorkerState, make_partitioner
+from topdown.solve.release_facts import exact_tables, exact_totals
+from topdown.solve.slices import TreePartitioner, WorkerState, make_partitioner
 from topdown.solve.solved_parts import (
     Checkpoints,
     Node,
@@ -41,8 +41,8 @@ from topdown.solve.solved_parts import (
     renumbered,
     unpack_nodes,
 )
-from topdown.solve.top_down import LeavesMissingError, TopDownSolver
-from topdown.solve.tree import TreeEstimates, TreeStatistics, choose_levels, tree_estimates
+from topdown.solve.top_down import LeavesMissingError, TopDownSolver, top_down_solver
+from topdown.solve.tree import TreeEstimates, TreeStatistics, choose_levels, exact_at_root, tree_estimates
 from topdown.solve.tree_solver import TreeSolver
 from topdown.workers import Executor, ReportLoss, Workers, executor_size, workers_with
 
@@ -130,7 +130,7 @@ def solve(
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
-    descent = TopDownSolver(context, answers, exact, backend, tables or {})
+    descent = top_down_solver(context, answers, exact, backend, tables)
     leaves, tally = solve_tree(descent, context, workers, report)
     out = solved_release(context, leaves, tally)
     out.document.update(estimates_document(descent))
@@ -154,17 +154,15 @@ def solve_tree(
         kept: where finished parts are kept, and found after a stop; None: nowhere.
     """
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
-        descent.prepare()
         n_workers = executor_size(workers)
         cutter = make_partitioner(descent)
-        with workers_with(cutter.opener, workers, report_lost_workers(report)) as pool:
+        with workers_with(cutter.state, workers, report_lost_workers(report)) as pool:
             top = kept.above() if kept is not None else None
             if top is None:
                 cut, _ = choose_cut(context.geography, n_workers)
                 top = cut, _solve_above(cutter, pool, cut, n_workers, report)
                 if kept is not None:
                     kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
-            descent.let_go()
             found = _solve_below(cutter, pool, *top, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_progress(context.geography, len(context.geography.levels) - 1))
@@ -175,9 +173,8 @@ def _solve_above(
     cutter: TreePartitioner, pool: Workers[WorkerState], cut: int, workers: int, report: Report
 ) -> SolvedPart:
     """Solve the root and everything above the cut."""
-    geography, tally = cutter.walk.context.geography, Tally()
-    nodes = [cutter.walk.root(tally)]
-    cutter.walk.let_go()
+    geography, tally = cutter.solver.context.geography, Tally()
+    nodes = [cutter.solver.root(tally)]
     for depth in range(cut):
         below: list[Node] = []
         order, one_level = _large_first(nodes), cutter.one_level[depth]
@@ -185,7 +182,7 @@ def _solve_above(
         found = pool.map(_split_without_leaves, tasks, AHEAD * workers, _task_name)
         for node, split in zip(order, found, strict=True):
             part, counted = split or _split_node(
-                cutter.opener, _make_task(cutter, _single_node(depth, node), [node])
+                cutter.state, _make_task(cutter, _single_node(depth, node), [node])
             )
             below += part
             tally.merge(counted)
@@ -204,7 +201,7 @@ def _solve_below(
     kept: Checkpoints | None,
 ) -> list[PackedRows]:
     """Solve all sections that are not kept, add what is tallied to that of the top, and return the leaves of each."""
-    geography = cutter.walk.context.geography
+    geography = cutter.solver.context.geography
     run_leaves = choose_cut(geography, workers)[1]
     sections = checkpoint_spans(geography, cut)
     parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
@@ -266,7 +263,20 @@ def interval_estimates(descent: TreeSolver) -> TreeEstimates | None:
         return None
     if isinstance(descent.statistics, TreeStatistics):
         return TreeEstimates(descent.statistics)
-    return tree_estimates(descent.context, descent.answers, descent.exact, descent.tables)
+    return tree_estimates(descent.context, descent.answers, descent.at_root)
+
+
+def release_estimates(release: Path, context: PublicContext) -> TreeEstimates:
+    """Return whence the estimates of a finished release come.
+
+    Raises:
+        CertificateError: V020 measurements or exact statistics are missing, altered or of another plan.
+        ConfigError: C211 the plan has no lattice form.
+    """
+    reader = MeasurementReader(release, context)
+    values = reader.exact()
+    totals, tables = exact_totals(context, values), exact_tables(context, values)
+    return tree_estimates(context, reader, exact_at_root(context.plan, totals, tables))
 
 
 def estimates_document(descent: TreeSolver) -> dict[str, Any]:
@@ -284,12 +294,12 @@ class _SolveTask:
 
     Args:
         name: first and last geocode of the run that they are of.
-        part: the run with all above and below; None where workers hold the whole tree.
+        part: the run with all above and below, as the partitioner cut it.
         depth: of the level. nodes: by the part's own numbers.
     """
 
     name: str
-    part: Slice | None
+    part: Any
     depth: int
     nodes: list[Node]
 
@@ -301,7 +311,7 @@ def _single_node(depth: int, node: Node) -> NodeSpan:
 def _make_task(
     cutter: TreePartitioner, span: NodeSpan, nodes: list[Node], *, one_level: bool = False
 ) -> _SolveTask:
-    codes = cutter.walk.context.geography.levels[span.depth].codes
+    codes = cutter.solver.context.geography.levels[span.depth].codes
     name = " to ".join(dict.fromkeys((codes[span.first], codes[span.last - 1])))
     part, firsts = cutter.cut(span.depth, span.first, span.last, one_level=one_level)
     return _SolveTask(name, part, span.depth, renumbered(nodes, -firsts[span.depth]))
@@ -361,10 +371,11 @@ def open_release(release: Path, context: PublicContext) -> TreeSolver:
         InfeasibleError: I020 the base table has no extension at some leaf.
     """
     if context.plan.base is not None:
-        return ExtensionSolver(context, ListedAnswers(release, context), find_patterns(context))
+        return extension_solver(context, ListedAnswers(release, context), find_patterns(context))
     reader = MeasurementReader(release, context)
     values = reader.exact()
-    return TopDownSolver(context, reader, exact_totals(context, values), tables=exact_tables(context, values))
+    tables = exact_tables(context, values)
+    return top_down_solver(context, reader, exact_totals(context, values), tables=tables)
 
 
 def solve_folder(

@@ -9,21 +9,26 @@ many empty cells does not push the table (margin-first solving).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from topdown.arrays import Floats, Ints
-from topdown.model import refines
+from topdown.arrays import Bools, Floats, Ints
+from topdown.model import no_table_fits, refines
 from topdown.plan import Pass
-from topdown.solve.backends import scipy_programs as bipartite_flow
-from topdown.solve.backends import scipy_programs as linear_program
-from topdown.solve.group_constraints import Bounds, FixedTable, LowerBounds, SubsetLimits, group_sums
+from topdown.solve.backends.scipy_programs import meet_demands, minimise_linear
+from topdown.solve.group_constraints import (
+    Bounds,
+    FamilyConstraints,
+    FixedTable,
+    LowerBounds,
+    SubsetLimits,
+    group_sums,
+)
 from topdown.solve.least_squares import Dense, Problem, Solution, Structured, policy
 from topdown.solve.least_squares.policy import priced_rules
-from topdown.solve.node_totals import no_table_fits
 from topdown.solve.objectives import Objective, PassRows
 from topdown.solve.release_facts import LevelModel
 
@@ -39,20 +44,14 @@ class Split:
         counts: int64 (n,), the parent's counts; None at the root.
         allowed: bool (n, m).
         objective: what the children are fitted to.
-        totals: exact totals of the children.
-        exact: an exact table of the children that tells more than their totals.
-        exact_told: whether limits tell that table too.
-        bounds: what each child can hold: lower bounds of disjoint cells, or limits on sets of kinds of cells.
+        family: what the children keep.
     """
 
     cells: Ints
     counts: Ints | None
-    allowed: NDArray[np.bool_]
+    allowed: Bools
     objective: Objective
-    totals: FixedTable
-    exact: FixedTable
-    exact_told: bool
-    bounds: Bounds
+    family: FamilyConstraints
 
     @property
     def sums(self) -> Ints:
@@ -60,32 +59,46 @@ class Split:
         return np.full(len(self.cells), -1, dtype=np.int64) if self.counts is None else self.counts
 
 
-def bounds_fit(split: Split, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS) -> bool:
-    """Tell whether the root's lower bounds can be met once a table is fixed: a maximum flow, decided in integers.
-
-    Beside an exact table that the fixed one crosses it is a linear program. Then `limits`, if any, must tell the
-    exact table.
+@singledispatch
+def bounds_fit(
+    bounds: Bounds, exact: FixedTable, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS
+) -> bool:
+    """Tell whether the root can keep its bounds once a table is fixed, decided in integers.
 
     Args:
-        split: of the root.
+        bounds, exact: of the root.
         group: answer of the table each cell belongs to, 0..n_groups-1.
         values: the table, persons; only whole persons are counted on.
         slack: limits closer than this are taken for broken; 0 if `values` are whole.
     """
-    bounds = split.bounds
-    if isinstance(bounds, SubsetLimits):
-        fits = _limits_fit(bounds, group, values, slack)
-        if split.exact.n_groups:  # what an exact table fixes is no near miss
-            fits |= _fixed_sets(bounds, group, values)
-        return bool(fits.all())
-    if not refines(group, split.exact.of):
-        return _table_fits(split.exact, bounds, group, values)
+    raise TypeError(f"no check is known for {type(bounds).__name__}")
+
+
+@bounds_fit.register
+def _(
+    bounds: LowerBounds, exact: FixedTable, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS
+) -> bool:
+    """Lower bounds: a maximum flow, or a linear program beside an exact table that the fixed one crosses."""
+    del slack
+    if not refines(group, exact.of):
+        return _table_fits(exact, bounds, group, values)
     need, bound = bounds.lower[:, 0], bounds.of
     if not need.any():
         return True
     usable = np.zeros((len(values), len(need)), dtype=bool)
     usable[group[bound >= 0], bound[bound >= 0]] = True
-    return bipartite_flow.meet_demands(np.floor(values).astype(np.int64), usable, need) is not None
+    return meet_demands(np.floor(values).astype(np.int64), usable, need) is not None
+
+
+@bounds_fit.register
+def _(
+    bounds: SubsetLimits, exact: FixedTable, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS
+) -> bool:
+    """Limits on sets of kinds; what an exact table fixes is no near miss. The table must not cross an exact one."""
+    fits = _limits_fit(bounds, group, values, slack)
+    if exact.n_groups:
+        fits |= _fixed_sets(bounds, group, values)
+    return bool(fits.all())
 
 
 def _table_fits(exact: FixedTable, bounds: LowerBounds, group: Ints, values: Floats) -> bool:
@@ -98,13 +111,11 @@ def _table_fits(exact: FixedTable, bounds: LowerBounds, group: Ints, values: Flo
     sums = [(keys[0], values), (keys[1], exact.answers[:, 0].astype(np.float64))]
     equal = [csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
     least = -(need + NEAR_LIMIT_PERSONS * (need > 0))
-    told = np.concatenate([v for _, v in sums])
-    return (
-        linear_program.minimise_linear(np.zeros(len(at)), (lower, least), (vstack(equal), told)) is not None
-    )
+    known = np.concatenate([v for _, v in sums])
+    return minimise_linear(np.zeros(len(at)), (lower, least), (vstack(equal), known)) is not None
 
 
-def _limits_fit(bounds: SubsetLimits, group: Ints, values: Floats, slack: float) -> NDArray[np.bool_]:
+def _limits_fit(bounds: SubsetLimits, group: Ints, values: Floats, slack: float) -> Bools:
     """Tell for each set of the root's kinds whether it can keep its limits once a table is fixed (Rado's theorem).
 
     A group whose cells are of kinds A only counts towards every set that holds A. Near misses count as misses.
@@ -123,7 +134,7 @@ def _limits_fit(bounds: SubsetLimits, group: Ints, values: Floats, slack: float)
     return np.asarray(fits, dtype=bool)
 
 
-def _fixed_sets(bounds: SubsetLimits, group: Ints, values: Floats) -> NDArray[np.bool_]:
+def _fixed_sets(bounds: SubsetLimits, group: Ints, values: Floats) -> Bools:
     """Tell which sets of kinds have one possible number of people, and hold no more."""
     if not bounds.is_whole:
         return np.zeros(1 << bounds.n_kinds, dtype=bool)
@@ -146,8 +157,10 @@ def _people_inside(bounds: SubsetLimits, group: Ints, values: Floats) -> Floats:
 
 def check_exact_fits(split: Split) -> None:
     """Refuse a root whose exact table does not go together with everything below it; whole numbers, exact (I013)."""
-    exact = split.exact.floats()
-    if exact.n_groups and not bounds_fit(split, exact.of, exact.answers[:, 0], slack=0.0):
+    exact = split.family.exact.floats()
+    if exact.n_groups and not bounds_fit(
+        split.family.bounds, split.family.exact, exact.of, exact.answers[:, 0], 0.0
+    ):
         raise no_table_fits()
 
 
@@ -178,14 +191,15 @@ def estimate(
     Raises:
         InternalError: two passes that must nest do not.
     """
-    fixed = (split.exact if split.exact.n_groups else split.totals).floats()
+    family = split.family
+    fixed = (family.exact if family.exact.n_groups else family.totals).floats()
     worst, iterations, n_problems, n_variables, unique = 0.0, 0, 0, 0, True
     z = np.zeros(split.allowed.shape)
     for step in level.passes:
         last = step is level.passes[-1]
         table = level.tables[step.table][split.cells]
-        told = (split.counts is not None or split.exact.n_groups) and fixed.n_groups and not last
-        if told and refines(fixed.of, table):
+        known = (split.counts is not None or family.exact.n_groups) and fixed.n_groups and not last
+        if known and refines(fixed.of, table):
             continue  # exact statistics fix this table already
         answers, group = np.unique(table, return_inverse=True)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
@@ -199,7 +213,7 @@ def estimate(
             row_table[row_of_cell] = group
             values = group_sums(z, row_table, len(answers))
             rows = (row_of_cell, z) if _keeps_exact(split, table) else (group, values)
-            if refine or bounds_fit(split, rows[0], rows[1][:, 0]):
+            if refine or bounds_fit(family.bounds, family.exact, rows[0], rows[1][:, 0]):
                 break
         worst = max(worst, residual)
         iterations += solution.iterations
@@ -228,21 +242,21 @@ def _pass_problem(
     """Set up one pass; returns it, the row of each cell, and the order that puts rows back."""
     n, m = split.allowed.shape
     last = step is level.passes[-1]
-    bounds: Bounds = split.bounds.floats()
+    bounds: Bounds = split.family.bounds.floats()
     table = level.tables[step.table][split.cells]
     if last:
         row_of_cell = np.arange(n)
     elif not refine:
-        told = [split.exact.of] if _keeps_exact(split, table) else []
-        if not told and fixed.of is split.exact.of:
+        kept = [split.family.exact.of] if _keeps_exact(split, table) else []
+        if not kept and fixed.of is split.family.exact.of:
             fixed = FixedTable.total(n, fixed.answers.sum(axis=0))
-        row_of_cell = np.unique(np.stack([table, *told]), axis=1, return_inverse=True)[1].reshape(-1)
+        row_of_cell = np.unique(np.stack([table, *kept]), axis=1, return_inverse=True)[1].reshape(-1)
         bounds = LowerBounds.none(n, m).floats()
     else:
         # Rows: the table, refined so that bounds and open cells can still be told apart.
         soft = level.comparisons[:, split.cells] if over_persons else np.zeros((0, n), dtype=np.int64)
         classes = level.class_of_cell[split.cells]
-        keys = np.vstack([table, bounds.of, classes, fixed.of, soft, split.exact.of])
+        keys = np.vstack([table, bounds.of, classes, fixed.of, soft, split.family.exact.of])
         row_of_cell = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     n_rows = int(row_of_cell.max()) + 1
     if not (bounds.of >= 0).any():
@@ -262,23 +276,26 @@ def _pass_problem(
         order = np.argsort(fixed.of[first], kind="stable")
         pointers = np.searchsorted(fixed.of[first][order], np.arange(fixed.n_groups + 1)).astype(np.int64)
         sums = fixed.answers[:, 0].copy()
-        beside = (last or refine or _keeps_exact(split, table)) and not refines(fixed.of, split.exact.of)
-        fixed = split.exact.floats() if beside else FixedTable.none(n, m).floats()
+        beside = (last or refine or _keeps_exact(split, table)) and not refines(
+            fixed.of, split.family.exact.of
+        )
+        fixed = split.family.exact.floats() if beside else FixedTable.none(n, m).floats()
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     soft = level.comparisons[:, split.cells[first][order]][: None if over_persons else 0]
+    bounds, fixed = bounds.at(first[order]).with_single_values_fixed(fixed.at(first[order]))
     problem = Problem(
         quadratic=quadratic.in_order(order) if isinstance(quadratic, Dense | Structured) else quadratic,
         pointers=pointers,
         sums=sums,
         allowed=np.ascontiguousarray(allowed[order]),
-        fixed=fixed.at(first[order]),
-        bounds=bounds.at(first[order]),
+        fixed=fixed,
+        bounds=bounds,
         compared=priced_rules(soft, np.zeros((len(soft), m), dtype=np.int64), quadratic, over_persons),
     )
     back = np.empty(n_rows, dtype=np.int64)
     back[order] = np.arange(n_rows)
-    return _pin_single_values(problem), row_of_cell, back
+    return problem, row_of_cell, back
 
 
 def _keeps_exact(split: Split, table: Ints) -> bool:
@@ -286,20 +303,5 @@ def _keeps_exact(split: Split, table: Ints) -> bool:
 
     A table that crosses the exact one is solved without it too, and looked at together with it afterwards.
     """
-    if not split.exact.n_groups:
-        return False
-    return refines(table, split.exact.of) or (isinstance(split.bounds, SubsetLimits) and not split.exact_told)
-
-
-def _pin_single_values(problem: Problem) -> Problem:
-    """Write limits that leave one value for every kind (an exact table) as a fixed table, which is solved faster."""
-    bounds = problem.bounds
-    if not isinstance(bounds, SubsetLimits) or not bounds.is_whole:
-        return problem
-    alone = bounds.limits[:, 1 << np.arange(bounds.n_kinds)]
-    free = (alone.sum(axis=1) != bounds.limits[:, -1]).any()
-    if free or not refines(bounds.of, problem.fixed.of):
-        return problem
-    present, fixed_of = np.unique(bounds.of, return_inverse=True)
-    table = FixedTable(fixed_of.reshape(-1).astype(np.int64), np.ascontiguousarray(alone.T[present]))
-    return replace(problem, fixed=table, bounds=LowerBounds.none(*problem.shape).floats())
+    family = split.family
+    return bool(family.exact.n_groups) and (refines(table, family.exact.of) or family.checks_exact)

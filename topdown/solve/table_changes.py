@@ -13,8 +13,9 @@ at a leaf (the answers of exact tables, the cells of a base release) never chang
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +25,18 @@ from topdown.arrays import Ints
 from topdown.errors import InternalError
 from topdown.model import (
     NO_LIMIT,
-    ConstraintRow,
+    ConstraintSystem,
+    FlowArcs,
     Selection,
-    constraints_of_rows,
+    SplitConstraints,
     leaf_rows,
-    partition_cells,
     rows_of_kinds,
     smallest_conflict,
     soft_rule_rows,
-    with_exact_answers,
 )
-from topdown.plan import PublicContext
+from topdown.plan import Plan, PublicContext
 from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.backends.scipy_programs import IMPOSSIBLE, OPTIMAL, minimise_integer
-from topdown.solve.polytopes import FlowArcs, SplitPolytopes
 from topdown.solve.solved_parts import Node, Tally
 
 
@@ -46,60 +45,55 @@ class RelaxedTable:
     """The closest table that can be split.
 
     Args:
-        cells, counts: int64, the table's nonzero cells.
+        table: of the node.
         distance: L1 distance to the table before, in records.
         marginals_kept: whether all marginals on attributes that no constraint speaks of are as before.
     """
 
-    cells: Ints
-    counts: Ints
+    table: Node
     distance: int
     marginals_kept: bool
 
 
 def relax_to_feasible(
-    context: PublicContext, polytopes: SplitPolytopes, depth: int, children: Ints, cells: Ints, counts: Ints
+    context: PublicContext, constraints: SplitConstraints, depth: int, children: Ints, parent: Node
 ) -> RelaxedTable | None:
     """Return the closest table that splits over the children, or None if none has the same total.
 
     Args:
-        context: plan and public facts. polytopes: of the release.
-        depth: level of the children. children: their indices.
-        cells, counts: the parent's table.
+        context: plan and public facts. constraints: of the release.
+        depth: level of the children. children: their indices. parent: with its table.
     """
-    arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
-    totals = child_totals(polytopes, depth, children)
-    reachable = np.flatnonzero(polytopes.kinds.of_cell >= 0)
-    exact = _answers_above(context, depth, reachable)
+    arcs = tuple(constraints.arcs(depth, int(child)) for child in children)
+    totals, kinds = child_totals(constraints, depth, children), constraints.partition.of_cell
+    possible = np.flatnonzero(kinds >= 0)
+    exact = _answers_above(context, depth, possible)
     for kept in (True, False):
-        keys = [*exact, _unconstrained_values(context, reachable)] if kept else exact
-        rest = np.unique(np.stack([np.zeros_like(reachable), *keys]), axis=1, return_inverse=True)[1].reshape(
+        keys = [*exact, _unconstrained_values(context, possible)] if kept else exact
+        rest = np.unique(np.stack([np.zeros_like(possible), *keys]), axis=1, return_inverse=True)[1].reshape(
             -1
         )
-        near = np.isin(rest, rest[np.isin(reachable, cells)])
-        found = least_change(
-            polytopes.kinds.of_cell, arcs, totals, reachable[near], rest[near], cells, counts
-        )
+        near = np.isin(rest, rest[np.isin(possible, parent.cells)])
+        found = least_change(kinds, arcs, totals, possible[near], rest[near], parent.cells, parent.counts)
         if found is not None:
             new, distance = found
-            return RelaxedTable(reachable[near][new > 0], new[new > 0], distance, kept)
+            return RelaxedTable(Node(parent.index, possible[near][new > 0], new[new > 0]), distance, kept)
     return None
 
 
-def can_split(polytopes: SplitPolytopes, depth: int, children: Ints, cells: Ints, counts: Ints) -> bool:
+def can_split(constraints: SplitConstraints, depth: int, children: Ints, parent: Node) -> bool:
     """Tell whether a table splits over the children, as a maximum flow of its kinds."""
-    arcs = tuple(polytopes.arcs(depth, int(child)) for child in children)
-    totals = child_totals(polytopes, depth, children)
-    kinds = polytopes.kinds.of_cell
-    if (kinds[cells] < 0).any():
+    arcs = tuple(constraints.arcs(depth, int(child)) for child in children)
+    totals, kinds = child_totals(constraints, depth, children), constraints.partition.of_cell
+    if (kinds[parent.cells] < 0).any():
         return False
-    alone = np.arange(len(cells))
-    return least_change(kinds, arcs, totals, cells, alone, cells, counts) is not None
+    alone = np.arange(len(parent.cells))
+    return least_change(kinds, arcs, totals, parent.cells, alone, parent.cells, parent.counts) is not None
 
 
-def child_totals(polytopes: SplitPolytopes, depth: int, children: Ints) -> Ints:
+def child_totals(constraints: SplitConstraints, depth: int, children: Ints) -> Ints:
     """Return the children's exact totals, -1 where there is none."""
-    return np.asarray(polytopes.totals_at(depth)[children].max(axis=1, initial=-1))
+    return np.asarray(constraints.total_at(depth).answers[children].max(axis=1, initial=-1))
 
 
 def _answers_above(context: PublicContext, depth: int, cells: Ints) -> list[Ints]:
@@ -210,77 +204,67 @@ class NodeConflict:
 
 
 def find_node_conflict(
-    context: PublicContext, polytopes: SplitPolytopes, depth: int, parent: int, cells: Ints, counts: Ints
+    context: PublicContext, constraints: SplitConstraints, depth: int, parent: Node
 ) -> NodeConflict:
     """Return why a node's table does not split; exact totals, exact tables of leaves and `never` are taken as given.
 
     Args:
-        context: plan and public facts. polytopes: of the release.
-        depth: level of the children. parent: index of the node at the level above.
-        cells, counts: the node's table.
+        context: plan and public facts. constraints: of the release.
+        depth: level of the children. parent: the node at the level above, with its table.
     """
-    invariants, geography = context.plan.invariants, polytopes.geography
-    children = np.arange(*geography.child_pointers[depth - 1][parent : parent + 2])
-    inside = polytopes.leaf_range(depth - 1, parent)
-    rows = leaf_rows(context.plan.schema, invariants, context.facts.columns, geography)
+    schema, invariants, geography = context.plan.schema, context.plan.invariants, constraints.geography
+    children = np.arange(*geography.child_pointers[depth - 1][parent.index : parent.index + 2])
+    inside = constraints.leaf_range(depth - 1, parent.index)
+    rows = leaf_rows(schema, invariants, context.facts.columns, geography)
     asking = [row for row in rows if row.kind != "never" and row.asks[inside].any()]
     names, n_asking = [row.name for row in asking], len(asking)
-    exact = _exact_rows(context, polytopes)
-    if polytopes.by_answer and depth <= polytopes.unit_depth:  # the exact table is one more constraint
-        level = geography.level_names[polytopes.unit_depth]
+    if constraints.by_answer and depth <= constraints.unit_depth:  # the exact table is one more constraint
+        level = geography.level_names[constraints.unit_depth]
         tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
         names.append(" and ".join(e.name for e in tables))
 
     def conflicts(kept: frozenset[int]) -> bool:
         left = [*rows_of_kinds(rows, "never"), *(row for i, row in enumerate(asking) if i in kept)]
-        weaker = with_exact_answers(
-            constraints_of_rows(context.plan.schema, geography, left), geography, exact
-        )
-        kinds = partition_cells(weaker, answers=polytopes.kinds.answers)
-        relaxed = replace(polytopes, kinds=kinds, rules=weaker)
+        system = ConstraintSystem.from_rows(schema, geography, left).with_exact_of(constraints.system)
+        weaker = constraints.under(system)
         if n_asking < len(names) and n_asking not in kept:
-            relaxed = relaxed.with_totals(polytopes.totals)
-        return not can_split(relaxed, depth, children, cells, counts)
+            weaker = weaker.with_totals(constraints.totals)
+        return not can_split(weaker, depth, children, parent)
 
     found = smallest_conflict(len(names), conflicts, max_tests=MAX_TRIES)
     return NodeConflict(tuple(names[i] for i in sorted(found.members)), found.is_smallest)
 
 
-def _exact_rows(context: PublicContext, polytopes: SplitPolytopes) -> tuple[ConstraintRow, ...]:
-    """Return the exact answers of leaves, which stand behind the bounds that public facts give."""
-    rules, depth = polytopes.rules, len(polytopes.geography.levels) - 1
-    rule = {e.name: e for e in context.plan.invariants.exact}
-    bounds = tuple(zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True))
-    return tuple(
-        ConstraintRow("exact", rule[name], depth, cells, len(n), partial(np.array, n))
-        for name, cells, n in bounds[len(context.rules.bound_cells) :]
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class SoftRuleRepair:
-    """Repairs the leaves of one release.
+    """Repairs the leaves of one release; it knows no node.
 
     Args:
-        context: plan, public facts, and the base table if there is one.
+        plan: of the release.
+        rows: soft rules, int64 (n_rules, n_cells).
+        base: labels of the table that the leaves have from the release that is extended, int64 (n_cells,), if there is
+            one.
     """
 
-    context: PublicContext
+    plan: Plan
+    rows: Ints
+    base: tuple[Ints, ...]
 
-    @cached_property
-    def rows(self) -> Ints:
-        """Soft rules, int64 (n_rules, n_cells)."""
-        return soft_rule_rows(self.context.plan.schema, self.context.plan.invariants)
+    @staticmethod
+    def of_release(context: PublicContext) -> SoftRuleRepair:
+        """Return what repairs the leaves of a release."""
+        rows = soft_rule_rows(context.plan.schema, context.plan.invariants)
+        base = () if context.support is None else (context.support.of_cell,)
+        return SoftRuleRepair(context.plan, rows, base)
 
     @cached_property
     def _kept(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
         """Labels of the tables that stay as they are: cautious, and as little as is allowed; the first is finest."""
-        plan, schema = self.context.plan, self.context.plan.schema
+        plan, schema = self.plan, self.plan.schema
         spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
         far = [np.zeros(schema.n_cells, dtype=np.int64)]  # the total
         far += [plan.query(e.query).labels.astype(np.int64) for e in plan.invariants.exact]
-        if self.context.support is not None:
-            far.append(self.context.support.of_cell)
+        far += self.base
         values = schema.coordinates(np.arange(schema.n_cells))
         others = [v for a, v in zip(schema.attributes, values, strict=True) if a.name not in spoken]
         return _finest_tables([*far, _combined_labels(schema.n_cells, others)]), _finest_tables(far)
@@ -294,27 +278,23 @@ class SoftRuleRepair:
             out.append((order, np.searchsorted(label[order], np.arange(int(label.max()) + 2))))
         return tuple(out)
 
-    def within(self, context: PublicContext) -> SoftRuleRepair:
-        """Return what mends the leaves of a part of the tree; what does not depend on leaves is shared."""
-        other = replace(self, context=context)
-        vars(other).update({name: made for name, made in vars(self).items() if name != "context"})
-        return other
+    def finish(self, leaf: Node, system: ConstraintSystem, codes: Sequence[str], tally: Tally) -> Node:
+        """Return the leaf with all soft rules kept, or as it is if no change does that; both are reported.
 
-    def finish(self, leaf: Node, tally: Tally) -> Node:
-        """Return the leaf with all soft rules kept, or as it is if no change does that; both are reported."""
+        Args:
+            system, codes: constraints and geocodes of the leaves of this part of the tree.
+        """
         if not len(self.rows):
             return leaf
         held = self.rows[:, leaf.cells] @ leaf.counts
         if not (held > 0).any():
             return leaf
-        code = self.context.geography.leaves.codes[leaf.index]
-        names = [
-            r.name for r, h in zip(self.context.plan.invariants.no_more_than, held, strict=True) if h > 0
-        ]
+        code, soft = codes[leaf.index], self.plan.invariants.no_more_than
+        names = [rule.name for rule, over in zip(soft, held, strict=True) if over > 0]
         for cautious in (True, False):
-            repaired, proved = self._repaired(leaf, cautious=cautious)
+            repaired, proved = self._repaired(leaf, system, cautious=cautious)
             if repaired is not None:
-                distance = self._check(leaf, repaired)
+                distance = self._check(leaf, repaired, system)
                 tally.repairs.append(
                     {
                         "node": code,
@@ -328,7 +308,7 @@ class SoftRuleRepair:
         tally.broken.append({"node": code, "proved": proved, "constraints": names})
         return leaf
 
-    def _repaired(self, leaf: Node, *, cautious: bool) -> tuple[Node | None, bool]:
+    def _repaired(self, leaf: Node, rules: ConstraintSystem, *, cautious: bool) -> tuple[Node | None, bool]:
         # The second value: whether this is proved to be the smallest change, or that there is none.
         labels = self._kept[0 if cautious else 1]
         order, first = self._cells_of_answer[0 if cautious else 1]
@@ -336,7 +316,6 @@ class SoftRuleRepair:
         cells = np.concatenate([order[first[a] : first[a + 1]] for a in answers])
         for label in labels[1:]:
             cells = cells[np.isin(label[cells], label[leaf.cells])]
-        rules = self.context.rules
         cells = np.union1d(cells[rules.open[-1][leaf.index, rules.class_of_cell[cells]]], leaf.cells)
         held = np.zeros(len(cells), dtype=np.int64)
         held[np.searchsorted(cells, leaf.cells)] = leaf.counts
@@ -387,7 +366,7 @@ class SoftRuleRepair:
 
         "Its values" are those of the attributes that soft rules speak of; the lowest cell wins a tie.
         """
-        plan = self.context.plan
+        plan = self.plan
         spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
         values = plan.schema.coordinates(cells)
         of_rules = [v for a, v in zip(plan.schema.attributes, values, strict=True) if a.name in spoken]
@@ -396,9 +375,8 @@ class SoftRuleRepair:
         order = np.lexsort((cells, -common, -held, alike))
         return order[np.flatnonzero(np.diff(alike[order], prepend=-1))]
 
-    def _check(self, before: Node, after: Node) -> int:
+    def _check(self, before: Node, after: Node, rules: ConstraintSystem) -> int:
         """Re-check a repair in integers and return its L1 distance in records."""
-        rules = self.context.rules
         broken = ""
         is_open = rules.open[-1][after.index, rules.class_of_cell[after.cells]]
         if (after.counts <= 0).any() or not is_open.all():

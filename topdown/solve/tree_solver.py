@@ -1,14 +1,13 @@
-"""What every descent from the root to the leaves shares, whatever its splits are made of."""
+"""What every solver that goes from the root to the leaves shares, whatever its splits are made of."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 from topdown.arrays import Ints
 from topdown.errors import TopdownError
-from topdown.model import Histogram
+from topdown.model import ConstraintSystem, Histogram
 from topdown.plan import PublicContext
 from topdown.solve.published_gap import GapReport
 from topdown.solve.solved_parts import Node, Tally
@@ -21,13 +20,16 @@ class TreeSolver(ABC):
 
     Args:
         context: plan, public facts and base table.
+        repair: of leaves that break soft rules.
     """
 
     context: PublicContext
+    repair: SoftRuleRepair
 
+    @property
     @abstractmethod
-    def prepare(self) -> None:
-        """Make everything that forked workers should inherit."""
+    def leaf_constraints(self) -> ConstraintSystem:
+        """What public facts ask of the leaves."""
 
     @abstractmethod
     def root(self, tally: Tally) -> Node:
@@ -36,10 +38,6 @@ class TreeSolver(ABC):
     @abstractmethod
     def split_below(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth` over its children; children without records are left out."""
-
-    def let_go(self) -> None:
-        """Forget what takes room and is not needed once the top is solved; it is made again for whoever asks."""
-        return
 
     @abstractmethod
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> GapReport:
@@ -55,14 +53,9 @@ class TreeSolver(ABC):
     def rows_of(self, leaves: Histogram) -> Histogram:
         """Return a table of the leaves as splits keep it."""
 
-    @cached_property
-    def repairer(self) -> SoftRuleRepair:
-        """What mends leaves that break soft rules."""
-        return SoftRuleRepair(self.context)
-
     def finish(self, leaf: Node, tally: Tally) -> Node:
         """Return a leaf as it is published, by cells."""
-        return self.repairer.finish(leaf, tally)
+        return self.repair.finish(leaf, self.leaf_constraints, self.context.geography.leaves.codes, tally)
 
     def children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         """Split one node of level `depth` over its children; an error names the node.

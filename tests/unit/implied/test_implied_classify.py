@@ -15,17 +15,16 @@ from topdown.model import (
     AtLeast,
     AtMost,
     Attribute,
+    ConstraintSystem,
     Exact,
     Invariants,
+    LimitUse,
     NoneWhereZero,
     Schema,
-    constraints_of_facts,
-    partition_cells,
-    with_exact_answers,
 )
 from topdown.plan import check_supported, load_invariants, load_schema
-from topdown.solve import LimitUse, facts_of_release
-from topdown.solve.implied import kind_names, plan_verdicts, public_polytopes, verdicts, worst_case_facts
+from topdown.solve import facts_of_release
+from topdown.solve.implied import kind_names, plan_verdicts, public_constraints, verdicts, worst_case_facts
 from topdown.solve.rounding import NoFlow
 
 TOP = Path(__file__).resolve().parents[3]
@@ -56,13 +55,13 @@ def test_block_totals_need_the_combinations() -> None:
         ("complete_integral", "nothing")
     ]
     geography, facts = worst_case_facts(blocks, LEVELS)
-    rules = constraints_of_facts(schema, geography, blocks, facts)
-    kinds = public_polytopes(schema, blocks, geography, rules).kinds
+    rules = ConstraintSystem.from_facts(schema, geography, blocks, facts)
+    kinds = public_constraints(schema, blocks, geography, rules).partition
     names = kind_names(schema, kinds)
     assert len(set(names)) == 8
     assert "nursing & 18_plus" in names
     assert (kinds.of_cell < 0).sum() == 126
-    full = partition_cells(with_exact_answers(rules, geography, ()))
+    full = rules.with_exact(geography, ()).partition()
     assert np.array_equal(full.of_cell, kinds.of_cell)
     assert np.array_equal(full.members, kinds.members)
 
@@ -130,7 +129,7 @@ def test_a_table_above_the_leaves_is_what_the_plan_says() -> None:
     """Verdict and plan must come from one check, whatever that check takes."""
     invariants = Invariants("t", "", "two", (Exact("county table", "county", "a * b"),))
     geography, facts = worst_case_facts(invariants, LEVELS)
-    rules = constraints_of_facts(TWO, geography, invariants, facts)
+    rules = ConstraintSystem.from_facts(TWO, geography, invariants, facts)
     try:
         check_supported(invariants, TWO, geography, rules)
         code = ""
@@ -158,8 +157,8 @@ def test_many_kinds_in_one_bound_are_not_guaranteed() -> None:
     assert [v.kind for v in judged] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     assert judged[0].constraints == ("all of them",)
     assert "failsafe" in judged[0].sentence
-    polytopes = public_polytopes(
-        WIDE, invariants, geography, constraints_of_facts(WIDE, geography, invariants, facts)
+    polytopes = public_constraints(
+        WIDE, invariants, geography, ConstraintSystem.from_facts(WIDE, geography, invariants, facts)
     )
     assert [polytopes.decided(d) for d in range(3)] == [
         LimitUse.TOO_MANY,
@@ -176,8 +175,8 @@ def test_a_rounding_chain_that_is_no_flow_is_said(tmp_path: Path) -> None:
     assert "at least two people per dormitory" in land.sentence
     assert land.constraints == ("at least two people per dormitory",)
     known = facts_of_release(context, {}, {})
-    assert [NoFlow, tuple, tuple] == [type(found) for found in known.places]
-    why, names = known.places[0].told(
+    assert [NoFlow, tuple, tuple] == [type(level.positions) for level in known.levels]
+    why, names = known.levels[0].positions.explain(
         tuple(r.table for r in context.plan.levels[0].rounding), context.rules.bound_names, ()
     )
     assert land.sentence.endswith(f"; rounding is an integer program, because {why}")

@@ -10,8 +10,15 @@ import pytest
 
 from tests.helpers.solved import Census, make_census
 from topdown.errors import InfeasibleError
-from topdown.model import Contradiction, Exact, find_contradiction, partition_cells
-from topdown.solve import complete_totals, limit_excess, split_polytopes
+from topdown.model import (
+    Contradiction,
+    Exact,
+    LimitUse,
+    complete_totals,
+    find_contradiction,
+    split_constraints,
+)
+from topdown.solve import limit_excess
 
 
 @pytest.fixture
@@ -56,10 +63,10 @@ def test_an_impossible_block_is_named(census: Census) -> None:
 def test_truth_lies_in_every_table(census: Census) -> None:
     """The solver's limits must never cut off the confidential table itself; a person more must be cut off."""
     geography, rules = census.context.geography, census.context.rules
-    exact, kinds = totals(census, "block"), partition_cells(rules)
-    polytopes = split_polytopes(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
+    exact, kinds = totals(census, "block"), rules.partition()
+    polytopes = split_constraints(kinds, rules, geography, complete_totals(geography, rules, kinds, exact))
     for level in (0, 1):
-        assert polytopes.limited(level)
+        assert polytopes.decided(level) is LimitUse.KEPT
         truth = census.truth[level]
         held = np.zeros((kinds.n_kinds, truth.n_nodes), dtype=np.int64)
         dense, inside = truth.dense(0, truth.n_nodes), kinds.of_cell >= 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topdown.errors import DataError
-from topdown.model import PublicFacts, constraints_of_facts, from_parents, from_prefixes
+from topdown.model import ConstraintSystem, PublicFacts, from_parents, from_prefixes
 from topdown.plan import load_invariants, load_schema
 from topdown.resources import bundled_root
 
@@ -93,7 +93,7 @@ def test_rules_open_and_bound_every_level() -> None:
             "barracks": np.array([1, 1, 0]),
         }
     )
-    rules = constraints_of_facts(schema, tree, invariants, facts)
+    rules = ConstraintSystem.from_facts(schema, tree, invariants, facts)
 
     def is_open(level: int, node: int, **values: str) -> bool:
         cell = int(np.flatnonzero(schema.select({k: (v,) for k, v in values.items()}))[0])

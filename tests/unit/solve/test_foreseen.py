@@ -13,7 +13,7 @@ from topdown.app.plan_summary import plan_summary
 from topdown.errors import ConfigError
 from topdown.plan import prepare
 from topdown.solve import precheck as foreseen
-from topdown.solve.implied import public_polytopes
+from topdown.solve.implied import public_constraints
 
 LIMITED = {"caps": 12, "blocks, caps, nested": 12, "counties": 0, "blocks, mixed": 0, "nested": 0}
 
@@ -28,7 +28,7 @@ def test_pieces_are_counted_as_they_are_made(policy: str, tmp_path: Path) -> Non
     """A count that differs refuses plans that can be solved, or lets a split of seven million pieces through."""
     context = census_of(tmp_path, policy).context
     plan = context.plan
-    regions = public_polytopes(plan.schema, plan.invariants, context.geography, context.rules)
+    regions = public_constraints(plan.schema, plan.invariants, context.geography, context.rules)
     counted = regions.n_pieces(0, 0)
     assert counted == len(regions.pieces(0, 0).unit)
     assert counted == LIMITED[policy] or (not LIMITED[policy] and counted < 12)

@@ -103,12 +103,12 @@ def judge_area(
     Raises:
         TopdownError: a file, level or geocode is wrong, or public facts exclude each other (I014).
     """
-    from topdown.model.constraint_system import constraints_of_facts
+    from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.feasibility import find_contradiction
     from topdown.plan.invariants_file import load_invariants
     from topdown.plan.run_file import load_schema
     from topdown.solve.implied.area_constraints import node_constraints
-    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, public_polytopes
+    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, public_constraints
 
     schema = load_schema(find("schemas", schema_name, Path.cwd()))
     invariants = load_invariants(find("invariants", invariants_name, Path.cwd()), schema)
@@ -120,9 +120,9 @@ def judge_area(
     found = find_contradiction(schema, geography, invariants, facts, {})
     if found is not None:
         raise found.error()
-    rules = constraints_of_facts(schema, geography, invariants, facts)
+    rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
     ground = VerdictInputs(
-        schema, invariants, rules, public_polytopes(schema, invariants, geography, rules), ()
+        schema, invariants, rules, public_constraints(schema, invariants, geography, rules), ()
     )
     area = node_constraints(ground, facts.columns, depth, node, most_limits=MOST_LIMITS)
     return invariants.name, judged, area

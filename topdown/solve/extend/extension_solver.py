@@ -14,7 +14,8 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import InternalError
-from topdown.model import Histogram, Support, common_refinement, first_positions
+from topdown.model import ConstraintSystem, Histogram, Support, common_refinement, first_positions
+from topdown.plan import PublicContext
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.stages import (
     Measured,
@@ -47,6 +48,7 @@ from topdown.solve.rounding import RoundingProblem, round_table
 from topdown.solve.rounding.rounding import Rounded, broken_constraint
 from topdown.solve.solved_parts import LevelTally, Node, Tally
 from topdown.solve.split_estimate import Fit
+from topdown.solve.table_changes import SoftRuleRepair
 from topdown.solve.tree_solver import TreeSolver, nodes_with_records
 
 
@@ -133,12 +135,15 @@ class ExtensionSolver(TreeSolver):
 
     Args:
         context: plan, public facts and base table.
+        repair: of leaves that break soft rules.
         answers: the measurements.
         patterns: see `patterns`.
+        levels: the stages of every level.
     """
 
     answers: ListedAnswers
     patterns: Patterns
+    levels: tuple[tuple[Stage, ...], ...]
 
     @cached_property
     def support(self) -> Support:
@@ -147,14 +152,10 @@ class ExtensionSolver(TreeSolver):
             raise InternalError("this plan extends no release")
         return self.context.support
 
-    @cached_property
-    def levels(self) -> tuple[tuple[Stage, ...], ...]:
-        """The stages of every level."""
-        return tuple(level_stages(self.support, level) for level in self.context.plan.levels)
-
-    def prepare(self) -> None:
-        """Make everything that forked workers should inherit."""
-        _ = self.levels, self.repairer.rows
+    @property
+    def leaf_constraints(self) -> ConstraintSystem:
+        """What public facts ask of the leaves."""
+        return self.context.rules
 
     def root(self, tally: Tally) -> Node:
         """Solve the top node."""
@@ -232,7 +233,7 @@ class ExtensionSolver(TreeSolver):
         keys, group = np.unique(key, return_inverse=True)
         fixed = FixedTable(group.reshape(-1).astype(np.int64), p.tables[depth].at(nodes, keys))
         measured = [self.answers.node(depth, int(node)) for node in nodes]
-        soft = np.ascontiguousarray(self.repairer.rows[:, cells])
+        soft = np.ascontiguousarray(self.repair.rows[:, cells])
         done = tally.level(self.context.plan.levels[depth].name)
         for stage in self.levels[depth]:
             label = stage.labels(cells)
@@ -267,6 +268,18 @@ class ExtensionSolver(TreeSolver):
         if len(soft):
             done.n_broken += int((soft @ counts > 0).any(axis=0).sum())
         return counts
+
+
+def extension_solver(context: PublicContext, answers: ListedAnswers, patterns: Patterns) -> ExtensionSolver:
+    """Return the solver of an extension.
+
+    Args:
+        context: plan, public facts and base table. answers: the measurements. patterns: see `find_patterns`.
+    """
+    if context.support is None:
+        raise InternalError("this plan extends no release")
+    levels = tuple(level_stages(context.support, level) for level in context.plan.levels)
+    return ExtensionSolver(context, SoftRuleRepair.of_release(context), answers, patterns, levels)
 
 
 def solve_stage(stage: Stage, rows: StageRows, measured: Measured, tally: LevelTally) -> SolvedStage:

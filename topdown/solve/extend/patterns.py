@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError, InfeasibleError
-from topdown.model import Histogram, LaminarFamily, constraint_classes, distinct_rows, laminar_family
+from topdown.model import Histogram, LaminarFamily, distinct_rows, laminar_family
 from topdown.plan import PublicContext
 from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.backends import scipy_programs as bipartite_flow
@@ -197,7 +197,7 @@ def find_patterns(context: PublicContext) -> Patterns:
     support = context.support
     if support is None:
         raise ConfigError("this plan extends no release", code="C091")
-    rules, cells = context.rules, constraint_classes(context.rules)
+    rules, cells = context.rules, context.rules.cell_classes()
     leaf_open = rules.open[-1][:, rules.class_of_cell[cells.first]]
     class_of_cell = np.where(np.any(leaf_open, axis=0)[cells.of_cell], cells.of_cell, -1)
     n_leaves, n_classes = leaf_open.shape

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         arranged_tables,
         judge_levels,
         plan_verdicts,
-        public_polytopes,
+        public_constraints,
         verdicts,
         worst_case_facts,
     )
@@ -79,7 +79,7 @@ __all__ = [
     "node_lines",
     "nonnegative_combination",
     "plan_verdicts",
-    "public_polytopes",
+    "public_constraints",
     "row_text",
     "selection_text",
     "system_lines",

@@ -17,14 +17,15 @@ from topdown.model import (
     NO_LIMIT,
     ZERO_KINDS,
     CellPartition,
+    ConstraintSystem,
     Invariants,
+    LimitUse,
     Schema,
     Selection,
-    constraints_of_facts,
     leaf_rows,
     rows_of_kinds,
 )
-from topdown.solve.implied.level_verdicts import Verdict, VerdictInputs, public_polytopes, worst_case_facts
+from topdown.solve.implied.level_verdicts import Verdict, VerdictInputs, public_constraints, worst_case_facts
 
 SHOWN = 3  # labels, or runs of labels, that are named one by one
 
@@ -130,16 +131,16 @@ def soft_lines(schema: Schema, invariants: Invariants) -> list[Line]:
 
 def _limit_lines(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> list[Line]:
     geography, facts = worst_case_facts(invariants, levels)
-    rules = constraints_of_facts(schema, geography, invariants, facts)
-    polytopes = public_polytopes(schema, invariants, geography, rules)
-    kinds = polytopes.kinds
+    rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
+    constraints = public_constraints(schema, invariants, geography, rules)
+    kinds = constraints.partition
     k = kinds.n_kinds
     lines = [
         (f"kinds: {'; '.join(kind_names(schema, kinds))}", f"{k} kinds of cells that no rule tells apart")
     ]
     if invariants.exact:
         held = "x[A] <= sum of min(most people in A there, N - fewest people outside A there)"
-        what = "exact answer, for the kinds of each answer apart" if polytopes.by_answer else "exact total"
+        what = "exact answer, for the kinds of each answer apart" if constraints.by_answer else "exact total"
         lines.append(
             (f"{held} for every set A of kinds; N: {what}", f"Theorem 3, section 7.3: 2^{k} numbers")
         )
@@ -269,18 +270,18 @@ def limit_lines(
     lower bounds; with upper bounds besides, the numbers depend on the totals and only the formula is written.
 
     Args:
-        ground: rules and polytopes from public facts. names: of the kinds.
+        ground: rules and constraints from public facts. names: of the kinds.
         patterns: of the areas below with exact totals.
         depth, node: the area.
     """
-    polytopes = ground.polytopes
+    constraints = ground.constraints
     top = ground.kept.root.tells_more  # the root's own table does not enter the limits
     at = [d for d in range(depth, len(ground.level_names)) if ground.exact_tables(d)]
     exact_tables = bool(set(at) - ({0} if top else set()))
-    if depth >= polytopes.unit_depth and not exact_tables:  # the area's own total only adds one equation
-        return _numeric(polytopes.with_totals({}).limits(depth, np.array([node]))[0], names)
+    if depth >= constraints.unit_depth and not exact_tables:  # the area's own total only adds one equation
+        return _numeric(constraints.with_totals({}).limits(depth, np.array([node]))[0], names)
     if ground.rules.cap_cells or exact_tables or ground.rules.nested:
-        area = ground.level_names[polytopes.unit_depth]
+        area = ground.level_names[constraints.unit_depth]
         text = (
             f"x[A] <= the sum over every {area} of min(most people in A, its total - fewest people outside A), for "
             "every set A of kinds; the numbers depend on exact statistics"
@@ -306,20 +307,22 @@ def _numeric(table: Ints, names: tuple[str, ...]) -> list[str]:
 def _symbolic(
     ground: VerdictInputs, names: tuple[str, ...], patterns: KindPatterns, depth: int, node: int
 ) -> list[str]:
-    polytopes = ground.polytopes
-    spare = polytopes.kinds.low.sum(axis=1) + polytopes.rules.open[-1].any(axis=1)
-    spare = polytopes.geography.upward(spare, len(polytopes.geography.levels) - 1, polytopes.unit_depth)
-    table = polytopes.with_totals({polytopes.unit_depth: spare}).limits(depth, np.array([node]))[0]
+    constraints = ground.constraints
+    spare = constraints.set_bounds[0].sum(axis=1) + constraints.numbers.open[-1].any(axis=1)
+    spare = constraints.geography.upward(spare, len(constraints.geography.levels) - 1, constraints.unit_depth)
+    table = constraints.with_totals({constraints.unit_depth: spare}).limits(depth, np.array([node]))[0]
     found = facets(table)
-    low = polytopes.kinds.low[polytopes.leaf_range(depth, node)]
-    is_open = polytopes.rules.open[-1][polytopes.leaf_range(depth, node)][:, polytopes.kinds.class_of]
+    low = constraints.set_bounds[0][constraints.leaf_range(depth, node)]
+    is_open = constraints.numbers.open[-1][constraints.leaf_range(depth, node)][
+        :, constraints.partition.class_of
+    ]
 
     def most(inside: int) -> tuple[NDArray[np.bool_], int]:
         """Return the patterns whose people a set may hold, and how many of them lower bounds keep out of it."""
         chosen = np.array([bool(inside >> k & 1) for k in range(len(names))])
         meets = (patterns.is_open & chosen).any(axis=1)
         kept_out = 0
-        for s, members in enumerate(polytopes.kinds.members):
+        for s, members in enumerate(constraints.partition.members):
             avoids = ~(is_open & members & chosen).any(axis=1)
             kept_out += int(low[meets[patterns.of_leaf] & avoids, s].sum())
         return meets, kept_out
@@ -401,33 +404,33 @@ def node_constraints(
     """Add up what the leaves of a node ask of it.
 
     Args:
-        ground: rules and polytopes from public facts.
+        ground: rules and constraints from public facts.
         columns: the public facts. depth, node: the area.
         most_limits: limits on sets of kinds to list.
     """
-    polytopes = ground.polytopes
-    names = kind_names(ground.schema, polytopes.kinds)
-    inside = polytopes.leaf_range(depth, node)
-    is_open = polytopes.rules.open[-1][inside][:, polytopes.kinds.class_of]
+    constraints = ground.constraints
+    names = kind_names(ground.schema, constraints.partition)
+    inside = constraints.leaf_range(depth, node)
+    is_open = constraints.numbers.open[-1][inside][:, constraints.partition.class_of]
     n_leaves = inside.stop - inside.start
-    totals_below = depth < polytopes.unit_depth
-    units = polytopes.geography.ancestors_of_leaves[max(polytopes.unit_depth, depth)][inside]
+    totals_below = depth < constraints.unit_depth
+    units = constraints.geography.ancestors_of_leaves[max(constraints.unit_depth, depth)][inside]
     patterns = _kind_patterns(is_open, units)
     limits: list[str] = []
-    if polytopes.limited(depth):
+    if constraints.decided(depth) is LimitUse.KEPT:
         limits = limit_lines(ground, names, patterns, depth, node)
     return NodeConstraints(
         ground.level_names[depth],
-        polytopes.geography.levels[depth].codes[node],
+        constraints.geography.levels[depth].codes[node],
         ground.level_names[-1],
         n_leaves,
         tuple(
-            KindOfCells(name, int((polytopes.kinds.of_cell == k).sum()), int(is_open[:, k].sum()))
+            KindOfCells(name, int((constraints.partition.of_cell == k).sum()), int(is_open[:, k].sum()))
             for k, name in enumerate(names)
         ),
         tuple(_area_lines(ground, columns, depth, inside)),
         _kind_patterns(is_open, np.arange(n_leaves)).combinations(names, symbols=False),
-        ground.level_names[polytopes.unit_depth] if totals_below else "",
+        ground.level_names[constraints.unit_depth] if totals_below else "",
         patterns.combinations(names, symbols=True) if totals_below else (),
         tuple(limits[:most_limits]),
         max(len(limits) - most_limits, 0),
@@ -440,7 +443,7 @@ def _area_lines(
     """Write bounds, zeros and exact statistics with their numbers."""
     schema, invariants, levels = ground.schema, ground.invariants, ground.level_names
     out: list[AreaLine] = []
-    rows = leaf_rows(schema, invariants, columns, ground.polytopes.geography)
+    rows = leaf_rows(schema, invariants, columns, ground.constraints.geography)
     for row in rows_of_kinds(rows, "never", "none_where_zero", "at_least", "at_most"):
         low, high, name = int(row.low[inside].sum()), row.high[inside], selection_text(schema, row.selection)
         if row.kind in ZERO_KINDS and not high.any():

@@ -13,30 +13,31 @@ from typing import Literal
 
 import numpy as np
 
-from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.model import (
     MAX_KINDS,
     ConstraintSystem,
     ExactArrangement,
+    ExactMargins,
     Geography,
     Invariants,
     Level,
+    LimitReason,
+    LimitUse,
+    MergedTable,
+    NodeAnswers,
     PublicFacts,
     Schema,
+    SplitConstraints,
     arrange_exact_tables,
-    constraints_of_facts,
     exact_tables_of,
     parse_query,
-    partition_cells,
+    split_constraints,
     unknown_exact_rows,
-    with_exact_answers,
 )
 from topdown.plan import PublicContext, check_supported
 from topdown.plan.planning import check_exact_levels
-from topdown.solve.polytopes import LimitReason, LimitUse, SplitPolytopes, split_polytopes
-from topdown.solve.rounding import NoFlow, bound_positions, chain_of, fitting_tables
-from topdown.solve.rounding.chain import ChainTables, exact_beside
+from topdown.solve.rounding.chain import ChainTables, LevelBounds, NoFlow, level_bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +46,20 @@ class VerdictInputs:
 
     Args:
         schema, invariants: of the release.
-        rules: from public facts, without exact tables. polytopes: with them; their answers may be unknown (zero).
+        rules: from public facts, without exact tables. constraints: with them; their answers may be unknown (zero).
         tables: names of each level's rounding chain; empty where no settings are known.
     """
 
     schema: Schema
     invariants: Invariants
     rules: ConstraintSystem
-    polytopes: SplitPolytopes
+    constraints: SplitConstraints
     tables: tuple[tuple[str, ...], ...]
 
     @property
     def level_names(self) -> tuple[str, ...]:
         """Levels from the root to the leaves."""
-        return self.polytopes.geography.level_names
+        return self.constraints.geography.level_names
 
     @cached_property
     def kept(self) -> ExactArrangement:
@@ -69,16 +70,12 @@ class VerdictInputs:
         """Return the rounding chain of a level, as the settings name it."""
         return tuple(parse_query(self.schema, name).labels.astype(np.int64) for name in self.tables[depth])
 
-    def beside(self, depth: int) -> tuple[Ints, tuple[str, ...]]:
-        """Return the exact table that rounding keeps beside the limits of a level, and the names that make it.
-
-        Zeros and no names where there is none.
-        """
-        root, split = self.kept.root, self.kept.split
-        if not exact_beside(self.polytopes, depth, root=root.tells_more, split=split.tells_more):
-            return np.zeros(self.schema.n_cells, dtype=np.int64), ()
-        own = depth == 0 and root.tells_more
-        return (root if own else split).labels, self.exact_tables(0 if own else self.kept.depth)
+    def exact_beside(self, bounds: LevelBounds) -> tuple[str, ...]:
+        """Name the exact tables that rounding keeps beside the bounds of a level."""
+        if not bounds.exact_beside:
+            return ()
+        own = bounds.depth == 0 and self.kept.root.tells_more
+        return self.exact_tables(0 if own else self.kept.depth)
 
     def exact_tables(self, depth: int) -> tuple[str, ...]:
         """Name the exact tables of a level other than totals."""
@@ -99,32 +96,38 @@ def worst_case_facts(invariants: Invariants, levels: Sequence[str]) -> tuple[Geo
     return geography, PublicFacts({column: np.ones(1, dtype=np.int64) for column in invariants.columns})
 
 
-def public_polytopes(
+def public_constraints(
     schema: Schema, invariants: Invariants, geography: Geography, rules: ConstraintSystem
-) -> SplitPolytopes:
-    """Return the polytopes of a release whose exact statistics are not known: they stand as zeros.
+) -> SplitConstraints:
+    """Return the constraints on splits of a release whose exact statistics are not known: they stand as zeros.
 
     Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
     """
-    full = with_exact_answers(rules, geography, unknown_exact_rows(schema, invariants, geography))
+    system = rules.with_exact(geography, unknown_exact_rows(schema, invariants, geography))
     kept = arranged_tables(schema, invariants, geography.level_names, rules)
     totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
-    kinds = partition_cells(full, answers=kept.split.labels)
-    answers = np.zeros((len(geography.levels[kept.depth]), len(kept.split.sources)), np.int64)
-    return split_polytopes(kinds, full, geography, totals, answers if kept.split.tells_more else None)
+    margins = ExactMargins.of_totals(schema.n_cells, geography, totals)
+    if kept.split.tells_more:
+        margins = replace(margins, split=_unknown_answers(kept.split, len(geography.levels[kept.depth])))
+    margins = replace(margins, root=_unknown_answers(kept.root, 1))
+    return split_constraints(system.partition(kept.split.labels), system, geography, totals, margins)
+
+
+def _unknown_answers(table: MergedTable, n_nodes: int) -> NodeAnswers:
+    return NodeAnswers(table.labels, np.zeros((n_nodes, len(table.sources)), dtype=np.int64))
 
 
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems
 
 
 def _totals_below(ground: VerdictInputs) -> Cause:
-    where = ground.level_names[ground.polytopes.unit_depth]
+    where = ground.level_names[ground.constraints.unit_depth]
     found = tuple(e.name for e in ground.invariants.exact if e.level == where)
     return f"totals are fixed at level {where}", found, ("Theorem 3", "Theorems 4-7")
 
 
 def _inner_table(ground: VerdictInputs) -> Cause:
-    deepest = ground.polytopes.unit_depth
+    deepest = ground.constraints.unit_depth
     found = ground.exact_tables(deepest)
     text = f"{_quoted(found)} fixed at level {ground.level_names[deepest]}"
     return text, found, ("Theorem 3", "Edmonds 1970")
@@ -145,7 +148,7 @@ def _nested_bounds(ground: VerdictInputs) -> Cause:
 
 
 def _spread_bounds(ground: VerdictInputs) -> Cause:
-    kinds, rules = ground.polytopes.kinds, ground.rules
+    kinds, rules = ground.constraints.partition, ground.rules
     found = tuple(
         name
         for name, cells, low in zip(rules.bound_names, rules.bound_cells, rules.lower[-1].T, strict=True)
@@ -172,7 +175,7 @@ _WORDS: dict[LimitReason, tuple[Callable[[VerdictInputs], Cause], ...]] = {
 
 def causes_of(ground: VerdictInputs, depth: int) -> list[Cause]:
     """Say what asks for more at a level: the reasons of the solver's own decision, with the constraints behind them."""
-    reasons = ground.polytopes.all_leaves.needed[depth]
+    reasons = ground.constraints.form.needed[depth]
     return [cause for reason in reasons for tell in _WORDS[reason] if (cause := tell(ground))[1]]
 
 
@@ -255,7 +258,7 @@ def judge_levels(
     tables: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[Verdict, ...]:
     """Judge every level of a tree with public facts, root first; `tables` as in `Ground`."""
-    rules = constraints_of_facts(schema, geography, invariants, facts)
+    rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
     check_exact_levels(invariants, geography)
     try:
         check_supported(invariants, schema, geography, rules)
@@ -266,7 +269,7 @@ def judge_levels(
             Verdict(name, "refused", (), "nothing", said, (), code) for name in geography.level_names
         )
     ground = VerdictInputs(
-        schema, invariants, rules, public_polytopes(schema, invariants, geography, rules), tables
+        schema, invariants, rules, public_constraints(schema, invariants, geography, rules), tables
     )
     judged = tuple(_judge_level(ground, depth) for depth in range(len(geography.levels)))
     return with_soft(judged, invariants)
@@ -280,31 +283,31 @@ def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verd
 
 
 def _judge_level(ground: VerdictInputs, depth: int) -> Verdict:
-    polytopes, name = ground.polytopes, ground.level_names[depth]
+    constraints, name = ground.constraints, ground.level_names[depth]
     causes = causes_of(ground, depth)
-    decided = polytopes.decided(depth)
+    decided = constraints.decided(depth)
     limited = decided is LimitUse.KEPT
     asked = "; ".join(text for text, _, _ in causes)
-    followed = decided.format(k=polytopes.kinds.n_kinds, most=MAX_KINDS - 1)
+    followed = decided.format(k=constraints.partition.n_kinds, most=MAX_KINDS - 1)
     if decided is LimitUse.TOO_MANY:
         names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
         return Verdict(name, "not_guaranteed", (), "nothing", f"{asked}; {followed}", names)
-    exact, names = ground.beside(depth)
-    laminar = ("Edmonds 1970",) if names else ()  # two laminar families (`model.exact_tables`)
+    bounds = level_bounds(constraints, depth)
+    names = ground.exact_beside(bounds)
+    laminar = ("Edmonds 1970",) if names else ()  # two laminar families (`model/exact_tables.py`)
     named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
     theorems = tuple(dict.fromkeys(named))
     why = f"{asked}: {followed}" if limited else _plain_reason(ground, depth)
     if limited and names:
         why += f'; "{" and ".join(names)}", exact here, is kept beside them'
     needs: ExtraTables = "combination_table" if limited else "nothing"
-    tables = ground.chain(depth) if ground.tables else fitting_tables(ground.rules, polytopes, depth, exact)
-    chain = chain_of(polytopes, depth, tables, (0,) * len(tables), exact)
-    found = bound_positions(ground.rules, polytopes, depth, chain)
+    tables = ground.chain(depth) if ground.tables else bounds.fitting_tables()
+    found = bounds.positions(bounds.chain(tables, (0,) * len(tables)))
     if not isinstance(found, NoFlow):
         return Verdict(name, "complete_integral", theorems, needs, why)
     hindrance = f'the exact table "{" and ".join(names)}" cuts across other constraints'
     if ground.tables:
-        hindrance, names = found.told(ground.tables[depth], ground.rules.bound_names, names)
+        hindrance, names = found.explain(ground.tables[depth], ground.rules.bound_names, names)
     why += f"; rounding is an integer program, because {hindrance}"
     return Verdict(name, "complete", theorems, needs, why, names)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topdown.errors import InfeasibleError
-from topdown.solve.implied.linear_systems import System
+from topdown.solve.implied.linear_systems import System, row_text
 
 MarginTable = tuple[tuple[int, int], tuple[int, int]]  # table[row][column]
 MARGIN_CELLS = ("h00", "h01", "h10", "h11")
@@ -95,8 +95,6 @@ def extend(leaves: Sequence[LeafMargins], table: MarginTable) -> tuple[MarginTab
     Raises:
         InfeasibleError: the table breaks an implied constraint; it is named.
     """
-    from topdown.solve.implied.linear_systems import row_text
-
     system = implied(leaves)
     broken = system.broken(flat_table(table))
     if broken is not None:

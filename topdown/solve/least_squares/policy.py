@@ -18,7 +18,8 @@ from threadpoolctl import ThreadpoolController
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
-from topdown.solve.backends import scipy_programs as linear_program
+from topdown.solve.backends.quadratic_solvers import solve_with as solve_by
+from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep
@@ -42,9 +43,7 @@ def have_common_point(problem: Problem) -> bool | None:
     rows = sparse.vstack([give(s.below[own:], 1.0), give(s.equal, 1.0), give(s.equal, -1.0)], format="csc")
     most = np.concatenate([s.limit[own:], s.equal_to, -s.equal_to])
     none = (sparse.csr_array((0, n + 1)), np.zeros(0))
-    found = linear_program.minimise_linear(
-        np.append(np.zeros(n), 1.0), (rows, most), none, np.append(-s.limit[:own], 0.0)
-    )
+    found = minimise_linear(np.append(np.zeros(n), 1.0), (rows, most), none, np.append(-s.limit[:own], 0.0))
     return found.cost <= APART_PERSONS if found is not None else None
 
 
@@ -85,9 +84,8 @@ def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
     """Solve one problem with the named backend; see `solve` and `backends.quadratic.solve_with`."""
     if name == "admm":
         return solve(problem)
-    from topdown.solve.backends import quadratic_solvers as quadratic
 
-    found = quadratic.solve_with(name, problem)
+    found = solve_by(name, problem)
     return found, residual_persons(problem, found)
 
 
@@ -130,8 +128,6 @@ def _controller() -> ThreadpoolController:
 
 def _by_interior_point(problem: Problem, found: Solution, residual: float) -> tuple[Solution, float]:
     """Solve by interior points what many steps did not solve: curvatures far apart, or tables in a corner."""
-    from topdown.solve.backends.quadratic_solvers import solve_with as solve_by
-
     n, m = problem.shape
     if isinstance(problem.quadratic, Structured):
         if n > MOST_ROWS or problem.allowed.sum() > MOST_ENTRIES or len(problem.compared.rows):
@@ -237,7 +233,7 @@ def _relaxed_problem(problem: Problem) -> Problem | None:
     rule, place = np.nonzero(soft.rows[:, row])
     rows = csr_array((soft.rows[rule, row[place]], (rule * m + child[place], place)), shape=(k * m, len(row)))
     equal = vstack(parts, format="csr")
-    least = linear_program.minimise_linear(
+    least = minimise_linear(
         np.concatenate([np.zeros(len(row)), np.ones(k * m)]),
         (hstack([rows, -eye_array(k * m)], format="csr"), soft.most.reshape(-1)),
         (hstack([equal, csr_array((equal.shape[0], k * m))], format="csr"), np.concatenate(totals)),

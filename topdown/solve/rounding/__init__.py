@@ -6,13 +6,12 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.rounding.chain import (
+        LevelBounds,
         NoFlow,
         NoFlowReason,
         RoundingChain,
-        bound_positions,
-        chain_of,
-        fitting_tables,
         laminar_positions,
+        level_bounds,
     )
     from topdown.solve.rounding.flow_network import UNIT, RoundingProblem, build_network
     from topdown.solve.rounding.rounding import LARGEST_COST, check_rounding, round_by_milp, round_table
@@ -20,16 +19,15 @@ if TYPE_CHECKING:
 __all__ = [
     "LARGEST_COST",
     "UNIT",
+    "LevelBounds",
     "NoFlow",
     "NoFlowReason",
     "RoundingChain",
     "RoundingProblem",
-    "bound_positions",
     "build_network",
-    "chain_of",
     "check_rounding",
-    "fitting_tables",
     "laminar_positions",
+    "level_bounds",
     "round_by_milp",
     "round_table",
 ]

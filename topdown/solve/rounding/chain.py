@@ -1,15 +1,20 @@
-"""How a level is rounded: its chain of tables, and whether that is a flow. Asked by the solver and by verdicts."""
+"""What the nodes of a level keep, its chain of rounding tables, and whether rounding is a flow.
+
+Decided once for a release; asked by the solver and by verdicts.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import final
 
 import numpy as np
 
 from topdown.arrays import Ints
-from topdown.model import ConstraintSystem, refines
-from topdown.solve.polytopes import SplitPolytopes
+from topdown.model import FlowArcs, LimitUse, SplitConstraints, refines
+from topdown.solve.group_constraints import Bounds, LowerBounds, SubsetLimits
 
 ChainTables = tuple[Ints, ...]  # labels of the tables of a rounding chain, coarse to fine, each (n_cells,)
 BoundPositions = tuple[tuple[int, int], ...]
@@ -51,7 +56,7 @@ class NoFlow:
     table: int = -1
     bound: int = 0
 
-    def told(
+    def explain(
         self, tables: ConstraintNames, bounds: ConstraintNames, exact: ConstraintNames
     ) -> tuple[str, ConstraintNames]:
         """Return the reason in words, and the constraints that have a part in it.
@@ -70,43 +75,152 @@ class NoFlow:
         }.get(self.why, ())
 
 
-def bound_of_cell(rules: ConstraintSystem, polytopes: SplitPolytopes, depth: int) -> Ints:
-    """Return the lower bound (or kind, where nodes have limits) of each cell of a level, -1 for none."""
-    if polytopes.limited(depth):
-        return polytopes.kinds.of_cell
-    bound = np.full(len(rules.class_of_cell), -1, dtype=np.int64)
-    for k, cells in enumerate(rules.bound_cells):
+@dataclass(frozen=True, eq=False)
+class LevelBounds(ABC):
+    """What each node of a level keeps beside exact tables.
+
+    Args:
+        depth: of the level.
+        group_of_cell: int64 (n_cells,), the group that each cell counts towards, -1 for none.
+        n_groups: how many there are.
+        has_total: whether totals of the nodes are exact.
+        exact_of_cell: int64 (n_cells,), answer of each cell in the exact table of the level; zeros for none.
+        exact_beside: whether there is such a table and these bounds do not keep it.
+    """
+
+    depth: int
+    group_of_cell: Ints
+    n_groups: int
+    has_total: bool
+    exact_of_cell: Ints
+    exact_beside: bool
+
+    @property
+    @abstractmethod
+    def checks_exact(self) -> bool:
+        """Whether a table of the root that crosses the exact one is held against these bounds and both."""
+
+    @property
+    def mandatory(self) -> Ints:
+        """Answer of each cell in the exact table that rounding has to keep; zeros for none."""
+        return self.exact_of_cell * self.exact_beside
+
+    @abstractmethod
+    def among(self, constraints: SplitConstraints, nodes: Ints, cells: Ints) -> Bounds:
+        """Return the bounds of some nodes on some cells."""
+
+    @abstractmethod
+    def networks(self, constraints: SplitConstraints, nodes: Ints) -> tuple[FlowArcs, ...]:
+        """Return the flow network that people of each node pass through; none where a rounding chain says all."""
+
+    @abstractmethod
+    def chain(self, tables: ChainTables, weights: tuple[int, ...]) -> RoundingChain:
+        """Return the rounding chain of the settings, with what has to be kept exactly.
+
+        An exact table joins it without weight behind the last table that it refines, if the next one refines it.
+        """
+
+    @abstractmethod
+    def positions(self, chain: RoundingChain) -> BoundPositions | NoFlow:
+        """Return (table, answer) of each lower bound in a chain, or why rounding is no flow."""
+
+    @abstractmethod
+    def fitting_tables(self) -> ChainTables:
+        """Return tables that keep the groups apart, for a verdict without settings.
+
+        With them rounding is a flow, unless an exact table beside the bounds puts groups together or cuts across them
+        (tests compare with `positions`); settings can name such tables.
+        """
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DisjointBounds(LevelBounds):
+    """Lower bounds that public facts give, on disjoint cells: with open cells they say which tables can be split."""
+
+    @property
+    def checks_exact(self) -> bool:
+        """They are held against the exact table by a linear program."""
+        return False
+
+    def among(self, constraints: SplitConstraints, nodes: Ints, cells: Ints) -> LowerBounds:
+        """Return the lower bounds of some nodes on some cells."""
+        lower = constraints.numbers.lower[self.depth][nodes][:, : self.n_groups]
+        return LowerBounds(self.group_of_cell[cells], np.ascontiguousarray(lower.T))
+
+    def networks(self, constraints: SplitConstraints, nodes: Ints) -> tuple[FlowArcs, ...]:
+        """Return none."""
+        del constraints, nodes
+        return ()
+
+    def chain(self, tables: ChainTables, weights: tuple[int, ...]) -> RoundingChain:
+        """Return the chain, with the total in front where totals are exact."""
+        if self.has_total and tables[0].any():
+            tables, weights = (np.zeros_like(tables[0]), *tables), (weights[0], *weights)
+        return _with_exact_table(tables, weights, self.mandatory)
+
+    def positions(self, chain: RoundingChain) -> BoundPositions | NoFlow:
+        """Return where each lower bound sits, or why rounding is no flow."""
+        return laminar_positions(chain, self.group_of_cell, self.n_groups)
+
+    def fitting_tables(self) -> ChainTables:
+        """Return the total, the bounds, and the cells."""
+        return np.zeros_like(self.group_of_cell), self.group_of_cell + 1, np.arange(len(self.group_of_cell))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PolytopeBounds(LevelBounds):
+    """Limits on sets of kinds of cells: the base polytope of what splits down to the leaves."""
+
+    @property
+    def checks_exact(self) -> bool:
+        """Limits alone say nothing of an exact table that is kept beside them."""
+        return self.exact_beside
+
+    def among(self, constraints: SplitConstraints, nodes: Ints, cells: Ints) -> SubsetLimits:
+        """Return the limits of some nodes, and the kinds of some cells."""
+        return SubsetLimits(self.group_of_cell[cells], self.n_groups, constraints.limits(self.depth, nodes))
+
+    def networks(self, constraints: SplitConstraints, nodes: Ints) -> tuple[FlowArcs, ...]:
+        """Return the network of each node."""
+        return tuple(constraints.arcs(self.depth, int(node)) for node in nodes)
+
+    def chain(self, tables: ChainTables, weights: tuple[int, ...]) -> RoundingChain:
+        """Return the chain with the total in front."""
+        if tables[0].any():
+            tables = (np.zeros_like(tables[0]), *tables)
+            weights = (weights[0] * self.has_total, *weights)
+        return _with_exact_table(tables, weights, self.mandatory)
+
+    def positions(self, chain: RoundingChain) -> BoundPositions | NoFlow:
+        """Return nothing where rounding is a flow: a node's own network keeps its limits."""
+        return laminar_positions(chain, self.group_of_cell, 0, kinds=True)
+
+    def fitting_tables(self) -> ChainTables:
+        """Return the total, the kinds, and the cells; closed cells go with possible ones of the same answer."""
+        kind, exact = self.group_of_cell, self.mandatory
+        apart = np.zeros(int(exact.max(initial=0)) + 1, dtype=np.int64)
+        apart[exact[kind >= 0]] = kind[kind >= 0] + 1
+        return np.zeros_like(kind), np.where(kind >= 0, kind + 1, apart[exact]), np.arange(len(kind))
+
+
+def level_bounds(constraints: SplitConstraints, depth: int) -> LevelBounds:
+    """Return what the nodes of a level keep."""
+    form, system = constraints.form, constraints.form.system
+    exact, has_total = form.exact_of_cell[depth], depth in constraints.totals
+    if constraints.decided(depth) is LimitUse.KEPT:
+        beside = form.root_table and depth == 0
+        kinds = constraints.partition
+        return PolytopeBounds(depth, kinds.of_cell, kinds.n_kinds, has_total, exact, beside)
+    bound = np.full(len(system.class_of_cell), -1, dtype=np.int64)
+    for k, cells in enumerate(system.bound_cells[: system.n_public_bounds]):
         bound[cells] = k
-    return bound
+    beside = bool(constraints.numbers.exact[depth].shape[1])
+    return DisjointBounds(depth, bound, system.n_public_bounds, has_total, exact, beside)
 
 
-def exact_beside(polytopes: SplitPolytopes, depth: int, *, root: bool, split: bool) -> bool:
-    """Tell whether a level has an exact table that the limits on kinds do not keep.
-
-    Args:
-        polytopes: of the release. depth: of the level.
-        root, split: whether the root's own table, and that of the deepest exact level, tell more than totals
-            (`model.exact_tables.Arrangement`).
-    """
-    return (depth == 0 and root) or (split and depth <= polytopes.unit_depth and not polytopes.limited(depth))
-
-
-def chain_of(
-    polytopes: SplitPolytopes, depth: int, tables: ChainTables, weights: tuple[int, ...], exact: Ints
-) -> RoundingChain:
-    """Return the rounding chain, with the total in front where totals are exact or kinds have limits.
-
-    An exact table joins it without weight behind the last table that it refines, if the next one refines it.
-
-    Args:
-        polytopes: of the release. depth: of the level.
-        tables, weights: of the settings.
-        exact: answer of each cell in the exact table beside the limits; zeros where there is none.
-    """
-    total = depth in polytopes.totals
-    if (total or polytopes.limited(depth)) and tables[0].any():
-        tables = (np.zeros_like(tables[0]), *tables)
-        weights = (weights[0] if total else 0, *weights)
+def _with_exact_table(tables: ChainTables, weights: tuple[int, ...], exact: Ints) -> RoundingChain:
     if not exact.any():
         return RoundingChain(tables, weights)
     place = sum(refines(exact, table) for table in tables)
@@ -115,19 +229,6 @@ def chain_of(
     return RoundingChain(
         (*tables[:place], exact, *tables[place:]), (*weights[:place], 0, *weights[place:]), place
     )
-
-
-def bound_positions(
-    rules: ConstraintSystem, polytopes: SplitPolytopes, depth: int, chain: RoundingChain
-) -> BoundPositions | NoFlow:
-    """Return where lower bounds sit in a level's rounding chain, or why its rounding is no flow.
-
-    Args:
-        rules: of the release, without exact tables. polytopes: with them.
-        depth: of the level. chain: from `chain_of`.
-    """
-    bound = bound_of_cell(rules, polytopes, depth)
-    return laminar_positions(chain, bound, len(rules.bound_cells), kinds=polytopes.limited(depth))
 
 
 def laminar_positions(
@@ -165,23 +266,6 @@ def laminar_positions(
             return NoFlow(NoFlowReason.NO_ANSWER, bound=b)
         found.append(one[0])
     return tuple(found)
-
-
-def fitting_tables(
-    rules: ConstraintSystem, polytopes: SplitPolytopes, depth: int, exact: Ints
-) -> ChainTables:
-    """Return tables that keep a level's disjoint bounds or its kinds apart, for a verdict without settings.
-
-    With them rounding is a flow, unless an exact table beside the limits puts kinds together or cuts across bounds
-    (tests compare with `places`); settings can name such tables.
-    """
-    bound = bound_of_cell(rules, polytopes, depth)
-    apart = bound + 1
-    if polytopes.limited(depth):  # closed cells go with possible ones of the same answer
-        kind = np.zeros(int(exact.max(initial=0)) + 1, dtype=np.int64)
-        kind[exact[bound >= 0]] = apart[bound >= 0]
-        apart = np.where(bound >= 0, apart, kind[exact])
-    return np.zeros_like(bound), apart, np.arange(len(bound))
 
 
 def _puts_together(table: Ints, kind: Ints) -> bool:

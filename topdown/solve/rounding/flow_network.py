@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from topdown.arrays import Floats, Ints
+from topdown.model import FlowArcs
 from topdown.solve.backends import Network
 from topdown.solve.group_constraints import Bounds, FixedTable
-from topdown.solve.polytopes import FlowArcs
 from topdown.solve.rounding.chain import BoundPositions, NoFlow
 
 

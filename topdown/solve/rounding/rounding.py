@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends import Network, ortools_flow
-from topdown.solve.backends.scipy_programs import RoundingProgram
+from topdown.solve.backends.scipy_programs import RoundingProgram, UndecidedError
 from topdown.solve.group_constraints import RowGroups, signed_classes
 from topdown.solve.kernels_shared import has_negative_cycle
 from topdown.solve.rounding.flow_network import RoundingProblem, UnroundableError, build_network, whole_parts
@@ -143,8 +143,6 @@ def round_table(problem: RoundingProblem) -> Rounded:
 
 def _by_program(problem: RoundingProblem, by_flow: Rounded | None) -> Rounded:
     """Round by an integer program; the flow's rounding stands where the program breaks soft rules no less."""
-    from topdown.solve.backends.scipy_programs import UndecidedError
-
     try:
         found = round_by_milp(problem)
     except UndecidedError:

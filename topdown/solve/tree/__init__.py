@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         regular_inverse,
         spread_evenly,
     )
-    from topdown.solve.tree.tree_objective import TreeStatistics
+    from topdown.solve.tree.tree_objective import TreeStatistics, exact_at_root
 
 __all__ = [
     "Covariances",
@@ -45,6 +45,7 @@ __all__ = [
     "down_covariances",
     "down_estimates",
     "estimate_tree",
+    "exact_at_root",
     "expected_deviations",
     "lattice_form",
     "leaf_estimates",

@@ -19,7 +19,7 @@ from topdown.solve.noisy_answers import NoisyAnswers
 from topdown.solve.tree.coverage import CoveredLevels, LevelTargets, check_intervals, lattice_form
 from topdown.solve.tree.plan_deviations import axis_factors, union_quadratic
 from topdown.solve.tree.tree_estimate import leaf_estimates, leaves_at_once, spread_from_parent
-from topdown.solve.tree.tree_objective import TreeStatistics, exact_at_root
+from topdown.solve.tree.tree_objective import TreePublic, TreeStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,13 +272,13 @@ def _thousandths(estimate: Floats, stddev: Floats) -> tuple[Ints, Ints]:
 
 
 def tree_estimates(
-    context: PublicContext, answers: NoisyAnswers, exact: dict[str, Ints], tables: dict[str, Ints]
+    context: PublicContext, answers: NoisyAnswers, at_root: tuple[tuple[Ints, Ints], ...]
 ) -> TreeEstimates:
     """Return the numbers of a plan that asks for intervals.
 
     Args:
         context: plan and public facts. answers: measured.
-        exact: exact node totals by level name. tables: other exact tables, by name.
+        at_root: as from `exact_at_root`.
 
     Raises:
         ConfigError: C211 the plan has no lattice form.
@@ -290,4 +290,4 @@ def tree_estimates(
         raise TypeError(form)
     levels = tuple(LevelTargets(level.name, "own") for level in plan.levels)
     choice = CoveredLevels(levels, form.lattice, form.own, (False,) * len(levels))
-    return TreeEstimates(TreeStatistics(context, answers, choice, (), exact_at_root(plan, exact, tables)))
+    return TreeEstimates(TreeStatistics(TreePublic(context, choice), answers, (), at_root))

@@ -17,7 +17,15 @@ from topdown.solve.lattice import Lattice, ProductQuery, query_of_labels
 from topdown.solve.least_squares import Dense, LatticeQuadratic, PerChild, Stacked
 from topdown.solve.least_squares.lattice_step import written_out
 from topdown.solve.noisy_answers import NoisyAnswers
-from topdown.solve.objectives import Objective, OwnStatistics, PassRows, Statistics, margin_quadratic
+from topdown.solve.objectives import (
+    FirstNodes,
+    Objective,
+    OwnStatistics,
+    PassRows,
+    Statistics,
+    StatisticsOfParts,
+    margin_quadratic,
+)
 from topdown.solve.release_facts import LevelModel
 from topdown.solve.tree.coverage import CoveredLevels, choose_levels
 from topdown.solve.tree.normal_equations import LeafPath, Measured, normal_residual_persons
@@ -234,22 +242,16 @@ JUDGED_LEAVES = 12
 
 @final
 @dataclass(frozen=True, eq=False)
-class TreeStatistics:
-    """Own information of each node and what the areas below it add; leaves, and levels not covered, by themselves.
+class TreePublic:
+    """What the tree estimate is made with, whatever the answers are.
 
     Args:
         context: plan and public facts.
-        answers: measured.
         choice: what the estimate covers; one level at least.
-        levels: the solver's view of every level.
-        exact: labels and answers of what is exact at the root, int64 (n_cells,) and (n_answers,).
     """
 
     context: PublicContext
-    answers: NoisyAnswers
     choice: CoveredLevels
-    levels: tuple[LevelModel, ...]
-    exact: tuple[tuple[Ints, Ints], ...]
 
     @property
     def lattice(self) -> Lattice:
@@ -264,6 +266,44 @@ class TreeStatistics:
         rules = self.context.rules
         is_open = [open_values(self.lattice, rules.class_of_cell, at) for at in rules.open]
         return make_tree(self.lattice, self.context.geography, is_open, self.choice.own)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeStatistics:
+    """Own information of each node and what the areas below it add; leaves, and levels not covered, by themselves.
+
+    Args:
+        public: what does not depend on answers, made once for all of them.
+        answers: measured.
+        levels: the solver's view of every level.
+        exact: labels and answers of what is exact at the root, int64 (n_cells,) and (n_answers,).
+    """
+
+    public: TreePublic
+    answers: NoisyAnswers
+    levels: tuple[LevelModel, ...]
+    exact: tuple[tuple[Ints, Ints], ...]
+
+    @property
+    def context(self) -> PublicContext:
+        """Plan and public facts."""
+        return self.public.context
+
+    @property
+    def choice(self) -> CoveredLevels:
+        """What the estimate covers."""
+        return self.public.choice
+
+    @property
+    def lattice(self) -> Lattice:
+        """The cells as the estimate sorts them."""
+        return self.public.lattice
+
+    @property
+    def tree(self) -> Covariances:
+        """All covariances."""
+        return self.public.tree
 
     @cached_property
     def found(self) -> NodeEstimates:
@@ -318,9 +358,11 @@ class TreeStatistics:
 
     def anew(self, answers: NoisyAnswers) -> TreeStatistics:
         """Return the statistics of other answers; covariances are shared."""
-        other = replace(self, answers=answers)
-        vars(other).update(tree=self.tree)  # a cached property, made once
-        return other
+        return replace(self, answers=answers)
+
+    def of_parts(self) -> TreeOfParts:
+        """Return what opens those of parts."""
+        return TreeOfParts(self)
 
     def document(self) -> dict[str, Any]:
         """Return what solve.json says: levels, attributes, and how well the normal equations hold."""
@@ -354,23 +396,71 @@ class NoLevelCovered:
         """Return those of other answers."""
         return replace(self, own=self.own.anew(answers))
 
+    def of_parts(self) -> StatisticsOfParts:
+        """Return what opens those of parts."""
+        return self.own.of_parts()
+
     def document(self) -> dict[str, Any]:
         """Return why no level is covered."""
         return {"targets": self.choice.document()}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PartStatistics:
+    """What the splits of a part are fitted to: that of the whole tree, by the part's own numbers of nodes.
+
+    Args:
+        whole: statistics of the whole tree.
+        first: of the part's nodes in each level.
+    """
+
+    whole: Statistics
+    first: tuple[int, ...]
+
+    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
+        """Return the measured nodes among first..last-1 of a level, and the objective of a split into them."""
+        first = self.first[level_index]
+        nodes, objective = self.whole.split(level_index, first_node + first, last_node + first)
+        return np.asarray(nodes - first, dtype=np.int64), objective
+
+    def anew(self, answers: NoisyAnswers) -> PartStatistics:
+        """Return those of other answers."""
+        return replace(self, whole=self.whole.anew(answers))
+
+    def of_parts(self) -> StatisticsOfParts:
+        """Return what opens those of parts of the whole."""
+        return self.whole.of_parts()
+
+    def document(self) -> dict[str, Any] | None:
+        """Return what solve.json says of the whole."""
+        return self.whole.document()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeOfParts:
+    """Parts whose splits are fitted to the estimate of the whole tree."""
+
+    whole: TreeStatistics
+
+    def open(self, answers: NoisyAnswers, firsts: FirstNodes) -> PartStatistics:
+        """Return the whole, by the part's own numbers of nodes."""
+        del answers
+        return PartStatistics(self.whole, firsts)
 
 
 def statistics_of(
     context: PublicContext,
     answers: NoisyAnswers,
     levels: tuple[LevelModel, ...],
-    exact: dict[str, Ints],
-    tables: dict[str, Ints],
+    at_root: tuple[tuple[Ints, Ints], ...],
 ) -> Statistics:
     """Return what the splits of a plan are fitted to.
 
     Args:
         context: plan and public facts. answers: measured. levels: the solver's view.
-        exact: exact node totals by level name. tables: other exact tables, by name.
+        at_root: as from `exact_at_root`.
     """
     own = OwnStatistics(answers)
     if not context.plan.fits_tree:
@@ -378,7 +468,7 @@ def statistics_of(
     choice = choose_levels(context)
     if choice.lattice is None:
         return NoLevelCovered(own, choice)
-    return TreeStatistics(context, answers, choice, levels, exact_at_root(context.plan, exact, tables))
+    return TreeStatistics(TreePublic(context, choice), answers, levels, at_root)
 
 
 def exact_at_root(

@@ -6,7 +6,7 @@ section 7.3; Frank 1984 for the intersection of a generalised polymatroid with a
 whole table inside a node's limits splits into whole tables at its children, and so on down to the leaves.
 
 An exact table of an inner level adds one plank for each of its answers. The bounds of the leaves lie in one answer
-each, or the table decides them (`model/exact_tables.py`), so a node of that level is a direct sum of generalised
+each, or the table decides them (`exact_tables.py`), so a node of that level is a direct sum of generalised
 polymatroids, one an answer, and each plank cuts its own summand: again a base polytope, and sums over nodes add up
 as before. Were a bound to
 reach over two answers, or a total further down be exact, the planks would cut across summands, where the
@@ -16,23 +16,24 @@ intersection is no generalised polymatroid: with leaves {a, c} and {b, d} of one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from functools import cached_property
+from typing import Any, TypeVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
-from topdown.model import (
-    MAX_KINDS,
-    NO_LIMIT,
-    CellPartition,
-    ConstraintSystem,
-    Geography,
-    distinct_rows,
-    equal_numbers,
-)
+from topdown.model.cell_sets import NO_LIMIT, distinct_rows, equal_numbers
+from topdown.model.constraint_system import MAX_KINDS, CellPartition, ConstraintSystem
+from topdown.model.exact_tables import ExactMargins, NodeAnswers, deepest_answers
+from topdown.model.geography import Geography
+from topdown.model.histogram import Narrow, narrow
+
+Row = TypeVar("Row", bound=np.generic)
+Ranges = tuple[slice, ...]  # of nodes, one a level
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ def leaf_network(kinds: CellPartition, answer_of: Ints, pieces: LeafPieces) -> F
         kinds: of the release. answer_of: int64 (n_kinds,), answer of each kind in the exact table.
         pieces: the node's leaves.
     """
-    n_kinds, outer, innermost = kinds.n_kinds, kinds.nest.outer, kinds.nest.innermost
+    n_kinds, outer, innermost = kinds.n_kinds, kinds.family.outer, kinds.family.innermost
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
     n_nodes = 1 + n_kinds
     n_pieces, n_answers = len(pieces.unit), max(pieces.totals.shape[1], 1)
@@ -135,56 +136,148 @@ class LimitReason(Enum):
     SPREAD_BOUNDS = auto()
 
 
-@dataclass(frozen=True)
-class TreeLimits:
-    """What is asked of all leaves of a release. A part of the tree is given the answers and cannot ask for itself.
-
-    Args:
-        needed: per level, why nodes need limits; nothing where lower bounds and open cells say all.
-        merges: whether no set of kinds has an upper bound anywhere; then limits of alike leaves add up.
-    """
-
-    needed: tuple[tuple[LimitReason, ...], ...]
-    merges: bool
-
-
+@final
 @dataclass(frozen=True, eq=False)
-class SplitPolytopes:
-    """The limits of every node of a tree, or of a part of it; made by `polytopes_of`.
+class NodeNumbers:
+    """Numbers of nodes that follow each other in every level: rows of the release's tables, nothing about others.
 
     Args:
-        kinds, rules, geography: of the tree.
+        open: per level, bool (n_nodes, n_classes).
+        lower: per level, int64 (n_nodes, n_bounds), exact answers of the leaves behind public bounds.
+        caps: int64 (n_leaves, n_caps), as `lower`.
         totals: exact node totals by depth.
         answers: int64 (n_nodes, n_answers), the exact table of the deepest level with totals, whose one answer may
             be the total; (n_leaves, 0) where nothing is exact.
-        all_leaves: of the whole release.
+        exact: per level, answers of the exact table that tells more than totals, int64 (n_nodes, n_answers or 0).
     """
 
-    kinds: CellPartition
-    rules: ConstraintSystem
-    geography: Geography
+    open: tuple[Bools, ...]
+    lower: tuple[Ints, ...]
+    caps: Ints
     totals: dict[int, Ints]
     answers: Ints
-    all_leaves: TreeLimits
+    exact: tuple[Ints, ...]
+
+    def part(self, ranges: Ranges) -> NodeNumbers:
+        """Return those of some of the nodes."""
+        leaves = ranges[-1]
+        return NodeNumbers(
+            open=tuple(level[here] for level, here in zip(self.open, ranges, strict=True)),
+            lower=tuple(level[here] for level, here in zip(self.lower, ranges, strict=True)),
+            caps=self.caps[leaves],
+            totals={depth: totals[ranges[depth]] for depth, totals in self.totals.items()},
+            answers=self.answers[ranges[max(self.totals, default=-1)]],
+            exact=tuple(level[here] for level, here in zip(self.exact, ranges, strict=True)),
+        )
+
+    def narrowed(self) -> NodeNumbers:
+        """Return the same in as few bytes as the numbers need, for those that are sent."""
+        return self._with(narrow)
+
+    def widened(self) -> NodeNumbers:
+        """Return the same in int64, as it is computed with."""
+        return self._with(lambda numbers: numbers.astype(np.int64, copy=False))
+
+    def _with(self, kept: Callable[[Narrow], Narrow]) -> NodeNumbers:
+        columns: Any = (
+            tuple(kept(level) for level in self.lower),
+            kept(self.caps),
+            {depth: kept(totals) for depth, totals in self.totals.items()},
+            kept(self.answers),
+            tuple(kept(level) for level in self.exact),
+        )
+        return NodeNumbers(self.open, *columns)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SplitForm:
+    """What the constraints on splits are, for every area alike; it does not grow with areas.
+
+    It is asked of all leaves of a release: a part of the tree is given it and cannot ask for itself, so that a run of
+    areas without dormitories goes the way of the nation.
+
+    Args:
+        system: constraints of the leaves with exact answers, of no node.
+        partition: kinds of cells.
+        needed: per level, why nodes need limits; nothing where lower bounds and open cells say all.
+        merges: whether no set of kinds has an upper bound anywhere; then limits of alike leaves add up.
+        exact_of_cell: per level, answer of each cell in the exact table that tells more than totals; else zeros.
+        root_table: whether the root's exact table is its own and says nothing of what lies below.
+    """
+
+    system: ConstraintSystem
+    partition: CellPartition
+    needed: tuple[tuple[LimitReason, ...], ...]
+    merges: bool
+    exact_of_cell: tuple[Ints, ...]
+    root_table: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SplitConstraints:
+    """What tables of the nodes of a tree, or of a part of it, must keep so that they split down to the leaves.
+
+    Args:
+        form: of the release; made by `split_constraints`.
+        numbers: of the nodes. geography: of these nodes.
+    """
+
+    form: SplitForm
+    numbers: NodeNumbers
+    geography: Geography
+
+    @property
+    def partition(self) -> CellPartition:
+        """Kinds of cells."""
+        return self.form.partition
 
     @cached_property
+    def system(self) -> ConstraintSystem:
+        """Constraints of the leaves of these nodes, with exact answers."""
+        numbers = self.numbers
+        return replace(self.form.system, open=numbers.open, lower=numbers.lower, caps=numbers.caps)
+
+    @property
+    def totals(self) -> dict[int, Ints]:
+        """Exact node totals by depth."""
+        return self.numbers.totals
+
+    @property
     def unit_depth(self) -> int:
         """Deepest level with exact totals, -1 if there is none."""
-        return max(self.totals, default=-1)
+        return max(self.numbers.totals, default=-1)
 
     @property
     def by_answer(self) -> bool:
         """Whether the deepest exact level has more than totals."""
-        return bool(self.answers.shape[1] > 1)
+        return bool(self.numbers.answers.shape[1] > 1)
 
-    def totals_at(self, depth: int) -> Ints:
-        """Return the exact totals of a level, (n_nodes, 1), or (n_nodes, 0) where they are not exact."""
+    def total_at(self, depth: int) -> NodeAnswers:
+        """Return the exact totals of a level as a table of one answer, without answers where they are not exact."""
         none = np.zeros((len(self.geography.levels[depth]), 0), dtype=np.int64)
-        return self.totals[depth][:, None] if depth in self.totals else none
+        of_cell = np.zeros(len(self.form.system.class_of_cell), dtype=np.int64)
+        return NodeAnswers(of_cell, self.totals[depth][:, None] if depth in self.totals else none)
 
-    def with_totals(self, totals: dict[int, Ints]) -> SplitPolytopes:
+    def exact_at(self, depth: int) -> NodeAnswers:
+        """Return the exact table of a level that tells more than totals."""
+        return NodeAnswers(self.form.exact_of_cell[depth], self.numbers.exact[depth])
+
+    def with_totals(self, totals: dict[int, Ints]) -> SplitConstraints:
         """Return the same with other exact totals, and nothing else exact."""
-        return replace(self, totals=totals, answers=deepest_exact_answers(self.geography, totals, None))
+        answers = deepest_answers(self.geography, totals)
+        return replace(self, numbers=replace(self.numbers, totals=totals, answers=answers))
+
+    def under(self, system: ConstraintSystem) -> SplitConstraints:
+        """Return the same under other constraints of the leaves, for which the same limits are needed."""
+        form = replace(self.form, system=system, partition=system.partition(self.partition.answers))
+        numbers = replace(self.numbers, open=system.open, lower=system.lower, caps=system.caps)
+        return replace(self, form=form, numbers=numbers)
+
+    def afresh(self) -> SplitConstraints:
+        """Return the same without what was found of its leaves, which grows with them."""
+        return replace(self)
 
     def decided(self, depth: int) -> LimitUse:
         """Decide whether nodes of a level have limits; where they are needed but too many, splits may fail.
@@ -192,30 +285,29 @@ class SplitPolytopes:
         Lower bounds on disjoint cells and open cells say everything at leaves without upper bounds, and above if
         no total below is exact and each bound's open cells are open and closed together.
         """
-        if not self.all_leaves.needed[depth]:
+        if not self.form.needed[depth]:
             return LimitUse.NOT_NEEDED
-        return (
-            LimitUse.KEPT
-            if self.kinds.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
-            else LimitUse.TOO_MANY
-        )
-
-    def limited(self, depth: int) -> bool:
-        """Tell whether nodes of a level have limits."""
-        return self.decided(depth) is LimitUse.KEPT
+        few = self.partition.n_kinds <= MAX_KINDS - (depth > self.unit_depth)
+        return LimitUse.KEPT if few else LimitUse.TOO_MANY
 
     @cached_property
     def _is_open(self) -> tuple[Bools, Ints]:
         # Open kinds of each leaf, and a number for each pattern of them.
-        is_open = self.rules.open[-1][:, self.kinds.class_of]
+        is_open = self.numbers.open[-1][:, self.partition.class_of]
         return is_open, distinct_rows(is_open)[1]
+
+    @cached_property
+    def set_bounds(self) -> tuple[Ints, Ints]:
+        """Bounds of each set of kinds at every leaf, see `CellPartition.set_bounds`."""
+        return self.partition.set_bounds(self.numbers.lower[-1], self.numbers.caps)
 
     @cached_property
     def _least(self) -> Ints:
         # Fewest people of each set at each leaf.
-        kinds, is_open, out = self.kinds, self._is_open[0], np.empty_like(self.kinds.low)
+        (low, high), family, is_open = self.set_bounds, self.partition.family, self._is_open[0]
+        out = np.empty_like(low)
         for here in _leaf_batches(len(out)):
-            out[here] = kinds.ranges(is_open[here], kinds.low[here], kinds.high[here])[0]
+            out[here] = family.add_up(low[here], high[here], family.open_directly(is_open[here])).least
         return out
 
     def leaf_range(self, depth: int, node: int) -> slice:
@@ -227,24 +319,24 @@ class SplitPolytopes:
 
     def pieces(self, depth: int, node: int) -> LeafPieces:
         """Return the leaves of a node, merged where limits simply add up."""
-        is_open, least, merge = self._is_open[0], self._least, self.all_leaves.merges
+        is_open, least, merge = self._is_open[0], self._least, self.form.merges
         inside, exact, at_leaves = self.leaf_range(depth, node), *self._exact_below(depth)
         first, group, unit = self._merged(depth, inside)
         low = _add_limits(least[inside], group, len(first))
-        high = self.kinds.high[inside][first] if not merge else np.full_like(low, NO_LIMIT)
+        high = self.set_bounds[1][inside][first] if not merge else np.full_like(low, NO_LIMIT)
         if not exact:
             none = np.zeros((1, 0), dtype=np.int64)
             return LeafPieces(is_open[inside][first], low, high, np.zeros(len(first), dtype=np.int64), none)
         if at_leaves:
-            totals = _add_limits(self.answers[inside], group, len(first))
+            totals = _add_limits(self.numbers.answers[inside], group, len(first))
             return LeafPieces(is_open[inside][first], low, high, np.arange(len(first)), totals)
         units, unit = np.unique(unit[first], return_inverse=True)
-        return LeafPieces(is_open[inside][first], low, high, unit.reshape(-1), self.answers[units])
+        return LeafPieces(is_open[inside][first], low, high, unit.reshape(-1), self.numbers.answers[units])
 
     def n_pieces(self, depth: int, node: int) -> int:
         """Count the pieces of a node."""
         inside = self.leaf_range(depth, node)
-        return len(self._merged(depth, inside)[0]) if self.all_leaves.merges else inside.stop - inside.start
+        return len(self._merged(depth, inside)[0]) if self.form.merges else inside.stop - inside.start
 
     def _exact_below(self, depth: int) -> tuple[bool, bool]:
         """Tell whether totals are exact at a level or below, and whether at the leaves."""
@@ -253,7 +345,7 @@ class SplitPolytopes:
 
     def _merged(self, depth: int, inside: slice) -> tuple[Ints, Ints, Ints]:
         """Return the first leaf of each piece, each leaf's piece, and its area with an exact total."""
-        n, merge = inside.stop - inside.start, self.all_leaves.merges
+        n, merge = inside.stop - inside.start, self.form.merges
         exact, at_leaves = self._exact_below(depth)
         unit = np.zeros(n, dtype=np.int64)
         if exact:
@@ -286,18 +378,18 @@ class SplitPolytopes:
             return np.concatenate([most[0], -least[0][others]])
         held, subsets = np.zeros_like(most), np.arange(everybody + 1)
         for answer, totals in enumerate(pieces.totals.T):
-            mask = int((1 << np.flatnonzero(self.kinds.answer_of == answer)).sum())
+            mask = int((1 << np.flatnonzero(self.partition.answer_of == answer)).sum())
             held += np.minimum(most[:, subsets & mask], totals[:, None] - least[:, others & mask])
         return np.asarray(held.sum(axis=0), dtype=np.int64)
 
     def _pieces_limits(self, pieces: LeafPieces) -> tuple[Ints, Ints]:
         """Most and least people in each set of kinds at each piece, without totals."""
-        subsets = np.arange(1 << self.kinds.n_kinds)
-        holds = (subsets[:, None] >> np.arange(self.kinds.n_kinds)) & 1
+        subsets = np.arange(1 << self.partition.n_kinds)
+        holds = (subsets[:, None] >> np.arange(self.partition.n_kinds)) & 1
         most: Ints = np.where(pieces.is_open.astype(np.int64) @ holds.T > 0, NO_LIMIT, 0)
         least = np.zeros_like(most)
-        for s, members in enumerate(self.kinds.members):
-            mask = int((members.astype(np.int64) << np.arange(self.kinds.n_kinds)).sum())
+        for s, members in enumerate(self.partition.members):
+            mask = int((members.astype(np.int64) << np.arange(self.partition.n_kinds)).sum())
             inside, rest, other = subsets & mask, subsets & ~mask, mask & ~subsets
             low, high = pieces.low[:, s, None], pieces.high[:, s, None]
             more = np.minimum(most[:, inside], high - least[:, other]) + most[:, rest]
@@ -307,46 +399,67 @@ class SplitPolytopes:
 
     def arcs(self, depth: int, node: int) -> FlowArcs:
         """Return the flow network of a node; its exact total, if any, is the supply of node 0."""
-        return leaf_network(self.kinds, self.kinds.answer_of, self.pieces(depth, node))
+        return leaf_network(self.partition, self.partition.answer_of, self.pieces(depth, node))
 
 
-def split_polytopes(
-    kinds: CellPartition,
-    rules: ConstraintSystem,
+def split_constraints(
+    partition: CellPartition,
+    system: ConstraintSystem,
     geography: Geography,
     totals: dict[int, Ints],
-    answers: Ints | None = None,
-) -> SplitPolytopes:
-    """Return the limits of every node of a whole release; see `Polytopes`. No `answers`: those of the totals."""
-    table = deepest_exact_answers(geography, totals, answers)
-    capped = bool((kinds.high < NO_LIMIT).any())
-    leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
-    classes = [len(np.unique(kinds.class_of[row])) for row in kinds.members]
-    mixed = (np.array(classes, dtype=np.int64) > 1) & (kinds.low > 0).any(axis=0)
+    margins: ExactMargins | None = None,
+) -> SplitConstraints:
+    """Return what the nodes of a whole release must keep.
 
-    inner = table.shape[1] > 1
+    Args:
+        partition: of the cells, also by the exact table of `margins`.
+        system: constraints of the leaves, with exact answers. geography: of the release.
+        totals: exact node totals by depth, complete.
+        margins: exact tables above the leaves; nothing but the totals if left out.
+    """
+    margins = margins or ExactMargins.of_totals(len(system.class_of_cell), geography, totals)
+    leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
+    low, high = partition.set_bounds(system.lower[-1], system.caps)
+    capped = bool((high < NO_LIMIT).any())
+    classes = [len(np.unique(partition.class_of[row])) for row in partition.members]
+    mixed = (np.array(classes, dtype=np.int64) > 1) & (low > 0).any(axis=0)
+    inner = margins.split.tells_more
 
     def needed(depth: int) -> tuple[LimitReason, ...]:
         asked = {
             LimitReason.TOTALS_BELOW: depth < unit_depth and not inner,
-            LimitReason.INNER_TABLE: depth <= unit_depth
-            and inner,  # there: so that passes that cross the table keep it
+            # at the level of the table too, so that passes that cross it keep it
+            LimitReason.INNER_TABLE: depth <= unit_depth and inner,
             LimitReason.UPPER_BOUNDS: capped,
-            LimitReason.NESTED_BOUNDS: bool(rules.nested),
+            LimitReason.NESTED_BOUNDS: bool(system.nested),
             LimitReason.SPREAD_BOUNDS: depth < leaf and bool(mixed.any()),
         }
         return tuple(reason for reason, is_there in asked.items() if is_there)
 
-    all_leaves = TreeLimits(tuple(needed(depth) for depth in range(leaf + 1)), not capped)
-    return SplitPolytopes(kinds, rules, geography, totals, table, all_leaves)
+    exact = margins.by_level(geography, unit_depth)
+    form = SplitForm(
+        _of_no_node(system),
+        partition,
+        tuple(needed(depth) for depth in range(leaf + 1)),
+        not capped,
+        tuple(table.of_cell for table in exact),
+        margins.root.tells_more,
+    )
+    numbers = NodeNumbers(
+        system.open, system.lower, system.caps, totals, margins.split.answers, tuple(t.answers for t in exact)
+    )
+    return SplitConstraints(form, numbers, geography)
 
 
-def deepest_exact_answers(geography: Geography, totals: dict[int, Ints], answers: Ints | None) -> Ints:
-    """Return the exact table of the deepest level with totals: the answers given, or the totals as one answer."""
-    if answers is not None:
-        return answers
-    none = np.zeros((len(geography.leaves), 0), dtype=np.int64)
-    return totals[max(totals)][:, None] if totals else none
+def _of_no_node(system: ConstraintSystem) -> ConstraintSystem:
+    is_open = tuple(_no_rows(level) for level in system.open)
+    lower = tuple(_no_rows(level) for level in system.lower)
+    return replace(system, open=is_open, lower=lower, caps=_no_rows(system.caps))
+
+
+def _no_rows(rows: NDArray[Row]) -> NDArray[Row]:
+    """Return no row, without holding on to those there were."""
+    return rows[:0].copy()
 
 
 def _add_limits(values: Ints, group: Ints, n_groups: int) -> Ints:
