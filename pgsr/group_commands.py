@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
+from pgsr.group_checks import verify as check_release
+from pgsr.group_checks import verify_document
+from pgsr.group_files import release_document, write_groups
+from pgsr.prepared_release import Release
+from pgsr.releasing import release as release_groups
+from pgsr.releasing import simulate, with_spend_note
+from pgsr.run_settings import (
+    binding_of,
+    ledger_of,
+    ledger_place,
+    ledger_state,
+    new_ledger,
+    plan_of,
+    policy_of,
+    refuse_unnamed,
+    settings_of,
+    source_of,
+    write_settings,
+)
 from topdown.app.commands.command import command
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import FAIL, OK
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-
-if TYPE_CHECKING:
-    from pgsr.prepared_release import Release
-    from topdown.privacy.ledger import LedgerLocation
-    from topdown.progress import Report
-
+from topdown.privacy.ledger import LedgerLocation
+from topdown.privacy.ledger.ledger_file import attest, open_ledger
+from topdown.progress import Report
 
 Action = Literal["new", "found", "vouch", "void"]
 BOUND = ("data_set", "relations", "smallest", "unit")
@@ -82,9 +102,6 @@ def ledger(
 
     It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.
     """
-    from pgsr.run_settings import binding_of, ledger_of, ledger_place, refuse_unnamed, settings_of
-    from topdown.privacy.ledger.ledger_file import attest, open_ledger
-
     if (action == "void") != (record is not None and bool(seen_by)) or (action == "new") == bool(reason):
         raise ConfigError(
             "new takes no reason; vouch takes --reason; void takes --record, --reason and --seen-by",
@@ -115,10 +132,6 @@ def ledger(
 def _new_ledger(
     screen: Screen, place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool
 ) -> int:
-    from dataclasses import replace
-
-    from pgsr.run_settings import new_ledger, write_settings
-
     made = not place.path.exists()
     place = replace(place, id=new_ledger(place))
     if run is not None:
@@ -132,8 +145,6 @@ def _new_ledger(
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
-    from pgsr.run_settings import ledger_state
-
     bound = place.binding
     screen.document(ledger_state(place, action))
     near = "beside it: a copy put back brings both; name another --witness"
@@ -228,9 +239,6 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
 
     The data are checked before the ledger is opened; a durable intent precedes the first draw.
     """
-    from pgsr.run_settings import settings_of
-    from topdown.app.screens.progress_bars import follow
-
     given = {key: value for key, value in options.items() if value not in (None, ())}
     settings = settings_of(run, given)
     for needed in ("groups", "hierarchy", "sizes", "out"):
@@ -246,9 +254,6 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
 
 
 def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool, report: Report) -> Release:
-    from pgsr.releasing import release, simulate, with_spend_note
-    from pgsr.run_settings import ledger_of, plan_of, policy_of, source_of
-
     @with_spend_note
     def made() -> Release:
         plan, source, out = plan_of(settings), source_of(settings), settings["out"]
@@ -256,16 +261,12 @@ def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool,
             why = settings.get("truth_is_public", "")
             return simulate(plan, source, settings["simulate"], out, truth_is_public=why, report=report)
         policy = policy_of(settings, again=again, resume=resume)
-        return release(plan, source, out, ledger_of(settings), policy, report=report)
+        return release_groups(plan, source, out, ledger_of(settings), policy, report=report)
 
     return made()
 
 
 def _show_release(screen: Screen, made: Release) -> None:
-    from pgsr.group_files import release_document
-    from topdown.app.screens import figures
-    from topdown.app.screens.text_layout import FAIL, OK
-
     plan, noise = made.prepared, made.calibration
     name = "epsilon" if noise.noise == "geometric" else "rho"
     screen.document(release_document(made))
@@ -317,10 +318,6 @@ def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def verify(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
-    from pgsr.group_checks import verify as check_release
-    from pgsr.group_checks import verify_document
-    from topdown.app.screens.text_layout import FAIL, OK
-
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
     checks = check_release(folder)
     failed = [check for check in checks if not check.ok]
@@ -355,9 +352,6 @@ def verify(screen: Screen, folder: Path) -> int:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New Parquet file.")
 def microdata(screen: Screen, *, folder: Path, out: Path) -> int:
     """Write one row for every group of a release, after every check. Reads published files only; costs nothing."""
-    from pgsr.group_files import write_groups
-    from topdown.app.screens.text_layout import OK
-
     made, sizes = write_groups(folder, out)
     screen.document(made)
     more = "" if made.members_exact else f" at least: size {sizes.largest} means {sizes.largest} or more"

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import convert
+from pyarrow import parquet
 
 from pgsr.estimators import MEANING, OF_MODEL, OF_NOISE, half_width
 from pgsr.formats import (
@@ -234,9 +236,6 @@ def answers_bytes(plan: Prepared, noisy: Ints, level: int, stamp: str) -> bytes:
 
 def table_bytes(plan: Prepared, values: Mapping[str, Ints], stamp: str, nodes: slice = slice(None)) -> bytes:
     """Return a Parquet file with one row a region and size: region, level, size, values; regions in node order."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     tree, n_sizes = plan.hierarchy.tree, plan.sizes.n_sizes
     chosen = np.arange(tree.n_nodes, dtype=np.int32)[nodes]
     region = pa.DictionaryArray.from_arrays(
@@ -324,8 +323,6 @@ def write_groups(folder: Path | str, out: Path | str) -> tuple[Microdata, Sizes]
 
 def _group_rows(counts: Ints, names: list[str], smallest: int) -> Iterator[pa.Table]:
     """Yield rows region by region, some at a time, so that memory holds no more."""
-    import pyarrow as pa
-
     regions, before = pa.array(names, pa.string()), 0
     ends = np.cumsum(counts.T.reshape(-1))
     n_sizes = len(counts)
@@ -340,9 +337,6 @@ def _group_rows(counts: Ints, names: list[str], smallest: int) -> Iterator[pa.Ta
 
 def _write_parquet(target: Path, tables: Iterator[pa.Table]) -> None:
     """Write a new Parquet file; what is not whole is removed."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     region = pa.dictionary(pa.int32(), pa.string())
     schema = pa.schema([("unit", pa.int64()), ("region", region), ("size", pa.int32())])
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

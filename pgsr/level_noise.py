@@ -18,6 +18,9 @@ from pgsr.neighbours import Relation, steps_in_order
 from pgsr.vectors import ADAPTIVE, Kind, joint_sensitivity
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, ConfigError
+from topdown.privacy.bits import AesBits, SimulationBits
+from topdown.privacy.laws.noise_laws import DiscreteGaussian, TwoSidedGeometric
+from topdown.privacy.sampler import Sampler
 
 Noise = Literal["geometric", "gaussian"]
 CALIBRATIONS = ("correct", "published")
@@ -205,8 +208,6 @@ class NoiseSource:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        from topdown.privacy.bits import AesBits, SimulationBits
-
         self._bits = AesBits() if seed is None else SimulationBits(seed)
         self._rough = None if seed is None else np.random.default_rng(seed)
 
@@ -245,9 +246,6 @@ class NoiseSource:
             level: its position, the root's is 0.
             shape: of the noise.
         """
-        from topdown.privacy.laws.noise_laws import DiscreteGaussian, TwoSidedGeometric
-        from topdown.privacy.sampler import Sampler
-
         law = DiscreteGaussian if calibration.noise == "gaussian" else TwoSidedGeometric
         parameter = calibration.parameters[level]
         if self._rough is not None and law is TwoSidedGeometric and parameter > WIDEST_TABLE:

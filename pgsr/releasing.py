@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+from pyarrow import parquet
 
 from pgsr.estimators import all_answers, rows_answers_of_level
 from pgsr.formats import (
@@ -181,8 +182,6 @@ def level_laws(noise: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLa
 
 def answers_in(data: bytes | None, n_sizes: int) -> Ints:
     """Return the answers [size][region] of the file of one level."""
-    from pyarrow import parquet
-
     table = parquet.read_table(io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False)
     return np.asarray(table.column(ANSWER).to_numpy().reshape(-1, n_sizes).T)
 

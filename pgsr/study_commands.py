@@ -1,4 +1,4 @@
-"""`pgsr compare`, `audit`, `synth`, `explain`, `schema` and `completion`: commands that touch no confidential file."""
+"""`pgsr compare`, `audit` and `synth`: commands that touch no confidential file."""
 
 from __future__ import annotations
 
@@ -6,19 +6,40 @@ from collections.abc import Sequence
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from pgsr.comparison import (
+    KnownCounts,
+    MechanismRow,
+    Run,
+    chosen_runs,
+    compare_document,
+    file_counts,
+    plot_svg,
+    possible_runs,
+    published_loss,
+    refuse_without_plotting,
+    shape_counts,
+    warm_up,
+)
+from pgsr.comparison import compare as run_all
+from pgsr.exact_arguments import fraction
+from pgsr.group_tables import read_hierarchy
+from pgsr.hierarchy import Sizes
+from pgsr.level_noise import NOT_A_RELEASE, Budget, calibrate
+from pgsr.run_settings import Source
+from pgsr.sensitivity_audit import audit_sensitivities
+from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
 from topdown.app.commands.command import Picture, command
-from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
-from topdown.app.help_pages import FAMILIES, Page, pages
 from topdown.app.screens.console import Screen
+from topdown.app.screens.figures import decimal
+from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.text_layout import FAIL, OK, Column, Span
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+from topdown.output_paths import refuse_existing, write_new
 from topdown.privacy.exact_values import fixed, significant
-
-if TYPE_CHECKING:
-    from pgsr.comparison import KnownCounts, MechanismRow
 
 
 @command(
@@ -83,23 +104,6 @@ def compare(
 
     The table is computed from true counts, of made-up or public data only. It is not a release.
     """
-    from pgsr.comparison import (
-        Run,
-        chosen_runs,
-        compare_document,
-        plot_svg,
-        possible_runs,
-        published_loss,
-        refuse_without_plotting,
-        warm_up,
-    )
-    from pgsr.comparison import compare as run_all
-    from pgsr.exact_arguments import fraction
-    from pgsr.hierarchy import Sizes
-    from pgsr.level_noise import NOT_A_RELEASE, Budget, calibrate
-    from topdown.app.screens.progress_bars import follow
-    from topdown.output_paths import refuse_existing, write_new
-
     if plot is not None:
         refuse_existing(plot, force=False)
         refuse_without_plotting()
@@ -151,10 +155,6 @@ def compare(
 
 def _known_counts(shape: str, options: dict[str, Any]) -> KnownCounts:
     """Return the counts of a shape, or of a file of groups."""
-    from pgsr.comparison import file_counts, shape_counts
-    from pgsr.run_settings import Source
-    from pgsr.synthetic_groups import SHAPES
-
     if shape in SHAPES:
         return shape_counts(shape, options["seed"], options["sizes"])
     if not Path(shape).exists():
@@ -184,8 +184,6 @@ def _error_unit(errors: Sequence[Sequence[float]]) -> tuple[int, str]:
 
 
 def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> None:
-    from topdown.app.screens.text_layout import FAIL, OK, Column, Span
-
     def right(*titles: str) -> list[Column]:
         return [Column(title, right=True) for title in titles]
 
@@ -241,12 +239,6 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
 @click.option("--sizes", type=click.IntRange(min=1), help="Number of sizes N.")
 def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
     """Print what one person can change in every measured vector, and prove the published chain's flaw."""
-    from pgsr.group_tables import read_hierarchy
-    from pgsr.sensitivity_audit import audit_sensitivities
-    from pgsr.synthetic_groups import synthesize
-    from topdown.app.screens.figures import decimal
-    from topdown.app.screens.text_layout import FAIL, OK, Column
-
     if hierarchy is not None:
         tree, n_sizes, name = read_hierarchy(hierarchy).tree, sizes or 20, str(hierarchy)
     else:
@@ -315,8 +307,6 @@ def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | No
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New folder.")
 def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     """Write made-up groups.csv with its mark, hierarchy.csv and run.toml. No real household is in them."""
-    from pgsr.synthetic_groups import write_practice
-
     made = write_practice(shape, seed, out)
     screen.document(made)
     screen.last(f"Made-up {shape} data in {out}: {made.groups:,} groups. No real household is in it.")
@@ -325,73 +315,3 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
         (f"pgsr release {out / 'run.toml'}", "make a release of them"),
     )
     return EXIT_OK
-
-
-OWN_PAGES = Path(__file__).parent / "explain.toml"
-
-
-def known_pages() -> dict[str, Page]:
-    """Return all pages by code, by family, then number; where both have one, pgsr's is shown."""
-    both = pages() | pages(OWN_PAGES)
-    order = list(FAMILIES)
-    return dict(sorted(both.items(), key=lambda item: (order.index(item[0][0]), item[0])))
-
-
-@command(
-    "explain",
-    examples=(
-        ("pgsr explain C162", "What the error means, why it is one, how to fix it."),
-        ("pgsr explain", "List all codes, those of topdown included."),
-    ),
-)
-@click.argument("code", required=False)
-def explain(screen: Screen, *, code: str | None) -> int:
-    """Print the page of an error code."""
-    from pgsr.formats import Explain
-    from topdown import __version__
-
-    return show_pages(
-        screen, known_pages(), code, lambda found: Explain(engine=__version__, pages=found), "pgsr"
-    )
-
-
-@command(
-    "schema",
-    examples=(
-        ("pgsr schema certificate", "Print the schema of certificate.json."),
-        ("pgsr schema", "List the documents that have one."),
-    ),
-)
-@click.argument("name", required=False)
-def schema(screen: Screen, *, name: str | None) -> int:
-    """Print the JSON Schema of a document."""
-    from pgsr.formats import Schemas, document_names, document_schema
-    from topdown import __version__
-
-    wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
-    return show_schemas(
-        screen,
-        document_names(),
-        document_schema,
-        wanted,
-        lambda titles: Schemas(engine=__version__, schemas=titles),
-    )
-
-
-@command(
-    "completion",
-    examples=(
-        ('eval "$(pgsr completion bash)"', "Complete in this bash; put it in ~/.bashrc to keep it."),
-        ("pgsr completion fish > ~/.config/fish/completions/pgsr.fish", "Install it for fish."),
-    ),
-    json_option=False,
-)
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion(screen: Screen, *, shell: str) -> int:
-    """Print the completion script of a shell.
-
-    It completes commands and options.
-    """
-    from pgsr.cli import group
-
-    return print_script(screen, shell, group, "pgsr")
