@@ -2,11 +2,11 @@
 
 Two records agree on every exact statistic if and only if they lie in the same node of the deepest level of any of
 them and give the same answers. So some two agree if and only if there are more places for a record than pairs of
-(node, answers): the pigeonhole principle. A count that limits hold still parts the records of its leaf: those outside
+(node, answers): the pigeonhole principle. A count that limits fix parts the records of its leaf: those outside
 change as before, those inside only among themselves. Only attributes that some rule mentions decide where records can
 be; limits on counts matter only if some are from above, as there is always room for more records than the least.
 
-Where limits fix counts: a set of kinds is the sum of the sets right inside it and of the kinds that are in none of
+Where limits fix counts: a set of classes is the sum of the sets right inside it and of the classes that are in none of
 these; what the whole can be limits the parts, and the parts limit the whole. Sets that cross are not narrowed: they fix
 nothing where all least counts of their cluster together are below each of its limits, and elsewhere no record of the
 cluster may be touched. Nothing here is shared with the modules that write certificates.
@@ -25,15 +25,15 @@ from topdown.arrays import Bools, Ints
 from topdown.verify.public_tree import Tree
 from topdown.verify.query_labels import Groups, Schema
 
-Name = int | tuple[int]  # a set, or (set,): its kinds that are in no set inside it
+Name = int | tuple[int]  # a set, or (set,): its classes that are in no set inside it
 
 
 @dataclass(frozen=True, eq=False)
 class CountLimits:
-    """One side of what limits say at the leaves of sets of kinds.
+    """What limits say of the counts of sets of classes at the leaves.
 
     Args:
-        sets: one row of kinds a set.
+        sets: one row of classes a set.
         least, most: (sets, leaves); `most` is negative where there is no limit.
     """
 
@@ -44,50 +44,51 @@ class CountLimits:
 
 @dataclass(frozen=True, eq=False)
 class Propagated:
-    """What limits settle.
+    """What limits decide of counts.
 
     Args:
-        count: (sets, leaves), the only count above 0 that is left, else 0.
+        fixed_count: (sets, leaves), the only count above 0 that is left, else 0.
         untouchable: (sets, leaves), where no record of the set may be touched.
-        emptied: (leaves, kinds), where limits leave no room for a kind.
+        emptied: (leaves, classes), where limits leave no room for a class.
     """
 
-    count: Ints
+    fixed_count: Ints
     untouchable: Bools
     emptied: Bools
 
 
-def propagate_limits(side: CountLimits, opened: Bools) -> Propagated:
-    """Return what limits settle at leaves that have some kinds open."""
-    n_sets, n_leaves = side.least.shape
+def propagate_limits(limits: CountLimits, open_at: Bools) -> Propagated:
+    """Return what limits decide at leaves that have some classes open."""
+    n_sets, n_leaves = limits.least.shape
     out = Propagated(
         np.zeros((n_sets, n_leaves), dtype=np.int64),
         np.zeros((n_sets, n_leaves), dtype=bool),
-        np.zeros(opened.shape, dtype=bool),
+        np.zeros(open_at.shape, dtype=bool),
     )
-    for cluster in _clusters(side.sets):
-        if (side.most[cluster] < 0).all():
+    for cluster in _clusters(limits.sets):
+        if (limits.most[cluster] < 0).all():
             continue
-        if _crosses(side.sets[cluster]):
-            tight = _without_slack(side, cluster, opened)
+        if _crosses(limits.sets[cluster]):
+            tight = _without_slack(limits, cluster, open_at)
             out.untouchable[cluster] = tight
         else:
-            _narrow_nested(side, cluster, opened, out)
+            _narrow_nested(limits, cluster, open_at, out)
     return out
 
 
 def _clusters(sets: Bools) -> list[list[int]]:
-    """Return the sets that hang together by kinds they share."""
+    """Return the sets that hang together by classes they share."""
     out: list[tuple[list[int], Bools]] = []
-    for i, kinds in enumerate(sets):
-        near = [c for c in out if (c[1] & kinds).any()]
-        out = [c for c in out if not (c[1] & kinds).any()]
+    for i, classes in enumerate(sets):
+        near = [c for c in out if (c[1] & classes).any()]
+        out = [c for c in out if not (c[1] & classes).any()]
         members = [i, *(m for c in near for m in c[0])]
-        out.append((sorted(members), np.any([kinds, *(c[1] for c in near)], axis=0)))
+        out.append((sorted(members), np.any([classes, *(c[1] for c in near)], axis=0)))
     return [members for members, _ in out]
 
 
 def _crosses(sets: Bools) -> bool:
+    """Tell whether two sets overlap and neither holds the other."""
     for i, one in enumerate(sets):
         for other in sets[:i]:
             both = int((one & other).sum())
@@ -96,17 +97,19 @@ def _crosses(sets: Bools) -> bool:
     return False
 
 
-def _without_slack(side: CountLimits, cluster: list[int], opened: Bools) -> Bools:
-    total = side.least[cluster].sum(axis=0)
-    out = np.zeros(len(opened), dtype=bool)
+def _without_slack(limits: CountLimits, cluster: list[int], open_at: Bools) -> Bools:
+    """Mark the leaves where sets that cross may leave no room: least counts reach a limit, or nobody can be counted."""
+    total = limits.least[cluster].sum(axis=0)
+    out = np.zeros(len(open_at), dtype=bool)
     for s in cluster:
-        out |= (side.most[s] > 0) & (total >= side.most[s])
-        out |= (side.least[s] > 0) & ~opened[:, side.sets[s]].any(axis=1)
+        out |= (limits.most[s] > 0) & (total >= limits.most[s])
+        out |= (limits.least[s] > 0) & ~open_at[:, limits.sets[s]].any(axis=1)
     return out
 
 
-def _narrow_nested(side: CountLimits, cluster: list[int], opened: Bools, out: Propagated) -> None:
-    sets = {s: set(np.flatnonzero(side.sets[s]).tolist()) for s in cluster}
+def _narrow_nested(limits: CountLimits, cluster: list[int], open_at: Bools, out: Propagated) -> None:
+    """Write what nested sets decide: least and most of each are narrowed by those around and inside it till none moves."""
+    sets = {s: set(np.flatnonzero(limits.sets[s]).tolist()) for s in cluster}
     above = {s: [t for t in cluster if sets[s] < sets[t]] for s in cluster}
     inside = {
         t: [s for s in cluster if above[s] and min(above[s], key=lambda u: len(sets[u])) == t]
@@ -114,14 +117,14 @@ def _narrow_nested(side: CountLimits, cluster: list[int], opened: Bools, out: Pr
     }
     own = {s: sorted(sets[s].difference(*(sets[t] for t in inside[s]))) for s in cluster}
     # So many records meet every least count, with room for one more: no end above this makes a difference.
-    plenty = side.least[cluster].sum(axis=0) + 1
-    low: dict[Name, Ints] = {s: side.least[s].copy() for s in cluster}
+    plenty = limits.least[cluster].sum(axis=0) + 1
+    low: dict[Name, Ints] = {s: limits.least[s].copy() for s in cluster}
     high: dict[Name, Ints] = {
-        s: np.where(side.most[s] < 0, plenty, np.minimum(side.most[s], plenty)) for s in cluster
+        s: np.where(limits.most[s] < 0, plenty, np.minimum(limits.most[s], plenty)) for s in cluster
     }
     for s in cluster:
         low[s,] = np.zeros_like(plenty)
-        high[s,] = np.where(opened[:, own[s]].any(axis=1), plenty, 0)
+        high[s,] = np.where(open_at[:, own[s]].any(axis=1), plenty, 0)
     for _ in range(2 * len(cluster) + 1):  # a tree has no longer way up and down
         moved = [_narrow_whole_and_parts(low, high, s, [*inside[s], (s,)]) for s in cluster]
         if not any(moved):
@@ -129,7 +132,7 @@ def _narrow_nested(side: CountLimits, cluster: list[int], opened: Bools, out: Pr
     wrong = np.any([low[k] > high[k] for k in low], axis=0)
     for s in cluster:
         out.untouchable[s] = wrong
-        out.count[s] = np.where(~wrong & (low[s] == high[s]), high[s], 0)
+        out.fixed_count[s] = np.where(~wrong & (low[s] == high[s]), high[s], 0)
         out.emptied[np.ix_(~wrong & (high[s] == 0), sorted(sets[s]))] = True
         out.emptied[np.ix_(~wrong & (high[s,] == 0), own[s])] = True
 
@@ -156,7 +159,7 @@ def _narrow_whole_and_parts(
     )
 
 
-RENUMBER = 30  # rules between two renumberings: up to 2^31 kinds times 2^30 fit a whole number
+RENUMBER = 30  # rules between two renumberings: up to 2^31 classes times 2^30 fit a whole number
 
 
 @dataclass(frozen=True)
@@ -180,82 +183,90 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class FixedCount:
-    """Where one limit holds something still: the count of `kinds` at `met` leaves, each record at `still` ones."""
+    """Where one limit fixes a count.
+
+    Args:
+        name: of the limit.
+        classes: that it counts.
+        at_limit: leaves where their count can only be the limit's.
+        untouchable: leaves where none of their records may be touched.
+    """
 
     name: str
-    kinds: Bools
-    met: Bools
-    still: Bools
+    classes: Bools
+    at_limit: Bools
+    untouchable: Bools
 
 
 @dataclass(frozen=True, eq=False)
 class FreeCells:
-    """What the rules leave open.
+    """What the rules leave open, by classes of cells that no rule tells apart.
 
     Args:
         sizes: number of values of every attribute.
-        axes: attributes that the rules mention.
-        kind: int64 array over the axes; combinations of one kind are open at the same leaves.
-        cells: bool array (leaves, kinds), whether a record can be there.
-        opened: per level, bool array (nodes, kinds), whether one can come and go at some leaf of the node.
-        circles: bool array (any, kinds), kinds between which a record can change at one leaf but not come or go.
-        held: limits that hold a count still somewhere.
-        rules: names of rules that close or hold something, or could.
+        attributes: those that the rules mention; all others are left out.
+        class_of: class of each combination of their values, int64, one axis an attribute.
+        open_at: (leaves, classes), whether a record can be there.
+        movable: per level, (nodes, classes), whether a record can come and go at some leaf of the node.
+        exchanges: (any, classes), classes between which a record can change at one leaf but not come or go.
+        fixed: limits that fix a count somewhere.
+        rules: names of rules that close or fix something, or could.
     """
 
     sizes: dict[str, int]
-    axes: tuple[str, ...]
-    kind: Ints
-    cells: Bools
-    opened: tuple[Bools, ...]
-    circles: Bools
-    held: tuple[FixedCount, ...]
+    attributes: tuple[str, ...]
+    class_of: Ints
+    open_at: Bools
+    movable: tuple[Bools, ...]
+    exchanges: Bools
+    fixed: tuple[FixedCount, ...]
     rules: tuple[str, ...]
 
     @cached_property
     def n_cells(self) -> Ints:
-        """Number of combinations of all attributes of each kind."""
-        outside = prod(n for name, n in self.sizes.items() if name not in self.axes)
-        return np.bincount(self.kind.reshape(-1), minlength=self.cells.shape[1]) * outside
+        """Number of cells of each class."""
+        others = prod(n for name, n in self.sizes.items() if name not in self.attributes)
+        return np.bincount(self.class_of.reshape(-1), minlength=self.open_at.shape[1]) * others
 
     @cached_property
-    def n_nodes(self) -> tuple[Ints, ...]:
-        """Per level, number of nodes where records of each kind can come and go."""
-        return tuple(level.sum(axis=0, dtype=np.int64) for level in self.opened)
+    def n_movable_nodes(self) -> tuple[Ints, ...]:
+        """Per level, number of nodes where records of each class can come and go."""
+        return tuple(level.sum(axis=0, dtype=np.int64) for level in self.movable)
 
     @cached_property
-    def together(self) -> Bools:
-        """Mark the pairs of kinds between which a record can change at one leaf."""
-        leaves, circles = self.opened[-1].astype(np.float32), self.circles.astype(np.float32)
-        return np.asarray((leaves.T @ leaves > 0) | (circles.T @ circles > 0), dtype=bool)
-
-    def values(self, attribute: str, kinds: Bools) -> Ints:
-        """Return the values of an attribute that records of some kinds can have."""
-        marked = kinds[self.kind]
-        if attribute not in self.axes:
-            return np.arange(self.sizes[attribute] * bool(marked.any()))
-        others = tuple(i for i, name in enumerate(self.axes) if name != attribute)
-        return np.flatnonzero(marked.any(axis=others))
+    def exchangeable(self) -> Bools:
+        """Mark the pairs of classes between which a record can change at one leaf."""
+        leaves, groups = self.movable[-1].astype(np.float32), self.exchanges.astype(np.float32)
+        return np.asarray((leaves.T @ leaves > 0) | (groups.T @ groups > 0), dtype=bool)
 
     @cached_property
-    def held_rows(self) -> tuple[tuple[Bools, Bools], ...]:
-        """Per limit in `held`, the distinct rows of open kinds at its `met` leaves and at its `still` ones."""
+    def open_where_fixed(self) -> tuple[tuple[Bools, Bools], ...]:
+        """Per fixed count, the distinct sets of classes open at its `at_limit` leaves and at its `untouchable` ones."""
         return tuple(
-            (_distinct_rows(self.cells[h.met]), _distinct_rows(self.cells[h.still])) for h in self.held
+            (_distinct_rows(self.open_at[f.at_limit]), _distinct_rows(self.open_at[f.untouchable]))
+            for f in self.fixed
         )
 
-    def lines(self, attribute: str) -> list[Ints]:
-        """Return the distinct rows of kinds met when one attribute takes all of its values and nothing else moves."""
-        moved = np.moveaxis(self.kind, self.axes.index(attribute), -1).reshape(-1, self.sizes[attribute])
-        distinct = {row.tobytes(): row for row in np.ascontiguousarray(moved)}
-        return list(distinct.values())
+    def values_of(self, attribute: str, classes: Bools) -> Ints:
+        """Return the values of an attribute that records of some classes can have."""
+        marked = classes[self.class_of]
+        if attribute not in self.attributes:
+            return np.arange(self.sizes[attribute] * bool(marked.any()))
+        others = tuple(i for i, name in enumerate(self.attributes) if name != attribute)
+        return np.flatnonzero(marked.any(axis=others))
 
-    def spread(self, groups: Groups) -> Ints:
-        """Return a number for each combination of groups over the axes, in the shape of `kind`."""
-        out = np.zeros(self.kind.shape, dtype=np.int64)
-        for i, name in enumerate(self.axes):
+    def classes_along(self, attribute: str) -> list[Ints]:
+        """Return the distinct rows of classes that one attribute goes through while all others stay."""
+        last = np.moveaxis(self.class_of, self.attributes.index(attribute), -1)
+        rows = np.ascontiguousarray(last.reshape(-1, self.sizes[attribute]))
+        return list({row.tobytes(): row for row in rows}.values())
+
+    def numbered(self, groups: Groups) -> Ints:
+        """Return a number for each combination of groups of values, in the shape of `class_of`."""
+        out = np.zeros(self.class_of.shape, dtype=np.int64)
+        for i, name in enumerate(self.attributes):
             if name in groups:
-                shape = [1] * len(self.axes)
+                shape = [1] * len(self.attributes)
                 shape[i] = -1
                 out = out * (max(groups[name]) + 1) + np.array(groups[name], dtype=np.int64).reshape(shape)
         return out
@@ -264,110 +275,124 @@ class FreeCells:
 def free_cells(
     schema: Schema, tree: Tree, closings: Sequence[Closing], limits: Sequence[Limit] = ()
 ) -> FreeCells:
-    """Return the board of some rules."""
+    """Return what some rules leave open."""
     if all(not limit.most for limit in limits):
         limits = ()
     sizes = {a.name: len(a.group_labels) for a in schema.attributes}
     every: list[Closing | Limit] = [*closings, *limits]
-    axes = tuple(name for name in sizes if any(name in rule.values for rule in every))
-    shape = tuple(sizes[name] for name in axes)
-    kind = np.zeros(shape, dtype=np.int64)
+    attributes = tuple(name for name in sizes if any(name in rule.values for rule in every))
+    shape = tuple(sizes[name] for name in attributes)
+    class_of = np.zeros(shape, dtype=np.int64)
     for i, rule in enumerate(every):
-        kind = 2 * kind + _covered_cells(rule, axes, shape)
+        class_of = 2 * class_of + _covered_cells(rule, attributes, shape)
         if i % RENUMBER == RENUMBER - 1:
-            kind = np.unique(kind, return_inverse=True)[1].reshape(shape)
-    kind = np.unique(kind, return_inverse=True)[1].reshape(shape)
-    example = np.zeros(int(kind.max()) + 1, dtype=np.int64)
-    example[kind.reshape(-1)] = np.arange(kind.size)
-    cells = np.ones((tree.n_leaves, len(example)), dtype=bool)
+            class_of = np.unique(class_of, return_inverse=True)[1].reshape(shape)
+    class_of = np.unique(class_of, return_inverse=True)[1].reshape(shape)
+    example = np.zeros(int(class_of.max()) + 1, dtype=np.int64)
+    example[class_of.reshape(-1)] = np.arange(class_of.size)
+    open_at = np.ones((tree.n_leaves, len(example)), dtype=bool)
     for closing in closings:
-        cells[np.ix_(closing.leaves, _covered_cells(closing, axes, shape).reshape(-1)[example])] = False
-    covered = [_covered_cells(limit, axes, shape).reshape(-1)[example] for limit in limits]
-    for limit, inside in zip(limits, covered, strict=True):
+        covered = _covered_cells(closing, attributes, shape).reshape(-1)[example]
+        open_at[np.ix_(closing.leaves, covered)] = False
+    counted = [_covered_cells(limit, attributes, shape).reshape(-1)[example] for limit in limits]
+    for limit, classes in zip(limits, counted, strict=True):
         if limit.most:
-            cells[np.ix_(limit.number == 0, inside)] = False
-    free, circles, held = _fix_counts(cells, limits, covered) if limits else (cells, cells[:0], ())
-    opened = [free]
-    for depth in range(len(tree.names) - 1, 0, -1):
-        above = np.zeros((len(tree.geocodes[depth - 1]), len(example)), dtype=bool)
-        for kind_above, kind_below in zip(above.T, opened[-1].T, strict=True):
-            kind_above[tree.parent[depth][kind_below]] = True
-        opened.append(above)
-    names = {h.name for h in held} | {x.name for x in limits if x.most and not x.number.all()}
+            open_at[np.ix_(limit.number == 0, classes)] = False
+    movable, exchanges, fixed = _fix_counts(open_at, limits, counted)
+    names = {f.name for f in fixed} | {x.name for x in limits if x.most and not x.number.all()}
     rules = [c.name for c in closings] + [x.name for x in limits if x.name in names]
     return FreeCells(
-        sizes, axes, kind, cells, tuple(reversed(opened)), circles, held, tuple(dict.fromkeys(rules))
-    )
+        sizes, attributes, class_of, open_at, _at_every_level(tree, movable), exchanges, fixed,
+        tuple(dict.fromkeys(rules)),
+    )  # fmt: skip
+
+
+def _at_every_level(tree: Tree, at_leaves: Bools) -> tuple[Bools, ...]:
+    """Mark, per level, the nodes that have a marked leaf, for each class."""
+    out = [at_leaves]
+    for depth in range(len(tree.names) - 1, 0, -1):
+        above = np.zeros((len(tree.geocodes[depth - 1]), at_leaves.shape[1]), dtype=bool)
+        for nodes_above, nodes in zip(above.T, out[-1].T, strict=True):
+            nodes_above[tree.parent[depth][nodes]] = True
+        out.append(above)
+    return tuple(reversed(out))
 
 
 def _fix_counts(
-    cells: Bools, limits: Sequence[Limit], covered: Sequence[Bools]
+    open_at: Bools, limits: Sequence[Limit], counted: Sequence[Bools]
 ) -> tuple[Bools, Bools, tuple[FixedCount, ...]]:
-    """Return where records can come and go, the circles in which they can change, and what holds still.
+    """Decide which counts the limits fix, and which changes of a record that leaves possible.
 
-    What limits leave no room for is taken from `cells`.
+    What limits leave no room for is taken from `open_at`.
+
+    Returns:
+        (leaves, classes) where a record can come and go; (any, classes) between which one can change at a leaf; counts.
     """
-    somewhere = cells.any(axis=0)
-    rows: dict[bytes, list[int]] = {}
-    for i, kinds in enumerate(covered):
-        if (kinds & somewhere).any():
-            rows.setdefault((kinds & somewhere).tobytes(), []).append(i)
-    sets = np.array([np.frombuffer(key, dtype=bool) for key in rows]).reshape(len(rows), cells.shape[1])
-    least = np.zeros((len(rows), len(cells)), dtype=np.int64)
-    most = np.full((len(rows), len(cells)), -1, dtype=np.int64)
-    for s, members in enumerate(rows.values()):
+    if not limits:
+        return open_at, open_at[:0], ()
+    somewhere = open_at.any(axis=0)
+    of_set: dict[bytes, list[int]] = {}  # limits by the set of classes that they count
+    for i, classes in enumerate(counted):
+        if (classes & somewhere).any():
+            of_set.setdefault((classes & somewhere).tobytes(), []).append(i)
+    sets = np.array([np.frombuffer(key, dtype=bool) for key in of_set]).reshape(len(of_set), open_at.shape[1])
+    least = np.zeros((len(of_set), len(open_at)), dtype=np.int64)
+    most = np.full((len(of_set), len(open_at)), -1, dtype=np.int64)
+    for s, members in enumerate(of_set.values()):
         for i in members:
             if limits[i].most:
                 most[s] = np.where((most[s] < 0) | (limits[i].number < most[s]), limits[i].number, most[s])
             else:
                 least[s] = np.maximum(least[s], limits[i].number)
-    found = propagate_limits(CountLimits(sets, least, most), cells)
-    cells &= ~found.emptied
-    held = []
+    found = propagate_limits(CountLimits(sets, least, most), open_at)
+    open_at &= ~found.emptied
+    fixed = []
     for i in range(len(limits)):
-        for s, members in enumerate(rows.values()):
+        for s, members in enumerate(of_set.values()):
             number = limits[i].number
-            met, still = (number > 0) & (found.count[s] == number), (number > 0) & found.untouchable[s]
-            if i in members and (met | still).any():
-                held.append(FixedCount(limits[i].name, covered[i], met, still))
-    free, circles = _exchange_groups(cells, sets, found)
-    return free, circles, tuple(held)
+            at_limit = (number > 0) & (found.fixed_count[s] == number)
+            untouchable = (number > 0) & found.untouchable[s]
+            if i in members and (at_limit | untouchable).any():
+                fixed.append(FixedCount(limits[i].name, counted[i], at_limit, untouchable))
+    movable = open_at.copy()
+    for s, classes in enumerate(sets):
+        movable[np.ix_(found.untouchable[s] | (found.fixed_count[s] > 0), classes)] = False
+    return movable, _exchanges(open_at, sets, found), tuple(fixed)
 
 
-def _exchange_groups(cells: Bools, sets: Bools, found: Propagated) -> tuple[Bools, Bools]:
-    """Split the open kinds of each leaf by the counts that hold still there."""
-    free, out = cells.copy(), []
-    for s, kinds in enumerate(sets):
-        free[np.ix_(found.untouchable[s] | (found.count[s] > 0), kinds)] = False
-    settled = np.flatnonzero((found.count > 0).any(axis=0))
-    signs = np.concatenate(
-        [cells[settled], (found.count.T > 0)[settled], found.untouchable.T[settled]], axis=1
+def _exchanges(open_at: Bools, sets: Bools, found: Propagated) -> Bools:
+    """Return the groups of open classes in the same fixed counts of a leaf: a record can change between them."""
+    some_fixed = np.flatnonzero((found.fixed_count > 0).any(axis=0))
+    patterns = np.concatenate(
+        [open_at[some_fixed], (found.fixed_count.T > 0)[some_fixed], found.untouchable.T[some_fixed]], axis=1
     )
-    for row in _distinct_rows(signs):
-        here, fixed, still = np.split(row, (cells.shape[1], cells.shape[1] + len(sets)))
-        here = here & ~sets[still].any(axis=0)
-        inside = sets[fixed][:, here].T  # of each kind here, the fixed sets that it is in
-        members: dict[bytes, list[int]] = {}
-        for kind, pattern in zip(np.flatnonzero(here).tolist(), inside, strict=True):
-            if pattern.any():
-                members.setdefault(pattern.tobytes(), []).append(kind)
-        for kinds_of_one in members.values():
-            circle = np.zeros_like(here)
-            circle[kinds_of_one] = True
-            out.append(circle)
-    return free, _distinct_rows(np.array(out, dtype=bool).reshape(-1, cells.shape[1]))
+    out = []
+    for pattern in _distinct_rows(patterns):
+        here, fixed, untouchable = np.split(pattern, (open_at.shape[1], open_at.shape[1] + len(sets)))
+        here = here & ~sets[untouchable].any(axis=0)
+        memberships = sets[fixed][:, here].T  # of each class here, the fixed counts that it is in
+        groups: dict[bytes, list[int]] = {}
+        for member, counts in zip(np.flatnonzero(here).tolist(), memberships, strict=True):
+            if counts.any():
+                groups.setdefault(counts.tobytes(), []).append(member)
+        for members in groups.values():
+            group = np.zeros_like(here)
+            group[members] = True
+            out.append(group)
+    return _distinct_rows(np.array(out, dtype=bool).reshape(-1, open_at.shape[1]))
 
 
 def _distinct_rows(rows: Bools) -> Bools:
-    packed = {row.tobytes(): i for i, row in enumerate(rows)}
-    return np.asarray(rows[sorted(packed.values())])
+    last = {row.tobytes(): i for i, row in enumerate(rows)}
+    return np.asarray(rows[sorted(last.values())])
 
 
-def _covered_cells(rule: Closing | Limit, axes: tuple[str, ...], shape: tuple[int, ...]) -> Bools:
+def _covered_cells(rule: Closing | Limit, attributes: tuple[str, ...], shape: tuple[int, ...]) -> Bools:
+    """Mark the combinations of values that a rule speaks of."""
     out = np.ones(shape, dtype=bool)
-    for i, name in enumerate(axes):
+    for i, name in enumerate(attributes):
         if name in rule.values:
-            along = [1] * len(axes)
+            along = [1] * len(attributes)
             along[i] = -1
             out &= np.array(rule.values[name], dtype=bool).reshape(along)
     return out
@@ -404,85 +429,95 @@ def derive_changes(
     neighbours: str,
 ) -> tuple[DerivedChange, ...]:
     """Return every kind of change in the order of a certificate: the neighbours' own, attributes, levels."""
-    board = free_cells(schema, tree, closings, limits)
-    last = len(tree.names) - 1
-    out = [_presence_change(board, statistics)] if neighbours == "add_remove" else []
-    out.append(_everything_change(board, statistics))
-    out += [_attribute_change(board, statistics, name) for name in board.sizes]
-    out += [_within_level_change(board, tree, statistics, depth) for depth in range(last)]
-    return tuple(replace(c, exact=_excluded_by(c, board, tree)) if c.exact is NOTHING else c for c in out)
+    free = free_cells(schema, tree, closings, limits)
+    out = [_presence_change(free, statistics)] if neighbours == "add_remove" else []
+    out.append(_everything_change(free, statistics))
+    out += [_attribute_change(free, statistics, name) for name in free.sizes]
+    out += [_within_level_change(free, tree, statistics, depth) for depth in range(len(tree.names) - 1)]
+    return tuple(replace(c, exact=_excluded_by(c, free, tree)) if c.exact is NOTHING else c for c in out)
 
 
-def _excluded_by(change: DerivedChange, board: FreeCells, tree: Tree) -> tuple[str, ...]:
-    """Name what leaves no change of a kind: too few places or values, or else the rules."""
-    rules = board.rules
+def _excluded_by(change: DerivedChange, free: FreeCells, tree: Tree) -> tuple[str, ...]:
+    """Name what leaves no change of a kind: too few areas or values, or else the rules."""
     if change.kind == "within_level":
-        few = len(tree.geocodes[tree.names.index(change.of)]) == tree.n_leaves
-        return rules if rules and not few else ("the geography",)
+        too_few = len(tree.geocodes[tree.names.index(change.of)]) == tree.n_leaves
+        return free.rules if free.rules and not too_few else ("the geography",)
     if change.kind == "attribute":
-        few = board.sizes[change.of] == 1
+        too_few = free.sizes[change.of] == 1
     else:
-        few = prod(board.sizes.values()) == 1 and tree.n_leaves == 1
-    return rules if rules and not few else ("the schema",)
+        too_few = prod(free.sizes.values()) == 1 and tree.n_leaves == 1
+    return free.rules if free.rules and not too_few else ("the schema",)
 
 
 def _verdict(
-    kind: str, of: str, *, possible: bool, agree: bool, altered: list[str], still: list[str]
+    kind: str, of: str, *, possible: bool, agree: bool, altered: list[str], fixed: list[str]
 ) -> DerivedChange:
-    """Return the verdict; a change that is not possible is disclosed by what excludes it."""
+    """Return the status of a kind of change.
+
+    Args:
+        possible: whether the rules leave such a change at all.
+        agree: whether some such change alters no exact statistic.
+        altered: exact statistics that some such change alters.
+        fixed: limits whose fixed counts some such change alters.
+    """
     if not possible:
         return DerivedChange(kind, of, "disclosed", NOTHING)
-    names = tuple(dict.fromkeys([*altered, *still]))
+    names = tuple(dict.fromkeys([*altered, *fixed]))
     return DerivedChange(
         kind, of, "disclosed" if not agree else "conditional" if names else "protected", names
     )
 
 
-def _presence_change(board: FreeCells, statistics: Sequence[Statistic]) -> DerivedChange:
-    """Every statistic counts every record, and every count that is held still."""
+def _presence_change(free: FreeCells, statistics: Sequence[Statistic]) -> DerivedChange:
+    """Decide about one record more or less: every statistic counts it, and every fixed count that it is in."""
     names = [s.name for s in statistics]
-    still = [h.name for h in board.held if board.cells[np.ix_(h.met | h.still, h.kinds)].any()]
-    possible = bool(board.opened[-1].any())
-    return _verdict("presence", "", possible=possible, agree=not names, altered=names, still=still)
+    fixed = [f.name for f in free.fixed if free.open_at[np.ix_(f.at_limit | f.untouchable, f.classes)].any()]
+    possible = bool(free.movable[-1].any())
+    return _verdict("presence", "", possible=possible, agree=not names, altered=names, fixed=fixed)
 
 
-def _everything_change(board: FreeCells, statistics: Sequence[Statistic]) -> DerivedChange:
-    outside = [name for name in board.sizes if name not in board.axes]
-    places = int(board.n_cells @ board.n_nodes[-1])
+def _everything_change(free: FreeCells, statistics: Sequence[Statistic]) -> DerivedChange:
+    """Decide about a record that is replaced by any other, anywhere.
+
+    Records that can come and go are (leaf, cell); those that can only be exchanged at their leaf are cells of one
+    group. Some two agree on all exact statistics if there are more of them than different answers.
+    """
+    n_records = int(free.n_cells @ free.n_movable_nodes[-1])
+    answer_groups = _combined_groups(statistics, free.sizes)
+    n_other_answers = prod(max(answer_groups[a]) + 1 for a in free.sizes if a not in free.attributes)
     deepest = max((s.depth for s in statistics), default=0)
-    answers = _combined_groups(statistics, board.sizes)
-    beyond = prod(max(answers[name]) + 1 for name in outside)
-    agree = places > _n_distinct_answers(board, answers, deepest) * beyond
-    rooms = [(circle, int(board.n_cells[circle].sum())) for circle in board.circles]
-    wide = [circle for circle, n in rooms if n > 1]
-    combination = board.spread(answers)
-    agree |= any(n > len(np.unique(combination[circle[board.kind]])) * beyond for circle, n in rooms)
-    free = board.opened[-1].any(axis=0)
+    agree = n_records > _n_distinct_answers(free, answer_groups, deepest) * n_other_answers
+    answer_of = free.numbered(answer_groups)
+    exchanges = [group for group in free.exchanges if int(free.n_cells[group].sum()) > 1]
+    for group in exchanges:
+        n_answers = len(np.unique(answer_of[group[free.class_of]])) * n_other_answers
+        agree |= int(free.n_cells[group].sum()) > n_answers
+    movable = free.movable[-1].any(axis=0)
     altered = [
         s.name
         for s in statistics
-        if int(board.opened[s.depth].any(axis=1).sum()) > 1
+        if int(free.movable[s.depth].any(axis=1).sum()) > 1
         or any(
-            len({groups[v] for v in board.values(name, kinds)}) > 1
-            for kinds in (free, *wide)
+            len({groups[v] for v in free.values_of(name, classes)}) > 1
+            for classes in (movable, *exchanges)
             for name, groups in s.groups.items()
         )
     ]
-    possible = places > 1 or bool(wide)
-    still = _limits_on_everything(board)
-    return _verdict("everything", "", possible=possible, agree=agree, altered=altered, still=still)
+    possible, fixed = n_records > 1 or bool(exchanges), _limits_on_everything(free)
+    return _verdict("everything", "", possible=possible, agree=agree, altered=altered, fixed=fixed)
 
 
-def _limits_on_everything(board: FreeCells) -> list[str]:
-    """Return the limits whose count some record leaves for another, or that hold one of two records by itself."""
-    if not board.held:
+def _limits_on_everything(free: FreeCells) -> list[str]:
+    """Return the limits whose fixed count some record leaves for another, or that fix one of two records by itself."""
+    if not free.fixed:
         return []
-    at = board.cells.astype(np.int64) * board.n_cells
-    every, out = int(at.sum()), []
-    for h in board.held:
-        inside = at[:, h.kinds].sum(axis=1)
-        left = (h.met & (inside > 0) & (inside < every)) | (h.still & (inside > 0) & (every > 1))
-        out += [h.name] if left.any() else []
+    n_records = free.open_at.astype(np.int64) * free.n_cells
+    in_all, out = int(n_records.sum()), []
+    for f in free.fixed:
+        counted = n_records[:, f.classes].sum(axis=1)
+        left = f.at_limit & (counted > 0) & (counted < in_all)
+        left |= f.untouchable & (counted > 0) & (in_all > 1)
+        out += [f.name] if left.any() else []
     return out
 
 
@@ -496,78 +531,81 @@ def _combined_groups(statistics: Sequence[Statistic], sizes: dict[str, int]) -> 
     return out
 
 
-def _n_distinct_answers(board: FreeCells, answers: Groups, depth: int) -> int:
-    """Count the pairs of a node of a level and a combination of answers over the axes that some record can have."""
-    combination = board.spread(answers).reshape(-1)
-    holds: Bools = np.zeros((int(combination.max()) + 1, len(board.n_nodes[-1])), dtype=bool)
-    holds[combination, board.kind.reshape(-1)] = True
-    signature, times = np.unique(holds, axis=0, return_counts=True)
-    pattern, nodes = np.unique(board.opened[depth], axis=0, return_counts=True)
-    met = (pattern.astype(np.float32) @ signature.T.astype(np.float32)) > 0
-    return sum(int(n) * int(row @ times) for n, row in zip(nodes, met.astype(np.int64), strict=True))
+def _n_distinct_answers(free: FreeCells, answer_groups: Groups, depth: int) -> int:
+    """Count the pairs of a node of a level and an answer of the rules' attributes that some record can have."""
+    answer_of = free.numbered(answer_groups).reshape(-1)
+    has_class: Bools = np.zeros((int(answer_of.max()) + 1, len(free.n_movable_nodes[-1])), dtype=bool)
+    has_class[answer_of, free.class_of.reshape(-1)] = True
+    kinds_of_answer, n_alike = np.unique(has_class, axis=0, return_counts=True)
+    kinds_of_node, n_nodes = np.unique(free.movable[depth], axis=0, return_counts=True)
+    meets = (kinds_of_node.astype(np.float32) @ kinds_of_answer.T.astype(np.float32)) > 0
+    return sum(int(n) * int(row @ n_alike) for n, row in zip(n_nodes, meets.astype(np.int64), strict=True))
 
 
-def _attribute_change(board: FreeCells, statistics: Sequence[Statistic], name: str) -> DerivedChange:
-    n = board.sizes[name]
-    pairs: Bools = np.zeros((n, n), dtype=bool)
-    if name in board.axes:
-        for line in board.lines(name):
-            pairs |= board.together[np.ix_(line, line)]
+def _attribute_change(free: FreeCells, statistics: Sequence[Statistic], name: str) -> DerivedChange:
+    """Decide about a record whose value of one attribute is replaced, at its leaf."""
+    n = free.sizes[name]
+    pairs: Bools = np.zeros((n, n), dtype=bool)  # values that some record can change between
+    if name in free.attributes:
+        for row in free.classes_along(name):
+            pairs |= free.exchangeable[np.ix_(row, row)]
     else:
-        pairs |= bool(board.together.any())
+        pairs |= bool(free.exchangeable.any())
     pairs &= ~np.eye(n, dtype=bool)
-    apart = {s.name: _told_apart(s.groups[name]) for s in statistics if name in s.groups}
-    left = pairs.copy()
-    for told in apart.values():
-        left &= ~told
-    altered = [other for other, told in apart.items() if bool((pairs & told).any())]
-    possible, agree = bool(pairs.any()), bool(left.any())
-    still = _limits_on_attribute(board, name)
-    return _verdict("attribute", name, possible=possible, agree=agree, altered=altered, still=still)
+    differs = {s.name: _different_groups(s.groups[name]) for s in statistics if name in s.groups}
+    agreeing = pairs & ~np.any([*differs.values(), np.zeros_like(pairs)], axis=0)
+    altered = [statistic for statistic, different in differs.items() if bool((pairs & different).any())]
+    possible, agree = bool(pairs.any()), bool(agreeing.any())
+    fixed = _limits_on_attribute(free, name)
+    return _verdict("attribute", name, possible=possible, agree=agree, altered=altered, fixed=fixed)
 
 
-def _limits_on_attribute(board: FreeCells, name: str) -> list[str]:
-    """Return the limits whose count a record leaves, or that hold it by itself, when one attribute is replaced."""
+def _limits_on_attribute(free: FreeCells, name: str) -> list[str]:
+    """Return the limits whose fixed count a record leaves, or that fix it by itself, when one attribute is replaced."""
+    if name in free.attributes:
+        rows = free.classes_along(name)
+    else:
+        rows = list(np.repeat(np.arange(free.open_at.shape[1])[:, None], free.sizes[name], 1))
     out = []
-    kinds = np.arange(board.cells.shape[1])
-    lines = board.lines(name) if name in board.axes else list(np.repeat(kinds[:, None], board.sizes[name], 1))
-    for h, (met, still) in zip(board.held, board.held_rows, strict=True):
-        for line in lines:
-            inside = h.kinds[line]
-            crossed = met[:, line[inside]].any(axis=1) & met[:, line[~inside]].any(axis=1)
-            touched = still[:, line[inside]].any(axis=1) & (still[:, line].sum(axis=1) > 1)
-            if crossed.any() or touched.any():
-                out.append(h.name)
+    for f, (at_limit, untouchable) in zip(free.fixed, free.open_where_fixed, strict=True):
+        for row in rows:
+            counted = f.classes[row]
+            leaves_it = at_limit[:, row[counted]].any(axis=1) & at_limit[:, row[~counted]].any(axis=1)
+            touched = untouchable[:, row[counted]].any(axis=1) & (untouchable[:, row].sum(axis=1) > 1)
+            if leaves_it.any() or touched.any():
+                out.append(f.name)
                 break
     return out
 
 
-def _told_apart(groups: tuple[int, ...]) -> Bools:
+def _different_groups(groups: tuple[int, ...]) -> Bools:
+    """Mark the pairs of values that are in different groups."""
     of = np.array(groups)
     return np.asarray(of[:, None] != of[None, :], dtype=bool)
 
 
 def _within_level_change(
-    board: FreeCells, tree: Tree, statistics: Sequence[Statistic], depth: int
+    free: FreeCells, tree: Tree, statistics: Sequence[Statistic], depth: int
 ) -> DerivedChange:
+    """Decide about a record that moves to another leaf of its node of a level, with its values."""
+
     def two_in_one(level: int, above: int) -> bool:
         # more nodes than nodes above them: two lie in the same one
-        return bool((board.n_nodes[level] > board.n_nodes[above]).any())
+        return bool((free.n_movable_nodes[level] > free.n_movable_nodes[above]).any())
 
-    last = len(tree.names) - 1
     deepest = max([depth, *(s.depth for s in statistics)])
     altered = [s.name for s in statistics if s.depth > depth and two_in_one(s.depth, depth)]
-    still = []
-    if board.held:
-        above, open_leaf = tree.ancestors[depth], board.cells
-        n_open = np.stack([np.bincount(above, column) for column in open_leaf.T], axis=1)
-        movable = open_leaf & (n_open[above] > 1)
-        still = [h.name for h in board.held if movable[np.ix_(h.met | h.still, h.kinds)].any()]
+    fixed = []
+    if free.fixed:
+        node_of = tree.ancestors[depth]
+        n_open = np.stack([np.bincount(node_of, at_leaves) for at_leaves in free.open_at.T], axis=1)
+        can_move = free.open_at & (n_open[node_of] > 1)
+        fixed = [f.name for f in free.fixed if can_move[np.ix_(f.at_limit | f.untouchable, f.classes)].any()]
     return _verdict(
         "within_level",
         tree.names[depth],
-        possible=two_in_one(last, depth),
-        agree=two_in_one(last, deepest),
+        possible=two_in_one(len(tree.names) - 1, depth),
+        agree=two_in_one(len(tree.names) - 1, deepest),
         altered=altered,
-        still=still,
+        fixed=fixed,
     )
