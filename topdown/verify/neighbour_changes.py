@@ -108,7 +108,7 @@ def _without_slack(limits: CountLimits, cluster: list[int], open_at: Bools) -> B
 
 
 def _narrow_nested(limits: CountLimits, cluster: list[int], open_at: Bools, out: Propagated) -> None:
-    """Write what nested sets decide: least and most of each are narrowed by those around and inside it till none moves."""
+    """Write what nested sets decide: each is narrowed by those around and inside it until nothing moves."""
     sets = {s: set(np.flatnonzero(limits.sets[s]).tolist()) for s in cluster}
     above = {s: [t for t in cluster if sets[s] < sets[t]] for s in cluster}
     inside = {
