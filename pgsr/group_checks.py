@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import partial
 from math import ceil
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ import numpy as np
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
 from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, Checked, Manifest, Verify, release_files
 from pgsr.released_groups import (
-    Check,
     OddFileError,
     ReleasedFiles,
     check_form,
@@ -33,16 +33,17 @@ from topdown import __version__
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
+from topdown.verify.findings import CheckResult, Findings
 
 HALF_WIDTH_95 = 1.96
 MORE = 1e-6
 
 
-def check_intervals(files: ReleasedFiles) -> Check:
+def check_intervals(files: ReleasedFiles) -> Findings:
     """Recompute bounds of the noise alone; of the others their form, and that none is wider than the noise drawn."""
     document = files.certificate
     stated, valid = document["intervals"], document["mechanism"]["consistent"]
-    check = Check("intervals", n_checked=files.counts.size)
+    check = Findings(name="intervals", n_checked=files.counts.size)
     known = np.full(len(files.parent), int(document["total"]))
     for node, (code, _, _) in enumerate(document["regions"]):
         known[node] = document["public_totals"].get(code, known[node])
@@ -67,7 +68,7 @@ def check_intervals(files: ReleasedFiles) -> Check:
         )
     if stated["meaning"] != MEANING:
         check.fail("what the bounds mean is described in other words than the format has")
-    check.summary = f"{files.counts.size:,} counts lie within their bounds ({stated['method']})"
+    check.text = f"{files.counts.size:,} counts lie within their bounds ({stated['method']})"
     return check
 
 
@@ -82,11 +83,11 @@ def _widest(files: ReleasedFiles) -> np.ndarray[tuple[int], np.dtype[np.float64]
     return np.array(found)
 
 
-def check_choice(files: ReleasedFiles) -> Check:
+def check_choice(files: ReleasedFiles) -> Findings:
     """Recompute columns and rows of every region; expect no answer where none was asked."""
     document, n_sizes = files.certificate, len(files.answers)
     stated, adaptive = document.get("choice"), document["mechanism"]["measures"] == "tail_rows"
-    check = Check("choice", "none: every region was measured alike")
+    check = Findings(name="choice", text="none: every region was measured alike")
     if (stated is not None) != adaptive or adaptive != (
         document["mechanism"]["name"] == "tracking+parent+rows"
     ):
@@ -113,7 +114,7 @@ def check_choice(files: ReleasedFiles) -> Check:
         if files.answers[sum(due) :, node].any():
             check.fail(f"{code} has answers past its columns and rows")
     n_rows = sum(1 for _, rows in found if rows)
-    check.summary = f"{n_rows:,} of {len(found):,} regions by rows too, as the answers above them say"
+    check.text = f"{n_rows:,} of {len(found):,} regions by rows too, as the answers above them say"
     return check
 
 
@@ -202,7 +203,7 @@ def _variances(document: dict[str, Any]) -> list[float]:
     return [float(p if gaussian else 2 * p * p) for p in parameters]
 
 
-def verify(folder: Path | str) -> list[Check]:
+def verify(folder: Path | str) -> list[CheckResult]:
     """Return the checks of a release folder.
 
     Manifest (canonical, exactly the files that follow from the release, no link, no empty folder), whole numbers,
@@ -223,7 +224,7 @@ def verify(folder: Path | str) -> list[Check]:
     return check_folder(place)
 
 
-def verify_document(checks: Sequence[Check]) -> Verify:
+def verify_document(checks: Sequence[CheckResult]) -> Verify:
     """Return the result of `verify` as a document."""
     failed = sum(not check.ok for check in checks)
     return Verify(
@@ -235,17 +236,17 @@ def verify_document(checks: Sequence[Check]) -> Verify:
             Checked(
                 name=check.name,
                 ok=check.ok,
-                summary=check.summary,
+                summary=check.text,
                 n_checked=check.n_checked,
                 n_failed=check.n_failed,
-                findings=check.findings,
+                findings=[finding.text for finding in check.findings],
             )
             for check in checks
         ],
     )
 
 
-def check_folder(place: Path) -> list[Check]:
+def check_folder(place: Path) -> list[CheckResult]:
     """Return the checks of a folder, a simulation's too; see `verify`."""
     try:
         found = place.is_dir() and (place / MANIFEST).is_file()
@@ -271,7 +272,7 @@ def check_folder(place: Path) -> list[Check]:
             else f"a file cannot be read ({type(error).__name__})"
         )
         return [sealed, _failed("files", text)]
-    checks: dict[str, Callable[[ReleasedFiles], Check]] = {
+    checks: dict[str, Callable[[ReleasedFiles], Findings]] = {
         "whole numbers": _whole_numbers,
         "hierarchy": _hierarchy,
         "total": _total,
@@ -298,9 +299,9 @@ def _is_simulation(place: Path) -> bool:
     return False
 
 
-def _sealed(place: Path, certificate: dict[str, Any] | None) -> Check:
+def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
     """Compare the folder with its manifest, and the manifest with what follows from the certificate."""
-    check = Check("manifest")
+    check = Findings(name="manifest")
     try:
         manifest = read_document(place, MANIFEST)
         check_form(manifest, Manifest)
@@ -333,11 +334,11 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Check:
             certificate["truth"] is None
         ):
             check.fail("the certificate does not say clearly whether this is a release")
-    check.summary = f"{check.n_checked} files have the stated SHA-256"
+    check.text = f"{check.n_checked} files have the stated SHA-256"
     return check
 
 
-def _compare_names(check: Check, place: Path, files: set[str], folders: set[str]) -> None:
+def _compare_names(check: Findings, place: Path, files: set[str], folders: set[str]) -> None:
     """Fail for everything in the folder that does not follow from the release: files, links, empty folders."""
     for top, inner, names in os.walk(place):
         for name in (*inner, *names):
@@ -349,20 +350,22 @@ def _compare_names(check: Check, place: Path, files: set[str], folders: set[str]
                 check.fail(f"{inside!a} is not in the manifest of such a release")
 
 
-def _failed(name: str, text: str) -> Check:
-    check = Check(name, n_checked=1)
+def _failed(name: str, text: str) -> CheckResult:
+    check = Findings(name=name, n_checked=1)
     check.fail(text)
-    return check
+    return check.close(name, text, 0)
 
 
-def _guarded(name: str, run: Callable[[], Check]) -> Check:
+def _guarded(name: str, run: Callable[[], Findings]) -> CheckResult:
     """Run one check; whatever a hostile file makes it stumble over fails it."""
+    start = perf_counter()
     try:
-        return run()
+        found = run()
     except OddFileError as error:
         return _failed(name, str(error))
     except Exception as error:
         return _failed(name, f"the release is not what its format says ({type(error).__name__})")
+    return found.close(name, found.text, perf_counter() - start)
 
 
 def _region_name(files: ReleasedFiles, node: int) -> str:
@@ -370,17 +373,17 @@ def _region_name(files: ReleasedFiles, node: int) -> str:
     return f"{level} {code}"
 
 
-def _whole_numbers(files: ReleasedFiles) -> Check:
-    check = Check("whole numbers", n_checked=files.counts.size)
+def _whole_numbers(files: ReleasedFiles) -> Findings:
+    check = Findings(name="whole numbers", n_checked=files.counts.size)
     if files.certificate["mechanism"]["consistent"]:
         for size, node in np.argwhere(files.counts < 0).tolist():
             check.fail(f"{_region_name(files, node)}, size row {size}: {files.counts[size, node]} is below 0")
-    check.summary = f"{files.counts.size:,} counts, none below 0"
+    check.text = f"{files.counts.size:,} counts, none below 0"
     return check
 
 
-def _hierarchy(files: ReleasedFiles) -> Check:
-    check = Check("hierarchy")
+def _hierarchy(files: ReleasedFiles) -> Findings:
+    check = Findings(name="hierarchy")
     sums = np.zeros_like(files.counts)
     inner = np.zeros(len(files.parent), dtype=np.bool_)
     inner[files.parent[files.parent >= 0]] = True
@@ -391,17 +394,17 @@ def _hierarchy(files: ReleasedFiles) -> Check:
     if files.certificate["mechanism"]["consistent"]:
         for node in wrong.tolist():
             check.fail(f"{_region_name(files, node)} is not the sum of its children")
-        check.summary = f"{check.n_checked:,} of {check.n_checked:,} regions add up"
+        check.text = f"{check.n_checked:,} of {check.n_checked:,} regions add up"
     else:
-        check.summary = f"not promised; {len(wrong):,} of {check.n_checked:,} regions do not add up"
+        check.text = f"not promised; {len(wrong):,} of {check.n_checked:,} regions do not add up"
     return check
 
 
-def _total(files: ReleasedFiles) -> Check:
+def _total(files: ReleasedFiles) -> Findings:
     expected = int(files.certificate["total"])
-    check = Check("total", f"every level has {expected:,} groups")
+    check = Findings(name="total", text=f"every level has {expected:,} groups")
     if not files.certificate["mechanism"]["consistent"]:
-        check.summary = "not promised"
+        check.text = "not promised"
         return check
     for level in range(int(files.level.max()) + 1):
         check.n_checked += 1
@@ -417,13 +420,13 @@ def _total(files: ReleasedFiles) -> Check:
                 check.fail(
                     f"{_region_name(files, codes[region])} has {held[codes[region]]} groups, not the public {number}"
                 )
-        check.summary += f", and {len(public):,} regions have their public numbers"
+        check.text += f", and {len(public):,} regions have their public numbers"
     return check
 
 
-def _optimality(files: ReleasedFiles) -> Check:
+def _optimality(files: ReleasedFiles) -> Findings:
     """Repeat the exchange certificate where Model 1 was solved on the published measurements."""
-    check = Check("optimality", files.certificate["mechanism"]["claim"])
+    check = Findings(name="optimality", text=files.certificate["mechanism"]["claim"])
     proof, mechanism = files.certificate["optimality"], files.certificate["mechanism"]
     known = MECHANISMS.get(mechanism["name"])
     if known is None or (known.claim, known.consistent) != (mechanism["claim"], mechanism["consistent"]):
@@ -431,7 +434,7 @@ def _optimality(files: ReleasedFiles) -> Check:
     if (mechanism["name"] == "M_H^dp") != bool(proof and proof["of_measurements"]):
         check.fail("the exchange certificate is missing, or is stated of another mechanism")
     if proof is None or not proof["of_measurements"]:
-        check.summary += " (not checkable from the files)"
+        check.text += " (not checkable from the files)"
         return check
     gain, check.n_checked = exchange_gain_plain(files.parent, files.answers, files.counts)
     if proof["largest_gain"] != gain or proof["optimal"] != (gain <= 0):

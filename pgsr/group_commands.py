@@ -326,10 +326,10 @@ def verify(screen: Screen, folder: Path) -> int:
         screen.item(
             OK if check.ok else FAIL,
             f"{check.name:<14}",
-            check.summary if check.ok else f"{check.n_failed} failed",
+            check.text if check.ok else f"{check.n_failed} failed",
         )
         for finding in check.findings[:5]:
-            screen.say(finding, indent=6)
+            screen.say(finding.text, indent=6)
     if failed:
         screen.last(f"{len(failed)} of {len(checks)} checks failed. All findings: --json", symbol=FAIL)
         return EXIT_CHECK_FAILED

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -28,7 +28,6 @@ from pgsr.formats import (
     COUNTS,
     EXACT,
     JOURNAL,
-    LEDGER,
     LOWER,
     MEASUREMENTS,
     PART,
@@ -40,44 +39,14 @@ from pgsr.formats import (
 from pgsr.hierarchy import Sizes
 from pgsr.neighbours import step_in_words, step_sentence, unit_means
 from topdown.arrays import Ints
-from topdown.errors import BudgetError, DataError
+from topdown.errors import DataError
 from topdown.formats import json_bytes
-from topdown.privacy.ledger import Book, Charge, read_book
+from topdown.verify.check_ledger import check_order
+from topdown.verify.exact_arithmetic import fraction
+from topdown.verify.findings import Findings
+from topdown.verify.ledger_reader import Charge, LedgerFile, Opened, load_ledger
 from topdown.verify.strict_reader import UnreadableError, open_inside, parse_json, read_bytes
 from topdown.verify.strict_reader import sha256_of as digest_of
-
-MOST_FINDINGS = 100
-
-
-@dataclass
-class Check:
-    """One check and what it found.
-
-    Args:
-        name: of the check.
-        summary: what was checked, with numbers.
-        n_checked: things compared.
-        findings: first failures, in words.
-        n_failed: number of failures.
-    """
-
-    name: str
-    summary: str = ""
-    n_checked: int = 0
-    findings: list[str] = field(default_factory=list)
-    n_failed: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing failed."""
-        return self.n_failed == 0
-
-    def fail(self, text: str, n: int = 1) -> None:
-        """Record a failure."""
-        self.n_failed += n
-        if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(text)
-
 
 TABLE_KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
 
@@ -243,39 +212,40 @@ def _read_cells(
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 
 
-def check_ledger(files: ReleasedFiles) -> Check:
+def check_ledger(files: ReleasedFiles) -> Findings:
     """Check the ledger's chain, what was charged, and that the noisy answers are the ones it has recorded."""
-    check = Check("ledger")
+    check = Findings(name="ledger")
     document = files.certificate
     if not document["release"]:
-        check.n_checked, check.summary = 1, f"none: {document['stamp']}"
+        check.n_checked, check.text = 1, f"none: {document['stamp']}"
         if not document["stamp"] or document["journal"]:
             check.fail("a simulation must be stamped and charge nothing")
         return check
-    data = read_file(files.folder, LEDGER)
     try:
-        book, n_bytes, whole = read_book(data, files.folder / LEDGER)
-    except BudgetError as error:
-        check.fail(error.text)
+        ledger = load_ledger(files.folder)
+    except UnreadableError as error:
+        check.add(error.finding)
         return check
-    commit = book.commit_of(document["journal"])
-    if commit is None or book.entries[-1].event is not commit or n_bytes != len(data) or not whole:
+    check_order(ledger, check)
+    first = ledger.lines[0]
+    commits = [line for line in ledger.commits if line.journal == document["journal"]]
+    if not isinstance(first, Opened) or not commits or ledger.lines[-1] is not commits[-1]:
         check.fail("the ledger does not end with the commit of this release")
         return check
-    mine = book.of_journal(document["journal"])
-    _check_charges(check, files, book, list(mine.values()))
+    commit, mine = commits[-1], ledger.of_journal(document["journal"])
+    _check_charges(check, files, first, list(mine.values()))
     if set(commit.intents) != set(mine) or commit.plan_hash != document["plan_hash"]:
         check.fail("the ledger's commit is that of another plan or of other charges")
-    _check_parts(check, files, book, commit.files)
-    charged = sum((intent.loss for intent in mine.values()), Fraction(0))
-    check.summary = (
-        f"{book.binding.loss_name} {charged} charged for this release in {len(mine)} intents; "
-        f"chain of {len(book.entries)} records unbroken, {book.charged} charged so far"
+    _check_parts(check, files, ledger, commit.files)
+    charged = sum((fraction(intent.loss) for intent in mine.values()), Fraction(0))
+    check.text = (
+        f"{first.loss_name} {charged} charged for this release in {len(mine)} intents; "
+        f"chain of {len(ledger.lines)} records unbroken, {ledger.charged} charged so far"
     )
     return check
 
 
-def _check_charges(check: Check, files: ReleasedFiles, book: Book, mine: list[Charge]) -> None:
+def _check_charges(check: Findings, files: ReleasedFiles, bound: Opened, mine: list[Charge]) -> None:
     """Expect one charge for all levels first, and then whole levels that were lost and drawn again."""
     document = files.certificate
     stated, sizes = document["privacy"], document["sizes"]
@@ -284,7 +254,6 @@ def _check_charges(check: Check, files: ReleasedFiles, book: Book, mine: list[Ch
         level["name"]: (LAWS[stated["noise"]], Fraction(level["parameter"]), 1, level["sensitivity"])
         for level in document["levels"]
     }
-    bound = book.binding
     expected: dict[str, tuple[object, object]] = {
         "kind of loss": (bound.loss_name, stated["loss_name"]),
         "unit of privacy": (bound.unit, stated["unit"]),
@@ -292,11 +261,11 @@ def _check_charges(check: Check, files: ReleasedFiles, book: Book, mine: list[Ch
             bound.neighbours,
             "+".join(new if s == "new" else s for s in stated["relations"]),
         ),
-        "loss": (mine[0].loss if mine else None, Fraction(stated["loss"])),
+        "loss": (fraction(mine[0].loss) if mine else None, Fraction(stated["loss"])),
         "range of levels": (list(mine[0].covers) if mine else [], files.level_names),
     }
     for intent in mine:
-        drawn = [(x.level, (x.law, x.parameter, x.shift, x.coordinates)) for x in intent.laws]
+        drawn = [(x.level, (x.law, x.scale, x.shift, x.coordinates)) for x in intent.laws]
         expected["noise"] = (drawn, [(level, laws.get(level)) for level in intent.covers])
         expected["statistics published exactly"] = (list(intent.exact), stated["conditional_on"])
         expected["plan"] = (intent.plan_hash, document["plan_hash"])
@@ -306,7 +275,7 @@ def _check_charges(check: Check, files: ReleasedFiles, book: Book, mine: list[Ch
                 check.fail(f"the ledger was charged for another {what} than the certificate states")
 
 
-def _check_parts(check: Check, files: ReleasedFiles, book: Book, committed: str) -> None:
+def _check_parts(check: Findings, files: ReleasedFiles, ledger: LedgerFile, committed: str) -> None:
     """Expect each part to be the file recorded last, and all of them the ones the commit names."""
     journal = files.certificate["journal"]
     hashes = {EXACT: sha256_of(files.folder, f"{MEASUREMENTS}/{EXACT}")}
@@ -314,8 +283,8 @@ def _check_parts(check: Check, files: ReleasedFiles, book: Book, committed: str)
         check.n_checked += 1
         key, sha256 = f"{level}/{PART}", sha256_of(files.folder, part_file(level))
         hashes[f"{key}.parquet"] = sha256
-        begun = book.begun.get((journal, key), ())
-        if not begun or book.drawn.get((begun[-1], key)) != sha256:
+        begun = ledger.begun.get((journal, key), ())
+        if not begun or ledger.drawn.get((begun[-1], key)) != sha256:
             check.fail(f"the answers of level {level} are not the ones the ledger has recorded")
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items()))
     if hashlib.sha256(lines.encode()).hexdigest() != committed:
@@ -352,11 +321,11 @@ MOST_LOSS, MOST_SPREAD = 40_000, 2**54
 Pair = tuple[Fraction, Fraction]
 
 
-def check_privacy(files: ReleasedFiles) -> Check:
+def check_privacy(files: ReleasedFiles) -> Findings:
     """Recompute plan hash, sensitivities, loss, and what is said about every neighbour step."""
     document = files.certificate
     stated, levels = document["privacy"], document["levels"]
-    check = Check("privacy", n_checked=3 + len(levels))
+    check = Findings(name="privacy", n_checked=3 + len(levels))
     plan = json.dumps({name: document[name] for name in HASHED}, sort_keys=True, ensure_ascii=False)
     if hashlib.sha256(plan.encode()).hexdigest() != document["plan_hash"]:
         check.fail("the certificate is not that of the plan whose hash it states")
@@ -405,11 +374,11 @@ def check_privacy(files: ReleasedFiles) -> Check:
         check.n_checked += 1
         _check_step(check, row, known, noise, parameters, by_step.get(row["relation"], []))
         _check_words(check, row, known, Sizes(**sizes), document["public_totals"], stated["unit"])
-    check.summary = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
+    check.text = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
     return check
 
 
-def _widths_and_unit(check: Check, document: dict[str, Any], parameters: Sequence[Fraction]) -> None:
+def _widths_and_unit(check: Findings, document: dict[str, Any], parameters: Sequence[Fraction]) -> None:
     """Check how far noise reaches at every level, and the words for the unit."""
     stated, accumulates = document["privacy"], document["mechanism"]["measures"] != "histogram"
     for level, parameter in zip(document["levels"], parameters, strict=True):
@@ -454,7 +423,7 @@ def _exact_statistics(document: dict[str, Any]) -> list[str]:
 
 
 def _check_step(
-    check: Check,
+    check: Findings,
     row: dict[str, Any],
     known: list[str],
     noise: str,
@@ -499,7 +468,7 @@ def _check_step(
 
 
 def _check_words(
-    check: Check,
+    check: Findings,
     row: dict[str, Any],
     known: list[str],
     sizes: Sizes,
@@ -522,7 +491,7 @@ def _check_words(
         check.fail(f"step {this.relation} is described in other words than its numbers allow")
 
 
-def _encloses(check: Check, what: str, stated: list[str], own: Pair) -> None:
+def _encloses(check: Findings, what: str, stated: list[str], own: Pair) -> None:
     low, high = (Fraction(end) for end in stated)
     if not low <= own[0] <= own[1] <= high:
         check.fail(f"{what} is stated as [{low}, {high}], which does not hold what the noise gives")

@@ -380,7 +380,7 @@ def refuse_unverifiable(plan: Prepared) -> None:
         )
     )
     if not found.ok:
-        raise _refused(found.findings[0])
+        raise _refused(found.kept[0].text)
 
 
 def _refused(why: str) -> ConfigError:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, new_ledger, release, simulate
-from pgsr.released_groups import Check
 from pgsr.run_settings import ledger_of, plan_of, policy_of, source_of
 from topdown.formats import json_bytes
 from topdown.privacy.ledger import LedgerLocation
+from topdown.verify import CheckResult
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
 GROUPS = {"unit": list("ABCDEF"), "region": ["GA", "GA", "GA", "NY", "NY", "NY"], "size": [1, 2, 3, 1, 2, 2]}
@@ -31,7 +31,7 @@ def changed(**columns: list[Any]) -> dict[str, Any]:
     return GROUPS | columns
 
 
-def codes(checks: Sequence[Check]) -> set[str]:
+def codes(checks: Sequence[CheckResult]) -> set[str]:
     """Return the names of the checks that failed."""
     return {check.name for check in checks if not check.ok}
 

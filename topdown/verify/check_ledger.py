@@ -123,7 +123,7 @@ def _chain(session: Session, out: Findings) -> LedgerFile:
     """Return the ledger, its lines followed from the first, which says whose it is."""
     ledger = session.ledger
     out.n_checked = len(ledger.lines)
-    _check_order(ledger, out)
+    check_order(ledger, out)
     first = ledger.lines[0]
     if isinstance(first, Opened):
         _check_binding(session, first, out)
@@ -145,7 +145,8 @@ def _check_binding(session: Session, first: Opened, out: Findings) -> None:
             )
 
 
-def _check_order(ledger: LedgerFile, out: Findings) -> None:
+def check_order(ledger: LedgerFile, out: Findings) -> None:
+    """Expect one opening line first, then lines about intents that are open, each part begun and drawn once."""
     if not isinstance(ledger.lines[0], Opened) or sum(isinstance(line, Opened) for line in ledger.lines) != 1:
         _ledger_finding(
             out, "V024", "the ledger does not begin with its one opening line", "its beginning was cut off"

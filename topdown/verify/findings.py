@@ -159,6 +159,7 @@ class Findings:
         n_failed: units that failed; at least 1 if there is a finding.
         counts: other numbers, by what they count.
         seconds: to be added to what the check itself takes.
+        name, text: of the check and what it says, where it says that itself.
 
     """
 
@@ -169,6 +170,8 @@ class Findings:
     seconds: float = 0
     kept: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    name: str = ""
+    text: str = ""
 
     @property
     def ok(self) -> bool:
@@ -178,6 +181,10 @@ class Findings:
     def add(self, finding: Finding) -> None:
         """Count one failed unit and keep its finding."""
         self.add_many(1, [finding])
+
+    def fail(self, text: str) -> None:
+        """Count one failed unit that is described by a sentence alone."""
+        self.add(Finding("", text))
 
     def add_many(self, n_failed: int, findings: Iterable[Finding], n_findings: int | None = None) -> None:
         """Count failed units; keep findings up to the limit (`n_findings` says how many there are in all)."""

@@ -217,6 +217,11 @@ class LedgerFile:
         """Numbers of the intents taken back."""
         return frozenset(line.intent for line in self.lines if isinstance(line, Refund))
 
+    def of_journal(self, journal: str) -> dict[int, Charge]:
+        """Return the intents that one measurement may draw under, by number."""
+        found = self.intents.items()
+        return {seq: one for seq, one in found if one.journal == journal and seq not in self.voided}
+
     @property
     def charged(self) -> Fraction:
         """Sum of the losses of all intents that were not taken back."""

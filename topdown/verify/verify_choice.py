@@ -242,8 +242,8 @@ def _commit_and_charges(session: Session) -> tuple[Commit | None, list[Choice]]:
     mine = [c for c in session.ledger.commits if c.plan_hash == _question(session)["plan_hash"]]
     due = hashlib.sha256(f"{session.sha256(ANSWER)}  {PART}.json\n".encode()).hexdigest()
     commit = sealing_commit(mine, due, named_journal(session, JOURNAL)) or (mine[-1] if mine else None)
-    live = (i for seq, i in session.ledger.intents.items() if seq not in session.ledger.voided)
-    return commit, [i for i in live if isinstance(i, Choice) and commit and i.journal == commit.journal]
+    live = session.ledger.of_journal(commit.journal).values() if commit else ()
+    return commit, [one for one in live if isinstance(one, Choice)]
 
 
 def _n_chosen(question: dict[str, Any], districts: dict[str, str | None]) -> int:

@@ -44,7 +44,7 @@ def tampered(made, tmp_path, edit, *, rehash=True):
 
 
 def findings(folder):
-    return {check.name: check.findings for check in verify(folder) if not check.ok}
+    return {check.name: [f.text for f in check.findings] for check in verify(folder) if not check.ok}
 
 
 def secret(n):
