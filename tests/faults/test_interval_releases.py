@@ -32,7 +32,7 @@ LEAF = "tables/detailed/block.parquet"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a release with intervals, once."""
     folder = tmp_path_factory.mktemp("intervals")
-    return release(folder).release
+    return Path(release(folder).release)
 
 
 def changed(made: Path, folder: Path, path: str, change: Callable[[Rows], None]) -> CheckResult:
