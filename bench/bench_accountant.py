@@ -19,8 +19,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from tests.helpers.compositions import weighted
+from topdown.privacy import Claim, Measurement, attribute_rows
 from topdown.privacy.accountant import Composition, all_pairs, dhc_paths, pair_composition, worst_epsilon
-from topdown.privacy.statement import Claim, Measurement, attribute_rows
 
 SETTINGS = Path(__file__).parents[1] / "settings" / "pl94_2020.toml"
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.helpers.audited import make_land, make_shipped
 from topdown.plan import PublicContext
+from topdown.practice import find_pairs, queries_of
 from topdown.practice import repeated_draws as stage
 from topdown.practice.audit_by_runs import audit_by_runs
-from topdown.practice.neighbour_pairs import find_pairs, queries_of
 
 RUNS, MOST_SECONDS = 100_000, 120
 FEW = 500  # runs of a pair, one a call

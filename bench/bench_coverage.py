@@ -19,8 +19,8 @@ import pytest
 
 from topdown.arrays import Ints
 from topdown.plan import RunFileAnswers, prepare, run_file_text
-from topdown.practice.simulation import Simulation, open_simulation
-from topdown.publish.table_intervals import cells_of_answers, interval_ends
+from topdown.practice import Simulation, open_simulation
+from topdown.publish import cells_of_answers, interval_ends
 from topdown.solve import AnswersInMemory
 from topdown.solve.tree import exact_at_root, tree_estimates
 

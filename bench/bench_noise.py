@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from topdown.privacy import AesBits, Sampler, UrandomBits, XorBits, draw_one
+from topdown.privacy import AesBits, Sampler, UrandomBits, XorBits, certified_thresholds, draw_one, table_of
 from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, law_tails
-from topdown.privacy.sampler import certified_thresholds, table_of
 
 N_DRAWS = 4_000_000
 N_SLOW = 1_000

@@ -49,8 +49,8 @@ def tree_pss(root: int) -> int:
 
 def release(folder: Path, workers: int) -> None:
     """Make one release in this process; print for each stage when it began and the CPU seconds until then."""
-    from topdown.app.pipeline import RunOptions, generate
-    from topdown.plan.preparation import prepare
+    from topdown.app import RunOptions, generate
+    from topdown.plan import prepare
     from topdown.process import use_system_allocator
     from topdown.progress import Event
 

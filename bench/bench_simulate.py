@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from topdown.plan import prepare
-from topdown.practice.simulation import ErrorSums, open_simulation
+from topdown.practice import ErrorSums, open_simulation
 from topdown.practice.synth import synth
 
 REPLICATES, MOST_SECONDS = 100, 60

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.bench_scale import made_up
-from topdown.app.pipeline import warm_up
+from topdown.app import warm_up
 from topdown.model import Codes, NarrowColumns
 from topdown.plan import PublicContext, load_context
 from topdown.solve import (

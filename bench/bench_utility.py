@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from topdown.model import Histogram
 from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
-from topdown.practice.simulation import Simulation, open_simulation
+from topdown.practice import Simulation, open_simulation
 from topdown.progress import silent
 from topdown.solve import AnswersInMemory, solve_tree
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         model1_exact,
         model2_exact,
     )
-    from pgsr.estimators.kernels_isotonic import isotonic_rows, kernel
+    from pgsr.estimators.kernels_isotonic import exceeds, isotonic_rows, isotonic_rows_real, kernel
     from pgsr.estimators.kernels_rows import choose_columns_and_rows, steady_tails
     from pgsr.estimators.kernels_shrinkage import (
         LEAST_SPREAD,
@@ -100,12 +100,14 @@ __all__ = [
     "estimate",
     "estimate_from_rows",
     "exact_answers",
+    "exceeds",
     "fit_tree_rows",
     "full_table_optimum",
     "half_width",
     "inverse_variance",
     "is_asked",
     "isotonic_rows",
+    "isotonic_rows_real",
     "kernel",
     "match_groups",
     "match_rows",

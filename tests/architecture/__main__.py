@@ -24,10 +24,14 @@ def main(arguments: list[str]) -> None:
     limits, now = read_limits(), counted()
     for name, number in now.items():
         limit = limits.get(name, "none")
-        sys.stdout.write(f"{name:20} {number:6} limit {limit:>6}  {COUNTS[name].__doc__}\n")
+        sys.stdout.write(f"{name:20} {number:6} limit {limit:>6}  {_first_line(name)}\n")
     if "--write" in arguments:
         lower = {name: min(number, limits.get(name, number)) for name, number in now.items()}
         LIMITS.write_text(json.dumps(lower, indent=1) + "\n", encoding="utf-8")
+
+
+def _first_line(name: str) -> str:
+    return (COUNTS[name].__doc__ or "").splitlines()[0]
 
 
 def read_limits() -> dict[str, int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.folders import files
-from topdown.app.screens.console import Painter
+from topdown.app.screens import Painter
 from topdown.measure import MOST_LABELS
 from topdown.plan import load_schema
 

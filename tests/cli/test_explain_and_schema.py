@@ -14,7 +14,7 @@ import topdown as engine
 from pgsr.formats import document_names as pgsr_names
 from pgsr.lookups import OWN_PAGES, known_pages
 from tests.helpers.schemas import problems
-from topdown.app.help_pages import FAMILIES, pages
+from topdown.app import FAMILIES, pages
 from topdown.formats import document_names
 
 PACKAGES = {"topdown": (engine, pages), "pgsr": (pgsr, known_pages)}

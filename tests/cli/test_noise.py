@@ -9,7 +9,7 @@ import pytest
 
 import topdown as package
 from tests.helpers.schemas import problems
-from topdown.app.noise_law import law_document, law_of, noise_document, read_law
+from topdown.app import law_document, law_of, noise_document, read_law
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats import document_schema
 

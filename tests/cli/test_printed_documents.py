@@ -6,16 +6,10 @@ import json
 import re
 from fractions import Fraction
 
-from topdown.app.screens import figures
+from topdown.app.screens import decimal
 from topdown.plan import prepare
-from topdown.privacy.statement import protected_attributes
-from topdown.publish.release_certificate import (
-    certified_privacy,
-    claims_of,
-    statement_of,
-    steps_of,
-    usual_epsilon,
-)
+from topdown.privacy import protected_attributes
+from topdown.publish import certified_privacy, claims_of, statement_of, steps_of, usual_epsilon
 
 EXACT = {"engine": "ball", "digits": 40}
 
@@ -79,7 +73,7 @@ def test_audit_and_certificate_enclose_the_truth(toy, topdown, tmp_path):
     whole = protected_attributes(step.measurements, claims_of(policy))[0].loss.epsilon("1e-10", **EXACT)
     _between(certified_privacy(policy)["epsilon"]["1e-10"], whole)
     assert Fraction(usual_epsilon(policy.plan.loss, policy.plan.loss_name)) >= whole.upper
-    assert figures.decimal(whole.upper, 3, up=True) in topdown("audit", run).out
+    assert decimal(whole.upper, 3, up=True) in topdown("audit", run).out
 
 
 def test_the_plan_screen_rounds_up(toy, topdown, tmp_path):

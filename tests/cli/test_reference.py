@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from topdown.app.help_pages import REFERENCE_TEXTS, TITLES, TOPDOWN_PAGES, file_tables, reference
-from topdown.formats.strict_toml import dec_hook
+from topdown.app import REFERENCE_TEXTS, TITLES, TOPDOWN_PAGES, file_tables, reference
+from topdown.formats import dec_hook
 
 TOLD = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
 PAGES = tomllib.loads(TOPDOWN_PAGES.read_text(encoding="utf-8"))

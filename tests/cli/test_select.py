@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
-from topdown.app import private_choice as selection
+from topdown.app import Cover, Sites, select, select_check, select_plan
 from topdown.app.commands.select_command import _say_stopped_choice
-from topdown.app.screens.console import Screen
+from topdown.app.screens import Screen
 from topdown.privacy.ledger import read_ledger
 
 
@@ -238,7 +238,7 @@ def test_the_self_check_is_a_command(topdown, check):
 
 def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
     """Stopped half way, a choice would be drawn and paid for twice; "nothing is spent" would be untrue."""
-    asked = selection.select_plan(run, selection.Sites(selection.Cover("offices.csv"), 2), "1/2")
+    asked = select_plan(run, Sites(Cover("offices.csv"), 2), "1/2")
     answer = asked.question.answer
 
     def stopped(leaves, chance):
@@ -247,22 +247,22 @@ def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
 
     wrapped = replace(asked, question=replace(asked.question, answer=stopped))
     with pytest.raises(KeyboardInterrupt) as raised:
-        selection.select(wrapped, "offices")
+        select(wrapped, "offices")
     (note,) = raised.value.__notes__
     loss = asked.spend.intent(("answer",), 1, "j").loss
     assert f"this run spent: rho {loss}; what was drawn is kept, go on with --resume" == note
     shown = _say_stopped_choice(Screen.open(), raised.value)
     assert shown == 130
-    selection.select(asked, "offices", resume=True)
+    select(asked, "offices", resume=True)
     assert len(read_ledger(LEDGER).intents) == 1
     assert topdown("verify", "offices").code == 0
 
 
 def test_a_program_can_do_the_same(topdown, run):
     """What only the command line can do is done by scripts that read screens."""
-    wish = selection.Sites(selection.Cover("offices.csv"), 2)
-    asked = selection.select_plan(run, wish, "1/2")
+    wish = Sites(Cover("offices.csv"), 2)
+    asked = select_plan(run, wish, "1/2")
     assert not read_ledger(LEDGER).intents
-    made = selection.select(asked, "offices")
+    made = select(asked, "offices")
     assert len(made.chosen) == 2
-    assert selection.select_check().holds
+    assert select_check().holds

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.extension import Land, make_land
 from tests.helpers.policies import inexact_toy
-from topdown.app.pipeline import generate
+from topdown.app import generate
 from topdown.plan import load_invariants, load_schema, prepare, run_file_text
 from topdown.resources import find
 from topdown.verify import verify

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import write_toy
-from topdown.app.screens.console import Painter
-from topdown.app.screens.progress_bars import Progress
-from topdown.app.screens.text_layout import StreamLook
+from topdown.app.screens import Painter, Progress, StreamLook
 from topdown.privacy.ledger import read_ledger
 from topdown.progress import Event
 

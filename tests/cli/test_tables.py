@@ -15,8 +15,8 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.interval_census import release
-from topdown.app.tables_and_intervals import tables
-from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
+from topdown.app import tables
+from topdown.publish import Sheet, SheetColumn, free_names, write_sheet
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import write_toy
 from tests.helpers.ledgers import with_ledger
 from topdown.errors import DataError
-from topdown.inputs.file_formats import separator_of
+from topdown.inputs import separator_of
 from topdown.model import from_columns
 from topdown.plan import prepare
 

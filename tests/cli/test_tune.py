@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.pages import run_page
-from topdown.app.plan_summary import tuned_for_others
+from topdown.app import tuned_for_others
 from topdown.plan import load_run_file, prepare
 
 TREE = '[estimates]\ntargets = "tree"\ncoverage = "9/10"\n\n[budget]'

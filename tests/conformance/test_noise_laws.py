@@ -9,18 +9,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topdown.app.screens.figures import stddev
-from topdown.formats.release_documents import PlanMeasurement
+from topdown.app.screens import stddev
+from topdown.formats import PlanMeasurement
 from topdown.measure import noise_law
 from topdown.plan import MeasurementPlan, optimal_weights
-from topdown.practice.judge_guesses import LikelihoodRatios
-from topdown.practice.repeated_draws import PairAnswers
-from topdown.privacy import AesBits, Sampler, SimulationBits, draw_one
+from topdown.practice import LikelihoodRatios, PairAnswers
+from topdown.privacy import (
+    AesBits,
+    Claim,
+    Measurement,
+    Sampler,
+    SimulationBits,
+    draw_one,
+    protected_attributes,
+)
 from topdown.privacy.laws import LAWS, LawName, NoiseLaw, WeightedInteger, law_of_mechanism, pmf_interval
-from topdown.privacy.statement import Claim, Measurement, protected_attributes
-from topdown.verify import change_losses as losses
-from topdown.verify import check_measurements, check_privacy
-from topdown.verify import ledger_reader as ledger_file
+from topdown.verify import DrawnNoise, MovedCounts, check_measurements, check_privacy, loss_of
 
 PARAMETER = Fraction(9, 2)
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
@@ -85,7 +89,7 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
                 law.loss(plan.parameter, shift, counts)
             continue
         loss = law.loss(plan.parameter, shift, counts)
-        line = ledger_file.DrawnNoise(
+        line = DrawnNoise(
             law=law.name,
             parameter=str(plan.parameter),
             shift=shift,
@@ -98,8 +102,8 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
         assert loss == line.loss
         assert line.is_sound
         assert counts * plan.count_delta == line.delta_loss
-        moved = losses.MovedCounts(plan.parameter, shift, counts, plan.count_delta)
-        checked = losses.loss_of(law.name, [moved])
+        moved = MovedCounts(plan.parameter, shift, counts, plan.count_delta)
+        checked = loss_of(law.name, [moved])
         assert loss == (checked.rho if law.loss_name == "rho" else checked.epsilon("0").lower)
         stated = protected_attributes(
             [told], [Claim("presence" if counts == 1 else "everything", "", "protected")]

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.helpers.killed import is_killed
 from topdown import verify
-from topdown.app.private_choice import Cover, Sites, select, select_plan
+from topdown.app import Cover, Sites, select, select_plan
 from topdown.measure import choosing as choose  # imported before the children fork
 from topdown.measure import create_run_ledger
 from topdown.privacy.ledger import Begun, Drawn, read_ledger

@@ -12,7 +12,7 @@ from tests.cli.conftest import write_toy
 from tests.helpers.choices import SIDES
 from topdown import verify
 from topdown.cli import main
-from topdown.publish.release_files import write_manifest
+from topdown.publish import write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,11 @@ from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small
 from tests.helpers.small_release import build, certified
 from topdown.progress import Event, Report
+from topdown.publish import PublishOptions, publish, section_files
 from topdown.publish import publish_release as publishing
-from topdown.publish.publish_release import PublishOptions, publish, section_files
 from topdown.solve import solve_stage as solve
+from topdown.verify import check_section
 from topdown.verify import run_checks as look
-from topdown.verify.run_checks import check_section
 from topdown.workers import Executor
 
 LONGEST = 60  # seconds

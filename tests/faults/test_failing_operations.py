@@ -30,8 +30,8 @@ from topdown.privacy.ledger import (
     read_ledger,
     run_charged,
 )
+from topdown.publish import publish
 from topdown.publish import release_files as atomic
-from topdown.publish.publish_release import publish
 
 BINDING = LedgerBinding("people", "bounded", "person", "rho")
 WHYS = ("EIO", "ENOSPC", "short write")

@@ -16,11 +16,10 @@ from tests.helpers.interval_census import release
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from topdown import evaluate
-from topdown.app.pipeline import generate
-from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
+from topdown.app import SOLVED_CHECK, generate, verify_and_solve
 from topdown.cli import main
 from topdown.errors import CertificateError, ConfigError
-from topdown.formats.accuracy_documents import IntervalsHeld
+from topdown.formats import IntervalsHeld
 from topdown.plan import prepare
 from topdown.verify import CheckResult, verify
 

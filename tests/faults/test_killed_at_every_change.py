@@ -15,8 +15,7 @@ from tests.helpers.extension import make_land
 from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.app import pipeline
-from topdown.app.pipeline import RunOptions, generate
+from topdown.app import RunOptions, generate, pipeline
 from topdown.plan import PreparedRun, prepare
 
 LONGEST = 60  # seconds until a run that goes on has ended

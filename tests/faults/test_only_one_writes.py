@@ -16,8 +16,7 @@ from tests.helpers.changes_on_disk import change_nothing
 from tests.helpers.extension import Land, make_land
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.app.pipeline import RunOptions, generate
-from topdown.app.verify_by_solving import verify_and_solve
+from topdown.app import RunOptions, generate, verify_and_solve
 from topdown.plan import prepare
 from topdown.workers import Forked, forked
 

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from pgsr import verify
+from pgsr import Policy, verify
 from pgsr.cli import main
 from pgsr.group_checks import check_folder
 from pgsr.releasing import run_release
-from pgsr.run_settings import Policy
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, released
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.privacy.ledger import Disk, LedgerLocation, create_ledger, read_book, read_ledger

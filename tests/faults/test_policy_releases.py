@@ -14,7 +14,8 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from tests.helpers.solved import Census
-from topdown.app.pipeline import GenerateResult, RunOptions, generate
+from topdown import GenerateResult
+from topdown.app import RunOptions, generate
 from topdown.cli import main
 from topdown.measure import truth
 from topdown.model import split_polytopes as polytopes

@@ -21,19 +21,10 @@ from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
 from topdown.errors import CertificateError, InternalError
 from topdown.measure import read_microdata
+from topdown.publish import PublishOptions, SectionFiles, SectionSource, publish, section_files, verified_in
 from topdown.publish import publish_release as publishing
-from topdown.publish.publish_release import (
-    PublishOptions,
-    SectionFiles,
-    SectionSource,
-    publish,
-    section_files,
-    verified_in,
-)
-from topdown.verify import EachSection, VerifyResult, verify
+from topdown.verify import EachSection, SectionFindings, Session, VerifyResult, check_section, verify
 from topdown.verify import run_checks as look
-from topdown.verify.run_checks import SectionFindings, check_section
-from topdown.verify.session import Session
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
 AGE = "tables/sex_by_age/block"

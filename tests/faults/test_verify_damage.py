@@ -24,12 +24,8 @@ from tests.helpers.small_release import (
     write_canonical,
     write_stamped,
 )
-from topdown.verify import VerifyResult, verify
+from topdown.verify import Findings, Session, UnreadableError, VerifyResult, check_manifest, verify
 from topdown.verify import released_records as areas
-from topdown.verify.check_certificate import check_manifest
-from topdown.verify.findings import Findings
-from topdown.verify.session import Session
-from topdown.verify.strict_reader import UnreadableError
 
 SMALL_FILE = 3000
 SAMPLES = 5

@@ -15,8 +15,7 @@ import pytest
 from tests.helpers.small_release import Small, build, ledger_events, seal
 from tests.helpers.tampered import attack, codes, failed
 from topdown.plan import optimal_weights, parse_weights
-from topdown.verify import verify
-from topdown.verify.check_plan import UNIT, delta_needed, law_problem
+from topdown.verify import UNIT, delta_needed, law_problem, verify
 
 PROMISE = Fraction(1, 4), Fraction(1, 1_600_000)
 WEIGHTS = optimal_weights(*PROMISE)

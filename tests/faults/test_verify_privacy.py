@@ -15,7 +15,7 @@ from tests.helpers.depth import repeats
 from tests.helpers.extension import make_land
 from tests.helpers.policies import BLOCKS, inexact_toy
 from tests.helpers.small_release import build, reseal, write_canonical
-from topdown.app.pipeline import generate
+from topdown.app import generate
 from topdown.plan import prepare
 from topdown.verify import verify, verify_privacy
 

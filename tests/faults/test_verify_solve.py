@@ -17,8 +17,7 @@ from tests.helpers.forged import forge, microdata, move_one, solved_release
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import write_crowded_land
 from tests.helpers.small_release import Small, edit_json, edit_table, reseal
-from topdown.app.pipeline import generate
-from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
+from topdown.app import SOLVED_CHECK, generate, verify_and_solve
 from topdown.errors import CertificateError
 from topdown.measure import load_records
 from topdown.model import Histogram

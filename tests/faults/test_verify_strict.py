@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.small_release import Small, build, reseal
-from topdown.formats.release_documents import InvariantRules
-from topdown.verify import VerifyResult, verify
-from topdown.verify.plan_reader import _check_known, load_plan
+from topdown.formats import InvariantRules
+from topdown.verify import VerifyResult, load_plan, verify
+from topdown.verify.plan_reader import _check_known
 
 PERSONS = "microdata/persons.parquet"
 TABLES = (PERSONS, "public/leaves.parquet", "tables/total/land.parquet", "measurements/land/part-000.parquet")

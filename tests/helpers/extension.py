@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import run_text
-from topdown.app.pipeline import generate
+from topdown.app import generate
 from topdown.plan import prepare
 
 SCHEMA = """\

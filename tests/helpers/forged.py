@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.small_release import Small, build, certified, edit_table, write_journal, write_ledger
-from topdown.app.pipeline import solve_release
+from topdown.app import solve_release
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import PublicContext, load_context
-from topdown.publish.publish_release import publish
-from topdown.publish.release_certificate import certified_privacy
+from topdown.publish import certified_privacy, publish
 from topdown.solve import records_sha256, write_document
 
 

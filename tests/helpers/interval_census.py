@@ -12,10 +12,10 @@ import numpy as np
 from tests.faults.test_policy_releases import write_records
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.solved import Census, NoisyAnswers, make_census, noisy, toy_run
-from topdown.app.pipeline import GenerateResult, generate
+from topdown import GenerateResult
+from topdown.app import generate
 from topdown.plan import Estimates, prepare
-from topdown.publish.release_tables import workload
-from topdown.publish.table_intervals import TableRows, rows_of
+from topdown.publish import TableRows, rows_of, workload
 from topdown.solve import AnswersInMemory
 from topdown.solve.tree import TreeEstimates, exact_at_root, tree_estimates
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from topdown.privacy.ledger import durable
+from topdown.privacy.ledger import Disk, LockedFile, ReplacedError
 
 OUTCOMES = ("none", "torn", "named", "all")  # named: every name is kept, the content half
 
@@ -19,7 +19,7 @@ class Killed(BaseException):
     """The process is killed; the disk keeps what it was told."""
 
 
-class ModelDisk(durable.Disk):
+class ModelDisk(Disk):
     """What was not made durable before the power is cut is lost, kept or half kept.
 
     Attributes:
@@ -188,7 +188,7 @@ class ModelDisk(durable.Disk):
         self.names_safe, self.pending = dict(self.names_now), []
 
 
-class ModelFile(durable.LockedFile):
+class ModelFile(LockedFile):
     """A locked file of the modelled disk."""
 
     def __init__(self, disk: ModelDisk, inode: int, path: Path) -> None:
@@ -197,7 +197,7 @@ class ModelFile(durable.LockedFile):
     def check_in_place(self) -> None:
         """Raise unless the name still means this file."""
         if self.disk.names_now.get(self._path) != self.inode:
-            raise durable.ReplacedError(116, "replaced", str(self._path))
+            raise ReplacedError(116, "replaced", str(self._path))
 
     def read(self) -> bytes:
         """Return the content."""

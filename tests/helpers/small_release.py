@@ -21,8 +21,7 @@ from topdown.measure import drawn_laws_by_level
 from topdown.model import Histogram
 from topdown.plan import PublicContext, exact_table_names, prepare, write_public
 from topdown.privacy.ledger import LEDGER_VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
-from topdown.publish.publish_release import publish
-from topdown.publish.release_certificate import certified_privacy
+from topdown.publish import certified_privacy, publish
 
 TOP = Path(__file__).resolve().parents[2]
 LEAVES = """\

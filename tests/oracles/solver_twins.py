@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
-from topdown.solve import LowerBounds, limit_excess
-from topdown.solve.group_constraints import RowGroups
-from topdown.solve.rounding import RoundingProblem
-from topdown.solve.rounding.flow_network import whole_parts
+from topdown.solve import LowerBounds, RowGroups, limit_excess
+from topdown.solve.rounding import RoundingProblem, whole_parts
 
 
 def gram(labels: Ints, weights: Floats) -> Floats:

@@ -8,8 +8,7 @@ import numpy as np
 
 from tests.oracles.solver_twins import project
 from topdown.arrays import Floats
-from topdown.solve.least_squares import Problem, Structured, summing_matrix
-from topdown.solve.least_squares.structured import NestedAnswers
+from topdown.solve.least_squares import NestedAnswers, Problem, Structured, summing_matrix
 
 
 def structured_inverse(chain: NestedAnswers, n: int, rho: float) -> Floats:

@@ -8,10 +8,17 @@ from fractions import Fraction
 import numpy as np
 
 from topdown.arrays import Floats
-from topdown.privacy.accountant import all_pairs, dhc_paths, pair_composition, worst_epsilon
-from topdown.privacy.accountant.account import Pair, ReleasePath, WorstPair
-from topdown.privacy.accountant.gaussian_loss import float_exp
-from topdown.privacy.exact_values import Threshold, alpha_of, epsilon_of
+from topdown.privacy import Threshold, alpha_of, epsilon_of
+from topdown.privacy.accountant import (
+    Pair,
+    ReleasePath,
+    WorstPair,
+    all_pairs,
+    dhc_paths,
+    float_exp,
+    pair_composition,
+    worst_epsilon,
+)
 from topdown.workers import workers_with
 
 

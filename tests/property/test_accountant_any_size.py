@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.compositions import weighted
 from topdown.errors import ConfigError
-from topdown.privacy import Enclosure
+from topdown.privacy import Enclosure, delta_of
 from topdown.privacy.accountant import (
     Composition,
     Geometric,
@@ -24,7 +24,6 @@ from topdown.privacy.accountant import (
     solve_epsilon,
 )
 from topdown.privacy.accountant.bounds import _gaussian_delta
-from topdown.privacy.exact_values import delta_of
 
 SECONDS = 20  # a hang takes minutes; a busy machine takes a few times the second that this takes alone
 ALPHAS = [Fraction(1, 100), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5), Fraction(99, 100)]

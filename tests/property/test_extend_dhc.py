@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.app.pipeline import RunOptions, generate
+from topdown.app import RunOptions, generate
 from topdown.measure import read_microdata
 from topdown.model import soft_rule_rows
 from topdown.plan import load_context, prepare

@@ -14,8 +14,17 @@ from tests.oracles import solver_twins as reference
 from tests.oracles.structured_step_twin import StepPoint, admm_step, structured_inverse
 from tests.property.test_extend_stage import random_stage
 from topdown.solve import compile_kernels
-from topdown.solve.least_squares import RELAX, Iterate, SoftRules, TreeStep, build_tree, solve
-from topdown.solve.least_squares import kernels_tree as kernels
+from topdown.solve.least_squares import (
+    RELAX,
+    Iterate,
+    SoftRules,
+    TreeStep,
+    admm_steps,
+    apply_tree,
+    build_tree,
+    project_from,
+    solve,
+)
 
 SEEDS = st.integers(0, 2**31)
 
@@ -36,7 +45,7 @@ def test_tree_is_the_dense_inverse(seed: int) -> None:
         chain.append((label, rng.uniform(0.1, 3, n)))
     v = rng.normal(size=(n, m))
     expected = structured_inverse(chain, n, 0.7) @ v
-    np.testing.assert_allclose(kernels.apply_tree(build_tree(chain, n, 0.7), v), expected, atol=1e-12)
+    np.testing.assert_allclose(apply_tree(build_tree(chain, n, 0.7), v), expected, atol=1e-12)
 
 
 @pytest.mark.deep
@@ -50,7 +59,7 @@ def test_projection_does_not_depend_on_the_guess(seed: int, guess: str) -> None:
     total = float(rng.integers(0, 50))
     start = {"none": np.inf, "far below": -1e9, "far above": float(v.max()) * 0.999, "near": float(v.mean())}
     out = np.full(len(v), np.nan)
-    kernels.project_from(v, allowed, total, start[guess], out)
+    project_from(v, allowed, total, start[guess], out)
     expected = reference.project(v, total, allowed)
     np.testing.assert_allclose(out, expected, atol=1e-9 * max(1.0, np.abs(v).max()))
 
@@ -102,4 +111,4 @@ def test_loops_are_compiled_once_for_the_types_of_a_stage() -> None:
     compile_kernels()
     for root in (False, True):
         solve(random_stage(5, root=root)[0])
-    assert [len(loop.signatures) for loop in (kernels.apply_tree, kernels.admm_steps)] == [1, 1]
+    assert [len(loop.signatures) for loop in (apply_tree, admm_steps)] == [1, 1]

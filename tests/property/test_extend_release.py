@@ -15,13 +15,12 @@ from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal
-from topdown.app.pipeline import generate, solve_release
+from topdown.app import generate, solve_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure import draw, load_records, measure, read_microdata, records_form
 from topdown.plan import PreparedRun, load_context, load_release_chain, prepare
 from topdown.privacy.ledger import read_book
-from topdown.solve import choose_cut
-from topdown.solve import solved_parts as sections
+from topdown.solve import checkpoint_spans, choose_cut
 from topdown.solve.extend import find_patterns
 from topdown.verify import verify
 
@@ -95,10 +94,7 @@ def test_workers_and_sections_do_not_change_the_table(
     release = Path(shutil.copytree(made[2], tmp_path / "copy"))
     one = solve_release(release, workers=1)
     solve_small(monkeypatch)
-    assert (
-        len(sections.checkpoint_spans(made[1].context.geography, choose_cut(made[1].context.geography, 2)[0]))
-        > 2
-    )
+    assert len(checkpoint_spans(made[1].context.geography, choose_cut(made[1].context.geography, 2)[0])) > 2
     two = solve_release(release, workers=2)
     assert one[1] == two[1]
     np.testing.assert_array_equal(one[0].cell, two[0].cell)

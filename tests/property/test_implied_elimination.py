@@ -14,16 +14,20 @@ from tests.helpers.implied_brute import random_groups
 from tests.property.test_implied_theorems import random_margins
 from topdown.errors import ConfigError
 from topdown.solve.implied import (
+    GroupLeaf,
+    Groups,
     Row,
     System,
     eliminate,
     equivalent,
+    flow_system,
+    implied,
     is_implied,
+    leaf_system,
     maximum_flow,
     minimal_system,
     nonnegative_combination,
 )
-from topdown.solve.implied import group_theorems as groups
 from topdown.solve.implied import linear_systems as fourier_motzkin
 from topdown.solve.implied import margin_theorems as margins
 
@@ -97,9 +101,9 @@ def test_elimination_finds_lemma_1_and_theorem_3() -> None:
         assert equivalent(margins.implied(leaves), eliminate(*margins.leaf_system(leaves)))
     for _ in range(25):
         case = random_groups(rng, 3, 3, 5)
-        by_theorem = groups.implied(case)
-        assert equivalent(by_theorem, eliminate(*groups.leaf_system(case)))
-        assert equivalent(by_theorem, eliminate(*groups.flow_system(case)))
+        by_theorem = implied(case)
+        assert equivalent(by_theorem, eliminate(*leaf_system(case)))
+        assert equivalent(by_theorem, eliminate(*flow_system(case)))
 
 
 def test_rational_rows_are_scaled() -> None:
@@ -115,10 +119,10 @@ def test_rational_rows_are_scaled() -> None:
 def test_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Doubly exponential growth must end in a message, not in hours."""
     monkeypatch.setattr(fourier_motzkin, "MAX_ROWS", 5)
-    leaf = groups.GroupLeaf(5, (0, 0, 0), (True, True, True))
-    case = groups.Groups(("a", "b", "c"), (leaf, leaf, leaf))
+    leaf = GroupLeaf(5, (0, 0, 0), (True, True, True))
+    case = Groups(("a", "b", "c"), (leaf, leaf, leaf))
     with pytest.raises(ConfigError, match="more than 5") as caught:
-        eliminate(*groups.leaf_system(case))
+        eliminate(*leaf_system(case))
     assert caught.value.code == "C100"
 
 

@@ -18,8 +18,15 @@ from tests.helpers.implied_brute import (
 )
 from topdown.errors import InfeasibleError
 from topdown.solve import limit_excess
-from topdown.solve.implied import LeafMargins, assign_to_groups
-from topdown.solve.implied import group_theorems as theorem3
+from topdown.solve.implied import (
+    GroupLeaf,
+    Groups,
+    LeafMargins,
+    assign_to_groups,
+    extend,
+    implied,
+    violated_subset,
+)
 from topdown.solve.implied import margin_theorems as lemma1
 
 
@@ -93,13 +100,13 @@ def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
         groups = random_groups(rng, k, int(rng.integers(1, 4)), 3)
         possible = sums(leaf_tables(leaf) for leaf in groups.leaves)
         table = group_limits(groups)
-        system = theorem3.implied(groups) if case % 8 == 0 else None
+        system = implied(groups) if case % 8 == 0 else None
         total = groups.combinations.total
         candidates = list(compositions(total, k))
         for i in rng.permutation(len(candidates))[:40]:
             x = candidates[i]
             fits = x in possible
-            assert fits == (theorem3.violated_subset(groups, x) is None)
+            assert fits == (violated_subset(groups, x) is None)
             assert fits == keeps(table, x)
             found = assign_to_groups(groups.combinations, x)
             assert fits == (found.flows is not None)
@@ -110,14 +117,14 @@ def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
                 assert inside > groups.combinations.most(found.violated)
             accepted, refused = accepted + fits, refused + (not fits)
         off = (candidates[0][0] + 1, *candidates[0][1:])
-        assert theorem3.violated_subset(groups, off) is not None
+        assert violated_subset(groups, off) is not None
         assert assign_to_groups(groups.combinations, off).flows is None
         assert not keeps(table, off)
     assert min(accepted, refused) > 600 * DEPTH
 
 
 @st.composite
-def small_groups(draw: st.DrawFn) -> theorem3.Groups:
+def small_groups(draw: st.DrawFn) -> Groups:
     """Draw up to three leaves over up to four groups."""
     k = draw(st.integers(1, 4))
     leaves = []
@@ -125,21 +132,21 @@ def small_groups(draw: st.DrawFn) -> theorem3.Groups:
         is_open = tuple(draw(st.lists(st.booleans(), min_size=k, max_size=k)))
         lower = tuple(draw(st.lists(st.integers(0, 2), min_size=k, max_size=k)))
         rest = draw(st.integers(0, 3)) if any(is_open) else 0
-        leaves.append(theorem3.GroupLeaf(sum(lower) + rest, lower, is_open))
-    return theorem3.Groups(tuple("abcd"[:k]), tuple(leaves))
+        leaves.append(GroupLeaf(sum(lower) + rest, lower, is_open))
+    return Groups(tuple("abcd"[:k]), tuple(leaves))
 
 
 @given(small_groups(), st.data())
 @settings(max_examples=100 * DEPTH, deadline=None)
-def test_theorem_3_on_searched_cases(groups: theorem3.Groups, data: st.DataObject) -> None:
+def test_theorem_3_on_searched_cases(groups: Groups, data: st.DataObject) -> None:
     """Corners that random draws miss: no open group, equal bounds, empty leaves."""
     total = groups.combinations.total
     x = data.draw(st.sampled_from(list(compositions(total, len(groups.names)))[:500]))
     fits = x in sums(leaf_tables(leaf) for leaf in groups.leaves)
-    assert fits == (theorem3.violated_subset(groups, x) is None)
+    assert fits == (violated_subset(groups, x) is None)
     assert fits == (assign_to_groups(groups.combinations, x).flows is not None)
     if fits:
-        tables = theorem3.extend(groups, x)
+        tables = extend(groups, x)
         assert all(t in leaf_tables(leaf) for t, leaf in zip(tables, groups.leaves, strict=True))
         assert x == tuple(map(sum, zip(*tables, strict=True)))
 
@@ -161,7 +168,7 @@ def test_theorem_3_extends() -> None:
             )
             truth.append(np.array(leaf.lower) + spread)
         x = tuple(int(v) for v in np.sum(truth, axis=0))
-        tables = theorem3.extend(groups, x)
+        tables = extend(groups, x)
         for leaf, table in zip(groups.leaves, tables, strict=True):
             assert leaf.total == sum(table)
             for v, c, is_open in zip(table, leaf.lower, leaf.open, strict=True):
@@ -172,13 +179,13 @@ def test_theorem_3_extends() -> None:
         for j in rng.permutation(len(x)):
             vertex[j] = int(u[prefix | 1 << j] - u[prefix])
             prefix |= 1 << j
-        assert tuple(vertex) == tuple(map(sum, zip(*theorem3.extend(groups, vertex), strict=True)))
+        assert tuple(vertex) == tuple(map(sum, zip(*extend(groups, vertex), strict=True)))
 
 
 def test_a_refused_split_names_the_groups() -> None:
     """An error that does not say which groups are too many cannot be acted on."""
-    groups = theorem3.Groups(("a", "b"), (theorem3.GroupLeaf(3, (0, 0), (True, False)),))
+    groups = Groups(("a", "b"), (GroupLeaf(3, (0, 0), (True, False)),))
     with pytest.raises(InfeasibleError, match="groups b hold 1 people together; the leaves give room for 0"):
-        theorem3.extend(groups, (2, 1))
+        extend(groups, (2, 1))
     with pytest.raises(InfeasibleError, match="cannot have the group bounds"):
-        theorem3.GroupLeaf(3, (2, 2), (True, True))
+        GroupLeaf(3, (2, 2), (True, True))

@@ -13,7 +13,7 @@ from tests.helpers import solved
 from tests.helpers.dense_tree import solve_densely
 from tests.helpers.interval_census import asks, numbers, release
 from tests.helpers.tree_census import case_of
-from topdown.app.tables_and_intervals import interval
+from topdown.app import interval
 from topdown.cli import main
 from topdown.errors import ConfigError, DataError
 from topdown.model import parse_query

@@ -18,13 +18,13 @@ from tests.helpers.dense_tree import solve_densely
 from tests.helpers.interval_census import asks, numbers, true_rows
 from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import case_of
-from topdown.app.plan_summary import fitted_by_no_pass, spent_on_exact
+from topdown.app import fitted_by_no_pass, spent_on_exact
 from topdown.cli import main
 from topdown.errors import ConfigError
 from topdown.model import parse_query
 from topdown.plan import plan_from_document
+from topdown.publish import interval_ends, intervals_of, is_exact, normal_quantile
 from topdown.publish import table_intervals as intervals
-from topdown.publish.table_intervals import interval_ends, intervals_of, is_exact, normal_quantile
 from topdown.solve.tree import check_intervals
 
 COVERAGE = Fraction(19, 20)

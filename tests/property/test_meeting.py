@@ -9,8 +9,8 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from tests.helpers.changes_brute import populations
-from topdown.model.neighbour_analysis import BOUNDLESS, tighten_bounds
-from topdown.verify.neighbour_changes import CountLimits, propagate_limits
+from topdown.model import BOUNDLESS, tighten_bounds
+from topdown.verify import CountLimits, propagate_limits
 
 N = 4  # classes
 Case = tuple[list[tuple[int, ...]], list[int], list[int | None], list[bool]]

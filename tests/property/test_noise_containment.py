@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.privacy import BitSource, Sampler, SimulationBits
+from topdown.privacy import BitSource, Sampler, SimulationBits, certified_thresholds
 from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, cdf_interval
-from topdown.privacy.sampler import certified_thresholds
 
 N_BITS = 200  # accuracy of the interval the bit strings are compared with
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
-from topdown.privacy.fixed_point import divide_up, exp_neg, shift_up, tail_sums
+from topdown.privacy import acceptance_exponent, divide_up, exp_neg, shift_up, tail_sums
 from topdown.privacy.laws import (
     DiscreteGaussian,
     NoiseDistribution,
@@ -18,7 +18,6 @@ from topdown.privacy.laws import (
     cdf_interval,
     pmf_interval,
 )
-from topdown.privacy.sampler import acceptance_exponent
 
 exponents = st.one_of(
     st.builds(Fraction, st.integers(0, 10**6), st.integers(1, 10**6)),

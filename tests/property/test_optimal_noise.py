@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.app.noise_law import law_document, law_of
+from topdown.app import law_document, law_of
 from topdown.optimal_noise import (
     Absolute,
     NoiseRequest,

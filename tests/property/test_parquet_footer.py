@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from topdown.verify.strict_parquet import describes_every_column
+from topdown.verify import describes_every_column
 
 TURNED = """
 import sys

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import chain_optimum, cumulative_estimate, tree_of
-from pgsr.estimators import kernels_isotonic as kernels
+from pgsr.estimators import exceeds, isotonic_rows, isotonic_rows_real
 from tests.oracles.group_sizes import chain_by_tables, enumerate_model2, isotonic_by_minmax
 
 
@@ -35,8 +35,8 @@ def test_isotonic_rows_match_the_max_min_formula(y, total):
     """Integer pooling and its rounding against rationals; the float kernel on the same row."""
     row = np.array([y])
     out, real = np.empty_like(row), np.empty(row.shape)
-    kernels.isotonic_rows(row, total, out)
-    kernels.isotonic_rows_real(row.astype(float), np.zeros(1), np.full(1, float(total)), real)
+    isotonic_rows(row, total, out)
+    isotonic_rows_real(row.astype(float), np.zeros(1), np.full(1, float(total)), real)
     assert isotonic_by_minmax(y, 0, total) == out[0].tolist()
     assert np.all(np.abs(real - out) <= 0.5 + 1e-9)
 
@@ -47,7 +47,7 @@ def test_isotonic_rows_match_the_max_min_formula(y, total):
 @settings(max_examples=300, deadline=None)
 def test_means_are_compared_exactly(a, b, c, d):
     """Products of these numbers overflow 64 bits; a wrong comparison pools the wrong blocks."""
-    assert (Fraction(a, b) >= Fraction(c, d)) == kernels.exceeds(a, b, c, d)
+    assert (Fraction(a, b) >= Fraction(c, d)) == exceeds(a, b, c, d)
 
 
 @given(st.data())

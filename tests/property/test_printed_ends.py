@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pgsr import Budget, Plan, Sizes, tree_of
 from pgsr.level_noise import calibrate
 from pgsr.privacy_section import privacy_section
-from topdown.app.screens import figures
-from topdown.privacy import Enclosure
+from topdown.app.screens import loss
+from topdown.privacy import Enclosure, fixed, rational, significant
 from topdown.privacy.accountant import Composition, account_document
-from topdown.privacy.exact_values import fixed, rational, significant
 
 EXACT = {"engine": "ball", "digits": 40}
 NUMBERS = st.builds(
@@ -40,7 +39,7 @@ def test_fixed_digits_are_outward_and_tight(value, digits):
     assert low <= value <= high
     assert high - low <= Fraction(1, 10**digits)
     assert abs(near - value) * 2 <= Fraction(1, 10**digits)
-    assert Fraction(figures.loss("rho", value).split("\u00a0")[1]) >= value
+    assert Fraction(loss("rho", value).split("\u00a0")[1]) >= value
 
 
 @given(NUMBERS, NUMBERS, st.integers(1, 20))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.sections import cut_small
 from topdown.model import Geography, Level, sections_of
-from topdown.verify.public_tree import Facts, Tree, closed_leaves, file_sections, lower_bounds
+from topdown.verify import Facts, Tree, closed_leaves, file_sections, lower_bounds
 
 
 def _random_tree(rng: np.random.Generator) -> Geography:

@@ -14,12 +14,10 @@ from tests.helpers.folders import files
 from tests.helpers.interval_census import release
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import edit_table, reseal
-from topdown.app.pipeline import RunOptions, generate
-from topdown.app.tables_and_intervals import interval, tables
-from topdown.app.verify_by_solving import verify_and_solve
+from topdown.app import RunOptions, generate, interval, tables, verify_and_solve
 from topdown.measure import read_microdata
 from topdown.plan import load_context, prepare
-from topdown.practice.simulation import open_truth
+from topdown.practice import open_truth
 from topdown.verify import verify
 
 pytestmark = pytest.mark.slow

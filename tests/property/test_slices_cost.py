@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.app.pipeline import measure, warm_up
+from topdown.app import warm_up
+from topdown.app.pipeline import measure
 from topdown.plan import load_context, prepare
 from topdown.practice.synth import synth
 from topdown.solve import (

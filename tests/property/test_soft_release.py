@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.extension import INVARIANTS, make_land
-from topdown.app.pipeline import generate
+from topdown.app import generate
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import load_context, prepare

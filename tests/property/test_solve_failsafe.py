@@ -16,13 +16,13 @@ from topdown.model import split_polytopes as polytopes
 from topdown.plan import PublicContext
 from topdown.solve import (
     Node,
+    TopDownSolver,
     can_split,
     find_node_conflict,
     relax_to_feasible,
     solve,
 )
 from topdown.solve import table_changes as conflict
-from topdown.solve import top_down as descend
 
 MORE = policies.MIXED + policies.OLD_AT_HOME + policies.FULL_BARRACKS
 seeds = st.integers(0, 1_000_000)
@@ -138,13 +138,13 @@ def test_populations_never_change(seed: int) -> None:
         census = policies.make_census(Path(folder), seed, policies.MIXED, n_blocks=20)
         patch.setattr(polytopes, "MAX_KINDS", 0)
         seen: dict[tuple[int, int], int] = {}
-        original = descend.TopDownSolver.children
+        original = TopDownSolver.children
 
         def children(self, depth, parent, tally):  # type: ignore[no-untyped-def]
             seen[depth, parent.index] = int(parent.counts.sum())
             return original(self, depth, parent, tally)
 
-        patch.setattr(descend.TopDownSolver, "children", children)
+        patch.setattr(TopDownSolver, "children", children)
         patch.setattr(
             "topdown.solve.solve_stage.choose_cut", lambda *_: (1, 10**9)
         )  # one run: nodes keep their numbers

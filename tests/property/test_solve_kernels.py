@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import solver_twins as reference
-from topdown.solve import kernels_shared as kernels
+from topdown.solve import gram, has_negative_cycle, project_segments
 
 
 @given(st.integers(0, 10_000))
@@ -15,7 +15,7 @@ def test_gram_equals_the_sum_of_query_matrices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, size=(rng.integers(1, 5), rng.integers(1, 9)))
     weights = rng.uniform(0.01, 3, size=len(labels))
-    np.testing.assert_allclose(kernels.gram(labels, weights), reference.gram(labels, weights), rtol=1e-13)
+    np.testing.assert_allclose(gram(labels, weights), reference.gram(labels, weights), rtol=1e-13)
 
 
 @given(st.integers(0, 100_000))
@@ -29,7 +29,7 @@ def test_projection_equals_the_sorted_search(seed: int) -> None:
     allowed = rng.random(pointers[-1]) < 0.8
     sums = np.where(rng.random(len(sizes)) < 0.2, -1.0, rng.integers(0, 50, size=len(sizes)).astype(float))
     out = np.full(pointers[-1], np.nan)
-    kernels.project_segments(v, pointers, sums, allowed, out)
+    project_segments(v, pointers, sums, allowed, out)
     for i, total in enumerate(sums):
         part = slice(pointers[i], pointers[i + 1])
         expected = reference.project(v[part], total, allowed[part])
@@ -41,5 +41,5 @@ def test_a_costly_flow_is_not_called_optimal() -> None:
     tails, heads = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
     capacities, costs = np.ones(4, dtype=np.int64), np.array([5, 1, 0, 0])
     dear, cheap = np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1])
-    assert kernels.has_negative_cycle(tails, heads, capacities, costs, dear, 4)
-    assert not kernels.has_negative_cycle(tails, heads, capacities, costs, cheap, 4)
+    assert has_negative_cycle(tails, heads, capacities, costs, dear, 4)
+    assert not has_negative_cycle(tails, heads, capacities, costs, cheap, 4)

@@ -16,7 +16,7 @@ from tests.oracles import solver_twins as reference
 from tests.property.test_solve_rounding import make_problem
 from topdown.plan import MOST_FLOW_COST, MOST_ROUNDING_WEIGHT, most_flow_nodes
 from topdown.solve import Tally, top_down_solver
-from topdown.solve.backends import Network, ortools_flow
+from topdown.solve.backends import Network, minimum_cost_flow
 from topdown.solve.rounding import LARGEST_COST, UNIT, build_network, round_table
 
 
@@ -86,6 +86,6 @@ def long_path(n: int, cost: int) -> Network:
 def test_prices_that_leave_64_bits_are_no_contradiction(cost: int) -> None:
     """The library gives up at large costs; taken for "no flow exists", that would blame public facts for a failure."""
     network = long_path(1_000, cost)
-    flows = ortools_flow.minimum_cost_flow(network)
+    flows = minimum_cost_flow(network)
     assert flows is not None
     np.testing.assert_array_equal(networkx_flow.minimum_cost_flow(network), flows)

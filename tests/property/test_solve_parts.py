@@ -16,7 +16,7 @@ from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
-from topdown.app.pipeline import RunOptions, generate
+from topdown.app import RunOptions, generate
 from topdown.errors import NoSplitError
 from topdown.model import (
     ConstraintSystem,

@@ -120,8 +120,7 @@ def test_the_college_town_of_the_paper() -> None:
 
 def college_town() -> SplitConstraints:
     """Return the paper's town: open dorms by region, region totals exact."""
-    from topdown.model.constraint_system import ConstraintSystem
-    from topdown.model.geography import from_prefixes
+    from topdown.model import ConstraintSystem, from_prefixes
 
     leaf_open = np.array([[True, True, False], [False, True, True]])
     rules = ConstraintSystem(
@@ -138,8 +137,7 @@ def college_town() -> SplitConstraints:
 
 def test_seven_counties_and_three_combinations() -> None:
     """Section 7.3: types A, B, C in seven counties, combinations AC, AB and C; limits are the flow's cuts."""
-    from topdown.model.constraint_system import ConstraintSystem
-    from topdown.model.geography import from_prefixes
+    from topdown.model import ConstraintSystem, from_prefixes
 
     combos = {"AC": (900, 700, 500), "AB": (120, 80, 60), "C": (2000,)}
     leaf_open = np.array([[t in name for t in "ABC"] for name, people in combos.items() for _ in people])

@@ -15,13 +15,19 @@ from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import solve_small, unsolve
-from topdown.app.pipeline import RunOptions, generate
+from topdown.app import RunOptions, generate
 from topdown.plan import PreparedRun, prepare
 from topdown.practice.synth import synth
 from topdown.progress import silent
-from topdown.solve import Checkpoints, TreeSolver, top_down_solver
-from topdown.solve import solve_stage as solve
-from topdown.solve import solved_parts as sections
+from topdown.solve import (
+    Checkpoints,
+    Solved,
+    TreeSolver,
+    checkpoint_spans,
+    solve_tree,
+    solved_release,
+    top_down_solver,
+)
 from topdown.verify import verify
 
 MADE_FROM = {"plan_hash": "a", "inputs_sha256": "b", "programs": "c"}
@@ -41,7 +47,7 @@ class Solver:
         self.answers = solved.noisy(self.census, 5, size=3.0)
         self.kept = Checkpoints(folder / "work", MADE_FROM)
 
-    def solve(self, kept: Checkpoints | None) -> tuple[solve.Solved, int]:
+    def solve(self, kept: Checkpoints | None) -> tuple[Solved, int]:
         """Solve; return what was found, and how many nodes were split for it."""
         exact, tables = policies.exact_values(self.census), policies.exact_tables(self.census)
         descent = top_down_solver(self.census.context, self.answers, exact, tables=tables)
@@ -49,15 +55,15 @@ class Solver:
         with pytest.MonkeyPatch.context() as patch:
             children = TreeSolver.children
             patch.setattr(TreeSolver, "children", lambda *args: split.append(args[1]) or children(*args))
-            table, tally = solve.solve_tree(descent, self.census.context, 1, silent, kept)
-        return solve.solved_release(self.census.context, table, tally), len(split)
+            table, tally = solve_tree(descent, self.census.context, 1, silent, kept)
+        return solved_release(self.census.context, table, tally), len(split)
 
     def files(self) -> list[Path]:
         """Return the finished parts."""
         return sorted(self.kept.folder.iterdir())
 
 
-def same(one: solve.Solved, other: solve.Solved) -> None:
+def same(one: Solved, other: Solved) -> None:
     """Fail unless two solves found the same in the same way."""
     assert one.document == other.document
     for column in ("node", "cell", "count"):
@@ -101,7 +107,7 @@ def test_parts_that_are_not_of_this_solve_are_not_used(
         other = replace(solver.kept, made_from=MADE_FROM | {key: "other"})
         assert other.above() is None
     above, one, two = solver.files()[:3]
-    span = sections.checkpoint_spans(solver.census.context.geography, solver.kept.above()[0])[0]
+    span = checkpoint_spans(solver.census.context.geography, solver.kept.above()[0])[0]
     assert solver.kept.section(0, span) is not None
     assert solver.kept.section(0, replace(span, last=span.last + 1)) is None
     shutil.copy(two, one)

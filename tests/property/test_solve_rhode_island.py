@@ -9,10 +9,9 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.ledgers import with_ledger
-from topdown.app.pipeline import RunOptions, generate
+from topdown.app import RunOptions, generate
 from topdown.plan import RunFileAnswers, load_context, prepare, run_file_text
-from topdown.solve import Checkpoints
-from topdown.solve import solve_stage as release_room
+from topdown.solve import Checkpoints, solve_folder
 from topdown.solve import solve_stage as solve
 from topdown.solve import solved_parts as sections
 
@@ -66,7 +65,7 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
     for workers, n in enumerate((1, 4, 7), start=1):
         monkeypatch.setattr(Checkpoints, "write_section", stop_after(n))
         with pytest.raises(StoppedError):
-            release_room.solve_folder(release, context, work=release / "work", workers=workers)
+            solve_folder(release, context, work=release / "work", workers=workers)
     assert len(list((release / "work").glob("section-*.parquet"))) == 12
     monkeypatch.setattr(Checkpoints, "write_section", write)
     generate(prepared, release, RunOptions(workers=5))

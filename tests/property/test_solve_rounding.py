@@ -11,7 +11,7 @@ from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from topdown.errors import InternalError
 from topdown.solve import FixedTable, LowerBounds
-from topdown.solve.backends import ortools_flow
+from topdown.solve.backends import minimum_cost_flow
 from topdown.solve.backends import scipy_programs as integer_program
 from topdown.solve.rounding import (
     NoFlow,
@@ -143,7 +143,7 @@ def test_exact_totals_are_met_exactly(seed: int) -> None:
 def test_two_flow_solvers_agree_on_the_cost(seed: int) -> None:
     """OR-Tools and networkx must find flows of equal cost, or one of the two is wrong."""
     network, _ = build_network(make_problem(seed, n=7, m=3), every_cell=True)
-    fast, slow = ortools_flow.minimum_cost_flow(network), networkx_flow.minimum_cost_flow(network)
+    fast, slow = minimum_cost_flow(network), networkx_flow.minimum_cost_flow(network)
     assert fast is not None
     assert slow is not None
     assert int(slow @ network.costs) == int(fast @ network.costs)

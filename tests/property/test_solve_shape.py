@@ -15,7 +15,7 @@ from tests.helpers import four_levels, policies, solved
 from topdown.errors import TopdownError
 from topdown.model import Geography, SplitConstraints, SplitForm
 from topdown.model import split_polytopes as polytopes
-from topdown.solve import LevelModel, TopDownSolver, facts_of_release, slices
+from topdown.solve import LevelModel, Slice, SliceState, TopDownSolver, facts_of_release
 from topdown.solve import solve_stage as solve
 from topdown.solve import top_down as descend
 from topdown.solve.implied import Verdict
@@ -175,7 +175,7 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         TopDownSolver.solve_split,
         descend.round_table,
         SplitConstraints.decided,
-        slices.SliceState.open,
+        SliceState.open,
     )
 
     def solve_split(self: TopDownSolver, depth: int, split: Any, index: Any, tally: Any) -> Any:
@@ -192,12 +192,12 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         patch.setattr(descend, "round_table", round_table)
         if change is not None:
 
-            def opened(state: slices.SliceState, part: slices.Slice) -> Any:
+            def opened(state: SliceState, part: Slice) -> Any:
                 own = change(Shape(state.form, state.levels, state.verdicts), part.geography)
                 changed = {name: getattr(own, name) for name in ("form", "levels", "verdicts")}
                 return made(replace(state, **changed), part)
 
-            patch.setattr(slices.SliceState, "open", opened)
+            patch.setattr(SliceState, "open", opened)
         patch.setattr(solve, "SOLVE_CUT_LEAVES", 9 if by_county else 999)
         patch.setattr(solve, "RUN_LEAVES", 1 if by_county else 999)
         patch.setattr(solve, "TASKS_PER_WORKER", 1)

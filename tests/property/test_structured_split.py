@@ -20,7 +20,7 @@ from topdown.solve import (
     structured_quadratic,
     top_down_solver,
 )
-from topdown.solve.least_squares import MOST_CROSSING, Problem, SoftRules, Structured, TreeStep, admm, solve
+from topdown.solve.least_squares import MOST_CROSSING, Problem, SoftRules, Structured, TreeStep, run, solve
 
 
 def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Problem, Problem]:
@@ -56,7 +56,7 @@ def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Proble
 def test_wide_and_dense_find_the_same_table(seed: int, m: int, people: int) -> None:
     """A step that inverts another matrix than the one minimised gives a certified-looking table of other people."""
     wide, dense = case(seed, (2, 3, 5, 2), m, people)
-    one, residual = admm.run(wide, TreeStep(wide, wide.quadratic, 0.5))
+    one, residual = run(wide, TreeStep(wide, wide.quadratic, 0.5))
     other, _ = solve(dense)
     assert residual < 1e-4
     assert other.z == pytest.approx(one.z, abs=1e-3)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topdown.practice.synth.repeatable_random import apportion
+from topdown.practice.synth import apportion
 
 
 @given(

@@ -16,7 +16,7 @@ from msgspec import convert, structs, to_builtins
 from tests.helpers.depth import DEPTH
 from tests.helpers.drawn_chains import LEVELS, Chain, chains
 from tests.property.test_changes import check
-from topdown.formats.release_documents import Plan, SchemaOfRecords
+from topdown.formats import Plan, SchemaOfRecords
 from topdown.model import (
     Attribute,
     Exact,
@@ -29,11 +29,16 @@ from topdown.model import (
     map_attributes,
     parse_query,
 )
-from topdown.verify import query_labels
-from topdown.verify.derived_privacy import derive_privacy
-from topdown.verify.plan_reader import PlanFile
-from topdown.verify.public_tree import Facts, Tree
-from topdown.verify.query_labels import identity_reading, read_below, read_schema
+from topdown.verify import (
+    Facts,
+    PlanFile,
+    Tree,
+    derive_privacy,
+    identity_reading,
+    query_labels,
+    read_below,
+    read_schema,
+)
 
 
 def tree_of(case: Chain) -> Tree:

@@ -23,8 +23,7 @@ from tests.helpers.small_release import (
     population,
     reseal,
 )
-from topdown.verify import verify
-from topdown.verify.exact_arithmetic import differences, tally
+from topdown.verify import differences, tally, verify
 
 CALM = settings(deadline=None, max_examples=10 * DEPTH, derandomize=True)
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.helpers import solved
 from tests.helpers.interval_census import asks, numbers, true_rows
-from topdown.publish.table_intervals import TableRows, intervals_of
+from topdown.publish import TableRows, intervals_of
 
 COVERAGE = Fraction(19, 20)
 DRAWS = 120

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from topdown.app.plan_summary import mean_deviations
-from topdown.app.trials import tune
+from topdown.app import mean_deviations, tune
 from topdown.plan import RunFileAnswers, prepare, run_file_text
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rhode_island_2010"

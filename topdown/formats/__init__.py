@@ -5,8 +5,38 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.formats.json_schema import DOCUMENTS, document_names, document_schema, json_bytes
+    from topdown.formats.accuracy_documents import IntervalsHeld
+    from topdown.formats.common import Count, Part, Rational
+    from topdown.formats.json_schema import (
+        DOCUMENTS,
+        document_names,
+        document_schema,
+        either,
+        json_bytes,
+        schema_of,
+    )
+    from topdown.formats.release_documents import InvariantRules, Plan, PlanMeasurement, SchemaOfRecords
+    from topdown.formats.strict_toml import dec_hook, parse_exact, read_toml, toml_text
 
-__all__ = ["DOCUMENTS", "document_names", "document_schema", "json_bytes"]
+__all__ = [
+    "DOCUMENTS",
+    "Count",
+    "IntervalsHeld",
+    "InvariantRules",
+    "Part",
+    "Plan",
+    "PlanMeasurement",
+    "Rational",
+    "SchemaOfRecords",
+    "dec_hook",
+    "document_names",
+    "document_schema",
+    "either",
+    "json_bytes",
+    "parse_exact",
+    "read_toml",
+    "schema_of",
+    "toml_text",
+]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from topdown.inputs.file_formats import separator_of
     from topdown.inputs.geocode_columns import codes_from_arrow, codes_to_arrow, label_positions
     from topdown.inputs.sources import (
         ArrowTable,
@@ -53,6 +54,7 @@ __all__ = [
     "read_batches",
     "read_header",
     "read_table",
+    "separator_of",
     "text_columns",
     "whole_columns",
 ]

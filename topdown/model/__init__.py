@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         narrow,
     )
     from topdown.model.neighbour_analysis import (
+        BOUNDLESS,
         BoundRule,
         ChangeKind,
         KnownStatistic,
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_LEAVES",
+    "BOUNDLESS",
     "MAX_KINDS",
     "NO_LIMIT",
     "ZERO_KINDS",

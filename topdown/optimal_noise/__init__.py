@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from topdown.optimal_noise.design import optimal_law
     from topdown.optimal_noise.exact_laws import (
         LAW_BITS,
+        gaussian_tail,
         least_tails,
         masses_of,
         plain_ratio,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         factor_below,
         parse_loss,
     )
+    from topdown.optimal_noise.rational_optimum import NotExactError
     from topdown.optimal_noise.real_noise import (
         ABSOLUTE,
         LATTICE_BITS,
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
         COUNTS,
         MOST_TAILS,
         SHARES,
+        epsilon_needed,
         largest_scale,
         law_variance,
         n_steps,
@@ -134,6 +137,7 @@ __all__ = [
     "Multipliers",
     "NoSolutionError",
     "NoiseRequest",
+    "NotExactError",
     "OptimalLaw",
     "PiecewiseLinear",
     "Pinball",
@@ -159,9 +163,11 @@ __all__ = [
     "costs_beyond",
     "default_cells",
     "draw_by_inversion",
+    "epsilon_needed",
     "error_costs",
     "exp_bounds",
     "factor_below",
+    "gaussian_tail",
     "geng_lower",
     "kernel_baselines",
     "kernel_svg",

@@ -1,3 +1,54 @@
 """Practice without confidential records: made-up censuses, simulated releases, tuned shares, audits by runs."""
 
-__all__ = []
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.practice.judge_guesses import (
+        GuessCut,
+        LikelihoodRatios,
+        choose_cuts,
+        guess_rates,
+        learned_score,
+        loss_of,
+        shown_loss,
+    )
+    from topdown.practice.neighbour_pairs import NeighbourPair, find_pairs, queries_of
+    from topdown.practice.repeated_draws import PairAnswers, PairRuns
+    from topdown.practice.simulation import (
+        ErrorSums,
+        Replicate,
+        Simulation,
+        open_simulation,
+        open_truth,
+        simulate,
+    )
+    from topdown.practice.tune_shares import WantedDeviations, best_shares
+    from topdown.practice.uniform_deviations import UniformDeviations
+
+__all__ = [
+    "ErrorSums",
+    "GuessCut",
+    "LikelihoodRatios",
+    "NeighbourPair",
+    "PairAnswers",
+    "PairRuns",
+    "Replicate",
+    "Simulation",
+    "UniformDeviations",
+    "WantedDeviations",
+    "best_shares",
+    "choose_cuts",
+    "find_pairs",
+    "guess_rates",
+    "learned_score",
+    "loss_of",
+    "open_simulation",
+    "open_truth",
+    "queries_of",
+    "shown_loss",
+    "simulate",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

@@ -9,23 +9,93 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.privacy.bits import AesBits, BitSource, SimulationBits, UrandomBits, XorBits
-    from topdown.privacy.exact_values import Enclosure
+    from topdown.privacy.exact_values import (
+        Enclosure,
+        Threshold,
+        alpha_of,
+        delta_of,
+        epsilon_of,
+        fixed,
+        rational,
+        significant,
+        threshold,
+    )
+    from topdown.privacy.fixed_point import TailSums, divide_up, exp_neg, shift_up, tail_sums
     from topdown.privacy.relation import Change, Neighbours, Relation
-    from topdown.privacy.sampler import Sampler, draw_one, table_fingerprint
+    from topdown.privacy.sampler import (
+        UNDECIDED,
+        Sampler,
+        acceptance_exponent,
+        bernoulli,
+        bernoulli_exp,
+        certified_thresholds,
+        draw_one,
+        has_table,
+        locate,
+        table_fingerprint,
+        table_of,
+        uniform_below,
+    )
+    from topdown.privacy.statement import (
+        ChainStep,
+        Claim,
+        Measurement,
+        StatementWords,
+        accuracy_percent,
+        attack_sentence,
+        attribute_rows,
+        composed_deltas,
+        loss_numbers,
+        protected_attributes,
+        trade_off_svg,
+    )
 
 __all__ = [
+    "UNDECIDED",
     "AesBits",
     "BitSource",
+    "ChainStep",
     "Change",
+    "Claim",
     "Enclosure",
+    "Measurement",
     "Neighbours",
     "Relation",
     "Sampler",
     "SimulationBits",
+    "StatementWords",
+    "TailSums",
+    "Threshold",
     "UrandomBits",
     "XorBits",
+    "acceptance_exponent",
+    "accuracy_percent",
+    "alpha_of",
+    "attack_sentence",
+    "attribute_rows",
+    "bernoulli",
+    "bernoulli_exp",
+    "certified_thresholds",
+    "composed_deltas",
+    "delta_of",
+    "divide_up",
     "draw_one",
+    "epsilon_of",
+    "exp_neg",
+    "fixed",
+    "has_table",
+    "locate",
+    "loss_numbers",
+    "protected_attributes",
+    "rational",
+    "shift_up",
+    "significant",
     "table_fingerprint",
+    "table_of",
+    "tail_sums",
+    "threshold",
+    "trade_off_svg",
+    "uniform_below",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -1,3 +1,65 @@
 """Publish: write the files of a release, and sheets for ordinary programs."""
 
-__all__ = []
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from topdown.publish.publish_release import (
+        PublishOptions,
+        SectionFiles,
+        SectionSource,
+        publish,
+        section_files,
+        verified_in,
+    )
+    from topdown.publish.release_certificate import (
+        certified_privacy,
+        claims_of,
+        stamps,
+        statement_of,
+        steps_of,
+        usual_epsilon,
+    )
+    from topdown.publish.release_files import write_manifest
+    from topdown.publish.release_tables import workload
+    from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
+    from topdown.publish.table_intervals import (
+        TableRows,
+        cells_of_answers,
+        interval_ends,
+        intervals_of,
+        is_exact,
+        normal_quantile,
+        rows_of,
+    )
+
+__all__ = [
+    "PublishOptions",
+    "SectionFiles",
+    "SectionSource",
+    "Sheet",
+    "SheetColumn",
+    "TableRows",
+    "cells_of_answers",
+    "certified_privacy",
+    "claims_of",
+    "free_names",
+    "interval_ends",
+    "intervals_of",
+    "is_exact",
+    "normal_quantile",
+    "publish",
+    "rows_of",
+    "section_files",
+    "stamps",
+    "statement_of",
+    "steps_of",
+    "usual_epsilon",
+    "verified_in",
+    "workload",
+    "write_manifest",
+    "write_sheet",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

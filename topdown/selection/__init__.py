@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.selection.chance import Chance, RealChance
+    from topdown.selection.chance import (
+        Chance,
+        LazyUniform,
+        RealChance,
+        bernoulli_power,
+        bernoulli_power_by_coins,
+        exponential_choice,
+        first_success,
+        poisson_sample,
+        poisson_sample_slowly,
+        power_enclosure,
+        rational_enclosure,
+    )
     from topdown.selection.clusters import Clustering, Metric, centres, weighted
     from topdown.selection.districts import (
         Districts,
@@ -39,8 +51,11 @@ if TYPE_CHECKING:
     from topdown.selection.orders import (
         FAILING,
         MOST_RECORDS,
+        Wanted,
         cover_order,
         cover_order_by_choices,
+        first_part,
+        partial_cover,
         thresholds,
     )
     from topdown.selection.private_greedy import (
@@ -50,6 +65,7 @@ if TYPE_CHECKING:
         Selection,
         greedy,
         max_cover,
+        multi_cover,
         repeated_threshold,
     )
     from topdown.selection.sampling_rate import Subsampling, least_exponent, lift, root_below, subsampling
@@ -89,6 +105,7 @@ __all__ = [
     "FoundRatio",
     "FractionalCoverScore",
     "Incidence",
+    "LazyUniform",
     "Metric",
     "Monitor",
     "NearestScore",
@@ -98,6 +115,9 @@ __all__ = [
     "Selection",
     "Similarity",
     "Subsampling",
+    "Wanted",
+    "bernoulli_power",
+    "bernoulli_power_by_coins",
     "centres",
     "check_count",
     "check_selection",
@@ -105,6 +125,9 @@ __all__ = [
     "chosen_by_district",
     "cover_order",
     "cover_order_by_choices",
+    "exponential_choice",
+    "first_part",
+    "first_success",
     "frequent",
     "greedy",
     "grown",
@@ -116,7 +139,13 @@ __all__ = [
     "max_cover",
     "mechanism",
     "mechanism_laws",
+    "multi_cover",
+    "partial_cover",
+    "poisson_sample",
+    "poisson_sample_slowly",
     "poisson_sampler",
+    "power_enclosure",
+    "rational_enclosure",
     "repeated_threshold",
     "report_probability",
     "root_below",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         FamilyConstraints,
         FixedTable,
         LowerBounds,
+        RowGroups,
         SubsetLimits,
         group_sums,
         limit_excess,
@@ -35,7 +36,14 @@ if TYPE_CHECKING:
         facts_of_release,
     )
     from topdown.solve.second_solve import CHANGED, SecondSolve, compare_with_published
-    from topdown.solve.slices import WorkerState, geography_part, make_partitioner, node_ranges
+    from topdown.solve.slices import (
+        Slice,
+        SliceState,
+        WorkerState,
+        geography_part,
+        make_partitioner,
+        node_ranges,
+    )
     from topdown.solve.solve_stage import (
         Solved,
         _solve_above,
@@ -91,7 +99,10 @@ __all__ = [
     "OwnObjective",
     "PassRows",
     "ReleaseFacts",
+    "RowGroups",
     "SecondSolve",
+    "Slice",
+    "SliceState",
     "SoftRuleRepair",
     "Solved",
     "SubsetLimits",

@@ -4,6 +4,9 @@ Shared with the modules that write releases are the nouns of a schema, a query a
 checked, sums of noise: not the solver, not the noise, not the ledger.
 """
 
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
 from topdown.verify.findings import CheckResult, Finding, VerifyResult
 from topdown.verify.run_checks import (
     verify,
@@ -16,12 +19,74 @@ from topdown.verify.run_checks import (
 from topdown.verify.session import EachSection
 from topdown.verify.verify_choice import is_choice, verify_choice
 
+if TYPE_CHECKING:
+    from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
+    from topdown.verify.check_certificate import check_manifest
+    from topdown.verify.check_plan import UNIT, delta_needed, law_problem
+    from topdown.verify.check_privacy import Comparison, StatedRow
+    from topdown.verify.derived_privacy import derive_privacy
+    from topdown.verify.exact_arithmetic import (
+        differences,
+        read_decimal,
+        read_enclosure,
+        tally,
+        tight_formula,
+        usual_formula,
+    )
+    from topdown.verify.findings import Findings
+    from topdown.verify.ledger_reader import DrawnNoise, load_ledger
+    from topdown.verify.neighbour_changes import CountLimits, propagate_limits
+    from topdown.verify.plan_reader import PlanFile, load_plan
+    from topdown.verify.public_tree import Facts, Tree, closed_leaves, file_sections, lower_bounds
+    from topdown.verify.query_labels import identity_reading, read_below, read_schema
+    from topdown.verify.run_checks import SectionFindings, check_section
+    from topdown.verify.session import Session
+    from topdown.verify.strict_parquet import describes_every_column
+    from topdown.verify.strict_reader import UnreadableError, read_bytes
+
 __all__ = [
+    "ALPHAS",
+    "UNIT",
     "CheckResult",
+    "Comparison",
+    "CountLimits",
+    "DrawnNoise",
     "EachSection",
+    "Facts",
     "Finding",
+    "Findings",
+    "MovedCounts",
+    "PlanFile",
+    "SectionFindings",
+    "Session",
+    "StatedRow",
+    "Tree",
+    "UnreadableError",
     "VerifyResult",
+    "check_manifest",
+    "check_section",
+    "closed_leaves",
+    "delta_needed",
+    "derive_privacy",
+    "describes_every_column",
+    "differences",
+    "file_sections",
+    "identity_reading",
     "is_choice",
+    "law_problem",
+    "load_ledger",
+    "load_plan",
+    "loss_of",
+    "lower_bounds",
+    "propagate_limits",
+    "read_below",
+    "read_bytes",
+    "read_decimal",
+    "read_enclosure",
+    "read_schema",
+    "tally",
+    "tight_formula",
+    "usual_formula",
     "verify",
     "verify_choice",
     "verify_content",
@@ -30,3 +95,5 @@ __all__ = [
     "verify_privacy",
     "verify_sealed",
 ]
+
+__getattr__ = lazy_face(__name__, __file__)

@@ -9,8 +9,15 @@ import pytest
 
 from tests.helpers.compositions import weighted
 from topdown.errors import ConfigError
-from topdown.privacy.accountant import conversions as zcdp
-from topdown.privacy.statement import Claim, Measurement, protected_attributes
+from topdown.privacy import Claim, Measurement, protected_attributes
+from topdown.privacy.accountant import (
+    bun_steinke,
+    canonne_kamath_steinke,
+    compose_pure,
+    compose_zcdp,
+    zcdp_of_gaussian,
+    zcdp_of_pure,
+)
 
 SETTINGS = Path(__file__).parents[3] / "settings" / "pl94_2020.toml"
 FACTORS = {"total": [], "detailed": ["hhgq", "votingage", "hispanic", "cenrace"], "hhinstlevels": ["hhgq"]}
@@ -43,7 +50,7 @@ def claims(rows: list[Measurement]) -> list[Claim]:
 def test_secrets_reproduce_the_2020_certificate():
     """A coordinate too many or too few in any secret would miss the signed zCDP epsilons (delta 1e-10)."""
     found = {
-        s.claim.name("person"): float(zcdp.canonne_kamath_steinke(s.loss.rho, "1e-10"))
+        s.claim.name("person"): float(canonne_kamath_steinke(s.loss.rho, "1e-10"))
         for s in protected_attributes(measurements(), claims(measurements()))
     }
     assert CERTIFIED.keys() == found.keys()
@@ -54,7 +61,7 @@ def test_exact_epsilons_stay_below_the_certificate():
     """The exact loss cannot exceed a valid bound of it."""
     for secret in protected_attributes(measurements(), claims(measurements())):
         exact = secret.loss.epsilon("1e-10")
-        assert exact.upper < zcdp.canonne_kamath_steinke(secret.loss.rho, "1e-10").lower
+        assert exact.upper < canonne_kamath_steinke(secret.loss.rho, "1e-10").lower
         assert exact.relative_width < 1e-10
 
 
@@ -94,7 +101,7 @@ def test_secrets_refuse_nonsense():
 
 def test_bun_steinke_matches_the_published_number():
     """Rho + 2 sqrt(rho ln(1/delta)) of the 2020 DHC persons release."""
-    box = zcdp.bun_steinke("24811/5000", "1e-10")
+    box = bun_steinke("24811/5000", "1e-10")
     assert math.isclose(26.340588852722324, float(box), rel_tol=1e-15)
     assert 0 < box.relative_width < 1e-40
 
@@ -103,8 +110,8 @@ def test_bun_steinke_matches_the_published_number():
 @pytest.mark.parametrize("delta", ["1e-5", "1e-30", "1/2", "1e-500"])
 def test_tight_conversion_encloses_the_minimum(rho, delta):
     """No order gives less than the lower end; the classic conversion gives no less than the upper end."""
-    box = zcdp.canonne_kamath_steinke(rho, delta)
-    assert box.upper <= zcdp.bun_steinke(rho, delta).upper
+    box = canonne_kamath_steinke(rho, delta)
+    assert box.upper <= bun_steinke(rho, delta).upper
     assert box.relative_width in (0.0, math.inf) or box.relative_width < 1e-20
     budget, log_inverse = (
         float(Fraction(rho)),
@@ -118,20 +125,20 @@ def test_tight_conversion_encloses_the_minimum(rho, delta):
 
 def test_composition_is_exact():
     """Sums of budgets and products of e**epsilon carry no rounding."""
-    assert zcdp.compose_zcdp(["1/3", Fraction(1, 6), 1]) == Fraction(3, 2)
-    assert zcdp.compose_pure([3, "5/2"]) == Fraction(15, 2)
-    assert zcdp.zcdp_of_gaussian(4, 2) == Fraction(1, 4)
+    assert compose_zcdp(["1/3", Fraction(1, 6), 1]) == Fraction(3, 2)
+    assert compose_pure([3, "5/2"]) == Fraction(15, 2)
+    assert zcdp_of_gaussian(4, 2) == Fraction(1, 4)
     with pytest.raises(TypeError, match="float"):
-        zcdp.compose_zcdp([0.5])
+        compose_zcdp([0.5])
     with pytest.raises(ConfigError, match="below 1"):
-        zcdp.zcdp_of_pure("1/2")
+        zcdp_of_pure("1/2")
 
 
 @pytest.mark.parametrize("odds", [Fraction(101, 100), Fraction(3), Fraction(1000)])
 def test_pure_to_zcdp_is_exact_for_randomised_response(odds):
     """Rho is the largest Renyi divergence over its order: reached as the order falls to 1, never exceeded."""
     p, q = float(odds / (odds + 1)), float(1 / (odds + 1))
-    rho = float(zcdp.zcdp_of_pure(odds).upper)
+    rho = float(zcdp_of_pure(odds).upper)
     divergence = (p - q) * math.log(odds)
     assert math.isclose(divergence, rho, rel_tol=1e-12)
     assert rho <= math.log(odds) ** 2 / 2
@@ -145,4 +152,4 @@ def test_exact_epsilon_never_exceeds_the_conversions():
     for budgets in ({"1": 1}, {"1/3": 4, "1/7": 2}, {"1/1000": 100}):
         case = weighted(budgets)
         for delta in ("1/10", "1e-6", "1e-15"):
-            assert case.epsilon(delta).upper <= zcdp.canonne_kamath_steinke(case.rho, delta).upper
+            assert case.epsilon(delta).upper <= canonne_kamath_steinke(case.rho, delta).upper

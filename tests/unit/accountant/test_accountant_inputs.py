@@ -7,9 +7,8 @@ import pytest
 
 from tests.helpers.compositions import weighted
 from topdown.errors import ConfigError
-from topdown.privacy import Enclosure
+from topdown.privacy import Enclosure, rational, significant, threshold
 from topdown.privacy.accountant import Composition
-from topdown.privacy.exact_values import rational, significant, threshold
 
 
 def test_float_budget_is_refused_with_the_fix():

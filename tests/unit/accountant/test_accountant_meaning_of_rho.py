@@ -9,11 +9,10 @@ import pytest
 from tests.helpers.solved import toy_run
 from topdown.model import parse_query
 from topdown.plan import calibrate_noise, load_schema, load_settings, prepare
-from topdown.privacy import Relation
+from topdown.privacy import Claim, Measurement, Relation, protected_attributes
 from topdown.privacy.accountant import account_document, dhc2020_document, dhc_paths
 from topdown.privacy.laws import DISCRETE_GAUSSIAN
-from topdown.privacy.statement import Claim, Measurement, protected_attributes
-from topdown.publish.release_certificate import claims_of, steps_of
+from topdown.publish import claims_of, steps_of
 from topdown.resources import bundled_names, find
 
 ROOT = Path(__file__).parents[3]

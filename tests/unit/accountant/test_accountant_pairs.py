@@ -9,17 +9,17 @@ from itertools import product
 import pytest
 
 from topdown.plan import optimal_weights, parse_weights
-from topdown.privacy.accountant import MovedCounts, PairLoss
-from topdown.privacy.laws import UNIT
-from topdown.privacy.statement import (
+from topdown.privacy import (
     ChainStep,
     Claim,
     Measurement,
     attribute_rows,
     composed_deltas,
     protected_attributes,
-    statement,
 )
+from topdown.privacy.accountant import MovedCounts, PairLoss
+from topdown.privacy.laws import UNIT
+from topdown.privacy.statement import statement
 
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
 WEIGHTS = parse_weights(optimal_weights(EPSILON, DELTA))

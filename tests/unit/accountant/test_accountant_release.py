@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.compositions import weighted
 from tests.oracles.whole_release_curves import envelope_above, envelope_below, overall_delta, pair_curves
 from topdown.errors import ConfigError
+from topdown.privacy import accuracy_percent, trade_off_svg
 from topdown.privacy.accountant import (
     Composition,
     account_document,
@@ -23,7 +24,6 @@ from topdown.privacy.accountant import (
     variance_reductions,
     worst_epsilon,
 )
-from topdown.privacy.statement import accuracy_percent, trade_off_svg
 
 TOY = [
     release_path("a", {"1/10": 4}),

@@ -7,16 +7,9 @@ from itertools import product
 
 import pytest
 
+from topdown.privacy import ChainStep, Claim, Measurement, StatementWords, attack_sentence, attribute_rows
 from topdown.privacy.accountant import PureLoss
-from topdown.privacy.statement import (
-    ChainStep,
-    Claim,
-    Measurement,
-    StatementWords,
-    attack_sentence,
-    attribute_rows,
-    statement,
-)
+from topdown.privacy.statement import statement
 
 ROWS = (
     Measurement(0, "state", "total", frozenset(), Fraction(4)),

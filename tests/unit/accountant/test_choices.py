@@ -7,8 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.privacy.accountant import Composition, NoiseAndChoices, PureLoss
-from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.accountant import (
+    Composition,
+    NoiseAndChoices,
+    PureLoss,
+    canonne_kamath_steinke,
+    zcdp_of_pure,
+)
 
 F = Fraction
 
@@ -42,9 +47,9 @@ def test_the_upper_ends_are_those_of_randomised_response(epsilon, variance):
 
 def test_many_choices_are_cheaper_as_zcdp():
     """A hundred choices of 1/10 tell far less, at a delta, than the sum of their epsilons says."""
-    rho = 100 * zcdp.zcdp_of_pure(F(11, 10)).upper
+    rho = 100 * zcdp_of_pure(F(11, 10)).upper
     both = NoiseAndChoices(None, F(10), rho)
-    assert both.epsilon_at("1e-10").upper == zcdp.canonne_kamath_steinke(rho, "1e-10").upper < 8
+    assert both.epsilon_at("1e-10").upper == canonne_kamath_steinke(rho, "1e-10").upper < 8
     assert (both.total_rho, both.coordinates, both.epsilon_at("1e-10").lower) == (rho, 0, 0)
 
 

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from tests.helpers import audited
-from topdown.practice.judge_guesses import (
+from topdown.practice import (
     GuessCut,
     LikelihoodRatios,
+    PairAnswers,
     choose_cuts,
+    find_pairs,
     guess_rates,
     learned_score,
     loss_of,
     shown_loss,
 )
-from topdown.practice.neighbour_pairs import find_pairs
-from topdown.practice.repeated_draws import PairAnswers
+from topdown.privacy import protected_attributes
 from topdown.privacy.accountant import PureLoss
 from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from topdown.privacy.statement import protected_attributes
-from topdown.publish.release_certificate import claims_of, steps_of
+from topdown.publish import claims_of, steps_of
 
 LEVEL = Fraction(1, 1000)
 

@@ -11,8 +11,7 @@ from tests.helpers.tiny_extension import draw_world
 from topdown.measure import LeafCounts, check_against_public, exact_values, level_drawer
 from topdown.model import Histogram
 from topdown.plan import PublicContext
-from topdown.practice.neighbour_pairs import NeighbourPair, find_pairs, queries_of
-from topdown.practice.repeated_draws import PairRuns
+from topdown.practice import NeighbourPair, PairRuns, find_pairs, queries_of
 from topdown.privacy import AesBits
 
 

@@ -18,9 +18,7 @@ from pgsr.formats import DOCUMENTS as PGSR_DOCUMENTS
 from pgsr.formats import document_schema as pgsr_schema
 from tests.helpers import policies
 from tests.helpers.schemas import problems
-from topdown.formats import DOCUMENTS, document_schema
-from topdown.formats.common import Count, Part, Rational
-from topdown.formats.json_schema import either, schema_of
+from topdown.formats import DOCUMENTS, Count, Part, Rational, document_schema, either, schema_of
 
 TOP = Path(__file__).resolve().parents[3]
 ALL = {f"topdown.{name}": document_schema(name) for name in DOCUMENTS} | {

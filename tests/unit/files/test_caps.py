@@ -19,23 +19,15 @@ import pytest
 from msgspec import Struct
 
 from tests.helpers.small_release import make_context
-from topdown.app.resource_needs import (
-    BYTES_A_PAIR,
-    START_BYTES,
-    allowed_bytes,
-    check_memory,
-    memory_warning,
-    needed_bytes,
-)
+from topdown.app import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, memory_warning, needed_bytes
 from topdown.errors import TopdownError
-from topdown.formats import caps
-from topdown.formats.strict_toml import read_toml
+from topdown.formats import caps, read_toml
 from topdown.inputs import TableProblem, read_header
 from topdown.model import Attribute, Invariants, Schema
 from topdown.plan import Estimates, Pass
 from topdown.privacy.ledger import Disk
 from topdown.solve import most_dense_rows
-from topdown.verify import strict_reader as reader
+from topdown.verify import UnreadableError, read_bytes
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -212,14 +204,14 @@ def test_a_small_file_takes_little_memory_under_a_large_cap(tmp_path):
     (tmp_path / "plan.json").write_bytes(content)
     for read in (
         lambda most: caps.read_plain(tmp_path / "plan.json", most),
-        lambda most: reader.read_bytes(tmp_path, "plan.json", "V001", most),
+        lambda most: read_bytes(tmp_path, "plan.json", "V001", most),
     ):
         tracemalloc.start()
         assert read(caps.PLAN_BYTES) == content
         assert tracemalloc.get_traced_memory()[1] < 4 * len(content)
         tracemalloc.stop()
         assert read(len(content)) == content
-        with pytest.raises((caps.TooMuchError, reader.UnreadableError), match="more than 1,499,999 bytes"):
+        with pytest.raises((caps.TooMuchError, UnreadableError), match="more than 1,499,999 bytes"):
             read(len(content) - 1)
 
 

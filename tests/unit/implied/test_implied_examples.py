@@ -7,8 +7,17 @@ from itertools import product
 import pytest
 
 from topdown.errors import InfeasibleError
-from topdown.solve.implied import EXAMPLES, Row, System, eliminate, equivalent, row_text, system_lines
-from topdown.solve.implied import group_theorems as groups
+from topdown.solve.implied import (
+    EXAMPLES,
+    Row,
+    System,
+    eliminate,
+    equivalent,
+    extend,
+    row_text,
+    system_lines,
+    violated_subset,
+)
 from topdown.solve.implied import margin_theorems as margins
 
 LINES = {
@@ -39,10 +48,10 @@ def test_college_town_refuses_the_naive_table() -> None:
     broken = town.implied.broken((48, 49, 99))
     assert broken is not None
     assert row_text(broken, ("F", "C", "M")) == "F + C >= 98"
-    assert groups.violated_subset(town.leaves, (48, 49, 99)) is not None
+    assert violated_subset(town.leaves, (48, 49, 99)) is not None
     with pytest.raises(InfeasibleError):
-        groups.extend(town.leaves, (48, 49, 99))
-    assert groups.extend(town.leaves, (49, 49, 98)) == ((49, 49, 0), (0, 0, 98))
+        extend(town.leaves, (48, 49, 99))
+    assert extend(town.leaves, (49, 49, 98)) == ((49, 49, 0), (0, 0, 98))
 
 
 def test_appendix_refuses_the_naive_table() -> None:
@@ -65,9 +74,9 @@ def test_seven_counties_extend() -> None:
     for a, b in product(range(14, 400, 7), range(2, 40)):
         x = (a, b, 611 - a - b)
         fits = EXAMPLES["seven-counties"].implied.broken(x) is None
-        assert fits == (groups.violated_subset(node, x) is None)
+        assert fits == (violated_subset(node, x) is None)
         if fits:
-            tables = groups.extend(node, x)
+            tables = extend(node, x)
             assert x == tuple(map(sum, zip(*tables, strict=True)))
             for leaf, table in zip(node.leaves, tables, strict=True):
                 assert leaf.total == sum(table)

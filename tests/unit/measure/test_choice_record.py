@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from topdown.errors import BudgetError
-from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.accountant import zcdp_of_pure
 from topdown.privacy.ledger import (
     Choice,
     LedgerBinding,
@@ -36,7 +36,7 @@ def choice(epsilon: str = "1/2", neighbours: str = "bounded", loss_name: str = "
 def test_a_choice_charges_what_it_costs_and_little_more(epsilon, neighbours):
     """A charge below the loss of randomised response would let a ledger hold more than its limit."""
     one = choice(epsilon, neighbours)
-    due = zcdp.zcdp_of_pure(one.exp_epsilon)
+    due = zcdp_of_pure(one.exp_epsilon)
     assert due.upper <= one.loss * (1 + F(1, 10**40))
     assert one.loss <= due.upper * (1 + F(1, 10**5))
     assert one.loss <= F(epsilon) ** 2 / 2

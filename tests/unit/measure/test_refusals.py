@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from topdown.errors import TopdownError
-from topdown.measure import PLAIN_FORM, Refused, confidential, read_or_refuse
+from topdown.measure import PLAIN_FORM, Refused, load_records, read_or_refuse
 from topdown.measure import records as labels
 from topdown.model import Schema
 
@@ -56,7 +56,7 @@ def test_what_nobody_foresaw_says_what_it_spared(toy, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Schema, "cells", talk)
     monkeypatch.setattr(labels, "_labels_in_batch", talk)
     for read, spared in (
-        (lambda: confidential.load_records(prepared.records_path, prepared.context), "nothing was spent"),
+        (lambda: load_records(prepared.records_path, prepared.context), "nothing was spent"),
         (
             lambda: labels.confirmed_labels(prepared.records_path, PLAIN_FORM, lambda _, names: names),
             "nothing was written",

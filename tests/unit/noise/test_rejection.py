@@ -9,9 +9,16 @@ from itertools import product
 import mpmath
 import pytest
 
-from topdown.privacy import AesBits, BitSource, draw_one
+from topdown.privacy import (
+    AesBits,
+    BitSource,
+    acceptance_exponent,
+    bernoulli,
+    bernoulli_exp,
+    draw_one,
+    uniform_below,
+)
 from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from topdown.privacy.sampler import acceptance_exponent, bernoulli, bernoulli_exp, uniform_below
 
 
 class ExhaustedError(Exception):

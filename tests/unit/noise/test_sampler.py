@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 from topdown.errors import InternalError
-from topdown.privacy import AesBits, BitSource, Sampler, SimulationBits, sampler
+from topdown.privacy import (
+    UNDECIDED,
+    AesBits,
+    BitSource,
+    Sampler,
+    SimulationBits,
+    certified_thresholds,
+    sampler,
+    table_of,
+)
 from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric
-from topdown.privacy.sampler import UNDECIDED, certified_thresholds, table_of
 
 
 class ScriptedBits(BitSource):

@@ -16,11 +16,17 @@ import numpy as np
 import pytest
 
 from topdown.errors import InternalError
+from topdown.privacy import (
+    UNDECIDED,
+    TailSums,
+    certified_thresholds,
+    has_table,
+    locate,
+    table_fingerprint,
+    table_of,
+)
 from topdown.privacy import sampler as thresholds
-from topdown.privacy import table_fingerprint
-from topdown.privacy.fixed_point import TailSums
 from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric
-from topdown.privacy.sampler import UNDECIDED, certified_thresholds, has_table, locate, table_of
 
 # 2020 redistricting settings of the United States: level share (over 4099) and distinct query shares
 RHO = Fraction(293764, 114921)

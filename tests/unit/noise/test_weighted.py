@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from topdown.plan import optimal_weights, parse_weights
-from topdown.privacy import AesBits, BitSource, Sampler, draw_one
+from topdown.privacy import AesBits, BitSource, Sampler, certified_thresholds, draw_one, locate, table_of
 from topdown.privacy.laws import WeightedInteger, cdf_interval, pmf_interval
-from topdown.privacy.sampler import certified_thresholds, locate, table_of
 
 UNIT = 1 << 128
 LAW = WeightedInteger(parse_weights(optimal_weights(Fraction(1, 2), Fraction(1, 1000))))

@@ -20,7 +20,7 @@ from topdown.optimal_noise import (
     TableLoss,
     costs_beyond,
     error_costs,
-    highs,
+    solve_linear_program,
 )
 
 E1 = Fraction(2718281828459045, 10**15)
@@ -51,14 +51,14 @@ def every_event(lp: CompactLP) -> float:
 def test_one_column_an_excess_says_what_every_event_says(loss: ErrorLoss, n_shifts: int, pad: int) -> None:
     """A column or row left out would let an event exceed delta, or forbid laws that are private."""
     lp = CompactLP(error_costs(loss, 3 + pad), n_shifts, ((E1, Fraction(1, 5)),), pad)
-    assert every_event(lp) == pytest.approx(highs.solve_linear_program(lp.program).value, abs=1e-9)
+    assert every_event(lp) == pytest.approx(solve_linear_program(lp.program).value, abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", [Absolute(), Square()])
 def test_mirrored_laws_lose_nothing(loss: ErrorLoss) -> None:
     """Half of the rows and columns must give the same optimum where the loss is even."""
     whole, half = (
-        highs.solve_linear_program(CompactLP(error_costs(loss, 9), 3, ((E1, TENTH),), 2, mirror).program)
+        solve_linear_program(CompactLP(error_costs(loss, 9), 3, ((E1, TENTH),), 2, mirror).program)
         for mirror in (False, True)
     )
     assert whole.value == pytest.approx(half.value, rel=1e-9)
@@ -68,7 +68,7 @@ def test_several_limits_at_once() -> None:
     """Dropping all limits but the first would publish noise that keeps one promise of two."""
     limits = ((E1, TENTH), (E1 * E1, Fraction(1, 100)))
     both, *each = (
-        highs.solve_linear_program(CompactLP(error_costs(Absolute(), 5), 1, chosen).program).value
+        solve_linear_program(CompactLP(error_costs(Absolute(), 5), 1, chosen).program).value
         for chosen in (limits, limits[:1], limits[1:])
     )
     assert every_event(CompactLP(error_costs(Absolute(), 3), 1, limits)) >= both - 1e-9
@@ -79,7 +79,7 @@ def test_falling_masses_cost_more() -> None:
     """The best law for sensitivity 2 at epsilon 3, delta 0.3 rises on its way outwards: .18757 against .19017."""
     limits = ((E1**3, Fraction(3, 10)),)
     free, falling = (
-        highs.solve_linear_program(CompactLP(error_costs(Absolute(), 12), 2, limits, 0, True, fall).program)
+        solve_linear_program(CompactLP(error_costs(Absolute(), 12), 2, limits, 0, True, fall).program)
         for fall in (False, True)
     )
     assert pytest.approx(free.value, abs=5e-6) == 0.18757
@@ -90,16 +90,16 @@ def test_padding_only_lowers() -> None:
     """Rows over padded cells would make a lower bound of a problem with truncated support: infeasible here."""
     costs_of = [Fraction(max(abs(2 * i + 1) - 1, 0), 8) for i in range(-5, 5)]
     lp = CompactLP(tuple(costs_of), 4, ((E1, Fraction(1, 5)),), 4)
-    assert highs.solve_linear_program(lp.program).value < 0.25
+    assert solve_linear_program(lp.program).value < 0.25
     with pytest.raises(NoSolutionError):
-        highs.solve_linear_program(CompactLP(tuple(costs_of[4:-4]), 4, ((E1, Fraction(1, 5)),)).program)
+        solve_linear_program(CompactLP(tuple(costs_of[4:-4]), 4, ((E1, Fraction(1, 5)),)).program)
 
 
 def test_one_place_outside_takes_mass() -> None:
     """Without it, a lower bound for a loss that falls far out would be above what a law attains."""
     limits = ((E1, TENTH),)
     lp = CompactLP(error_costs(Absolute(), 3), 1, limits, 1, outside=Fraction(0))
-    assert highs.solve_linear_program(lp.program).value == pytest.approx(0, abs=1e-9)
+    assert solve_linear_program(lp.program).value == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(

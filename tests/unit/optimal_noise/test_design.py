@@ -15,6 +15,7 @@ from topdown.optimal_noise import (
     ErrorLoss,
     Multipliers,
     NoiseRequest,
+    NotExactError,
     OptimalLaw,
     Pinball,
     Promise,
@@ -23,13 +24,13 @@ from topdown.optimal_noise import (
     certified_lower_bound,
     error_costs,
     exp_bounds,
-    highs,
+    gaussian_tail,
     optimal_law,
+    solve_linear_program,
     whole_weights,
     worst_delta,
 )
-from topdown.optimal_noise import exact_laws as closed_form
-from topdown.optimal_noise import rational_optimum as exact
+from topdown.optimal_noise.rational_optimum import rational_optimum
 
 TENTH, THOUSANDTH = Fraction(1, 10), Fraction(1, 1000)
 ZERO_ONE = TableLoss((Fraction(1), Fraction(0), Fraction(1)))
@@ -42,7 +43,7 @@ def ask(epsilon: object, delta: object, sensitivity: int = 1, loss: ErrorLoss | 
 
 def program_value(one: NoiseRequest, radius: int) -> float:
     lp = CompactLP(error_costs(one.loss, radius), one.sensitivity, one.limits, mirror=one.loss.even)
-    return highs.solve_linear_program(lp.program).value
+    return solve_linear_program(lp.program).value
 
 
 def test_a_known_law_and_every_event() -> None:
@@ -130,9 +131,7 @@ def test_wider_windows_and_padding() -> None:
     one = ask(1, THOUSANDTH, 2)
     narrow, wide = program_value(one, 15), program_value(one, 22)
     padded = [
-        highs.solve_linear_program(
-            CompactLP(error_costs(one.loss, k + 2), 2, one.limits, 2, True).program
-        ).value
+        solve_linear_program(CompactLP(error_costs(one.loss, k + 2), 2, one.limits, 2, True).program).value
         for k in (8, 16, 22)
     ]
     assert wide <= narrow + 1e-12
@@ -192,7 +191,7 @@ def test_gaussian_trade_off_is_a_rounded_normal() -> None:
     from statistics import NormalDist
 
     normal, mu = NormalDist(), 0.5
-    tails = [closed_form.gaussian_tail(Fraction(1, 2), j) for j in range(1, 8)]
+    tails = [gaussian_tail(Fraction(1, 2), j) for j in range(1, 8)]
     for j, (low, high) in enumerate(tails, 1):
         assert low <= high <= low + Fraction(1, 10**30)
         assert float(low) == pytest.approx(normal.cdf(-mu * (j - 0.5)), rel=1e-12)
@@ -243,8 +242,8 @@ def test_rational_optimum_has_equal_values(
     lp = CompactLP(
         tuple(loss.at(x) for x in range(held[0], held[-1] + 1)), sensitivity, one.limits, mirror=loss.even
     )
-    near = highs.solve_linear_program(lp.program)
-    optimum = exact.rational_optimum(lp, near)
+    near = solve_linear_program(lp.program)
+    optimum = rational_optimum(lp, near)
     value = sum(m * c for m, c in zip(optimum.masses, lp.costs, strict=True))
     assert value == optimum.value
     assert sum(optimum.masses) == 1
@@ -256,11 +255,9 @@ def test_rational_optimum_refuses_what_is_none() -> None:
     """Floats of another program must end in an error, not in masses that are called best."""
     one, other = ask(1, THOUSANDTH, 2), ask(2, TENTH, 2)
     lp = CompactLP(error_costs(one.loss, 14), 2, one.limits, mirror=True)
-    near = highs.solve_linear_program(
-        CompactLP(error_costs(other.loss, 14), 2, other.limits, mirror=True).program
-    )
-    with pytest.raises(exact.NotExactError):
-        exact.rational_optimum(lp, near)
+    near = solve_linear_program(CompactLP(error_costs(other.loss, 14), 2, other.limits, mirror=True).program)
+    with pytest.raises(NotExactError):
+        rational_optimum(lp, near)
 
 
 def test_repair_of_what_exceeds_delta() -> None:

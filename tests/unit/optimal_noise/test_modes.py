@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 
 from tests.helpers.schemas import problems
-from topdown.app.screens.noise_screen import continuous_document, counts_of, dependent_document, rules_of
+from topdown.app.screens import continuous_document, counts_of, dependent_document, rules_of
 from topdown.errors import ConfigError
 from topdown.formats import document_schema
 from topdown.optimal_noise import (

@@ -10,7 +10,8 @@ import pytest
 
 from tests.helpers.runs import run_text
 from tests.helpers.small_release import make_context
-from topdown.app.compare_noise import NoiseCompared, certified_split, compare_noise
+from topdown.app import NoiseCompared, certified_split
+from topdown.app.compare_noise import compare_noise
 from topdown.errors import ConfigError
 from topdown.optimal_noise import worst_delta
 from topdown.plan import Base, Plan, prepare

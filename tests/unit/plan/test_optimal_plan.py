@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.small_release import LEAVES, make_context, run_file
 from topdown.errors import TopdownError
 from topdown.plan import Plan, optimal_weights, plan_from_document, prepare
-from topdown.verify.check_plan import UNIT, delta_needed
+from topdown.verify import UNIT, delta_needed
 
 OPTIMAL = run_file(mechanism="optimal")
 

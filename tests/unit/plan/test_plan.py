@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.policies import inexact_toy
 from tests.helpers.solved import toy_run
 from topdown.errors import BudgetError, ConfigError, DataError, InfeasibleError, TopdownError
-from topdown.formats.strict_toml import parse_exact
+from topdown.formats import parse_exact
 from topdown.plan import load_settings, plan_from_document, prepare, run_file_text
 from topdown.resources import bundled_names, bundled_root, find
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.helpers.runs import run_text
-from topdown.formats.strict_toml import toml_text
+from topdown.formats import toml_text
 from topdown.plan import BaseTable, BudgetTable, RunFile, load_run_file
 
 SETTINGS = Path(__file__).resolve().parents[3] / "settings"

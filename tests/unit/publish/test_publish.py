@@ -19,8 +19,7 @@ from tests.helpers.small_release import Small, build, certified, from_dense, mak
 from topdown import __version__
 from topdown.errors import CertificateError, InternalError
 from topdown.progress import Event
-from topdown.publish.publish_release import PublishOptions, publish
-from topdown.publish.release_certificate import stamps, usual_epsilon
+from topdown.publish import PublishOptions, publish, stamps, usual_epsilon
 from topdown.verify import verify
 
 

@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
+from topdown.privacy import loss_numbers
 from topdown.privacy.accountant import Composition, PureLoss
-from topdown.privacy.statement import loss_numbers
-from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
-from topdown.verify.check_privacy import Comparison, StatedRow
-from topdown.verify.exact_arithmetic import read_decimal, read_enclosure, tight_formula, usual_formula
-from topdown.verify.findings import Findings
+from topdown.verify import (
+    ALPHAS,
+    Comparison,
+    Findings,
+    MovedCounts,
+    StatedRow,
+    loss_of,
+    read_decimal,
+    read_enclosure,
+    tight_formula,
+    usual_formula,
+)
 
 LAWS = {
     "one count": [(Fraction(10), 1, 2)],

@@ -12,19 +12,15 @@ from msgspec import structs
 
 from tests.helpers.ledgers import n_intents, with_ledger
 from tests.helpers.runs import write_census
-from topdown.app.pipeline import generate
-from topdown.app.preflight import write_as_charged
+from topdown.app import generate, write_as_charged
 from topdown.errors import ConfigError
 from topdown.measure import run_ledger
 from topdown.plan import PreparedRun, prepare
 from topdown.privacy.laws import LAWS
 from topdown.privacy.ledger import read_ledger
+from topdown.publish import certified_privacy
 from topdown.publish import ledger_statement as spent
-from topdown.publish.release_certificate import certified_privacy
-from topdown.verify import check_privacy
-from topdown.verify.check_privacy import Comparison
-from topdown.verify.findings import Findings
-from topdown.verify.ledger_reader import load_ledger
+from topdown.verify import Comparison, Findings, check_privacy, load_ledger
 
 BLOCKS = [("1101", 4, 0, 0), ("1102", 3, 0, 0), ("1201", 5, 0, 0), ("1202", 0, 0, 0)]
 PEOPLE = [

@@ -14,11 +14,10 @@ from tests.helpers.attacked import shipped, topdown
 from tests.helpers.extension import make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.tiny_extension import SCHEMA, draw_world
-from topdown.app.pipeline import solve_release
-from topdown.app.preflight import made_up_extension, make_miniature
+from topdown.app import made_up_extension, make_miniature, solve_release
 from topdown.errors import InfeasibleError
 from topdown.plan import PreparedRun, load_context, prepare
-from topdown.publish.publish_release import publish
+from topdown.publish import publish
 from topdown.solve.extend import find_patterns
 from topdown.verify import verify_content
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers.odd_plans import write_odd_run
-from topdown.app.preflight import made_up_people
+from topdown.app import made_up_people
 from topdown.plan import prepare
 
 

@@ -9,11 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from topdown.app.screens import figures
-from topdown.app.screens.console import Painter, Screen
-from topdown.app.screens.error_screen import caret_span, show_error
-from topdown.app.screens.progress_bars import Progress
-from topdown.app.screens.text_layout import StreamLook
+from topdown.app.screens import Painter, Progress, Screen, StreamLook, caret_span, figures, show_error
 from topdown.errors import ConfigError
 from topdown.progress import Event
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from topdown.app.screens.text_layout import (
+from topdown.app.screens import (
     OK,
     WARN,
     Column,

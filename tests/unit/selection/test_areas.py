@@ -25,21 +25,24 @@ from topdown.selection import (
     Subsampling,
     check_selection,
     choice_law,
+    cover_order,
+    cover_order_by_choices,
     incidence,
     incidence_of_pairs,
+    max_cover,
     mechanism,
-    orders,
+    multi_cover,
+    partial_cover,
     sites_by_district,
 )
-from topdown.selection import private_greedy as sites
 
 PLAN = Subsampling(Fraction(1, 2), Fraction(3))
 CHOICES = {
-    "cover": lambda d, c: sites.max_cover(d, 2, PLAN, c).items,
-    "twice": lambda d, c: sites.multi_cover(d, 2, 2, PLAN, c).items,
-    "order": lambda d, c: orders.cover_order(d, 40, PLAN, c).items,
-    "by choices": lambda d, c: orders.cover_order_by_choices(d, PLAN, c).items,
-    "partial": lambda d, c: orders.partial_cover(d, Fraction(1, 2), 40, PLAN, c).items,
+    "cover": lambda d, c: max_cover(d, 2, PLAN, c).items,
+    "twice": lambda d, c: multi_cover(d, 2, 2, PLAN, c).items,
+    "order": lambda d, c: cover_order(d, 40, PLAN, c).items,
+    "by choices": lambda d, c: cover_order_by_choices(d, PLAN, c).items,
+    "partial": lambda d, c: partial_cover(d, Fraction(1, 2), 40, PLAN, c).items,
     "districts": lambda d, c: sites_by_district(d, Districts((0, 0, 1), 2), PLAN, c, Effort(2, 2, 9)).items,
 }
 coverage = st.lists(st.lists(st.integers(0, 2), max_size=3), min_size=1, max_size=6)

@@ -13,8 +13,20 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from topdown.privacy import BitSource, SimulationBits
-from topdown.selection import Chance, RealChance, choice_law
-from topdown.selection import chance as draw
+from topdown.selection import (
+    Chance,
+    LazyUniform,
+    RealChance,
+    bernoulli_power,
+    bernoulli_power_by_coins,
+    choice_law,
+    exponential_choice,
+    first_success,
+    poisson_sample,
+    poisson_sample_slowly,
+    power_enclosure,
+    rational_enclosure,
+)
 
 N = 4000
 LEAST = 1e-6
@@ -64,10 +76,10 @@ def test_decisions_have_the_law_that_is_audited(name: str) -> None:
 @pytest.mark.parametrize(
     ("fast", "slow"),
     [
-        (lambda b: draw.bernoulli_power(BASE, 4, b), lambda b: draw.bernoulli_power_by_coins(BASE, 4, b)),
+        (lambda b: bernoulli_power(BASE, 4, b), lambda b: bernoulli_power_by_coins(BASE, 4, b)),
         (
-            lambda b: tuple(draw.poisson_sample(2, Fraction(2, 7), b).tolist()),
-            lambda b: tuple(draw.poisson_sample_slowly(2, Fraction(2, 7), b).tolist()),
+            lambda b: tuple(poisson_sample(2, Fraction(2, 7), b).tolist()),
+            lambda b: tuple(poisson_sample_slowly(2, Fraction(2, 7), b).tolist()),
         ),
     ],
 )
@@ -83,7 +95,7 @@ def test_fast_draws_are_like_their_twins(fast: Callable, slow: Callable) -> None
 @given(st.fractions(0, 1, max_denominator=10**9), st.integers(0, 2000), st.sampled_from([64, 128, 192]))
 def test_powers_are_enclosed(number: Fraction, exponent: int, n_bits: int) -> None:
     """An enclosure that misses its number decides some draws the wrong way."""
-    low, high = draw.power_enclosure(draw.rational_enclosure(number), exponent)(n_bits)
+    low, high = power_enclosure(rational_enclosure(number), exponent)(n_bits)
     exact = number**exponent * (1 << n_bits)
     assert low <= exact <= high
     assert high - low <= 4
@@ -91,24 +103,24 @@ def test_powers_are_enclosed(number: Fraction, exponent: int, n_bits: int) -> No
 
 def test_a_lazy_uniform_goes_on_until_it_is_decided() -> None:
     """A draw that stops at 64 bits has the law of a rounded threshold."""
-    third = draw.power_enclosure(draw.rational_enclosure(Fraction(1, 3)), 1)
+    third = power_enclosure(rational_enclosure(Fraction(1, 3)), 1)
     prefix = ((1 << 64) // 3).to_bytes(8, "big")
     second = ((1 << 128) // 3) & ((1 << 64) - 1)
     below, above = ((second + d) % (1 << 64) for d in (-1, 1))
-    assert draw.LazyUniform(FewBits(prefix + below.to_bytes(8, "big"))).below(third)
-    assert not draw.LazyUniform(FewBits(prefix + above.to_bytes(8, "big"))).below(third)
+    assert LazyUniform(FewBits(prefix + below.to_bytes(8, "big"))).below(third)
+    assert not LazyUniform(FewBits(prefix + above.to_bytes(8, "big"))).below(third)
 
 
 def test_keeping_decides_ties_of_64_bits_by_the_rest() -> None:
     """A rate of 1/3 cut to 64 bits is another rate than the plan's."""
     tie = ((1 << 64) // 3).to_bytes(8, "little")
-    assert draw.poisson_sample(1, Fraction(1, 3), FewBits(tie + b"\0"))[0]
-    assert not draw.poisson_sample(1, Fraction(1, 3), FewBits(tie + b"\x40"))[0]
+    assert poisson_sample(1, Fraction(1, 3), FewBits(tie + b"\0"))[0]
+    assert not poisson_sample(1, Fraction(1, 3), FewBits(tie + b"\x40"))[0]
 
 
 def test_far_choices_cost_little() -> None:
     """A gap of a million records must not take a million coins, nor a million digits."""
-    assert draw.exponential_choice([10**9, 0, 0], Fraction(3), SimulationBits(1)) == 0
+    assert exponential_choice([10**9, 0, 0], Fraction(3), SimulationBits(1)) == 0
     assert not RealChance(SimulationBits(1)).accept(Fraction(1001, 1000), 10**9)
     assert RealChance(SimulationBits(1)).accept(Fraction(2), -5)
     assert RealChance(SimulationBits(1)).first_accepted(10**9, Fraction(3), 10**6) == 10**9
@@ -116,8 +128,8 @@ def test_far_choices_cost_little() -> None:
 
 def test_equal_seeds_give_equal_draws_and_no_records_give_none() -> None:
     """A simulation that cannot be repeated cannot be examined; an empty data set takes the same path."""
-    one, other = (draw.poisson_sample(1000, Fraction(1, 5), SimulationBits(4)) for _ in range(2))
+    one, other = (poisson_sample(1000, Fraction(1, 5), SimulationBits(4)) for _ in range(2))
     assert np.array_equal(one, other)
     assert 0 < one.sum() < 1000
-    assert len(draw.poisson_sample(0, Fraction(1, 5), SimulationBits(4))) == 0
-    assert draw.first_success(0, BASE, 3, SimulationBits(4)) == 0
+    assert len(poisson_sample(0, Fraction(1, 5), SimulationBits(4))) == 0
+    assert first_success(0, BASE, 3, SimulationBits(4)) == 0

@@ -15,19 +15,20 @@ from topdown.selection import (
     RealChance,
     Subsampling,
     choice_law,
+    cover_order,
     frequent,
+    greedy,
     incidence,
-    orders,
+    max_cover,
     subsampling,
 )
-from topdown.selection import private_greedy as sites
 
 F = Fraction
 
 
 def greedy_law(data, k: int, base: Fraction) -> dict:
     """Return the law of k choices on all records."""
-    return choice_law(lambda chance: sites.greedy(CoverScore(data), data.items, k, base, chance))
+    return choice_law(lambda chance: greedy(CoverScore(data), data.items, k, base, chance))
 
 
 def n_covered(data, chosen) -> int:
@@ -89,14 +90,14 @@ def test_orders_use_no_more_items_than_there_are_or_records_need():
     data = incidence([(3,), (1, 3), (), (5,)], 6)
     plan = subsampling("1")
     for seed in range(10):
-        order = orders.cover_order(data, 10, plan, RealChance(SimulationBits(seed))).items
+        order = cover_order(data, 10, plan, RealChance(SimulationBits(seed))).items
         score, used = CoverScore(data), 0
         for item in order:
             used += int(score.gains()[item] > 0)
             score.take(item)
         assert used <= 3
         assert score.covered == 3
-    everything = sites.max_cover(data, 6, plan, RealChance(SimulationBits(1))).items
+    everything = max_cover(data, 6, plan, RealChance(SimulationBits(1))).items
     assert n_covered(data, everything) == 3
 
 

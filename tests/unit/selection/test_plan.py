@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from topdown.errors import ConfigError
+from topdown.privacy import exp_neg
 from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
-from topdown.privacy.fixed_point import exp_neg
 from topdown.selection import Subsampling, least_exponent, lift, root_below, subsampling
 
 GRID = [Fraction(text) for text in ("0.000001", "0.01", "0.05", "0.1", "0.5", "1", "2", "5", "10")]

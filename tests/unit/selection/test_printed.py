@@ -10,9 +10,8 @@ import pytest
 
 from tests.oracles.cover_order_by_samples import cover_order_by_samples, rounds
 from topdown.errors import ConfigError
-from topdown.privacy import SimulationBits
+from topdown.privacy import SimulationBits, exp_neg
 from topdown.privacy.accountant import ComposedEvent, PureDP
-from topdown.privacy.fixed_point import exp_neg
 from topdown.selection import (
     Chance,
     DataSet,

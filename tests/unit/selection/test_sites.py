@@ -21,10 +21,14 @@ from topdown.selection import (
     RealChance,
     Similarity,
     Subsampling,
+    Wanted,
+    cover_order,
+    cover_order_by_choices,
+    first_part,
     incidence,
     incidence_of_pairs,
     mechanism_laws,
-    orders,
+    partial_cover,
     poisson_sampler,
     repeated_threshold,
     subsampling,
@@ -103,8 +107,8 @@ def test_stops_are_one_sided() -> None:
     """A stop that looks at the true number of records cannot be charged for: it is not monotone."""
 
     def mechanism(sample: DataSet, chance: Chance) -> Hashable:
-        wanted = orders.Wanted(F(9, 10), 3, 0)
-        return orders.first_part(incidence(sample, 2), len(sample), wanted, F(2), chance)
+        wanted = Wanted(F(9, 10), 3, 0)
+        return first_part(incidence(sample, 2), len(sample), wanted, F(2), chance)
 
     found = worst_ratios(mechanism_laws(mechanism, whole_sample), [(), (0,), (0, 1)], 1)
     assert 1 < found.added <= 8
@@ -130,9 +134,9 @@ SIMPLE = {
     "max_cover": lambda d, p, c: sites.max_cover(incidence(d, 3), 2, p, c),
     "multi_cover": lambda d, p, c: sites.multi_cover(incidence(d, 3), 2, 2, p, c),
     "facility_location": lambda d, p, c: sites.facility_location(similarity(d), 2, p, c),
-    "cover_order": lambda d, p, c: orders.cover_order(incidence(d, 3), 4, p, c),
-    "cover_order_by_choices": lambda d, p, c: orders.cover_order_by_choices(incidence(d, 3), p, c),
-    "partial_cover": lambda d, p, c: orders.partial_cover(incidence(d, 3), HALF, 2, p, c),
+    "cover_order": lambda d, p, c: cover_order(incidence(d, 3), 4, p, c),
+    "cover_order_by_choices": lambda d, p, c: cover_order_by_choices(incidence(d, 3), p, c),
+    "partial_cover": lambda d, p, c: partial_cover(incidence(d, 3), HALF, 2, p, c),
 }
 
 
@@ -171,8 +175,8 @@ def test_orders_are_permutations() -> None:
     """An item left out of an order leaves the records that only it covers without any."""
     data = incidence([(0,), (1, 2), (), (4,)] * 30, 5)
     for order in (
-        orders.cover_order(data, 200, subsampling("2"), chance("sweep")).items,
-        orders.cover_order_by_choices(data, subsampling("2"), chance("choices")).items,
+        cover_order(data, 200, subsampling("2"), chance("sweep")).items,
+        cover_order_by_choices(data, subsampling("2"), chance("choices")).items,
         sites.max_cover(data, 5, subsampling("2"), chance("all")).items,
     ):
         assert sorted(order) == [0, 1, 2, 3, 4]
@@ -238,9 +242,9 @@ def test_invalid_input_is_refused() -> None:
             sites.max_cover(data, k, plan, chance())
     for share in (0.5, Fraction(0), Fraction(1)):
         with pytest.raises(ConfigError, match="share"):
-            orders.partial_cover(data, share, 5, plan, chance())
+            partial_cover(data, share, 5, plan, chance())
     with pytest.raises(ConfigError, match="public bound"):
-        orders.cover_order(data, 0, plan, chance())
+        cover_order(data, 0, plan, chance())
     with pytest.raises(DataError, match="item"):
         incidence([(2,)], 2)
     with pytest.raises(DataError, match="record"):
@@ -257,7 +261,7 @@ def test_invalid_input_is_refused() -> None:
 def test_partial_covers_stop_early() -> None:
     """A walk that never stops lists all items, and helps nobody."""
     data = incidence([(i % 3,) for i in range(3000)], 12)
-    chosen = orders.partial_cover(data, Fraction(3, 5), 10_000, subsampling("2"), chance("partial")).items
+    chosen = partial_cover(data, Fraction(3, 5), 10_000, subsampling("2"), chance("partial")).items
     assert len(chosen) == 2
     assert set(chosen) < {0, 1, 2}
 

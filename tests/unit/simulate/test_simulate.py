@@ -15,7 +15,7 @@ from topdown.errors import ConfigError, DataError, InternalError
 from topdown.made_up import mark_of
 from topdown.measure import encode_part, level_drawer, plan_parts
 from topdown.plan import PreparedRun, prepare
-from topdown.practice.simulation import ErrorSums, Replicate, open_simulation, open_truth, simulate
+from topdown.practice import ErrorSums, Replicate, open_simulation, open_truth, simulate
 from topdown.privacy import AesBits, SimulationBits
 from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals, solve
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers import policies, solved
 from tests.helpers.ledgers import with_ledger
-from topdown.app.pipeline import generate
+from topdown.app import generate
 from topdown.app.plan_summary import plan_summary
 from topdown.errors import ConfigError
 from topdown.plan import prepare

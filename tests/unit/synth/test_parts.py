@@ -11,11 +11,22 @@ from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
 from topdown.model import AtLeast, Attribute, Histogram, Invariants, Never, NoneWhereZero, Schema
-from topdown.practice.synth import synth
-from topdown.practice.synth.made_up_people import Crowd, DrawnPeople, Population, people_together
-from topdown.practice.synth.made_up_tree import grow_tree, tree_capacity
-from topdown.practice.synth.profile import FacilityShape, LevelShape, Profile, load_profile
-from topdown.practice.synth.public_columns import facility_sizes, housing_of_schema, settle_facilities
+from topdown.practice.synth import (
+    Crowd,
+    DrawnPeople,
+    FacilityShape,
+    LevelShape,
+    Population,
+    Profile,
+    facility_sizes,
+    grow_tree,
+    housing_of_schema,
+    load_profile,
+    people_together,
+    settle_facilities,
+    synth,
+    tree_capacity,
+)
 
 PAIR = Schema("pair", "pair", "person", (Attribute("a", tuple("xy")), Attribute("b", tuple("pqr"))))
 SHAPES = (LevelShape(name="top", people=500), LevelShape(name="leaf", people=10))

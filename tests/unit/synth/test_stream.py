@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topdown.practice.synth.repeatable_random import RepeatableRandom, apportion
+from topdown.practice.synth import RepeatableRandom, apportion
 
 
 def test_first_numbers_are_frozen() -> None:

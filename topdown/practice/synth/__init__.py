@@ -1,5 +1,35 @@
 """Made-up censuses for demos, tutorials and tests: any schema, any size, nobody real."""
 
+from typing import TYPE_CHECKING
+
+from topdown.lazy import lazy_face
 from topdown.practice.synth.write_census import SynthResult, synth
 
-__all__ = ["SynthResult", "synth"]
+if TYPE_CHECKING:
+    from topdown.practice.synth.made_up_people import Crowd, DrawnPeople, Population, people_together
+    from topdown.practice.synth.made_up_tree import grow_tree, tree_capacity
+    from topdown.practice.synth.profile import FacilityShape, LevelShape, Profile, load_profile
+    from topdown.practice.synth.public_columns import facility_sizes, housing_of_schema, settle_facilities
+    from topdown.practice.synth.repeatable_random import RepeatableRandom, apportion
+
+__all__ = [
+    "Crowd",
+    "DrawnPeople",
+    "FacilityShape",
+    "LevelShape",
+    "Population",
+    "Profile",
+    "RepeatableRandom",
+    "SynthResult",
+    "apportion",
+    "facility_sizes",
+    "grow_tree",
+    "housing_of_schema",
+    "load_profile",
+    "people_together",
+    "settle_facilities",
+    "synth",
+    "tree_capacity",
+]
+
+__getattr__ = lazy_face(__name__, __file__)

@@ -10,6 +10,9 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant.account import (
+        Pair,
+        ReleasePath,
+        WorstPair,
         account_document,
         all_pairs,
         dhc2020_document,
@@ -29,8 +32,12 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.conversions import (
         bun_steinke,
         canonne_kamath_steinke,
+        compose_pure,
+        compose_zcdp,
         gaussian_epsilon,
         solve_epsilon,
+        zcdp_of_gaussian,
+        zcdp_of_pure,
     )
     from topdown.privacy.accountant.events import (
         ZCDP,
@@ -54,7 +61,14 @@ if TYPE_CHECKING:
         delta_above,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
-    from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision, quotient
+    from topdown.privacy.accountant.gaussian_loss import (
+        ball_of,
+        ends,
+        float_exp,
+        loss_distribution,
+        precision,
+        quotient,
+    )
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
 
 __all__ = [
@@ -71,25 +85,31 @@ __all__ = [
     "Mixture",
     "MovedCounts",
     "NoiseAndChoices",
+    "Pair",
     "PairLoss",
     "PaperSieve",
     "PureDP",
     "PureLoss",
     "Quadrature",
     "ReleaseEvent",
+    "ReleasePath",
     "Repeated",
+    "WorstPair",
     "account_document",
     "all_pairs",
     "ball_of",
     "budget_scale",
     "bun_steinke",
     "canonne_kamath_steinke",
+    "compose_pure",
+    "compose_zcdp",
     "delta_above",
     "dhc2020_document",
     "dhc_paths",
     "discrete_gaussian_variance",
     "ends",
     "flatten",
+    "float_exp",
     "gaussian_epsilon",
     "loss_distribution",
     "pair_composition",
@@ -102,6 +122,8 @@ __all__ = [
     "trade_off_from_deltas",
     "variance_reductions",
     "worst_epsilon",
+    "zcdp_of_gaussian",
+    "zcdp_of_pure",
     "zcdp_rho",
 ]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         run_charged,
         spend_note,
     )
-    from topdown.privacy.ledger.durable import Disk, disk_errors, folder_lock
+    from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError, disk_errors, folder_lock
     from topdown.privacy.ledger.journal import (
         DIGEST_FILE,
         JOURNAL_FILE,
@@ -88,11 +88,13 @@ __all__ = [
     "Ledger",
     "LedgerBinding",
     "LedgerLocation",
+    "LockedFile",
     "MeasuredPart",
     "NoiseCharge",
     "Opened",
     "PartSize",
     "Receipt",
+    "ReplacedError",
     "attest",
     "canonical_line",
     "charged_for",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from topdown.solve.least_squares.structured import (
         MOST_CROSSING,
+        NestedAnswers,
         Partition,
         Structured,
         drop_uncertain_queries,
@@ -41,6 +42,7 @@ __all__ = [
     "LatticeQuadratic",
     "LatticeStep",
     "LinearStep",
+    "NestedAnswers",
     "Partition",
     "PerChild",
     "Problem",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         laminar_positions,
         level_bounds,
     )
-    from topdown.solve.rounding.flow_network import UNIT, RoundingProblem, build_network
+    from topdown.solve.rounding.flow_network import UNIT, RoundingProblem, build_network, whole_parts
     from topdown.solve.rounding.rounding import LARGEST_COST, check_rounding, round_by_milp, round_table
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "level_bounds",
     "round_by_milp",
     "round_table",
+    "whole_parts",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)
