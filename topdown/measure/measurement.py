@@ -110,7 +110,7 @@ def draw_files(
         n_children: forked processes that draw; 0: this one does.
 
     Raises:
-        InternalError: see `drawn_in_children`.
+        InternalError: see `draw_in_children`.
 
     """
     if n_children:

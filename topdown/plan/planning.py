@@ -252,14 +252,14 @@ def _check_weights(plan: Plan, level: LevelPlan, n_nodes: int, *, is_extension: 
 
 
 def most_flow_nodes(plan: Plan, geography: Geography, depth: int) -> int:
-    """Return the most nodes that a flow network of the rounding of a level can have (`solve/flow.py`), and one more.
+    """Return one more than the most nodes that the flow network of a level's rounding can have (`flow_network.py`).
 
     * One for everybody, one for people of unknown rows, one a cell.
     * One a child and answer of each table but the last, whose nodes are the cells; of the total that may come first,
       and of the exact table that may join the chain (`chain_of`).
-    * A network of kinds for each child (`region_network`): one a kind; one an answer of the exact table and area that
-      has one, in all at most one an answer and leaf; one a bounded set and leaf. Sets of 14 kinds that are nested or
-      disjoint are at most 27.
+    * A network of kinds for each child (`polytopes.leaf_network`): one a kind; one an answer of the exact table and
+      area that has one, in all at most one an answer and leaf; one a bounded set and leaf. Sets of 14 kinds that are
+      nested or disjoint are at most 27.
     """
     tables = [plan.query(step.table).n_answers for step in plan.levels[depth].rounding]
     exact = prod(plan.query(e.query).n_answers for e in plan.invariants.exact)

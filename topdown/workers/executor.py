@@ -119,7 +119,7 @@ def workers_with(
 def open_executor(where: ExecutorChoice, folder: Path, told: ReportLoss = tell_nobody) -> Iterator[Executor]:
     """Connect to a cluster, whose machines must see a folder with a plan; a number of processes is itself.
 
-    Args, Raises: see `ray.connected`; `told` gets the sentence that it returns.
+    Args, Raises: see `ray.connect_cluster`; `told` gets the sentence that it returns.
     """
     if isinstance(where, int):
         yield where
