@@ -22,7 +22,7 @@ from topdown.publish import Sheet, SheetColumn, free_names, write_sheet
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a release with intervals, once."""
-    return release(tmp_path_factory.mktemp("tables")).release
+    return Path(release(tmp_path_factory.mktemp("tables")).release)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from topdown.resources import find
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a release whose plan asks for no intervals, once."""
-    return release(tmp_path_factory.mktemp("unions"), text="[budget]").release
+    return Path(release(tmp_path_factory.mktemp("unions"), text="[budget]").release)
 
 
 def listed(folder: Path, *rows: str, header: str = "geocode") -> Path:
@@ -133,7 +133,7 @@ def test_wrong_questions_are_refused_by_name(made: Path, tmp_path: Path) -> None
     assert caught.value.code == "C210"
     with pytest.raises(ConfigError):
         interval(made, areas, "shoe size")
-    other = release(tmp_path / "geometric", text="[budget]", mechanism="geometric").release
+    other = Path(release(tmp_path / "geometric", text="[budget]", mechanism="geometric").release)
     with pytest.raises(ConfigError, match="not discrete Gaussian") as caught:
         interval(other, areas, "total")
     assert caught.value.code == "C211"

@@ -194,7 +194,7 @@ PRIVATE_LIST = "PRIVATE-input-errors.csv"
 def write_private_errors(records: Path, rows: Iterable[tuple[str, str, str, str]]) -> str:
     """Write (rule, column, place, value) rows beside the records, mode 0600, replacing an earlier list.
 
-    Never follows a symbolic link. At most `MAX_ROWS` rows.
+    Never follows a symbolic link. At most `MOST_ROWS_KEPT` rows.
 
     Returns:
         a sentence for the user: where the list is, or that it could not be written; nothing from the rows.
