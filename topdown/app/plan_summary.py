@@ -20,8 +20,7 @@ from topdown.errors import BudgetError, InternalError
 from topdown.formats.strict_toml import exact_text
 from topdown.measure.run_ledger import check_ledger_of_run
 from topdown.model import Basis, leaf_rows, rows_of_kinds
-from topdown.plan import Plan, PreparedRun, PublicContext, ReleaseChain, RunFile, plan_from_document
-from topdown.plan.release_chain import read_plan_document
+from topdown.plan import Plan, PreparedRun, PublicContext, ReleaseChain, RunFile, read_plan
 from topdown.privacy.ledger import losses_by_plan, read_ledger
 from topdown.publish.release_certificate import (
     certified_loss,
@@ -329,7 +328,7 @@ def base_summary(prepared: PreparedRun, patterns: Patterns) -> dict[str, Any]:
     base, files = prepared.plan.base, prepared.base
     if base is None or files is None:
         raise InternalError("this plan extends no release")
-    there = plan_from_document(read_plan_document(files.plan))
+    there = read_plan(files.plan)
     return {
         "release_id": base.release,
         "plan_hash": base.plan_hash,

@@ -27,7 +27,7 @@ from topdown.made_up import refuse_simulation
 from topdown.notebook import card
 from topdown.output_paths import refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
-from topdown.plan.release_chain import read_plan_document
+from topdown.plan.plan_values import plan_file, read_plan
 from topdown.privacy.exact_values import rational
 from topdown.publish.release_certificate import open_answers
 
@@ -244,11 +244,8 @@ def save_plan(prepared: PreparedRun, path: Path) -> None:
         )
     refuse_needed(path, "--out", prepared.needed)
     refuse_release(path, "--out")
-    plan = prepared.plan
     run_file = os.path.relpath(prepared.path.resolve(), path.resolve().parent)
-    document = plan.to_document() | {"plan_hash": plan.plan_hash, "run_file": run_file}
-    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-    write_new(path, text.encode("utf-8"), force=True)
+    write_new(path, plan_file(prepared.plan, run_file), force=True)
 
 
 def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
@@ -262,14 +259,14 @@ def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
     """
     if path.suffix != ".json":
         return prepare(path, leaves=leaves)
-    saved = read_plan_document(path)
+    saved = read_plan(path)
     name = read_json(path, PLAN_BYTES).get("run_file")
     if not isinstance(name, str):
         raise ConfigError(
             f"{path} does not name its run file", code="C081", fix="make it with: topdown plan RUN.toml"
         )
     prepared = prepare(Path(os.path.normpath(path.parent / name)), leaves=leaves)
-    found = changes(saved, prepared.plan.to_document())
+    found = changes(saved, prepared.plan)
     if found:
         more = [] if len(found) <= 6 else [("", f"and {len(found) - 6} more: topdown plan --diff {path}")]
         raise ConfigError(
@@ -281,9 +278,9 @@ def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
     return prepared
 
 
-def changes(old: dict[str, Any], new: dict[str, Any]) -> list[PlanChange]:
-    """Compare two plan documents, value by value; lists of named things are compared by name."""
-    before, after = (dict(_values_by_key("", json.loads(json.dumps(document)))) for document in (old, new))
+def changes(old: Plan, new: Plan) -> list[PlanChange]:
+    """Compare two plans, value by value; lists of named things are compared by name."""
+    before, after = (dict(_values_by_key("", json.loads(json.dumps(p.to_document())))) for p in (old, new))
     keys = sorted(dict.fromkeys([*before, *after]), key=lambda k: k.endswith(_DERIVED))  # causes first
     return [PlanChange(k, before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)]
 

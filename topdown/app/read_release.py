@@ -17,9 +17,8 @@ from topdown.formats.caps import read_json
 from topdown.measure.released import read_open_microdata
 from topdown.model.sections import part_path
 from topdown.notebook import card
-from topdown.plan.plan_values import plan_from_document
+from topdown.plan.plan_values import read_plan
 from topdown.plan.preparation import load_context
-from topdown.plan.release_chain import read_plan_document
 from topdown.publish.release_tables import PERSONS, table_path, workload
 from topdown.publish.table_intervals import is_exact
 
@@ -66,7 +65,7 @@ class Release:
 
         Raises: ConfigError C016 plan.json is damaged.
         """
-        return plan_from_document(read_plan_document(self.path / "plan.json"))
+        return read_plan(self.path / "plan.json")
 
     @cached_property
     def certificate(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from topdown.formats.command_documents import GenerateResult
 from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
-from topdown.plan.plan_values import MEASURED_PLAN
+from topdown.plan.plan_values import MEASURED_PLAN, plan_file
 from topdown.plan.run_file import load_settings
 from topdown.privacy.exact_values import rational
 from topdown.privacy.ledger import read_book
@@ -68,10 +68,7 @@ def _plan_hash_in(out: Path) -> object:
 def _copy_measurement(source: Path, out: Path, context: PublicContext, ledger: Path) -> None:
     """Put plan, public facts, measurements and ledger where a release has them; files only, never a link's target."""
     plan = context.plan
-    document = plan.to_document()
-    head = {"type": document.pop("type"), "version": document.pop("version")}
-    text = json.dumps(head | document | {"plan_hash": plan.plan_hash}, ensure_ascii=False, indent=1)
-    write_bytes(out / PLAN, (text + "\n").encode("utf-8"))  # first: whoever is stopped can go on
+    write_bytes(out / PLAN, plan_file(plan))  # first: whoever is stopped can go on
     parts = [
         path
         for level in plan.levels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,8 +25,8 @@ from topdown.measure.draw import (
 from topdown.measure.records import records_form
 from topdown.measure.run_ledger import ledger_location, planned_spend
 from topdown.measure.truth import Truth, exact_bytes
-from topdown.plan import Plan, PreparedRun, PublicContext, plan_from_document, write_public
-from topdown.plan.release_chain import BaseFiles, check_same_base, read_plan_document
+from topdown.plan import Plan, PreparedRun, PublicContext, plan_file, read_plan, write_public
+from topdown.plan.release_chain import BaseFiles, check_same_base
 from topdown.privacy import AesBits, BitSource
 from topdown.privacy.ledger import (
     Disk,
@@ -53,11 +52,8 @@ def write_public_side(out: Path, prepared: PreparedRun, disk: Disk) -> None:
     disk.sync_folder(out / "public")
     if prepared.base is not None:
         _copy_base(out, prepared, prepared.base, disk)
-    document = context.plan.to_document()
-    head = {"type": document.pop("type"), "version": document.pop("version")}
-    text = json.dumps(head | document | {"plan_hash": context.plan.plan_hash}, ensure_ascii=False, indent=1)
     part = out / "plan.json.tmp"
-    disk.write_new(part, (text + "\n").encode())
+    disk.write_new(part, plan_file(context.plan))
     disk.rename(part, out / "plan.json")
     disk.sync_folder(out)
 
@@ -281,7 +277,7 @@ class _Measurement:
 
 def _refuse_other_plan(out: Path, plan: Plan) -> None:
     path = out / "plan.json"
-    if path.exists() and plan_from_document(read_plan_document(path)).plan_hash != plan.plan_hash:
+    if path.exists() and read_plan(path).plan_hash != plan.plan_hash:
         raise ConfigError(
             f"{out} holds a release of another plan",
             code="C070",

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
         Plan,
         ReleaseInfo,
         parse_weights,
+        plan_file,
         plan_from_document,
+        read_plan,
     )
     from topdown.plan.planning import (
         MOST_FLOW_COST,
@@ -91,10 +93,12 @@ __all__ = [
     "most_flow_nodes",
     "optimal_weights",
     "parse_weights",
+    "plan_file",
     "plan_from_document",
     "prepare",
     "read_code_list",
     "read_exact_table",
+    "read_plan",
     "read_public",
     "read_release_public",
     "refuse_resolved",

@@ -7,14 +7,17 @@ public facts, budget, queries, solving order) and nothing else (no path, no time
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from topdown.errors import ConfigError
+from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.strict_toml import dec_hook, enc_hook
 from topdown.model import Invariants, Query, Schema, parse_query
 from topdown.plan.run_file import Mechanism
@@ -275,6 +278,38 @@ def plan_from_document(document: dict[str, Any]) -> Plan:
         raise ConfigError(
             f"not a plan: {error}", code="C016", fix="make it with: topdown plan RUN.toml"
         ) from None
+
+
+def plan_file(plan: Plan, run_file: str = "") -> bytes:
+    """Return plan.json: the plan with its hash; a saved one names the run file it came from."""
+    document = plan.to_document()
+    head = {"type": document.pop("type"), "version": document.pop("version")}
+    tail = {"plan_hash": plan.plan_hash} | ({"run_file": run_file} if run_file else {})
+    return (json.dumps(head | document | tail, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def read_plan(path: Path) -> Plan:
+    """Read plan.json; ConfigError C016 if it is none, C018 if it does not match its own hash."""
+    try:
+        document = read_json(path, PLAN_BYTES)
+        stated = document.pop("plan_hash")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"{path} is not a plan ({type(error).__name__})",
+            code="C016",
+            fix="make it with: topdown plan RUN.toml",
+        ) from None
+    document.pop("run_file", None)
+    try:
+        plan = plan_from_document(document)
+    except ConfigError as error:
+        error.file = error.file or str(path)
+        raise
+    if plan.plan_hash != stated:
+        raise ConfigError(
+            f"{path} was altered: its hash does not match", code="C018", fix="make the plan again"
+        )
+    return plan
 
 
 @lru_cache(maxsize=256)

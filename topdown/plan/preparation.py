@@ -23,7 +23,7 @@ from topdown.model import (
 )
 from topdown.output_paths import refuse_needed
 from topdown.plan.invariants_file import load_invariants, name_asking_constraint
-from topdown.plan.plan_values import Plan, plan_from_document
+from topdown.plan.plan_values import Plan, read_plan
 from topdown.plan.planning import make_plan
 from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
 from topdown.plan.release_chain import (
@@ -35,7 +35,6 @@ from topdown.plan.release_chain import (
     describe_base,
     read_base_facts,
     read_base_plans,
-    read_plan_document,
     read_support,
     refuse_resolved,
 )
@@ -329,8 +328,7 @@ def load_context(release: Path, same: PublicContext | None = None) -> PublicCont
 
 
 def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:
-    document = read_plan_document(release / "plan.json")
-    plan = plan_from_document(document)
+    plan = read_plan(release / "plan.json")
     geography, facts = read_release_public(release / "public")
     if public_sha256(geography, facts) != plan.public_sha256:
         raise ConfigError(

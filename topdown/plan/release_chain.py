@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from topdown.errors import CertificateError, ConfigError, TopdownError
-from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.inputs import label_positions
 from topdown.inputs.file_formats import parquet_batches
 from topdown.model import (
@@ -45,7 +44,7 @@ from topdown.model import (
     rows_of_kinds,
 )
 from topdown.model.sections import files_at, part_path
-from topdown.plan.plan_values import Base, Plan, plan_from_document
+from topdown.plan.plan_values import Base, Plan, read_plan
 from topdown.plan.public_tables import public_sha256, read_leaves
 
 
@@ -364,7 +363,7 @@ def read_base_plans(files: BaseFiles, named: Base | None = None) -> tuple[Plan, 
     found: list[Plan] = []
     path = files.plan
     while not found or found[-1].base is not None:
-        found.append(plan_from_document(read_plan_document(path)))
+        found.append(read_plan(path))
         if named is not None:
             check_same_plan(named, found[-1].plan_hash, path)
         path, named = path.parent / BASE_FOLDER / PLAN_FILE, found[-1].base
@@ -402,27 +401,3 @@ def _read_facts_of_plan(path: Path, plan: Plan, geography: Geography) -> PublicF
         file=str(path.parent / LEAVES_FILE),
         fix="get the base release again; an extension carries them too",
     )
-
-
-def read_plan_document(path: Path) -> dict[str, object]:
-    """Read plan.json without its own hash; ConfigError if it does not match that hash."""
-    try:
-        document = read_json(path, PLAN_BYTES)
-        stated = document.pop("plan_hash")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ConfigError(
-            f"{path} is not a plan ({type(error).__name__})",
-            code="C016",
-            fix="make it with: topdown plan RUN.toml",
-        ) from None
-    document.pop("run_file", None)
-    try:
-        found = plan_from_document(document).plan_hash
-    except ConfigError as error:
-        error.file = error.file or str(path)
-        raise
-    if found != stated:
-        raise ConfigError(
-            f"{path} was altered: its hash does not match", code="C018", fix="make the plan again"
-        )
-    return dict(document)

@@ -43,8 +43,8 @@ from topdown.measure import Truth as truth_Truth
 from topdown.measure.draw import PartPlan
 from topdown.model import Histogram, Query, parse_query
 from topdown.model.sections import files_at
-from topdown.plan import PreparedRun, PublicContext
-from topdown.plan.release_chain import file_sha256, read_plan_document
+from topdown.plan import PreparedRun, PublicContext, read_plan
+from topdown.plan.release_chain import file_sha256
 from topdown.privacy import SimulationBits
 from topdown.progress import silent
 from topdown.publish.release_files import write_bytes, write_parquet
@@ -121,8 +121,7 @@ def _release_origin(folder: Path, reason: str) -> Origin:
             fix=f"see: topdown verify {folder}; simulate on a published release or on made-up records; "
             "nothing was drawn",
         )
-    release = read_plan_document(folder / "plan.json")["release"]
-    name = str(release["id"]) if isinstance(release, dict) else folder.name
+    name = read_plan(folder / "plan.json").release.id
     return Origin("release", name, file_sha256(folder / "manifest.json"), reason)
 
 

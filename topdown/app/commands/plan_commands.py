@@ -100,21 +100,20 @@ def plan(
         show_noise_comparison,
         show_plan,
     )
-    from topdown.plan.release_chain import read_plan_document
+    from topdown.plan import read_plan
 
     planned = topdown.plan(run_file, base=base, final=final)
-    document = planned.plan.to_document()
-    compared = read_plan_document(old) if old else None
+    compared = read_plan(old) if old else None
     summary = planned.summary
     noise = None if compare_noise is None else noise_comparison(planned, compare_noise)
     wished = None if budget_for is None else budget_for_wish(planned, budget_for)
     beside = None if compare is None else planned.compare(topdown.plan(compare))
     target = out or run_file.parent / "plan.json"
-    saved = read_plan_document(target) if exit_code and target.exists() else None
-    differs = None if not exit_code else saved is None or bool(changes(saved, document))
+    saved = read_plan(target) if exit_code and target.exists() else None
+    differs = None if not exit_code else saved is None or bool(changes(saved, planned.plan))
     if not exit_code:
         planned.save(target)
-    found = None if compared is None else changes(compared, document)
+    found = None if compared is None else changes(compared, planned.plan)
     screen.document(
         summary
         | {"saved": None if exit_code else str(target), "differs": differs}
