@@ -1,4 +1,4 @@
-"""Errors of group-size estimates that know the totals and lean on the parent, beside tracking and Kuo et al. (2018).
+"""Errors of group-size estimates that know the totals and shrink to the parent, beside tracking and Kuo et al. (2018).
 
 Run: `python bench/bench_pgsr_next.py`; its table lies in bench/results/pgsr_next.md. All data are made up: they compare
 methods and predict no real error. Noise: geometric differences of `default_rng(1000 + seed)`, equal shares, epsilon.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from pgsr.estimators.count_intervals import MEANING, OF_MODEL, OF_NOISE, count_bounds, half_width
     from pgsr.estimators.cumulative import TreeLeastSquares, cumulative_estimate, track
     from pgsr.estimators.exact_optima import (
         chain_estimate,
@@ -50,11 +49,16 @@ if TYPE_CHECKING:
         rows_answers_of_level,
     )
     from pgsr.estimators.mechanism import (
+        MEANING,
         MECHANISMS,
+        OF_MODEL,
+        OF_NOISE,
         PARENT,
         Estimate,
         Mechanism,
+        count_bounds,
         estimate,
+        half_width,
         inverse_variance,
         mechanism_named,
         vector_kind,

@@ -62,7 +62,7 @@ def test_tracking_loses_nothing_to_histograms_on_the_census_shape():
     assert all(o <= 1.05 * b for b, o in zip(base.l1, ours.l1, strict=True))
 
 
-def test_leaning_on_the_parent_gains_on_the_census_shape():
+def test_shrinkage_to_the_parent_gains_on_the_census_shape():
     """At epsilon 1/10 counties gain at least a tenth over tracking, and no level loses more than a tenth."""
     made = synthesize("census")
     runs = [Run("tracking"), Run("tracking+parent", public=True)]

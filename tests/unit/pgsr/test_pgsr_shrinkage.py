@@ -1,4 +1,4 @@
-"""Known numbers of groups come out exactly, whatever the tree; leaning on the parent is what its twin says."""
+"""Known numbers of groups come out exactly, whatever the tree; shrinkage to the parent is what its twin says."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def test_whole_totals_follow_what_is_known():
     assert whole_totals(tree, noisy, np.ones(7), known).tolist() == [20, 7, 13, 3, 4, 6, 7]
 
 
-def test_regions_that_do_not_lean_keep_their_own_data():
-    """Without leaning the estimate is that of the base alone, to the last digit."""
+def test_regions_that_are_not_shrunk_keep_their_own_data():
+    """Without shrinkage the estimate is that of the base alone, to the last digit."""
     tree = tree_of([[-1], [0, 0], [0, 0, 1]])
     rng = np.random.default_rng(4)
     truth = tree.sums(rng.integers(0, 200, (6, 3)))
@@ -131,7 +131,7 @@ def test_regions_that_do_not_lean_keep_their_own_data():
 
 
 @pytest.mark.parametrize("empty", [False, True])
-def test_leaning_is_what_its_twin_in_rationals_says(empty):
+def test_shrinkage_is_what_its_twin_in_rationals_says(empty):
     """The compiled formulas of siblings' likeness, trust, means and variances against exact ones: seven nodes."""
     tree = tree_of([[-1], [0, 0], [0, 0, 1, 1]])
     rng = np.random.default_rng(7)
